@@ -1,0 +1,3 @@
+// Package resourcesync reads, writes and checks the documents of the
+// ResourceSync Framework.
+package resourcesync

@@ -1,0 +1,82 @@
+// Package jobs runs named functions on cron schedules, one run on a subject at a
+// time, and records every run.
+//
+// A [Job] has a name ("scan:books") and a subject ("set:books"). Runs on one
+// subject exclude each other whatever their job, so that a scan, an accept and a
+// dump of one set never overlap; runs on different subjects go side by side.
+//
+// A [Runner] owns all jobs of a process. [Runner.Start] queues a run that begins
+// after the call; [Runner.Wait] waits for its end. Every run is recorded in the
+// key space before it begins and when it ends, so that history survives
+// restarts; a run that the process did not survive is found again as
+// "interrupted". Panics are caught and recorded as failures (cron v3 itself
+// recovers nothing), a timeout ends the run's context.
+//
+// What a job does is not known here.
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Job is a named piece of work on a subject.
+type Job struct {
+	Name     string        // unique, "scan:books"
+	Subject  string        // "set:books"; runs on one subject exclude each other
+	Schedule string        // robfig/cron syntax; "" for none
+	Timeout  time.Duration // of one run; 0: none
+	// Run does the work. Its result is recorded as JSON, also beside an error.
+	// The context ends on cancel, timeout and Close.
+	Run func(ctx context.Context, run *Run) (result any, err error)
+}
+
+// The states of a run.
+const (
+	Queued      = "queued"
+	Running     = "running"
+	Done        = "done"
+	Failed      = "failed"
+	Cancelled   = "cancelled"
+	Interrupted = "interrupted" // the process ended before the run did
+)
+
+// Run is one execution of a job. Copies handed out are snapshots.
+type Run struct {
+	ID      uint64          `json:"id"`
+	Job     string          `json:"job"`
+	Subject string          `json:"subject"`
+	Cause   string          `json:"cause"` // schedule, api, command
+	Args    json.RawMessage `json:"args,omitempty"`
+	State   string          `json:"state"`
+	Queued  time.Time       `json:"queued"`
+	Started time.Time       `json:"started,omitzero"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Stage   string          `json:"stage,omitempty"`
+	Done    int64           `json:"done,omitempty"`
+	Total   int64           `json:"total,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   string          `json:"error,omitempty"`
+
+	progress func(stage string, done, total int64)
+}
+
+// Over tells whether the run has ended.
+func (r Run) Over() bool { return r.State != Queued && r.State != Running }
+
+// Progress records how far the run is. It is cheap and may be called often;
+// total 0 means unknown.
+func (r *Run) Progress(stage string, done, total int64) {
+	if r.progress != nil {
+		r.progress(stage, done, total)
+	}
+}
+
+var (
+	// ErrUnknown comes for a job or a run that there is not.
+	ErrUnknown = errors.New("no such job or run")
+	// ErrClosed comes from a Runner that is closing.
+	ErrClosed = errors.New("the runner is closing")
+)

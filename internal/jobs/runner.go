@@ -1,0 +1,500 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Options of Open; the zero value is sensible.
+type Options struct {
+	Now    func() time.Time
+	Logger *slog.Logger // nil: silent
+	Keep   int          // ended runs kept per job; default 200
+}
+
+// Runner owns the jobs and their goroutines. Close it.
+type Runner struct {
+	store kv.Store
+	now   func() time.Time
+	log   *slog.Logger
+	keep  int
+	cron  *cron.Cron
+
+	ctx    context.Context // ends when Close gives up waiting
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // one per run
+
+	mu       sync.Mutex // guards all below; held while a record is written
+	jobs     map[string]*entry
+	order    []string
+	active   map[uint64]*active
+	subjects map[string]chan struct{} // a token per subject
+	lastID   uint64
+	watchers map[chan Run]struct{}
+	closed   bool
+}
+
+type entry struct {
+	job  Job
+	cron cron.EntryID
+}
+
+// active is a run that has not ended.
+type active struct {
+	run    Run
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Open reads the history in store and takes the jobs. Runs that were under way
+// when the process died are marked interrupted. Schedules begin with Schedule.
+func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
+	r := &Runner{
+		store: store, now: o.Now, log: o.Logger, keep: o.Keep,
+		jobs: map[string]*entry{}, active: map[uint64]*active{},
+		subjects: map[string]chan struct{}{}, watchers: map[chan Run]struct{}{},
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.keep == 0 {
+		r.keep = 200
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.cron = cron.New()
+	for _, j := range jobs {
+		if err := r.add(j); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.recover()
+}
+
+func (r *Runner) add(j Job) error {
+	if _, dup := r.jobs[j.Name]; dup {
+		return fmt.Errorf("job %s is there twice", j.Name)
+	}
+	e := &entry{job: j}
+	if j.Schedule != "" {
+		id, err := r.cron.AddFunc(j.Schedule, func() {
+			if _, busy := r.Busy(j.Name); busy {
+				return // one run of a job at a time: the next tick will do
+			}
+			if _, _, err := r.Start(j.Name, "schedule", nil); err != nil {
+				r.log.Warn("scheduled run not started", "job", j.Name, "error", err)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("schedule %q of job %s: %w", j.Schedule, j.Name, err)
+		}
+		e.cron = id
+	}
+	r.jobs[j.Name] = e
+	r.order = append(r.order, j.Name)
+	if r.subjects[j.Subject] == nil {
+		r.subjects[j.Subject] = make(chan struct{}, 1)
+	}
+	return nil
+}
+
+// recover finds the last id and marks what a dead process left running.
+func (r *Runner) recover() error {
+	var open []Run
+	for p, err := range r.store.Scan([]byte{'o'}, []byte{'p'}) { // open runs
+		if err != nil {
+			return fmt.Errorf("read the open runs: %w", err)
+		}
+		run, err := r.read(binary.BigEndian.Uint64(p.Key[1:]))
+		if err != nil {
+			return err
+		}
+		open = append(open, run)
+	}
+	for p, err := range r.store.ScanReverse([]byte{'r'}, []byte{'s'}) {
+		if err != nil {
+			return fmt.Errorf("read the last run: %w", err)
+		}
+		r.lastID = binary.BigEndian.Uint64(p.Key[1:])
+		break
+	}
+	for _, run := range open {
+		run.State, run.Ended, run.Error = Interrupted, r.now().UTC(), "the process ended before the run did"
+		if err := r.write(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Schedule starts the cron schedules; they end with Close.
+func (r *Runner) Schedule() { r.cron.Start() }
+
+// Start queues a run that begins after this call. If a run of the same job with
+// equal args is queued and has not begun, that one is returned and joined is
+// true.
+func (r *Runner) Start(job, cause string, args any) (run Run, joined bool, err error) {
+	var raw json.RawMessage
+	if args != nil {
+		if raw, err = json.Marshal(args); err != nil {
+			return Run{}, false, fmt.Errorf("arguments of job %s: %w", job, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.jobs[job]
+	if e == nil {
+		return Run{}, false, fmt.Errorf("job %s: %w", job, ErrUnknown)
+	}
+	if r.closed {
+		return Run{}, false, ErrClosed
+	}
+	for _, a := range r.active {
+		if a.run.Job == job && a.run.State == Queued && bytes.Equal(a.run.Args, raw) {
+			return a.run, true, nil
+		}
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	a := &active{cancel: cancel, done: make(chan struct{}), run: Run{
+		ID: r.lastID + 1, Job: job, Subject: e.job.Subject, Cause: cause, Args: raw,
+		State: Queued, Queued: r.now().UTC(),
+	}}
+	if err := r.write(a.run); err != nil {
+		cancel()
+		return Run{}, false, err
+	}
+	r.lastID++
+	r.active[a.run.ID] = a
+	r.tell(a.run)
+	r.wg.Add(1)
+	go r.execute(ctx, e.job, a, r.subjects[e.job.Subject])
+	return a.run, false, nil
+}
+
+// execute waits for the subject, runs the job and records the end.
+func (r *Runner) execute(ctx context.Context, job Job, a *active, subject chan struct{}) {
+	defer r.wg.Done()
+	defer a.cancel()
+	var result any
+	var err error
+	select {
+	case subject <- struct{}{}:
+		defer func() { <-subject }()
+		r.update(a, func(run *Run) { run.State, run.Started = Running, r.now().UTC() }, true)
+		if job.Timeout > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeoutCause(ctx, job.Timeout, fmt.Errorf("the run took longer than its timeout of %v", job.Timeout))
+			defer stop()
+		}
+		own := a.run
+		own.progress = func(stage string, done, total int64) {
+			r.update(a, func(run *Run) { run.Stage, run.Done, run.Total = stage, done, total }, false)
+		}
+		result, err = guarded(ctx, job, &own)
+		if err != nil && ctx.Err() != nil && context.Cause(ctx) != context.Canceled {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	r.update(a, func(run *Run) {
+		run.Ended, run.State = r.now().UTC(), Done
+		if result != nil {
+			if raw, jerr := json.Marshal(result); jerr == nil {
+				run.Result = raw
+			} else if err == nil {
+				err = fmt.Errorf("result of job %s: %w", job.Name, jerr)
+			}
+		}
+		if err != nil {
+			run.State, run.Error = Failed, err.Error()
+			if errors.Is(err, context.Canceled) {
+				run.State = Cancelled
+			}
+		}
+	}, true)
+	r.mu.Lock()
+	delete(r.active, a.run.ID)
+	terr := r.trim(job.Name)
+	r.mu.Unlock()
+	if terr != nil {
+		r.log.Error("old runs not dropped", "job", job.Name, "error", terr)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.log.Error("run failed", "job", job.Name, "run", a.run.ID, "error", err)
+	}
+	close(a.done)
+}
+
+// guarded turns a panic into an error.
+func guarded(ctx context.Context, job Job, run *Run) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("job %s panicked: %v\n%s", job.Name, p, debug.Stack())
+		}
+	}()
+	return job.Run(ctx, run)
+}
+
+// update changes a run, tells the watchers, and records it when asked to.
+func (r *Runner) update(a *active, change func(*Run), record bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&a.run)
+	if record {
+		if err := r.write(a.run); err != nil {
+			r.log.Error("run not recorded", "run", a.run.ID, "error", err)
+		}
+	}
+	r.tell(a.run)
+}
+
+func (r *Runner) tell(run Run) {
+	for w := range r.watchers {
+		select {
+		case w <- run:
+		default:
+			if run.Over() { // never lose an end: make room
+				select {
+				case <-w:
+				default:
+				}
+				select {
+				case w <- run:
+				default:
+				}
+			}
+		}
+	}
+}
+
+// Busy returns the run of this job that is under way or queued.
+func (r *Runner) Busy(job string) (Run, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.active {
+		if a.run.Job == job {
+			return a.run, true
+		}
+	}
+	return Run{}, false
+}
+
+// Wait waits for the end of a run; ending ctx detaches, it does not cancel.
+func (r *Runner) Wait(ctx context.Context, id uint64) (Run, error) {
+	r.mu.Lock()
+	a := r.active[id]
+	r.mu.Unlock()
+	if a != nil {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return Run{}, ctx.Err()
+		}
+	}
+	return r.Get(id)
+}
+
+// Cancel ends the context of a run that is queued or under way.
+func (r *Runner) Cancel(id uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.active[id]
+	if a == nil {
+		return fmt.Errorf("run %d is not under way: %w", id, ErrUnknown)
+	}
+	a.cancel()
+	return nil
+}
+
+// Get returns a run.
+func (r *Runner) Get(id uint64) (Run, error) {
+	r.mu.Lock()
+	a := r.active[id]
+	if a != nil {
+		run := a.run
+		r.mu.Unlock()
+		return run, nil
+	}
+	r.mu.Unlock()
+	return r.read(id)
+}
+
+// Runs yields runs, newest first; job "" is all of them.
+func (r *Runner) Runs(job string) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		for p, err := range r.store.ScanReverse([]byte{'r'}, []byte{'s'}) {
+			if err != nil {
+				yield(Run{}, fmt.Errorf("read the runs: %w", err))
+				return
+			}
+			run, err := r.Get(binary.BigEndian.Uint64(p.Key[1:]))
+			if errors.Is(err, ErrUnknown) {
+				continue // trimmed meanwhile
+			}
+			if err == nil && job != "" && run.Job != job {
+				continue
+			}
+			if !yield(run, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Jobs returns the jobs in the order in which they were given.
+func (r *Runner) Jobs() []Job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Job, 0, len(r.order))
+	for _, n := range r.order {
+		out = append(out, r.jobs[n].job)
+	}
+	return out
+}
+
+// Next is when the schedule starts the job again; zero for never.
+func (r *Runner) Next(job string) time.Time {
+	r.mu.Lock()
+	e := r.jobs[job]
+	r.mu.Unlock()
+	if e == nil || e.cron == 0 {
+		return time.Time{}
+	}
+	return r.cron.Entry(e.cron).Next
+}
+
+// Watch delivers every change of a run until ctx ends and the channel is closed;
+// a slow reader loses progress, never an end.
+func (r *Runner) Watch(ctx context.Context) <-chan Run {
+	w := make(chan Run, 64)
+	r.mu.Lock()
+	r.watchers[w] = struct{}{}
+	r.mu.Unlock()
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		select {
+		case <-ctx.Done():
+		case <-r.ctx.Done():
+		}
+		r.mu.Lock()
+		delete(r.watchers, w)
+		r.mu.Unlock()
+		close(w)
+	}()
+	return w
+}
+
+// Close stops the schedules, lets what runs go on for grace, then cancels it,
+// and waits for all.
+func (r *Runner) Close(grace time.Duration) error {
+	stopped := r.cron.Stop()
+	r.mu.Lock()
+	r.closed = true
+	var waiting []*active
+	for _, a := range r.active {
+		if a.run.State == Queued {
+			a.cancel()
+		}
+		waiting = append(waiting, a)
+	}
+	r.mu.Unlock()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for _, a := range waiting {
+		select {
+		case <-a.done:
+		case <-timer.C:
+			timer.Reset(0)
+		}
+	}
+	r.cancel()
+	<-stopped.Done()
+	r.wg.Wait()
+	return nil
+}
+
+// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id, to trim by job
+
+func key(kind byte, id uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kind}, id)
+}
+
+func jobKey(job string, id uint64) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte{'j'}, job+"\x00"...), id)
+}
+
+func (r *Runner) write(run Run) error {
+	raw, err := json.Marshal(run)
+	if err != nil {
+		return fmt.Errorf("record run %d: %w", run.ID, err)
+	}
+	b := r.store.Batch()
+	defer b.Close()
+	b.Set(key('r', run.ID), raw)
+	if run.Over() {
+		b.Delete(key('o', run.ID))
+	} else {
+		b.Set(key('o', run.ID), nil)
+		b.Set(jobKey(run.Job, run.ID), nil)
+	}
+	if err := b.Commit(run.Over()); err != nil {
+		return fmt.Errorf("record run %d: %w", run.ID, err)
+	}
+	return nil
+}
+
+func (r *Runner) read(id uint64) (Run, error) {
+	raw, err := r.store.Get(key('r', id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return Run{}, fmt.Errorf("run %d: %w", id, ErrUnknown)
+	}
+	var run Run
+	if err == nil {
+		err = json.Unmarshal(raw, &run)
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("read run %d: %w", id, err)
+	}
+	return run, nil
+}
+
+// trim drops the oldest ended runs of a job beyond the number that is kept.
+func (r *Runner) trim(job string) error {
+	lo := append([]byte{'j'}, job+"\x00"...)
+	var ids []uint64
+	for p, err := range r.store.Scan(lo, kv.PrefixEnd(lo)) {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, binary.BigEndian.Uint64(p.Key[len(lo):]))
+	}
+	ids = slices.DeleteFunc(ids, func(id uint64) bool { return r.active[id] != nil })
+	if len(ids) <= r.keep {
+		return nil
+	}
+	b := r.store.Batch()
+	defer b.Close()
+	for _, id := range ids[:len(ids)-r.keep] {
+		b.Delete(key('r', id))
+		b.Delete(jobKey(job, id))
+	}
+	return b.Commit(false)
+}

@@ -1,0 +1,17 @@
+// Package embedstore is the embedded triple store: durable, queried with SPARQL
+// 1.1, served over HTTP.
+//
+// A [Store] is one folder that one process holds. It keeps quads: triples in
+// the default graph and in named graphs. Literals keep their lexical form, and
+// every answer of the store calls a blank node by the same label; the labels of
+// a document or an update mean nothing beyond it and are replaced by fresh ones.
+//
+// One request ([Store.Load], [Store.Update], one HTTP request) is one
+// transaction, however large: when it was answered it is on disk, and when it
+// failed or was cancelled nothing of it is seen. Readers see the state of the
+// moment at which they began.
+//
+// What the store does not do: it keeps no empty named graphs (a graph is there
+// while it holds a triple), it does not reason, it fetches nothing from the web
+// (LOAD and SERVICE are refused).
+package embedstore

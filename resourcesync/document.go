@@ -1,0 +1,179 @@
+package resourcesync
+
+import (
+	"strings"
+	"time"
+)
+
+// Meta is an rs:md element. Zero values are absent; Length is -1 when absent.
+//
+// So that a Meta made with a literal stays short, the Writer takes a length of
+// 0 beside no hash as absent too: an empty representation is written with its
+// hash.
+type Meta struct {
+	Capability                           Capability
+	At, Completed, From, Until, Modified time.Time // Modified: read from 0.5, 0.6 and D-Lib documents only, never written
+	Change                               string    // Created, Updated, Deleted
+	DateTime                             time.Time // when the change happened
+	Encoding, Path, Type                 string
+	Hash                                 Hashes
+	Length                               int64
+	Ext                                  map[string]string // attributes in NamespaceBridge by local name
+}
+
+// Link is an rs:ln element. Length -1 and Pri 0 mean absent; a length of 0 is
+// written only beside a hash, as in Meta.
+type Link struct {
+	Rel, Href, Type, Encoding, Path, Profile string
+	Hash                                     Hashes
+	Length                                   int64
+	Modified                                 time.Time // of the linked resource
+	Pri                                      int       // 1 (first choice) to 999999
+	Ext                                      map[string]string
+}
+
+// Head is everything of a document but its entries.
+type Head struct {
+	Index bool // sitemapindex
+	Meta  Meta
+	Links []Link // href resolved against the document's address
+	// Reader only:
+	Dialect     string   // see the Dialect constants
+	LegacyLinks bool     // links and times have the meaning they had before 0.9.1 (dossier, section 4.2, step 3)
+	Warnings    []string // leniencies used, one for each kind, at most 100
+
+	inherited bool // the dialect of a document without links is known from the one that led to it
+}
+
+// Dialects of a read document. 0.5 and 0.6, and 0.9.1 and 1.0, often look the
+// same; then the later one is named. A Change List counts as 1.0 once it was
+// read to the end and no entry had a datetime.
+const (
+	DialectDLib    = "dlib"
+	Dialect05      = "0.5"
+	Dialect06      = "0.6"
+	Dialect09      = "0.9"
+	Dialect10      = "1.0"
+	Dialect11      = "1.1"
+	DialectSitemap = "sitemap" // no rs:md at the root
+)
+
+// Link gives the address of the first root link with that relation, or "".
+func (h *Head) Link(rel string) string {
+	for i := range h.Links {
+		if h.Links[i].Rel == rel {
+			return h.Links[i].Href
+		}
+	}
+	return ""
+}
+
+// Parent gives the address of the document above: the Capability List, and of a
+// Capability List the Source Description; "" if there is none. It follows the
+// rules of the document's dialect. A legacy document that names no parent gives
+// its up link here and in IndexURL: whoever fetches it decides by the target's
+// capability (the same as this document's: it is the index).
+func (h *Head) Parent() string {
+	if !h.LegacyLinks && h.Meta.Capability != CapabilityList {
+		return h.Link(RelUp)
+	}
+	order := [...]string{RelResourceSync, RelTop, RelUp}
+	if h.Meta.Capability == CapabilityList {
+		order = [...]string{RelUp, RelResourceSync, RelTop}
+	}
+	for _, rel := range order {
+		if s := h.Link(rel); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// IndexURL gives the address of the index that this document is a part of, or
+// "", by the rules of the document's dialect (before 0.9.1 it was called up).
+func (h *Head) IndexURL() string {
+	if h.LegacyLinks && h.Meta.Capability != CapabilityList {
+		if s := h.Link(RelUp); s != "" {
+			return s
+		}
+	}
+	return h.Link(RelIndex)
+}
+
+// Closed says that the document will never change again: until is present and
+// means that in its dialect. A document without links to others is taken as
+// open unless ReaderOptions.Dialect told where it came from.
+func (h *Head) Closed() bool {
+	if h.Meta.Until.IsZero() || h.LegacyLinks {
+		return false
+	}
+	return h.inherited || h.navigates()
+}
+
+// navigates says whether the root leads to another document of the framework.
+func (h *Head) navigates() bool {
+	for i := range h.Links {
+		switch h.Links[i].Rel {
+		case RelUp, RelIndex, RelResourceSync, RelTop:
+			return true
+		}
+	}
+	return false
+}
+
+// SnapshotTime gives the time whose state the document holds: at, else from (0.9,
+// snapshot documents only), else modified (before 0.9), else zero.
+func (h *Head) SnapshotTime() time.Time {
+	switch m := &h.Meta; {
+	case !m.At.IsZero():
+		return m.At
+	case !m.From.IsZero() && (m.Capability.Snapshot() || m.Capability == ""):
+		return m.From
+	default:
+		return m.Modified
+	}
+}
+
+// Entry is a url or sitemap element.
+type Entry struct {
+	Loc        string    // reader: trimmed and resolved against the document's address
+	LastMod    time.Time // Last-Modified of the resource; before 1.1 the time of the change
+	ChangeFreq string    // always, hourly, daily, weekly, monthly, yearly, never
+	Priority   string    // Sitemap protocol only
+	HasMeta    bool      // reader: rs:md was there; writer: written when true
+	Meta       Meta
+	Links      []Link
+	Line       int // reader only: where the element begins, from 1
+}
+
+// Link gives the first link with that relation, or nil.
+func (e *Entry) Link(rel string) *Link {
+	for i := range e.Links {
+		if e.Links[i].Rel == rel {
+			return &e.Links[i]
+		}
+	}
+	return nil
+}
+
+// IsPackage says whether the entry of a Change List is in truth a package, as in
+// the feeds of CORE (dossier, section 4.2, step 12): it names no change, and its
+// type is an archive's, or it has an interval and a length.
+func (e *Entry) IsPackage() bool {
+	m := &e.Meta
+	if !e.HasMeta || m.Change != "" {
+		return false
+	}
+	return archiveType(m.Type) || m.Type != "" && m.Length >= 0 && !m.From.IsZero() && !m.Until.IsZero()
+}
+
+// archiveType says whether a media type is that of a file that holds files.
+func archiveType(s string) bool {
+	switch s = NormalizeType(s); s {
+	case "application/zip", "application/x-zip-compressed", "application/x-tar", "application/tar",
+		"application/gzip", "application/x-gzip", "application/x-gtar", "application/x-xz",
+		"application/zstd", "application/x-7z-compressed", "application/x-bzip2":
+		return true
+	}
+	return strings.HasSuffix(s, "+zip")
+}

@@ -1,0 +1,52 @@
+package resourcesync
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kinds of errors about a document, for errors.Is.
+var (
+	// ErrSyntax: not well-formed XML, or not in UTF-8, or cut short.
+	ErrSyntax = errors.New("not well-formed")
+	// ErrNotResourceSync: well-formed, but no ResourceSync document or Sitemap.
+	ErrNotResourceSync = errors.New("no ResourceSync document")
+	// ErrDialect: a form of ResourceSync that cannot be read (0.1, 0.2, Atom).
+	ErrDialect = errors.New("form of ResourceSync that is not read")
+	// ErrInvalid: a document that cannot be used without losing something, or, in
+	// strict reading, one that 1.1 does not allow.
+	ErrInvalid = errors.New("invalid document")
+	// ErrLimit: a bound of ReaderOptions or PackageOptions was passed.
+	ErrLimit = errors.New("limit exceeded")
+	// ErrPackage: a package that cannot be used, or must not be.
+	ErrPackage = errors.New("unusable package")
+)
+
+// DocumentError says what is wrong with a document, and where.
+type DocumentError struct {
+	Location string // address of the document, if known
+	Line     int    // from 1; 0 if unknown
+	Kind     error  // one of the Err values above, or the error of the underlying reader
+	Message  string // what is wrong, and what would be right
+}
+
+// Error gives "resourcesync: ADDRESS, line N: what is wrong".
+func (e *DocumentError) Error() string {
+	var b strings.Builder
+	b.WriteString("resourcesync: ")
+	if e.Location != "" {
+		b.WriteString(clip(e.Location))
+	} else {
+		b.WriteString("document")
+	}
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ", line %d", e.Line)
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Message)
+	return b.String()
+}
+
+// Unwrap gives the kind.
+func (e *DocumentError) Unwrap() error { return e.Kind }

@@ -1,0 +1,90 @@
+package rdfres
+
+import (
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Digest is a SHA-256 value.
+type Digest [32]byte
+
+// String is lower-case hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// IsZero tells whether d was never set.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// ParseDigest reads 64 hexadecimal digits of either case.
+func ParseDigest(s string) (d Digest, err error) {
+	if len(s) != 2*len(d) {
+		return Digest{}, fmt.Errorf("rdfres: a SHA-256 digest has %d hexadecimal digits, %q has %d characters", 2*len(d), cut(s), len(s))
+	}
+	if _, err := hex.Decode(d[:], []byte(s)); err != nil {
+		return Digest{}, fmt.Errorf("rdfres: %q is no SHA-256 digest: %w", s, err)
+	}
+	return d, nil
+}
+
+// EntityKey is sha-256 of the entity IRI: the order in which scans yield, the
+// tracker keeps and Resource Lists split.
+func EntityKey(entity string) Digest { return sha256.Sum256([]byte(entity)) }
+
+// GraphDigest is SHA-256 over the sorted canonical lines of ts (wire form). ts
+// must be sorted and unique (SortUnique).
+func GraphDigest(ts []Triple) Digest {
+	n := 0
+	for _, t := range ts {
+		n += len(t.S) + len(t.P) + len(t.O) + 5
+	}
+	buf := make([]byte, 0, min(n, 1<<16))
+	if n <= 1<<16 {
+		for _, t := range ts {
+			buf = t.AppendLine(buf)
+		}
+		return sha256.Sum256(buf)
+	}
+	h := sha256.New()
+	for _, t := range ts {
+		if buf = t.AppendLine(buf); len(buf) > 1<<15 {
+			h.Write(buf)
+			buf = buf[:0]
+		}
+	}
+	h.Write(buf)
+	return Digest(h.Sum(nil))
+}
+
+// Fixity is what a list promises about a representation.
+type Fixity struct {
+	Length int64
+	SHA256 Digest
+	MD5    []byte // nil unless asked for
+	SHA1   []byte // nil unless asked for
+}
+
+// ComputeFixity measures a representation: always its length in bytes and
+// SHA-256, MD5 and SHA-1 when they are asked for.
+func ComputeFixity(data []byte, withMD5, withSHA1 bool) Fixity {
+	f := Fixity{Length: int64(len(data)), SHA256: sha256.Sum256(data)}
+	if withMD5 {
+		sum := md5.Sum(data)
+		f.MD5 = sum[:]
+	}
+	if withSHA1 {
+		sum := sha1.Sum(data)
+		f.SHA1 = sum[:]
+	}
+	return f
+}
+
+// cut shortens what an error message quotes.
+func cut(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

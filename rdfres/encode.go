@@ -1,0 +1,40 @@
+package rdfres
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Encode writes the deterministic representation of a description: the same
+// graph gives the same bytes. ts is in wire form; Encode sorts a copy. f is
+// JSONLD, NTriples, Turtle or RDFXML. ErrCannotCarry when f cannot hold ts.
+func Encode(f Format, entity string, ts []Triple) ([]byte, error) {
+	ts = sortedCopy(ts)
+	switch f {
+	case NTriples, NQuads:
+		return encodeLines(ts), nil
+	}
+	return nil, fmt.Errorf("rdfres: encode %s: no writer for the format %q", entity, f)
+}
+
+// sortedCopy is ts itself when it is sorted and unique already.
+func sortedCopy(ts []Triple) []Triple {
+	for i := 1; i < len(ts); i++ {
+		if ts[i-1].Compare(ts[i]) >= 0 {
+			return SortUnique(slices.Clone(ts))
+		}
+	}
+	return ts
+}
+
+func encodeLines(ts []Triple) []byte {
+	n := 0
+	for _, t := range ts {
+		n += len(t.S) + len(t.P) + len(t.O) + 5
+	}
+	out := make([]byte, 0, n)
+	for _, t := range ts {
+		out = t.AppendLine(out)
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package rdfres
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Format names a serialization: its media type and suffix follow from it.
+type Format string
+
+const (
+	JSONLD   Format = "jsonld"
+	NTriples Format = "ntriples"
+	Turtle   Format = "turtle"
+	RDFXML   Format = "rdfxml"
+	NQuads   Format = "nquads"
+	TriG     Format = "trig"
+)
+
+var formats = []struct {
+	format    Format
+	mediaType string
+	suffix    string
+	aliases   []string // other media types
+	suffixes  []string // other suffixes
+}{
+	{JSONLD, "application/ld+json", ".jsonld", []string{"application/json", "application/json-ld"}, []string{".json"}},
+	{NTriples, "application/n-triples", ".nt", []string{"text/plain", "text/ntriples", "application/ntriples"}, []string{".ntriples"}},
+	{Turtle, "text/turtle", ".ttl", []string{"application/x-turtle", "application/turtle", "text/n3", "text/rdf+n3"}, []string{".turtle", ".n3"}},
+	{RDFXML, "application/rdf+xml", ".rdf", []string{"application/xml", "text/xml"}, []string{".rdfs", ".owl", ".xml"}},
+	{NQuads, "application/n-quads", ".nq", []string{"text/x-nquads", "text/nquads", "application/nquads"}, []string{".nquads"}},
+	{TriG, "application/trig", ".trig", []string{"application/x-trig"}, nil},
+}
+
+// MediaType is the registered media type, without parameters; "" for a format
+// that is none of the constants.
+func (f Format) MediaType() string {
+	for i := range formats {
+		if formats[i].format == f {
+			return formats[i].mediaType
+		}
+	}
+	return ""
+}
+
+// Suffix is the file name suffix, with its dot; "" for an unknown format.
+func (f Format) Suffix() string {
+	for i := range formats {
+		if formats[i].format == f {
+			return formats[i].suffix
+		}
+	}
+	return ""
+}
+
+// FormatByMediaType finds the format of a Content-Type. Parameters and case are
+// ignored, and the unregistered names that stores use are known (text/plain is
+// N-Triples, as before RDF 1.1; application/json is read as JSON-LD).
+func FormatByMediaType(mediaType string) (Format, bool) {
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	for i := range formats {
+		if formats[i].mediaType == mediaType {
+			return formats[i].format, true
+		}
+		for _, a := range formats[i].aliases {
+			if a == mediaType {
+				return formats[i].format, true
+			}
+		}
+	}
+	return "", false
+}
+
+// FormatBySuffix finds the format of a file name or address by its end. A
+// .gz after it is passed over; case is ignored.
+func FormatBySuffix(name string) (Format, bool) {
+	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
+	for i := range formats {
+		if strings.HasSuffix(name, formats[i].suffix) {
+			return formats[i].format, true
+		}
+		for _, s := range formats[i].suffixes {
+			if strings.HasSuffix(name, s) {
+				return formats[i].format, true
+			}
+		}
+	}
+	return "", false
+}
+
+// SniffFormat guesses the format of a body by its first bytes (a few hundred
+// are enough), for answers without a usable type. It never takes HTML for RDF.
+// N-Triples and N-Quads are told from Turtle by their first statement line.
+func SniffFormat(head []byte) (Format, bool) {
+	rest := skipBlank(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
+	if len(rest) == 0 {
+		return "", false
+	}
+	switch {
+	case rest[0] == '{':
+		if trigBlock(rest) {
+			return TriG, true
+		}
+		return JSONLD, true
+	case rest[0] == '[':
+		next := bytes.TrimLeft(rest[1:], " \t\r\n")
+		if len(next) == 0 || next[0] == '{' || next[0] == ']' && len(bytes.TrimSpace(next)) == 1 {
+			return JSONLD, true
+		}
+		return Turtle, true
+	case bytes.HasPrefix(rest, []byte("<?xml")), bytes.HasPrefix(rest, []byte("<!")):
+		return sniffXML(rest)
+	}
+	line, _, whole := bytes.Cut(rest, []byte("\n"))
+	var sc LineScanner
+	if ok, err := sc.Scan(bytes.TrimSuffix(line, []byte("\r"))); err == nil && ok {
+		if len(sc.G) > 0 {
+			return NQuads, true
+		}
+		return NTriples, true
+	} else if rest[0] == '<' {
+		if i := bytes.IndexByte(rest, '>'); i > 0 && bytes.ContainsAny(rest[:i], " \t\r\n") || bytes.HasPrefix(rest, []byte("<rdf:RDF")) {
+			return sniffXML(rest)
+		}
+		if !whole {
+			return NTriples, true // a first line longer than the head
+		}
+		return Turtle, true
+	}
+	lower := bytes.ToLower(line)
+	for _, word := range []string{"@prefix", "@base", "prefix", "base", "_:", "graph"} {
+		if bytes.HasPrefix(lower, []byte(word)) {
+			if word == "graph" {
+				return TriG, true
+			}
+			return Turtle, true
+		}
+	}
+	if i := bytes.IndexByte(line, ':'); i >= 0 && !bytes.ContainsAny(line[:i], " \t<>\"") {
+		return Turtle, true
+	}
+	return "", false
+}
+
+// skipBlank drops white space and lines that are comments of Turtle's kind.
+func skipBlank(b []byte) []byte {
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n")
+		if len(b) == 0 || b[0] != '#' {
+			return b
+		}
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+}
+
+// trigBlock tells a default graph block of TriG from a JSON object.
+func trigBlock(b []byte) bool {
+	next := bytes.TrimLeft(b[1:], " \t\r\n")
+	return len(next) > 0 && next[0] != '"' && next[0] != '}'
+}
+
+func sniffXML(b []byte) (Format, bool) {
+	lower := bytes.ToLower(b)
+	if bytes.Contains(lower, []byte("<html")) || bytes.Contains(lower, []byte("<!doctype html")) {
+		return "", false
+	}
+	if bytes.Contains(b, []byte("http://www.w3.org/1999/02/22-rdf-syntax-ns#")) || bytes.Contains(b, []byte("rdf:RDF")) {
+		return RDFXML, true
+	}
+	return "", false
+}

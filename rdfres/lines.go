@@ -1,0 +1,171 @@
+package rdfres
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxLine bounds what one N-Triples line may hold in memory.
+const maxLine = 256 << 20
+
+// Lines scans the lines of an N-Triples or N-Quads document one after the
+// other, in a buffer that is as large as the longest line. It is the way for
+// who works on bytes (sorting, counting, loading an index); Read makes terms.
+//
+//	in := rdfres.NewLines(body, rdfres.NTriples, rdfres.ReadOptions{Name: url})
+//	for in.Next() {
+//		use(in.S, in.P, in.O) // until the next call
+//	}
+//	if err := in.Err(); err != nil { ... }
+type Lines struct {
+	LineScanner
+	format Format
+	opts   ReadOptions
+	r      io.Reader
+	buf    []byte // buf[pos:] is read and not yet given out
+	pos    int
+	read   int64
+	line   int
+	eof    bool
+	err    error
+}
+
+// NewLines reads r, which is NTriples or NQuads; in NTriples a fourth term is
+// an error.
+func NewLines(r io.Reader, f Format, o ReadOptions) *Lines {
+	return &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, r: r}
+}
+
+// newLinesOf reads data, without copying it.
+func newLinesOf(data []byte, f Format, o ReadOptions) *Lines {
+	in := &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, buf: data, eof: true, read: int64(len(data))}
+	if o.MaxBytes > 0 && in.read > o.MaxBytes {
+		in.err = tooLarge(f, o)
+	}
+	return in
+}
+
+// Next scans the next statement. It is false at the end and after an error.
+func (in *Lines) Next() bool {
+	for in.err == nil {
+		line, ok := in.nextLine()
+		if !ok {
+			return false
+		}
+		ok, why := in.scan(line)
+		if why == "" && len(in.G) > 0 && in.format == NTriples {
+			why, in.at = "a fourth term: this is N-Quads, not N-Triples", 0
+		}
+		if why != "" {
+			in.err = &SyntaxError{Name: in.opts.Name, Format: in.format, Line: in.line, Column: column(line, in.at), Reason: why}
+			return false
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Err is the error that ended the lines, nil at the end of the document. A
+// document that could not be read to its end gives the reader's error.
+func (in *Lines) Err() error {
+	if in.err == io.EOF {
+		return nil
+	}
+	return in.err
+}
+
+// Line is the number of the line that was scanned last, from 1.
+func (in *Lines) Line() int { return in.line }
+
+// nextLine gives the next line without its end, which is any of \n, \r\n, \r.
+func (in *Lines) nextLine() (line []byte, ok bool) {
+	searched := 0
+	start := 0
+	for {
+		rest := in.buf[in.pos:]
+		start = in.pos
+		if n := bytes.IndexByte(rest[searched:], '\n'); n >= 0 {
+			line, in.pos = rest[:searched+n], in.pos+searched+n+1
+			break
+		}
+		if in.eof {
+			if len(rest) == 0 {
+				if in.err == nil {
+					in.err = io.EOF
+				}
+				return nil, false
+			}
+			line, in.pos = rest, len(in.buf)
+			break
+		}
+		searched = len(rest)
+		if !in.fill() {
+			return nil, false
+		}
+	}
+	in.line++
+	if n := bytes.IndexByte(line, '\r'); n >= 0 {
+		if n < len(line)-1 { // a lone \r ends a line too: what follows is for later
+			in.pos = start + n + 1
+		}
+		line = line[:n]
+	}
+	if in.line == 1 {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	return line, true
+}
+
+// fill reads on, moving what is left to the front and growing when it must.
+func (in *Lines) fill() bool {
+	if in.pos > 0 {
+		in.buf = in.buf[:copy(in.buf, in.buf[in.pos:])]
+		in.pos = 0
+	}
+	if cap(in.buf) == len(in.buf) {
+		if len(in.buf) >= maxLine {
+			in.err = fmt.Errorf("rdfres: read %s %s: line %d is longer than %d MiB: %w", in.format, in.opts.Name, in.line+1, maxLine>>20, ErrTooLarge)
+			return false
+		}
+		grown := make([]byte, len(in.buf), max(64<<10, 2*cap(in.buf)))
+		copy(grown, in.buf)
+		in.buf = grown
+	}
+	for range 100 {
+		n, err := in.r.Read(in.buf[len(in.buf):cap(in.buf)])
+		in.buf = in.buf[:len(in.buf)+n]
+		in.read += int64(n)
+		if in.opts.MaxBytes > 0 && in.read > in.opts.MaxBytes {
+			in.err = tooLarge(in.format, in.opts)
+			return false
+		}
+		switch {
+		case err == io.EOF:
+			in.eof = true
+			return true
+		case err != nil:
+			in.err = readError(in.format, in.opts, in.line, err)
+			return false
+		case n > 0:
+			return true
+		}
+	}
+	in.err = readError(in.format, in.opts, in.line, io.ErrNoProgress)
+	return false
+}
+
+func tooLarge(f Format, o ReadOptions) error {
+	return fmt.Errorf("rdfres: read %s %s: more than %d bytes: %w", f, o.Name, o.MaxBytes, ErrTooLarge)
+}
+
+func readError(f Format, o ReadOptions, line int, err error) error {
+	var already *SyntaxError
+	if errors.As(err, &already) || errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	return fmt.Errorf("rdfres: read %s %s after line %d: %w", f, o.Name, line, err)
+}

@@ -1,0 +1,114 @@
+package rdfres
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseLine(t *testing.T) {
+	const s, p = "<http://e/s>", "<http://e/p>"
+	for _, c := range []struct{ name, line, want string }{
+		{"iris", `<http://e/s> <http://e/p> <http://e/o> .`, `<http://e/s> <http://e/p> <http://e/o> .`},
+		{"no white space", `<http://e/s><http://e/p><http://e/o>.`, `<http://e/s> <http://e/p> <http://e/o> .`},
+		{"tabs and a comment", "\t<http://e/s>\t<http://e/p>\t\"a\"\t.\t# hm", `<http://e/s> <http://e/p> "a" .`},
+		{"blank nodes", `_:a.b <http://e/p> _:1·x.`, `_:a.b <http://e/p> _:1·x .`},
+		{"label with colon", `_::a:b <http://e/p> _:c .`, `_::a:b <http://e/p> _:c .`},
+		{"language keeps its case", s + p + `"a"@zh-Hant-TW.`, s + " " + p + ` "a"@zh-Hant-TW .`},
+		{"datatype", s + p + `"1"^^<http://e/d> .`, s + " " + p + ` "1"^^<http://e/d> .`},
+		{"xsd:string is left out", s + p + `"1"^^<http://www.w3.org/2001/XMLSchema#string> .`, s + " " + p + ` "1" .`},
+		{"xsd:string escaped", s + p + `"1"^^<http://www.w3.org/2001/XMLSchema#strin\u0067> .`, s + " " + p + ` "1" .`},
+		{"escapes", s + p + `"\t\b\n\r\f\"\'\\\u0041\U0001F303\u0001\u007F" .`, s + " " + p + ` "\t\b\n\r\f\"'\\A🌃\u0001\u007F" .`},
+		{"raw controls", s + p + "\"a\tb\x01\x7f\" .", s + " " + p + ` "a\tb\u0001\u007F" .`},
+		{"noncharacters", s + p + "\"\uFFFE\uFFFF\uFFFD\\uFFFE\" .", s + " " + p + " \"\\uFFFE\\uFFFF\uFFFD\\uFFFE\" ."},
+		{"IRI escapes", `<http://e/\u00e9\u0020\u003E> <http://e/p> "\u00E9"^^<http://e/\u0064> .`, `<http://e/é\u0020\u003E> <http://e/p> "é"^^<http://e/d> .`},
+		{"graph", s + p + `"a"@en <http://e/g> .`, s + " " + p + ` "a"@en <http://e/g> .`},
+		{"graph blank", s + p + `"a" _:g .`, s + " " + p + ` "a" _:g .`},
+	} {
+		q, ok, err := ParseLine([]byte(c.line))
+		if err != nil || !ok {
+			t.Errorf("%s: %v %v", c.name, ok, err)
+			continue
+		}
+		if got := strings.TrimSuffix(string(q.AppendLine(nil)), "\n"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		var sc LineScanner
+		if _, err := sc.Scan([]byte(c.want)); err != nil || string(sc.AppendLine(nil)) != c.want+"\n" {
+			t.Errorf("%s: canonical line changes: %q %v", c.name, sc.AppendLine(nil), err)
+		}
+		if sc.Canonical && string(q.AppendLine(nil)) != c.want+"\n" {
+			t.Errorf("%s: called canonical", c.name)
+		}
+	}
+	for _, line := range []string{"", "  \t", "# a comment", "  # another"} {
+		if _, ok, err := ParseLine([]byte(line)); ok || err != nil {
+			t.Errorf("%q: %v %v", line, ok, err)
+		}
+	}
+}
+
+func TestParseLineRefuses(t *testing.T) {
+	const s, p = "<http://e/s>", "<http://e/p>"
+	for _, c := range []struct{ line, reason string }{
+		{`<http://e/ s> <http://e/p> <http://e/o> .`, "a space cannot stand in an IRI"},
+		{`<http://e/{s}> <http://e/p> <http://e/o> .`, "'{' cannot stand"},
+		{`<http://e/\u00ZZ11> <http://e/p> <http://e/o> .`, "hexadecimal"},
+		{`<http://e/\n> <http://e/p> <http://e/o> .`, "unknown escape"},
+		{`<s> <http://e/p> <http://e/o> .`, "relative"},
+		{`<http://e/s> <p> <http://e/o> .`, "relative"},
+		{s + p + `"a"^^<d> .`, "relative"},
+		{s + p + `"a"^^xsd:string .`, "datatype"},
+		{s + p + `"a" "b" .`, "a literal cannot be the graph"},
+		{`"a"` + p + s + " .", "a literal cannot be the subject"},
+		{s + "_:p" + s + " .", "predicate"},
+		{s + p + s, "no '.'"},
+		{s + p + s + " . " + s, "after the '.'"},
+		{s + p + ".", "the object cannot begin with '.'"},
+		{s + p + `"a`, "no '\"'"},
+		{s + p + `"a\`, "no '\"'"},
+		{s + p + `"a\x" .`, "unknown escape"},
+		{s + p + `"\uD800" .`, "surrogate"},
+		{s + p + `"\uD83D\uDE00" .`, "surrogate"},
+		{s + p + `"\U00110000" .`, "beyond"},
+		{s + p + `"\U0001F30" .`, "hexadecimal"},
+		{s + p + "\"a\xff\" .", "UTF-8"},
+		{s + p + "\"a\xed\xa0\x80\" .", "UTF-8"},
+		{s + p + `"a"@1 .`, "language tag"},
+		{s + p + `"a"@en- .`, "the graph cannot begin"},
+		{s + p + `'a' .`, "cannot begin with"},
+		{`_: <http://e/p> "a" .`, "no label"},
+		{`_:-a <http://e/p> "a" .`, "no label"},
+		{`_:a <http://e/p> 1 .`, "cannot begin"},
+		{`@prefix a: <http://e/> .`, "cannot begin with '@'"},
+	} {
+		q, ok, err := ParseLine([]byte(c.line))
+		if err == nil {
+			t.Errorf("%s: accepted as %v (%v)", c.line, q, ok)
+		} else if !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, want %q", c.line, err, c.reason)
+		}
+	}
+}
+
+func TestReadLinesEnds(t *testing.T) {
+	const l = `<http://e/s> <http://e/p> "a" .`
+	for name, doc := range map[string]string{
+		"lf": l + "\n" + l + "\n", "no last end": l + "\n" + l, "crlf": l + "\r\n\r\n" + l + "\r\n",
+		"cr": l + "\r" + l + "\r", "bom": "\ufeff" + l + "\n" + l, "mixed": "\r\r\n" + l + "\r\n\r" + l,
+	} {
+		n := 0
+		for _, err := range Read(strings.NewReader(doc), NTriples, ReadOptions{}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			n++
+		}
+		if n != 2 {
+			t.Errorf("%s: %d statements", name, n)
+		}
+	}
+	_, err := Decode(NTriples, []byte(l+"\n\n"+l+"x\n"), ReadOptions{Name: "doc"})
+	if want := "rdfres: read ntriples doc: line 3, column 32: something stands after the '.'"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,159 @@
+package rdfres
+
+import (
+	"fmt"
+	"io"
+	"iter"
+)
+
+// ReadOptions bound and place a reading. Zero values mean sensible defaults.
+type ReadOptions struct {
+	Base     string // base IRI for relative references; "" refuses them
+	Name     string // document name for error messages
+	MaxBytes int64  // 0: no bound. Exceeding it is ErrTooLarge
+
+	// Lax accepts in N-Triples and N-Quads what the grammar refuses but common
+	// stores emit: raw spaces, braces and the like in IRIs; relative IRIs, which
+	// stay as they are; language tags such as en_US; blank node labels such as
+	// nodeID://b1; a character escaped as two surrogates. The terms are
+	// canonical all the same, so nothing of it goes further except the odd tags
+	// and relative IRIs themselves. Other formats are always read strictly.
+	Lax bool
+}
+
+// Read streams the statements of a document. The sequence ends after the first
+// error; what was yielded before it stands in the document. N-Triples and
+// N-Quads run on a fast path over bytes, Turtle, TriG and RDF/XML stream too,
+// JSON-LD is held in memory.
+//
+// Blank nodes keep their labels of the document; those that it leaves unnamed
+// get labels that it does not use. Graph names are only yielded by N-Quads,
+// TriG and JSON-LD.
+func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
+	return func(yield func(Quad, error) bool) {
+		switch f {
+		case NTriples, NQuads:
+			readLines(NewLines(r, f, o), yield)
+		default:
+			yield(Quad{}, fmt.Errorf("rdfres: read %s: unknown format %q", o.Name, f))
+		}
+	}
+}
+
+// Decode reads a whole representation: its triples sorted and unique, in
+// wire form when they were written so. For JSON-LD without a context our own
+// reader does it; foreign JSON-LD is read by json-gold with a document loader
+// that never fetches (ErrRemoteContext). A statement in a named graph is an
+// error.
+func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
+	switch f {
+	case NTriples, NQuads:
+		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), yield) })
+	}
+	return nil, fmt.Errorf("rdfres: decode %s: unknown format %q", o.Name, f)
+}
+
+func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, error) {
+	var ts []Triple
+	for q, err := range qs {
+		if err != nil {
+			return nil, err
+		}
+		if q.G != "" {
+			return nil, fmt.Errorf("rdfres: decode %s %s: a statement stands in the graph %s, where one graph without a name is asked for", f, o.Name, q.G)
+		}
+		ts = append(ts, q.Triple)
+	}
+	return SortUnique(ts), nil
+}
+
+func readLines(in *Lines, yield func(Quad, error) bool) {
+	var known interner
+	for in.Next() {
+		if !yield(known.quad(&in.LineScanner), nil) {
+			return
+		}
+	}
+	if err := in.Err(); err != nil {
+		yield(Quad{}, err)
+	}
+}
+
+// ParseLine reads one N-Triples or N-Quads line (without the newline) into
+// canonical terms. ok is false for blank and comment lines. It is strict and
+// for single lines: Read shares what repeats, Lines and LineScanner make no
+// terms at all.
+func ParseLine(line []byte) (q Quad, ok bool, err error) {
+	var sc LineScanner
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	if ok, err = sc.Scan(line); err != nil || !ok {
+		return Quad{}, false, err
+	}
+	return Quad{Triple: sc.Triple(), G: Term(sc.G)}, true, nil
+}
+
+// ParseTerm reads one term in N-Triples syntax, strictly, into its canonical
+// form.
+func ParseTerm(text []byte) (Term, error) {
+	var sc LineScanner
+	t, why := sc.single(text)
+	if why != "" {
+		return "", fmt.Errorf("rdfres: read the term %q: column %d: %s", cut(string(text)), column(text, sc.at), why)
+	}
+	return t, nil
+}
+
+// interner shares the strings of terms that come again: the subject of the
+// line before, predicates, and short objects such as classes.
+type interner struct {
+	subject, graph Term
+	slots          []Term // direct mapped by hash, made after a few lines
+	lines          int
+}
+
+const (
+	internAfter = 32
+	internSlots = 1 << 10
+	internLen   = 96 // longer objects are not looked up
+)
+
+func (in *interner) quad(sc *LineScanner) Quad {
+	if in.lines++; in.lines == internAfter {
+		in.slots = make([]Term, internSlots)
+	}
+	if string(sc.S) != string(in.subject) {
+		in.subject = Term(sc.S)
+	}
+	if string(sc.G) != string(in.graph) {
+		in.graph = Term(sc.G)
+	}
+	q := Quad{Triple: Triple{S: in.subject, P: in.share(sc.P)}, G: in.graph}
+	if len(sc.O) <= internLen && sc.O[0] == '<' {
+		q.O = in.share(sc.O)
+	} else {
+		q.O = Term(sc.O)
+	}
+	return q
+}
+
+func (in *interner) share(b []byte) Term {
+	if in.slots == nil {
+		return Term(b)
+	}
+	slot := &in.slots[hash(b)%internSlots]
+	if string(b) != string(*slot) {
+		*slot = Term(b)
+	}
+	return *slot
+}
+
+// hash is enough to spread IRIs, which differ near their end.
+func hash(b []byte) uint32 {
+	h := uint32(len(b))
+	for i := max(0, len(b)-24); i < len(b); i++ {
+		h = (h ^ uint32(b[i])) * 16777619
+	}
+	return h ^ h>>15
+}

@@ -1,0 +1,48 @@
+package rdfres
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// SyntaxError is a document that is not what its format asks for. It says
+// where: Line and Column count from 1, Column in characters; 0 is unknown.
+type SyntaxError struct {
+	Name   string // of the document, from ReadOptions; may be ""
+	Format Format
+	Line   int
+	Column int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string {
+	var b strings.Builder
+	b.WriteString("rdfres: read ")
+	b.WriteString(string(e.Format))
+	if e.Name != "" {
+		b.WriteString(" " + e.Name)
+	}
+	if e.Line > 0 {
+		b.WriteString(": line " + strconv.Itoa(e.Line))
+	}
+	if e.Column > 0 {
+		b.WriteString(", column " + strconv.Itoa(e.Column))
+	}
+	b.WriteString(": " + e.Reason)
+	return b.String()
+}
+
+var (
+	// ErrTooLarge is a document beyond ReadOptions.MaxBytes, or one whose
+	// nesting or single line is beyond what this package reads.
+	ErrTooLarge = errors.New("too large")
+
+	// ErrCannotCarry is a graph that a format cannot express; the error that
+	// wraps it names the term and the reason. N-Triples carries every graph.
+	ErrCannotCarry = errors.New("the format cannot carry this graph")
+
+	// ErrRemoteContext is a JSON-LD document that asks for a context from the
+	// web, which is never fetched; the error that wraps it names the address.
+	ErrRemoteContext = errors.New("a remote JSON-LD context is not fetched")
+)

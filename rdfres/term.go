@@ -1,0 +1,225 @@
+package rdfres
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/knakk/rdf"
+)
+
+// Term is an RDF term in canonical N-Triples syntax: <iri>, _:label,
+// "lexical", "lexical"@lang, "lexical"^^<datatype> (xsd:string left out).
+// Two terms are the same RDF term exactly when the strings are equal.
+// Lexical forms and language tags keep their case and spelling.
+//
+// IRIs stand raw, with what the grammar does not allow raw (controls, space,
+// <>"{}|^`\) as \u00XX. Literals are escaped as in canonical N-Quads of
+// RDFC-1.0. "" is no term.
+type Term string
+
+// TermKind tells the three kinds of term apart.
+type TermKind byte
+
+const (
+	KindNone TermKind = iota
+	KindIRI
+	KindBlank
+	KindLiteral
+)
+
+// The datatypes and the namespace that the syntaxes themselves know.
+const (
+	xsdNS         = "http://www.w3.org/2001/XMLSchema#"
+	xsdString     = xsdNS + "string"
+	xsdBoolean    = xsdNS + "boolean"
+	xsdInteger    = xsdNS + "integer"
+	xsdDecimal    = xsdNS + "decimal"
+	xsdDouble     = xsdNS + "double"
+	rdfNS         = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+	rdfLangString = rdfNS + "langString"
+)
+
+const (
+	termType  Term = "<" + rdfNS + "type>"
+	termFirst Term = "<" + rdfNS + "first>"
+	termRest  Term = "<" + rdfNS + "rest>"
+	termNil   Term = "<" + rdfNS + "nil>"
+)
+
+// NewIRI makes the term of an IRI. The IRI is taken as it is: neither resolved
+// nor normalized, and not checked (see Check).
+func NewIRI(iri string) Term {
+	for i := 0; i < len(iri); i++ {
+		if class[iri[i]]&badIRI != 0 {
+			return Term(append(appendIRI(append(make([]byte, 0, len(iri)+16), '<'), iri), '>'))
+		}
+	}
+	return Term("<" + iri + ">")
+}
+
+// NewBlank makes the term of a blank node. A label that N-Triples cannot write
+// (Virtuoso's nodeID://b1 for example) becomes "x--" and its hexadecimal bytes,
+// so that different labels stay different.
+func NewBlank(label string) Term {
+	if scanLabel(label, true) != len(label) || label == "" {
+		label = "x--" + hex.EncodeToString([]byte(label))
+	}
+	return Term("_:" + label)
+}
+
+// NewLiteral makes the term of a literal. With a language tag the datatype is
+// not looked at; datatype "" means xsd:string. Nothing is checked (see Check).
+func NewLiteral(lexical, lang, datatype string) Term {
+	b := make([]byte, 0, len(lexical)+len(lang)+len(datatype)+8)
+	return Term(appendLiteralTerm(b, lexical, lang, datatype))
+}
+
+func appendLiteralTerm[B []byte | string](b []byte, lexical, lang, datatype B) []byte {
+	b = append(b, '"')
+	b = appendLiteral(b, lexical)
+	b = append(b, '"')
+	switch {
+	case len(lang) > 0:
+		b = append(b, '@')
+		b = append(b, lang...)
+	case len(datatype) > 0 && string(datatype) != xsdString:
+		b = append(b, '^', '^', '<')
+		b = appendIRI(b, datatype)
+		b = append(b, '>')
+	}
+	return b
+}
+
+// Kind looks at the first byte only.
+func (t Term) Kind() TermKind {
+	if len(t) > 2 || len(t) == 2 && t[0] != '_' {
+		switch t[0] {
+		case '<':
+			return KindIRI
+		case '_':
+			return KindBlank
+		case '"':
+			return KindLiteral
+		}
+	}
+	return KindNone
+}
+
+// IRI is the IRI, unescaped; "" when t is no IRI.
+func (t Term) IRI() string {
+	if len(t) < 2 || t[0] != '<' {
+		return ""
+	}
+	return unescape(string(t[1 : len(t)-1]))
+}
+
+// Label is the label of a blank node without "_:"; "" when t is no blank node.
+func (t Term) Label() string {
+	if len(t) < 3 || t[0] != '_' {
+		return ""
+	}
+	return string(t[2:])
+}
+
+// Literal takes a literal apart. The datatype is always told, also xsd:string
+// and rdf:langString. Three empty strings when t is no literal.
+func (t Term) Literal() (lexical, lang, datatype string) {
+	lex, lang, dt := t.literalParts()
+	if lang == "" && dt == "" && lex == "" && t.Kind() != KindLiteral {
+		return "", "", ""
+	}
+	switch {
+	case lang != "":
+		datatype = rdfLangString
+	case dt == "":
+		datatype = xsdString
+	default:
+		datatype = unescape(dt)
+	}
+	return unescape(lex), lang, datatype
+}
+
+// literalParts are the parts as they are written: escaped, xsd:string as "".
+func (t Term) literalParts() (lexical, lang, datatype string) {
+	if len(t) < 2 || t[0] != '"' {
+		return "", "", ""
+	}
+	s := string(t)
+	// No language tag and no canonical IRI holds a quote, so the last one closes.
+	end := strings.LastIndexByte(s, '"')
+	lexical = s[1:end]
+	switch rest := s[end+1:]; {
+	case len(rest) > 1 && rest[0] == '@':
+		lang = rest[1:]
+	case len(rest) > 4 && rest[0] == '^':
+		datatype = rest[3 : len(rest)-1]
+	}
+	return lexical, lang, datatype
+}
+
+// Check tells whether t is a term in canonical form: what the constructors
+// take on trust (a language tag, a scheme, valid UTF-8) is looked at here.
+func (t Term) Check() error {
+	got, err := ParseTerm([]byte(t))
+	if err != nil {
+		return err
+	}
+	if got != t {
+		return fmt.Errorf("rdfres: %s is not in canonical form, which would be %s", t, got)
+	}
+	return nil
+}
+
+// RDF gives t as a term of knakk/rdf. What that package does not take (an IRI
+// with a space or a brace) is an error.
+func (t Term) RDF() (rdf.Term, error) {
+	switch t.Kind() {
+	case KindIRI:
+		iri, err := rdf.NewIRI(t.IRI())
+		if err != nil {
+			return nil, fmt.Errorf("rdfres: %s as a knakk/rdf term: %w", t, err)
+		}
+		return iri, nil
+	case KindBlank:
+		return rdf.NewBlank(t.Label())
+	case KindLiteral:
+		lexical, lang, datatype := t.Literal()
+		if lang != "" {
+			return langLiteral(t, lexical, lang)
+		}
+		dt, err := rdf.NewIRI(datatype)
+		if err != nil {
+			return nil, fmt.Errorf("rdfres: the datatype of %s as a knakk/rdf term: %w", t, err)
+		}
+		return rdf.NewTypedLiteral(lexical, dt), nil
+	}
+	return nil, fmt.Errorf("rdfres: %q is no term", string(t))
+}
+
+// langLiteral goes through the decoder where rdf.NewLangLiteral refuses a good
+// tag: it takes at most one hyphen, so not zh-Hant-TW.
+func langLiteral(t Term, lexical, lang string) (rdf.Term, error) {
+	if strings.Count(lang, "-") < 2 && scanLang(lang) == len(lang) {
+		return rdf.NewLangLiteral(lexical, lang)
+	}
+	line := "<urn:s> <urn:p> " + string(t) + " .\n"
+	tr, err := rdf.NewTripleDecoder(strings.NewReader(line), rdf.NTriples).Decode()
+	if err != nil {
+		return nil, fmt.Errorf("rdfres: %s as a knakk/rdf term: %w", t, err)
+	}
+	return tr.Obj, nil
+}
+
+// FromRDF takes over a term of knakk/rdf. nil gives "".
+func FromRDF(t rdf.Term) Term {
+	switch v := t.(type) {
+	case rdf.IRI:
+		return NewIRI(v.String())
+	case rdf.Blank:
+		return NewBlank(v.String())
+	case rdf.Literal:
+		return NewLiteral(v.String(), v.Lang(), v.DataType.String())
+	}
+	return ""
+}

@@ -5,30 +5,6 @@ import (
 	"time"
 )
 
-// ReaderOptions bound and steer reading; zero values are sensible.
-type ReaderOptions struct {
-	BaseURL       string // the document's address: relative loc and href are resolved against it
-	Strict        bool   // refuse what 1.1 does not allow, instead of warning
-	MaxBytes      int64  // default 4 GiB
-	MaxEntries    int64  // default 50,000,000
-	MaxEntryLinks int    // default 1,000
-}
-
-// Reader streams a document of any dialect from the D-Lib form and 0.5 to 1.1
-// in constant memory.
-type Reader struct{}
-
-// NewReader reads up to the first entry. Root elements after entries are
-// accepted (lenient) and show in Head once Next has returned io.EOF.
-func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) { panic("stub") }
-func (r *Reader) Head() *Head                                 { panic("stub") }
-func (r *Reader) Next() (*Entry, error)                       { panic("stub") } // io.EOF at the end; the entry is the caller's
-
-// ChangeTime of an entry is decided per document (4.2 step 6): known after the
-// whole document was read, or from the dialect: the reader gives datetime if
-// the entry has it, else lastmod for documents before 1.1.
-func (r *Reader) ChangeTime(e *Entry) time.Time { panic("stub") }
-
 // PackageWriter writes a ZIP package: bitstreams first, manifest.xml at the end.
 type PackageWriter struct{}
 

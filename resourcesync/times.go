@@ -59,19 +59,21 @@ var errTime = errors.New("want YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss
 
 // parseTime reads a time leniently; lapse says what of it is no W3C Datetime.
 func parseTime(raw string) (t time.Time, lapse string, err error) {
+	t, lapse, ok := scanTime(raw)
+	if !ok {
+		return time.Time{}, "", fmt.Errorf("resourcesync: %q is no W3C Datetime: %w", clip(raw), errTime)
+	}
+	return t, lapse, nil
+}
+
+// scanTime is parseTime without an error to make, so that raw stays where it is.
+func scanTime(raw string) (t time.Time, lapse string, ok bool) {
 	p := timeParser{s: trimSpace(raw)}
 	if len(p.s) != len(raw) {
 		p.lapse = "blanks around it"
 	}
-	t, ok := p.parse()
-	if !ok {
-		why := errTime
-		if p.s == "" {
-			why = errors.New("it is empty")
-		}
-		return time.Time{}, "", fmt.Errorf("resourcesync: %q is no W3C Datetime: %w", clip(raw), why)
-	}
-	return t, p.lapse, nil
+	t, ok = p.parse()
+	return t, p.lapse, ok
 }
 
 type timeParser struct {

@@ -1,0 +1,298 @@
+package resourcesync
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// decoder makes values of attributes and texts. What it lets pass it warns of,
+// or refuses when strict.
+type decoder struct {
+	s        *scanner
+	strict   bool
+	base     string
+	baseURL  *url.URL
+	warn     warnings
+	interned map[string]string
+}
+
+// lapse is something that 1.1 does not allow and that can be read all the same.
+// Kinds are few; see warnings.
+func (d *decoder) lapse(kind, format string, args ...any) error {
+	if d.strict {
+		return d.s.failf(ErrInvalid, format, args...)
+	}
+	d.warn.add(kind, d.s.tokenLine(), format, args...)
+	return nil
+}
+
+// intern gives equal strings the same memory: media types, relations.
+func (d *decoder) intern(b []byte) string {
+	if s, ok := d.interned[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(d.interned) < 256 && len(s) < 256 {
+		if d.interned == nil {
+			d.interned = map[string]string{}
+		}
+		d.interned[s] = s
+	}
+	return s
+}
+
+// ownAttr says whether an attribute belongs to ResourceSync: unprefixed, or (as
+// the text of 0.9 had it) in the rs namespace and not there unprefixed too.
+func (d *decoder) ownAttr(attrs []attr, a *attr) (bool, error) {
+	switch a.ns {
+	case nsNone:
+		return true, nil
+	case nsRS, nsDLib:
+		for i := range attrs {
+			if b := &attrs[i]; b.ns == nsNone && string(b.local) == string(a.local) {
+				return false, nil
+			}
+		}
+		return true, d.lapse("prefixed attribute", "the attribute %s has a prefix; ResourceSync attributes have none", clip(a.raw()))
+	}
+	return false, nil
+}
+
+// meta reads the attributes of an rs:md into m.
+func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
+	m.Length = -1
+	for i := range attrs {
+		a := &attrs[i]
+		own := a.ns == nsNone
+		if !own {
+			if a.ns == nsBridge {
+				m.Ext = addExt(m.Ext, a)
+				continue
+			}
+			if own, err = d.ownAttr(attrs, a); err != nil {
+				return err
+			}
+			if !own {
+				continue
+			}
+		}
+		switch string(a.local) {
+		case "capability":
+			m.Capability = Capability(d.intern(trimBytes(a.value)))
+		case "change":
+			m.Change, err = d.change(a)
+		case "at":
+			m.At, err = d.time(a)
+		case "completed":
+			m.Completed, err = d.time(a)
+		case "from":
+			m.From, err = d.time(a)
+		case "until":
+			m.Until, err = d.time(a)
+		case "modified":
+			m.Modified, err = d.time(a)
+		case "datetime":
+			m.DateTime, err = d.time(a)
+		case "encoding":
+			m.Encoding = d.intern(trimBytes(a.value))
+		case "hash":
+			m.Hash, err = d.hash(a)
+		case "length":
+			m.Length, err = d.length(a)
+		case "path":
+			m.Path = string(a.value)
+		case "type":
+			m.Type = d.intern(trimBytes(a.value))
+		default:
+			err = d.unknown("rs:md", a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link reads the attributes of an rs:ln. ok is false if rel or href is missing.
+func (d *decoder) link(attrs []attr, l *Link) (ok bool, err error) {
+	l.Length = -1
+	for i := range attrs {
+		a := &attrs[i]
+		own := a.ns == nsNone
+		if !own {
+			if a.ns == nsBridge {
+				l.Ext = addExt(l.Ext, a)
+				continue
+			}
+			if own, err = d.ownAttr(attrs, a); err != nil {
+				return false, err
+			}
+			if !own {
+				continue
+			}
+		}
+		switch string(a.local) {
+		case "rel":
+			l.Rel = d.intern(trimBytes(a.value))
+		case "href":
+			l.Href, err = d.address("href", a.value)
+		case "encoding":
+			l.Encoding = d.intern(trimBytes(a.value))
+		case "hash":
+			l.Hash, err = d.hash(a)
+		case "length":
+			l.Length, err = d.length(a)
+		case "modified":
+			l.Modified, err = d.time(a)
+		case "path":
+			l.Path = string(a.value)
+		case "pri":
+			l.Pri, err = d.pri(a)
+		case "profile":
+			l.Profile = string(a.value)
+		case "type":
+			l.Type = d.intern(trimBytes(a.value))
+		default:
+			err = d.unknown("rs:ln", a)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if l.Rel == "" || l.Href == "" {
+		return false, d.lapse("incomplete link", "rs:ln with rel %q and href %q: both are mandatory; the link is left out", clip(l.Rel), clip(l.Href))
+	}
+	return true, nil
+}
+
+func addExt(ext map[string]string, a *attr) map[string]string {
+	if ext == nil {
+		ext = make(map[string]string, 4)
+	}
+	ext[string(a.local)] = string(a.value)
+	return ext
+}
+
+func (d *decoder) unknown(element string, a *attr) error {
+	return d.lapse("unknown attribute", "%s has the unknown attribute %s=%q; it is left out", element, clip(a.raw()), clip(string(a.value)))
+}
+
+func (d *decoder) time(a *attr) (time.Time, error) {
+	return d.timeValue(a.local, a.value)
+}
+
+// timeValue reads a time; one that cannot be read is absent.
+func (d *decoder) timeValue(name, value []byte) (time.Time, error) {
+	t, lapse, ok := scanTime(string(value))
+	if ok && lapse == "" {
+		return t, nil
+	}
+	if !ok {
+		return time.Time{}, d.lapse("time", "%s %q is no W3C Datetime (%s); it is left out", name, clip(string(value)), errTime)
+	}
+	return t, d.lapse("time: "+lapse, "%s %q is read as %s: %s", name, clip(string(value)), FormatTime(t), lapse)
+}
+
+func (d *decoder) change(a *attr) (string, error) {
+	v := trimBytes(a.value)
+	switch string(v) {
+	case Created:
+		return Created, nil
+	case Updated:
+		return Updated, nil
+	case Deleted:
+		return Deleted, nil
+	}
+	given := string(v)
+	switch lower := strings.ToLower(given); lower {
+	case Created, Updated, Deleted:
+		return lower, d.lapse("change", "change %q: want %s", clip(given), lower)
+	}
+	return given, d.lapse("unknown change", "change %q: want created, updated or deleted", clip(given))
+}
+
+func (d *decoder) hash(a *attr) (Hashes, error) {
+	h, lapse, err := parseHashes(string(a.value))
+	if err != nil {
+		return h, d.lapse("hash", "%s; it is left out", strings.TrimPrefix(err.Error(), "resourcesync: "))
+	}
+	if lapse != "" {
+		return h, d.lapse("hash: "+lapse, "hash %q: %s", clip(string(a.value)), lapse)
+	}
+	return h, nil
+}
+
+func (d *decoder) length(a *attr) (int64, error) {
+	var n int64
+	v := trimBytes(a.value)
+	for _, c := range v {
+		if c < '0' || c > '9' || len(v) > 18 {
+			return -1, d.lapse("length", "length %q is no count of bytes; it is left out", clip(string(a.value)))
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if len(v) == 0 {
+		return -1, d.lapse("length", "length is empty; it is left out")
+	}
+	return n, nil
+}
+
+func (d *decoder) pri(a *attr) (int, error) {
+	n, err := strconv.Atoi(string(trimBytes(a.value)))
+	if err != nil || n < 1 || n > 999999 {
+		return 0, d.lapse("pri", "pri %q: want 1 to 999999; it is left out", clip(string(a.value)))
+	}
+	return n, nil
+}
+
+// address reads a URI: trimmed, and resolved against the document's address.
+func (d *decoder) address(name string, value []byte) (string, error) {
+	v := trimBytes(value)
+	if len(v) == 0 || hasScheme(v) {
+		return string(v), nil
+	}
+	given := string(v)
+	if d.base == "" {
+		return given, d.lapse("relative", "%s %q is not absolute", name, clip(given))
+	}
+	if d.baseURL == nil {
+		u, err := url.Parse(d.base)
+		if err != nil {
+			return given, d.lapse("relative", "%s %q is not absolute, and the document's address %q is none (%v)", name, clip(given), clip(d.base), err)
+		}
+		d.baseURL = u
+	}
+	ref, err := url.Parse(given)
+	if err != nil {
+		return given, d.lapse("relative", "%s %q is no address: %v", name, clip(given), err)
+	}
+	full := d.baseURL.ResolveReference(ref).String()
+	return full, d.lapse("relative", "%s %q is not absolute; it is read as %s", name, clip(given), clip(full))
+}
+
+// hasScheme says whether a reference is absolute (RFC 3986, section 3.1).
+func hasScheme(v []byte) bool {
+	for i, c := range v {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+		case c == ':':
+			return i > 0
+		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func trimBytes(b []byte) []byte {
+	for len(b) > 0 && isSpace(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isSpace(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}

@@ -1,0 +1,126 @@
+package resourcesync
+
+import "strings"
+
+// This file decides which version of ResourceSync a document speaks (dossier,
+// section 4): what its links and times mean, and which forms are refused.
+
+// checkRoot accepts the root element of what can be read, and names the rest.
+func (r *Reader) checkRoot() error {
+	s := r.d.s
+	root := &s.name
+	local := string(root.local)
+	switch {
+	case root.ns == nsDLib && local == "resync":
+		return s.failf(ErrDialect, "this is a ResourceSync 0.2 document (element resync); read are 0.5 to 1.1 and the D-Lib form")
+	case root.uri == namespaceAtom:
+		return s.failf(ErrDialect, "this is an Atom feed; the Atom serialization of ResourceSync was given up in 2013 and is not read")
+	case root.uri == namespacePreAlpha:
+		return s.failf(ErrDialect, "this is a document of the unpublished namespace %s; it is not read", namespacePreAlpha)
+	case local != "urlset" && local != "sitemapindex":
+		hint := ""
+		if strings.EqualFold(local, "html") {
+			hint = ": this is a web page"
+		}
+		return s.failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex%s", clip(root.raw()), hint)
+	case root.ns == nsSitemap:
+	case root.ns == nsNone:
+		if err := r.d.lapse("namespace", "<%s> has no namespace, want xmlns=%q", local, NamespaceSitemap); err != nil {
+			return err
+		}
+	default:
+		return s.failf(ErrNotResourceSync, "<%s> is in the namespace %q, want %q", clip(root.raw()), clip(root.uri), NamespaceSitemap)
+	}
+	for i := range s.attrs {
+		if a := &s.attrs[i]; (a.ns == nsRS || a.ns == nsDLib) && string(a.local) == "type" {
+			return r.refuse01("attribute " + clip(a.raw()) + " of the root")
+		}
+	}
+	r.ns = root.ns
+	r.head.Index = local == "sitemapindex"
+	return nil
+}
+
+// refuse01 is the error for the alpha of August 2012.
+func (r *Reader) refuse01(sign string) error {
+	return r.d.s.failf(ErrDialect, "this is a ResourceSync 0.1 document (%s); read are 0.5 to 1.1 and the D-Lib form", sign)
+}
+
+// mapCapability gives the present names of capabilities that were renamed.
+func (r *Reader) mapCapability() error {
+	m := &r.head.Meta
+	switch m.Capability {
+	case "resourcesync":
+		r.wasResourceSync = true
+		m.Capability = Description
+		return r.d.lapse("capability", `capability "resourcesync" is read as description (its name since 0.9.1)`)
+	case "changelist-notification":
+		m.Capability = ChangeNotification
+		return r.d.lapse("capability", `capability "changelist-notification" is read as change-notification (its name since 1.0.1)`)
+	}
+	return nil
+}
+
+// settle works out the dialect from what is known of the root.
+func (r *Reader) settle() error {
+	h := &r.head
+	h.LegacyLinks, h.inherited = r.legacy(), false
+	if known := r.o.Dialect; known != "" && !h.navigates() {
+		h.LegacyLinks = h.LegacyLinks || legacyDialect(known)
+		h.inherited = !h.LegacyLinks
+	}
+	h.Dialect = r.dialect()
+	if r.d.strict && (h.LegacyLinks || h.Dialect == DialectSitemap) {
+		return r.d.s.failf(ErrInvalid, "the document speaks the dialect %q, want 1.1", h.Dialect)
+	}
+	return nil
+}
+
+func legacyDialect(s string) bool {
+	return s == DialectDLib || s == Dialect05 || s == Dialect06 || s == Dialect09
+}
+
+// legacy is step 3 of the reader's algorithm. The attribute modified says nothing
+// on a description or a Capability List: the reference client's trees have it
+// beside links of 1.0.
+func (r *Reader) legacy() bool {
+	h := &r.head
+	m := &h.Meta
+	resource := strings.HasPrefix(string(m.Capability), "resource")
+	change := strings.HasPrefix(string(m.Capability), "change") && !m.Capability.Notification()
+	switch {
+	case r.sawDLib, r.wasResourceSync, h.Link(RelResourceSync) != "", h.Link(RelTop) != "":
+		return true
+	case (resource || change) && !m.Modified.IsZero() && m.At.IsZero() && m.From.IsZero():
+		return true
+	case resource && !m.From.IsZero() && m.At.IsZero():
+		return true
+	}
+	return false
+}
+
+func (r *Reader) dialect() string {
+	h := &r.head
+	m := &h.Meta
+	c := m.Capability
+	old := !m.Modified.IsZero() && m.At.IsZero() && m.From.IsZero()
+	switch {
+	case r.sawDLib, h.Link(RelTop) != "":
+		return DialectDLib
+	case !r.sawMeta:
+		return DialectSitemap
+	case r.wasResourceSync:
+		return Dialect09
+	case old && h.Index && (c == CapabilityList || c.Manifest()):
+		return Dialect05
+	case old && (h.LegacyLinks || c == CapabilityList && h.Link(RelUp) == ""):
+		return Dialect06
+	case h.LegacyLinks && !h.navigates() && r.o.Dialect != "":
+		return r.o.Dialect
+	case h.LegacyLinks:
+		return Dialect09
+	case r.ended && (c == ChangeList || c == ChangeDumpManifest || c == ChangeNotification) && !h.Index && r.sawLastMod && !r.sawDateTime:
+		return Dialect10
+	}
+	return Dialect11
+}

@@ -1,0 +1,106 @@
+package resourcesync
+
+import (
+	"slices"
+	"time"
+)
+
+// Order is how the known change times of a document run.
+type Order int
+
+// The orders. A document whose times are all equal, or unknown, is in order.
+const (
+	InOrder  Order = iota // none is before the one above it
+	Reversed              // none is after the one above it, and some are before: newest first
+	Mixed
+)
+
+// String gives "in order", "reversed" or "mixed".
+func (o Order) String() string {
+	return [...]string{"in order", "reversed", "mixed"}[o]
+}
+
+// orderTrack watches a row of times.
+type orderTrack struct {
+	last     time.Time
+	up, down bool
+}
+
+func (o *orderTrack) add(t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if !o.last.IsZero() {
+		o.up = o.up || t.After(o.last)
+		o.down = o.down || t.Before(o.last)
+	}
+	o.last = t
+}
+
+func (o *orderTrack) order() Order {
+	switch {
+	case !o.down:
+		return InOrder
+	case o.up:
+		return Mixed
+	}
+	return Reversed
+}
+
+// track notes what the entries together say about dialect and order.
+func (r *Reader) track(e *Entry) {
+	if !e.Meta.DateTime.IsZero() {
+		r.sawDateTime = true
+		r.byDateTime.add(e.Meta.DateTime)
+	}
+	if !e.LastMod.IsZero() {
+		r.sawLastMod = true
+		r.byLastMod.add(e.LastMod)
+	}
+}
+
+// Order says how the change times of the entries read so far run; after the end
+// of the document, how they run in it. It means something for change documents
+// and for indexes and archives of old dialects.
+func (r *Reader) Order() Order {
+	if r.sawDateTime {
+		return r.byDateTime.order()
+	}
+	return r.byLastMod.order()
+}
+
+// Arrange brings the entries of a change document that was read to its end into
+// the order of time (dossier, section 4.2, step 7): a legacy document that runs
+// newest first is reversed, one in mixed order is sorted, and entries without
+// time stay behind the one they followed. It says what it did: InOrder if
+// nothing.
+//
+// A document of 1.0 or 1.1 that runs backwards is sorted too, so that entries of
+// one time keep their order.
+func (r *Reader) Arrange(entries []*Entry) Order {
+	order := r.Order()
+	switch {
+	case order == InOrder:
+		return order
+	case order == Reversed && r.head.LegacyLinks:
+		slices.Reverse(entries)
+		return order
+	}
+	type timed struct {
+		t time.Time
+		e *Entry
+	}
+	row := make([]timed, len(entries))
+	var last time.Time
+	for i, e := range entries {
+		if t := r.ChangeTime(e); !t.IsZero() {
+			last = t
+		}
+		row[i] = timed{last, e}
+	}
+	slices.SortStableFunc(row, func(a, b timed) int { return a.t.Compare(b.t) })
+	for i := range row {
+		entries[i] = row[i].e
+	}
+	return order
+}

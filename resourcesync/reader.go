@@ -1,0 +1,491 @@
+package resourcesync
+
+import (
+	"io"
+	"time"
+)
+
+// ReaderOptions bound and steer reading; zero values are sensible.
+type ReaderOptions struct {
+	BaseURL       string // the document's address: relative loc and href are resolved against it
+	Strict        bool   // refuse what 1.1 does not allow, instead of warning (Validate looks closer)
+	MaxBytes      int64  // default 4 GiB
+	MaxEntries    int64  // default 50,000,000
+	MaxEntryLinks int    // links of one entry, or of the root; default 1,000
+	MaxValueBytes int    // one attribute or text; default 256 KiB
+
+	// Expect is what a document without rs:md at its root is taken for; a plain
+	// Sitemap is read as a Resource List with Expect: ResourceList.
+	Expect Capability
+	// Dialect is that of the document that led here. It decides for a document
+	// that has no links of its own (see Head.Closed).
+	Dialect string
+}
+
+func (o *ReaderOptions) defaults() {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 4 << 30
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = 50_000_000
+	}
+	if o.MaxEntryLinks == 0 {
+		o.MaxEntryLinks = 1000
+	}
+	if o.MaxValueBytes == 0 {
+		o.MaxValueBytes = 256 << 10
+	}
+}
+
+// Reader streams a document of any dialect from the D-Lib form and 0.5 to 1.1
+// in constant memory. It follows the tolerant algorithm of the dossier, section
+// 4.2; what needs more than one document (is the target of up the index?) or
+// more than one pass (lists in reverse order, see Order) it leaves to the caller.
+//
+// Its errors are of type *DocumentError, with the document's address and line.
+type Reader struct {
+	o    ReaderOptions
+	d    decoder
+	head Head
+	ns   nsID // of urlset, url, loc ...: the Sitemap namespace, or none
+
+	sawMeta, sawDLib, wasResourceSync bool
+	sawDateTime, sawLastMod           bool
+	byDateTime, byLastMod             orderTrack
+
+	atEntry bool // the start tag of an entry was read
+	ended   bool
+	entries int64
+	links   int // of the entry before, a guess for the next
+	err     error
+
+	parts func() (*Reader, error) // manifests that an index of manifests names
+	part  *Reader
+}
+
+// NewReader reads up to the first entry. Root elements after entries are
+// accepted and show in Head once Next has returned io.EOF.
+func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
+	o.defaults()
+	out := &Reader{o: o}
+	out.d = decoder{
+		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes),
+		strict: o.Strict, base: o.BaseURL,
+	}
+	if _, err := out.d.s.next(); err != nil { // the first token is always a start tag
+		return nil, err
+	}
+	if err := out.checkRoot(); err != nil {
+		return nil, err
+	}
+	if err := out.toEntry(); err != nil {
+		return nil, err
+	}
+	if err := out.settleHead(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ReadHead reads the root of a document and stops at the first entry; of a long
+// list only the first few KB are taken from r.
+func ReadHead(r io.Reader, o ReaderOptions) (Head, error) {
+	rd, err := NewReader(r, o)
+	if err != nil {
+		return Head{}, err
+	}
+	return rd.head, nil
+}
+
+// Head gives the root. Warnings grow while entries are read.
+func (r *Reader) Head() *Head { return &r.head }
+
+// Count gives the number of entries read so far.
+func (r *Reader) Count() int64 { return r.entries }
+
+// BytesRead gives the number of bytes taken from the underlying reader so far.
+func (r *Reader) BytesRead() int64 { return r.d.s.read }
+
+// Next gives the next entry, and io.EOF after the last one of a document that is
+// complete to its end. The entry is the caller's.
+func (r *Reader) Next() (*Entry, error) {
+	e := new(Entry)
+	if err := r.NextInto(e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// NextInto is Next into an entry that is used again; the room of its Links is
+// reused too. After an error the entry is undefined.
+func (r *Reader) NextInto(e *Entry) error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.parts != nil {
+		r.err = r.nextOfParts(e)
+	} else {
+		r.err = r.nextInto(e)
+	}
+	return r.err
+}
+
+func (r *Reader) nextInto(e *Entry) error {
+	if !r.atEntry && !r.ended {
+		if err := r.toEntry(); err != nil {
+			return err
+		}
+	}
+	if r.ended {
+		if err := r.settleHead(); err != nil {
+			return err
+		}
+		r.d.warn.settle()
+		r.head.Warnings = r.d.warn.list
+		return io.EOF
+	}
+	r.atEntry = false
+	if r.entries++; r.entries > r.o.MaxEntries {
+		return r.d.s.failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
+	}
+	*e = Entry{Links: e.Links[:0]}
+	if err := r.entry(e); err != nil {
+		return err
+	}
+	r.track(e)
+	r.head.Warnings = r.d.warn.list
+	return nil
+}
+
+// nextOfParts goes through the manifests of an index one after the other.
+func (r *Reader) nextOfParts(e *Entry) error {
+	for {
+		if r.part == nil {
+			part, err := r.parts()
+			if err != nil {
+				return err
+			}
+			r.part = part
+		}
+		err := r.part.NextInto(e)
+		if err == nil {
+			r.entries++
+			return nil
+		}
+		if err != io.EOF {
+			return err
+		}
+		r.head.Warnings = append(r.head.Warnings, r.part.head.Warnings...)
+		if len(r.head.Warnings) > maxWarnings {
+			r.head.Warnings = r.head.Warnings[:maxWarnings]
+		}
+		r.part = nil
+	}
+}
+
+// toEntry reads root elements up to the start tag of an entry, or to the end.
+func (r *Reader) toEntry() error {
+	s := r.d.s
+	for {
+		tok, err := s.next()
+		if err != nil {
+			return err
+		}
+		if s.stray {
+			s.stray = false
+			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
+				return err
+			}
+		}
+		if tok == tokenEnd {
+			r.ended = true
+			_, err := s.next() // nothing but comments may follow
+			return err
+		}
+		switch n := &s.name; {
+		case n.ns == r.ns:
+			entry, err := r.rootChild(string(n.local))
+			if entry || err != nil {
+				r.atEntry = entry
+				return err
+			}
+		case n.ns == nsRS || n.ns == nsDLib:
+			r.sawDLib = r.sawDLib || n.ns == nsDLib
+			if err := r.rootRS(); err != nil {
+				return err
+			}
+		case n.uri == namespaceXHTML && string(n.local) == "meta":
+			return r.refuse01("xhtml:meta at the root")
+		default:
+			if err := s.skip(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// rootChild looks at an element of the Sitemap namespace below the root.
+func (r *Reader) rootChild(local string) (entry bool, err error) {
+	s := r.d.s
+	want, root := "url", "urlset"
+	if r.head.Index {
+		want, root = "sitemap", "sitemapindex"
+	}
+	switch local {
+	case want:
+		return true, nil
+	case "url", "sitemap", "urlset", "sitemapindex":
+		return false, s.failf(ErrInvalid, "<%s> inside <%s>, want <%s>", local, root, want)
+	}
+	if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(s.name.raw()), root); err != nil {
+		return false, err
+	}
+	return false, s.skip()
+}
+
+// rootRS reads an rs:md or rs:ln of the root.
+func (r *Reader) rootRS() error {
+	s := r.d.s
+	switch string(s.name.local) {
+	case "md":
+		if r.sawMeta {
+			if err := r.d.lapse("second rs:md", "the root has more than one rs:md; the first counts"); err != nil {
+				return err
+			}
+			break
+		}
+		r.sawMeta = true
+		if err := r.d.meta(s.attrs, &r.head.Meta); err != nil {
+			return err
+		}
+		if err := r.mapCapability(); err != nil {
+			return err
+		}
+	case "ln":
+		if len(r.head.Links) == r.o.MaxEntryLinks {
+			return s.failf(ErrLimit, "the root has more than %d rs:ln", r.o.MaxEntryLinks)
+		}
+		var l Link
+		ok, err := r.d.link(s.attrs, &l)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.head.Links = append(r.head.Links, l)
+		}
+	default:
+		if err := r.unknownRS(); err != nil {
+			return err
+		}
+	}
+	return s.skip()
+}
+
+// unknownRS looks at an element of the rs namespace that is neither md nor ln.
+func (r *Reader) unknownRS() error {
+	s := r.d.s
+	switch local := string(s.name.local); local {
+	case "fixity", "size", "mimetype", "contentencoding", "path":
+		return r.refuse01("element rs:" + local)
+	}
+	return r.d.lapse("unknown element", "the unknown element <%s> is left out", clip(s.name.raw()))
+}
+
+// settleHead ends the work on the root, as far as it is known.
+func (r *Reader) settleHead() error {
+	h := &r.head
+	if !r.sawMeta {
+		h.Meta.Length = -1
+		h.Meta.Capability = r.o.Expect
+		if r.d.warn.counts["no rs:md"] == nil {
+			if err := r.d.lapse("no rs:md", "the root has no rs:md; the document is read as a plain Sitemap"); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.settle(); err != nil {
+		return err
+	}
+	if r.d.strict && r.sawMeta {
+		if err := checkHead(h); err != nil {
+			return r.d.s.fail(ErrInvalid, err.Error())
+		}
+	}
+	h.Warnings = r.d.warn.list
+	return nil
+}
+
+// entry reads the element whose start tag was just read.
+func (r *Reader) entry(e *Entry) error {
+	s := r.d.s
+	e.Line = s.tokenLine()
+	e.Meta.Length = -1
+	located := false
+	for {
+		tok, err := s.next()
+		if err != nil {
+			return err
+		}
+		if s.stray {
+			s.stray = false
+			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
+				return err
+			}
+		}
+		if tok == tokenEnd {
+			break
+		}
+		switch n := &s.name; {
+		case n.ns == r.ns:
+			err = r.sitemapChild(e, &located)
+		case n.ns == nsRS || n.ns == nsDLib:
+			r.sawDLib = r.sawDLib || n.ns == nsDLib
+			err = r.entryRS(e)
+		default:
+			err = s.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if e.Loc == "" {
+		return &DocumentError{Location: r.o.BaseURL, Line: e.Line, Kind: ErrInvalid, Message: "the entry has no loc"}
+	}
+	if len(e.Links) > 0 {
+		r.links = len(e.Links)
+	}
+	if r.d.strict {
+		return r.strictEntry(e)
+	}
+	return nil
+}
+
+// sitemapChild reads loc, lastmod, changefreq and priority.
+func (r *Reader) sitemapChild(e *Entry, located *bool) error {
+	s := r.d.s
+	switch local := string(s.name.local); local {
+	case "loc":
+		v, err := s.leaf()
+		if err != nil {
+			return err
+		}
+		if *located {
+			return s.failf(ErrInvalid, "the entry has more than one loc")
+		}
+		*located = true
+		e.Loc, err = r.d.address("loc", v)
+		return err
+	case "lastmod":
+		for i := range s.attrs {
+			if a := &s.attrs[i]; a.ns == nsRS && string(a.local) == "type" {
+				return r.refuse01("attribute rs:type of lastmod")
+			}
+		}
+		v, err := s.leaf()
+		if err != nil {
+			return err
+		}
+		v = trimBytes(v) // white space around element text is no fault
+		t, err := r.d.timeValue([]byte(local), v)
+		if err != nil {
+			return err
+		}
+		if !e.LastMod.IsZero() {
+			return r.d.lapse("second lastmod", "the entry has more than one lastmod; the first counts")
+		}
+		e.LastMod = t
+		return nil
+	case "changefreq":
+		v, err := s.leaf()
+		e.ChangeFreq = r.d.intern(trimBytes(v))
+		return err
+	case "priority":
+		v, err := s.leaf()
+		e.Priority = r.d.intern(trimBytes(v))
+		return err
+	case "url", "sitemap", "urlset", "sitemapindex":
+		return s.failf(ErrInvalid, "<%s> inside <%s>", local, clip(s.parent()))
+	default:
+		if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(local), clip(s.parent())); err != nil {
+			return err
+		}
+		return s.skip()
+	}
+}
+
+// entryRS reads an rs:md or rs:ln of an entry.
+func (r *Reader) entryRS(e *Entry) error {
+	s := r.d.s
+	switch string(s.name.local) {
+	case "md":
+		if e.HasMeta {
+			if err := r.d.lapse("second rs:md", "the entry has more than one rs:md; the first counts"); err != nil {
+				return err
+			}
+			break
+		}
+		e.HasMeta = true
+		if err := r.d.meta(s.attrs, &e.Meta); err != nil {
+			return err
+		}
+	case "ln":
+		if len(e.Links) == r.o.MaxEntryLinks {
+			return s.failf(ErrLimit, "the entry has more than %d rs:ln", r.o.MaxEntryLinks)
+		}
+		if cap(e.Links) == 0 {
+			e.Links = make([]Link, 0, min(max(1, r.links), 16))
+		}
+		e.Links = append(e.Links, Link{})
+		ok, err := r.d.link(s.attrs, &e.Links[len(e.Links)-1])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			e.Links = e.Links[:len(e.Links)-1]
+		}
+	default:
+		if err := r.unknownRS(); err != nil {
+			return err
+		}
+	}
+	return s.skip()
+}
+
+// strictEntry refuses what the kind of document forbids.
+func (r *Reader) strictEntry(e *Entry) error {
+	what := ""
+	switch c := r.head.Meta.Capability; {
+	case r.head.Index:
+	case (c == ChangeList || c == ChangeDumpManifest || c.Notification()) && e.Meta.Change == "":
+		what = "an entry of a " + string(c) + " needs rs:md with change"
+	case c == ResourceDumpManifest && e.Meta.Path == "",
+		c == ChangeDumpManifest && e.Meta.Path == "" && e.Meta.Change != Deleted:
+		what = "an entry of a " + string(c) + " needs rs:md with path"
+	case c == CapabilityList && e.Meta.Capability == "":
+		what = "an entry of a capabilitylist needs rs:md with capability"
+	}
+	if what == "" {
+		return nil
+	}
+	return &DocumentError{Location: r.o.BaseURL, Line: e.Line, Kind: ErrInvalid, Message: what}
+}
+
+// ChangeTime gives the time of the change that an entry of a change document
+// tells of: its datetime; else, when no entry of the document has one (1.0 and
+// before), its lastmod; else zero: then only its position is known.
+//
+// Whether an entry has a datetime is known for certain when the document was
+// read to the end. Until then the entries read so far decide, so that the answer
+// for entries before the first datetime may change from lastmod to zero.
+func (r *Reader) ChangeTime(e *Entry) time.Time {
+	if r.part != nil {
+		return r.part.ChangeTime(e)
+	}
+	if !e.Meta.DateTime.IsZero() {
+		return e.Meta.DateTime
+	}
+	if r.sawDateTime && !r.head.LegacyLinks {
+		return time.Time{}
+	}
+	return e.LastMod
+}

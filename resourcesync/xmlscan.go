@@ -1,0 +1,465 @@
+package resourcesync
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// This file and its neighbours xmlinput.go and xmltext.go are a small, strict,
+// streaming tokenizer for XML 1.0 with namespaces, in UTF-8, without DTDs. It
+// exists because lists have millions of entries and encoding/xml is many times
+// slower. What it accepts, encoding/xml accepts and reads the same (a fuzz test
+// holds them against each other); what it refuses beyond that is: DTDs,
+// encodings other than UTF-8, undeclared prefixes, doubled attributes, more than
+// one root, and what passes its bounds.
+
+// nsID is a namespace that matters here.
+type nsID uint8
+
+const (
+	nsNone nsID = iota
+	nsSitemap
+	nsRS
+	nsDLib // the rs namespace of the D-Lib form
+	nsBridge
+	nsXML
+	nsXMLNS
+	nsOther
+)
+
+func namespaceID(uri string) nsID {
+	switch uri {
+	case "":
+		return nsNone
+	case NamespaceSitemap:
+		return nsSitemap
+	case NamespaceRS:
+		return nsRS
+	case namespaceDLib:
+		return nsDLib
+	case NamespaceBridge:
+		return nsBridge
+	case namespaceXML:
+		return nsXML
+	case namespaceXMLNS:
+		return nsXMLNS
+	}
+	return nsOther
+}
+
+// qname is a name in a tag; its slices are good until the next token.
+type qname struct {
+	prefix, local []byte
+	ns            nsID
+	uri           string
+}
+
+func (n *qname) is(ns nsID, local string) bool { return n.ns == ns && string(n.local) == local }
+
+// raw is the name as written.
+func (n *qname) raw() string {
+	if len(n.prefix) == 0 {
+		return string(n.local)
+	}
+	return string(n.prefix) + ":" + string(n.local)
+}
+
+// attr is an attribute; its slices are good until the next token.
+type attr struct {
+	qname
+	value  []byte // decoded and normalized
+	decode bool   // value is still to be decoded
+}
+
+type binding struct {
+	prefix, uri string
+	ns          nsID
+	depth       int // of the element that made it
+}
+
+type token uint8
+
+const (
+	tokenEOF token = iota
+	tokenStart
+	tokenEnd
+)
+
+// Bounds that are not options.
+const (
+	maxDepth = 64
+	maxAttrs = 256
+)
+
+// scanner is the tokenizer.
+type scanner struct {
+	input
+	name  qname  // of the start tag
+	attrs []attr // of the start tag
+
+	keep  bool   // text is collected
+	text  []byte // collected text
+	stray bool   // there was text where text is not collected; the caller resets it
+
+	open     []byte // names of open elements, one after the other
+	openEnds []int
+	bindings []binding
+	selfEnd  bool // the start tag was an empty element: its end comes next
+	rooted   bool // the root element has begun
+}
+
+func newScanner(r io.Reader, location string, maxBytes int64, maxValue int) *scanner {
+	return &scanner{
+		input: input{src: r, location: location, maxBytes: maxBytes, maxValue: maxValue, line: 1, buf: make([]byte, 4096)},
+		bindings: []binding{
+			{prefix: "xml", uri: namespaceXML, ns: nsXML},
+			{prefix: "", uri: "", ns: nsNone},
+		},
+	}
+}
+
+// depth is the number of open elements.
+func (s *scanner) depth() int { return len(s.openEnds) }
+
+// next gives the next start or end tag. Text before it is collected (keep) or
+// only checked.
+func (s *scanner) next() (token, error) {
+	if s.selfEnd {
+		s.selfEnd = false
+		s.pop()
+		return tokenEnd, nil
+	}
+	if s.base == 0 && s.pos == 0 && s.end == 0 {
+		if err := s.begin(); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		if err := s.skipText(); err != nil {
+			if err == io.EOF && s.rooted && s.depth() == 0 {
+				return tokenEOF, nil
+			}
+			return 0, s.inputError(err, s.where())
+		}
+		s.tok = s.pos
+		if err := s.need(2); err != nil {
+			return 0, s.inputError(err, "a tag")
+		}
+		switch s.buf[s.pos+1] {
+		case '/':
+			return tokenEnd, s.endTag()
+		case '?':
+			if err := s.instruction(); err != nil {
+				return 0, err
+			}
+		case '!':
+			if err := s.declaration(); err != nil {
+				return 0, err
+			}
+		default:
+			return tokenStart, s.startTag()
+		}
+	}
+}
+
+// where names what the document ended in.
+func (s *scanner) where() string {
+	if s.depth() == 0 {
+		return "the document before its root element"
+	}
+	return "<" + string(s.top()) + ">"
+}
+
+// skip passes over the element whose start tag was just read.
+func (s *scanner) skip() error {
+	keep, stray := s.keep, s.stray
+	s.keep = false
+	for depth := s.depth(); s.depth() >= depth; {
+		if _, err := s.next(); err != nil {
+			return err
+		}
+	}
+	s.keep, s.stray = keep, stray
+	return nil
+}
+
+// leaf gives the text of the element whose start tag was just read. An element
+// inside is an error, since part of the value might be lost.
+func (s *scanner) leaf() ([]byte, error) {
+	s.keep = true
+	s.text = s.text[:0]
+	tok, err := s.next()
+	s.keep = false
+	if err != nil {
+		return nil, err
+	}
+	if tok == tokenStart {
+		return nil, s.failf(ErrInvalid, "<%s> stands inside <%s>, which holds text only", s.name.raw(), s.parent())
+	}
+	return s.text, nil
+}
+
+func (s *scanner) startTag() error {
+	if s.rooted && s.depth() == 0 {
+		return s.failf(ErrSyntax, "a second root element; a document has one")
+	}
+	n, empty, err := s.parseTag()
+	for err == errMore {
+		if err := s.more(); err != nil {
+			return s.inputError(err, "a tag")
+		}
+		n, empty, err = s.parseTag()
+	}
+	if err != nil {
+		return s.failf(ErrSyntax, "%s", err)
+	}
+	if s.depth() >= maxDepth {
+		return s.failf(ErrLimit, "elements are nested deeper than %d", maxDepth)
+	}
+	if err := s.finishTag(); err != nil {
+		return err
+	}
+	s.pos += n
+	s.rooted = true
+	s.selfEnd = empty
+	return nil
+}
+
+var errMore = errors.New("more input is needed")
+
+// parseTag takes the start tag at pos apart, without looking at namespaces. It
+// gives the tag's length, or errMore.
+func (s *scanner) parseTag() (n int, empty bool, err error) {
+	w := s.buf[s.pos:s.end]
+	s.attrs = s.attrs[:0]
+	i := 1
+	if i, err = scanName(w, i, &s.name); err != nil {
+		return 0, false, err
+	}
+	for {
+		blank := i
+		for i < len(w) && isSpace(w[i]) {
+			i++
+		}
+		if i == len(w) {
+			return 0, false, errMore
+		}
+		switch w[i] {
+		case '>':
+			return i + 1, false, nil
+		case '/':
+			if i+1 == len(w) {
+				return 0, false, errMore
+			}
+			if w[i+1] != '>' {
+				return 0, false, errors.New("/ in a tag is not followed by >")
+			}
+			return i + 2, true, nil
+		}
+		if blank == i {
+			return 0, false, fmt.Errorf("no blank before an attribute of <%s>", clip(s.name.raw()))
+		}
+		if len(s.attrs) == maxAttrs {
+			return 0, false, fmt.Errorf("<%s> has more than %d attributes", clip(s.name.raw()), maxAttrs)
+		}
+		s.attrs = append(s.attrs, attr{})
+		if i, err = scanAttr(w, i, &s.attrs[len(s.attrs)-1]); err != nil {
+			return 0, false, err
+		}
+	}
+}
+
+// scanAttr reads name="value" at w[i:].
+func scanAttr(w []byte, i int, a *attr) (int, error) {
+	i, err := scanName(w, i, &a.qname)
+	if err != nil {
+		return 0, err
+	}
+	for i < len(w) && isSpace(w[i]) {
+		i++
+	}
+	if i == len(w) {
+		return 0, errMore
+	}
+	if w[i] != '=' {
+		return 0, fmt.Errorf("the attribute %s has no value", clip(a.raw()))
+	}
+	for i++; i < len(w) && isSpace(w[i]); {
+		i++
+	}
+	if i == len(w) {
+		return 0, errMore
+	}
+	quote := w[i]
+	if quote != '"' && quote != '\'' {
+		return 0, fmt.Errorf("the value of the attribute %s is not in quotes", clip(a.raw()))
+	}
+	i++
+	start := i
+	for ; i < len(w); i++ {
+		switch c := w[i]; {
+		case valueByte[c] == 0:
+		case c == quote:
+			a.value = w[start:i:i]
+			return i + 1, nil
+		case c == '<':
+			return 0, fmt.Errorf("< in the value of the attribute %s; it is written &lt;", clip(a.raw()))
+		case c != '"' && c != '\'':
+			a.decode = true
+		}
+	}
+	return 0, errMore
+}
+
+// valueByte marks the bytes that scanAttr must look at.
+var valueByte = [256]uint8{'"': 1, '\'': 1, '<': 1, '&': 1, '\t': 1, '\n': 1, '\r': 1}
+
+// finishTag decodes values, binds prefixes, resolves names and opens the element.
+func (s *scanner) finishTag() error {
+	depth := s.depth() + 1
+	for i := range s.attrs {
+		a := &s.attrs[i]
+		if len(a.value) > s.maxValue {
+			return s.failf(ErrLimit, "the attribute %s is longer than %d bytes", clip(a.raw()), s.maxValue)
+		}
+		if a.decode {
+			v, err := decodeValue(a.value)
+			if err != nil {
+				return s.failf(ErrSyntax, "attribute %s: %s", clip(a.raw()), err)
+			}
+			a.value = v
+		}
+		if string(a.prefix) == "xmlns" || len(a.prefix) == 0 && string(a.local) == "xmlns" {
+			if err := s.bind(a, depth); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.resolve(&s.name, true); err != nil {
+		return err
+	}
+	for i := range s.attrs {
+		if err := s.resolve(&s.attrs[i].qname, false); err != nil {
+			return err
+		}
+		if s.doubled(i) {
+			return s.failf(ErrSyntax, "<%s> has the attribute %s twice", clip(s.name.raw()), clip(s.attrs[i].raw()))
+		}
+	}
+	if len(s.name.prefix) > 0 {
+		s.open = append(append(s.open, s.name.prefix...), ':')
+	}
+	s.open = append(s.open, s.name.local...)
+	s.openEnds = append(s.openEnds, len(s.open))
+	return nil
+}
+
+// doubled says whether attribute i stands before i too, by its resolved name.
+func (s *scanner) doubled(i int) bool {
+	a := &s.attrs[i]
+	for j := range i {
+		b := &s.attrs[j]
+		if a.ns == b.ns && a.uri == b.uri && bytes.Equal(a.local, b.local) {
+			return true
+		}
+	}
+	return false
+}
+
+// bind takes a namespace declaration.
+func (s *scanner) bind(a *attr, depth int) error {
+	b := binding{uri: string(a.value), depth: depth}
+	if len(a.prefix) > 0 {
+		b.prefix = string(a.local)
+	}
+	b.ns = namespaceID(b.uri)
+	switch {
+	case b.prefix == "xmlns", b.prefix == "xml" && b.ns != nsXML, b.prefix != "xml" && b.ns == nsXML, b.ns == nsXMLNS:
+		return s.failf(ErrSyntax, "%s=%q: the names xml and xmlns are reserved", clip(a.raw()), clip(b.uri))
+	case b.prefix != "" && b.uri == "":
+		return s.failf(ErrSyntax, "%s is declared without a namespace", clip(a.raw()))
+	}
+	s.bindings = append(s.bindings, b)
+	return nil
+}
+
+// resolve finds the namespace of a name. Attributes without prefix have none.
+func (s *scanner) resolve(n *qname, element bool) error {
+	if len(n.prefix) == 0 {
+		n.ns, n.uri = nsNone, ""
+		if !element {
+			if string(n.local) == "xmlns" {
+				n.ns, n.uri = nsXMLNS, namespaceXMLNS
+			}
+			return nil
+		}
+	} else if string(n.prefix) == "xmlns" {
+		if element {
+			return s.failf(ErrSyntax, "<%s>: the prefix xmlns is reserved", clip(n.raw()))
+		}
+		n.ns, n.uri = nsXMLNS, namespaceXMLNS
+		return nil
+	}
+	for i := len(s.bindings) - 1; i >= 0; i-- {
+		if b := &s.bindings[i]; b.prefix == string(n.prefix) {
+			n.ns, n.uri = b.ns, b.uri
+			return nil
+		}
+	}
+	return s.failf(ErrSyntax, "the prefix of %s is not declared (xmlns:%s=...)", clip(n.raw()), clip(string(n.prefix)))
+}
+
+func (s *scanner) endTag() error {
+	for {
+		w := s.buf[s.pos:s.end]
+		if i := bytes.IndexByte(w, '>'); i >= 0 {
+			name := bytes.TrimRight(w[2:i], " \t\r\n")
+			if s.depth() == 0 {
+				return s.failf(ErrSyntax, "</%s> ends nothing", clip(string(name)))
+			}
+			if !bytes.Equal(name, s.top()) {
+				return s.failf(ErrSyntax, "</%s> where </%s> was expected", clip(string(name)), clip(string(s.top())))
+			}
+			s.pos += i + 1
+			s.pop()
+			return nil
+		}
+		if err := s.more(); err != nil {
+			return s.inputError(err, "an end tag")
+		}
+	}
+}
+
+func (s *scanner) top() []byte { return s.nth(len(s.openEnds) - 1) }
+
+// parent is the name of the element around the one just opened.
+func (s *scanner) parent() string {
+	if i := len(s.openEnds) - 2; i >= 0 {
+		return string(s.nth(i))
+	}
+	return ""
+}
+
+func (s *scanner) nth(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = s.openEnds[i-1]
+	}
+	return s.open[start:s.openEnds[i]]
+}
+
+func (s *scanner) pop() {
+	depth := len(s.openEnds)
+	s.open = s.open[:len(s.open)-len(s.top())]
+	s.openEnds = s.openEnds[:depth-1]
+	n := len(s.bindings)
+	for s.bindings[n-1].depth == depth {
+		n--
+	}
+	if n < len(s.bindings) {
+		s.bindings = slices.Delete(s.bindings, n, len(s.bindings))
+	}
+}

@@ -1,5 +1,15 @@
 // Package kv is the ordered, transactional key space in which the other
 // packages keep their records.
+//
+// A [Store] holds keys in bytewise order. Writes are collected in a [Batch] and
+// become visible together; a [Snapshot] is one fixed moment. [Prefix] cuts a
+// store into key spaces of its own that do not see each other; [Join] lets one
+// batch write into several of them, so that records of different owners change
+// in one transaction, and [ReadAt] reads several of them at one moment.
+//
+// pebblekv is the embedded implementation, memkv the one in memory for tests;
+// kvtest is the suite that each implementation passes. What the records mean is
+// the business of their owners.
 package kv
 
 import (
@@ -10,7 +20,18 @@ import (
 // ErrNotFound comes from Get when there is no such key.
 var ErrNotFound = errors.New("key not found")
 
-// Pair is a key and its value; both are the reader's to keep.
+// ErrClosed comes from every use of a store or batch after Close.
+var ErrClosed = errors.New("store is closed")
+
+// ErrLocked comes from opening a store that another process, or another part of
+// this one, has open. The error that wraps it names the holder.
+var ErrLocked = errors.New("held by another process")
+
+// ErrNewer comes from opening records that a newer version has written; nothing
+// has been changed then.
+var ErrNewer = errors.New("written by a newer version of rsbridge")
+
+// Pair is a key and its value.
 type Pair struct{ Key, Value []byte }
 
 // Reader reads one consistent state.
@@ -18,43 +39,46 @@ type Reader interface {
 	// Get returns a copy of the value, or ErrNotFound.
 	Get(key []byte) ([]byte, error)
 	// Scan yields the pairs with lo <= key < hi in key order, hi nil: no upper
-	// bound. The slices are valid until the next step only.
+	// bound. The slices are valid until the next step only: copy what is kept.
+	// What is written after the first step is not seen. The sequence ends after
+	// the first error.
 	Scan(lo, hi []byte) iter.Seq2[Pair, error]
 	// ScanReverse is Scan from the highest key down.
 	ScanReverse(lo, hi []byte) iter.Seq2[Pair, error]
 }
 
-// Snapshot is a Reader of a fixed moment. Close it.
+// Snapshot is a Reader of a fixed moment. Close it: an open one keeps deleted
+// records on disk. Safe for concurrent use until it is closed.
 type Snapshot interface {
 	Reader
 	Close() error
 }
 
-// Batch collects writes that become visible together.
+// Batch collects writes that become visible together. Later writes of a batch
+// win over earlier ones. Keys and values are copied. It is held in memory: a
+// caller with much to write commits about every four megabytes.
 type Batch interface {
 	Set(key, value []byte)
 	Delete(key []byte)
+	// DeleteRange deletes the keys with lo <= key < hi, hi nil: no upper bound.
 	DeleteRange(lo, hi []byte)
 	// Size is about how many bytes the batch holds.
 	Size() int
 	// Commit makes the writes visible, all or none; with sync they are on disk
-	// when it returns. The batch is empty afterwards and can be used again.
+	// when it returns, and so is everything that was committed before. The batch
+	// is empty afterwards and can be used again. After an error of a commit
+	// nothing is known about its writes until the store is opened again: all of
+	// them are there or none.
 	Commit(sync bool) error
+	// Close drops what was not committed.
 	Close() error
 }
 
-// Store is an ordered key space. Keys are compared bytewise. Safe for
-// concurrent use; each Batch and iterator belongs to one goroutine.
+// Store is an ordered key space. Keys are compared bytewise and are not empty.
+// Safe for concurrent use; each Batch and iterator belongs to one goroutine.
 type Store interface {
 	Reader
 	Snapshot() Snapshot
 	Batch() Batch
 	Close() error
 }
-
-// Prefix is a view of the keys below prefix; the prefix is neither seen nor
-// written by the caller.
-func Prefix(s Store, prefix []byte) Store { panic("stub") }
-
-// PrefixEnd is the smallest key greater than all keys with this prefix, nil if none.
-func PrefixEnd(prefix []byte) []byte { panic("stub") }

@@ -1,18 +1,344 @@
 // Package pebblekv is the embedded kv.Store, on Pebble.
+//
+// A store is a folder. Beside Pebble's own files it holds RSBRIDGE, which names
+// the version of the folder's form, and HOLDER, which says who has it open.
+//
+// A full disk or any other failure of the disk is an error of the commit that
+// met it, never the end of the process. From then on every commit fails with the
+// first cause until the store is opened again, which settles what is on disk:
+// Pebble's own state is not defined after such a failure, and to go on would be
+// a guess. Reads go on as long as Pebble can answer them.
 package pebblekv
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
+// Errors of Open that a caller branches on; the same as those of kv.
+var (
+	ErrLocked = kv.ErrLocked
+	ErrNewer  = kv.ErrNewer
+)
+
 // Options for Open; the zero value is sensible.
 type Options struct {
+	// CacheBytes bounds the cache of blocks read; 0: 32 MiB. Two to four
+	// memtables of 8 MiB come on top.
 	CacheBytes int64
-	Logger     *slog.Logger
+	// Logger gets what Pebble tells, at debug level, and failures; nil: silent.
+	Logger *slog.Logger
+	// Holder is told to who finds the store locked, e.g. an admin address.
+	Holder string
+	// LockWait is how long to wait for a store that is locked; 0: not at all.
+	LockWait time.Duration
+
+	fs       vfs.FS // for tests; nil: the disk
+	memTable uint64 // for tests; 0: 8 MiB
 }
 
+// Store is an open store.
+type Store struct {
+	db      *pebble.DB
+	dir     string
+	lock    *pebble.Lock
+	fault   *fault
+	guard   *guardFS
+	closing sync.Mutex // guards closed
+	closed  bool
+}
+
+var _ kv.Store = (*Store)(nil)
+
 // Open opens or makes the store in dir. A folder held by another process gives
-// an error that wraps ErrLocked.
-func Open(dir string, o Options) (kv.Store, error) { panic("stub") }
+// an error that wraps ErrLocked and names the holder; one written by a newer
+// version gives ErrNewer, and nothing in it is touched.
+func Open(dir string, o Options) (kv.Store, error) {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 32 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.fs == nil {
+		o.fs = vfs.Default
+	}
+	if o.memTable == 0 {
+		o.memTable = 8 << 20
+	}
+	s := &Store{dir: dir, fault: newFault(o.Logger)}
+	s.guard = &guardFS{FS: o.fs, fault: s.fault}
+	if err := s.open(o); err != nil {
+		return nil, fmt.Errorf("open state %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(o Options) (err error) {
+	if err := checkForm(s.dir); err != nil {
+		return err
+	}
+	if err := o.fs.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	if s.lock, err = acquire(s.dir, o); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.lock.Close()
+		}
+	}()
+	if err := checkForm(s.dir); err != nil { // again: now nobody else can write it
+		return err
+	}
+	if err := writeForm(s.dir); err != nil {
+		return err
+	}
+	if err := writeHolder(s.dir, o.Holder); err != nil {
+		return err
+	}
+	cache := pebble.NewCache(o.CacheBytes)
+	defer cache.Unref()
+	opts := &pebble.Options{
+		FS:                          s.guard,
+		Lock:                        s.lock,
+		Cache:                       cache,
+		Logger:                      s.fault,
+		EventListener:               s.fault.listener(),
+		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		MemTableSize:                o.memTable,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       24,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+	}
+	opts.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
+	for i := range opts.Levels {
+		opts.Levels[i].Compression = func() *block.CompressionProfile { return block.SnappyCompression }
+	}
+	opts.Levels[len(opts.Levels)-1].Compression = func() *block.CompressionProfile { return block.ZstdCompression }
+	db, err := openDB(s.dir, opts)
+	if err != nil {
+		if first := s.fault.commitErr(); first != nil {
+			err = errors.Join(err, first)
+		}
+		return newerPebble(err)
+	}
+	s.db = db
+	s.guard.armed.Store(true)
+	return nil
+}
+
+// openDB turns a panic of Pebble, which is how it meets some failures of the
+// disk, into an error.
+func openDB(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("pebble: %v", r)
+		}
+	}()
+	return pebble.Open(dir, opts)
+}
+
+// Get returns a copy of the value, or kv.ErrNotFound.
+func (s *Store) Get(key []byte) ([]byte, error) { return s.get(s.db, key) }
+
+// Scan yields the pairs with lo <= key < hi in key order.
+func (s *Store) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] { return s.scan(s.db, lo, hi, false) }
+
+// ScanReverse is Scan from the highest key down.
+func (s *Store) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return s.scan(s.db, lo, hi, true)
+}
+
+func (s *Store) usable() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed {
+		return fmt.Errorf("state %s: %w", s.dir, kv.ErrClosed)
+	}
+	return s.fault.readErr()
+}
+
+func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, kv.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state %s: %w", s.dir, err)
+	}
+	out := append([]byte{}, v...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read state %s: %w", s.dir, err)
+	}
+	return out, nil
+}
+
+func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		fail := func(err error) { yield(kv.Pair{}, fmt.Errorf("read state %s: %w", s.dir, err)) }
+		if err := s.usable(); err != nil {
+			fail(err)
+			return
+		}
+		if hi != nil && bytes.Compare(lo, hi) >= 0 {
+			return
+		}
+		it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer it.Close()
+		ok := false
+		if reverse {
+			ok = it.Last()
+		} else {
+			ok = it.First()
+		}
+		for ok {
+			v, err := it.ValueAndErr()
+			if err == nil {
+				err = s.fault.readErr()
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yield(kv.Pair{Key: it.Key(), Value: v}, nil) {
+				return
+			}
+			if reverse {
+				ok = it.Prev()
+			} else {
+				ok = it.Next()
+			}
+		}
+		if err := errors.Join(it.Error(), s.fault.readErr()); err != nil {
+			fail(err)
+		}
+	}
+}
+
+// Snapshot is the present moment.
+func (s *Store) Snapshot() kv.Snapshot {
+	if s.usable() != nil {
+		return &snapshot{s: s}
+	}
+	return &snapshot{s: s, snap: s.db.NewSnapshot()}
+}
+
+type snapshot struct {
+	s    *Store
+	snap *pebble.Snapshot // nil: the store was not usable when it was taken
+	once sync.Once
+}
+
+func (n *snapshot) Get(key []byte) ([]byte, error) {
+	if n.snap == nil {
+		return nil, n.err()
+	}
+	return n.s.get(n.snap, key)
+}
+
+func (n *snapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] { return n.scan(lo, hi, false) }
+
+func (n *snapshot) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] { return n.scan(lo, hi, true) }
+
+func (n *snapshot) scan(lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
+	if n.snap == nil {
+		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, n.err()) }
+	}
+	return n.s.scan(n.snap, lo, hi, reverse)
+}
+
+func (n *snapshot) err() error {
+	if err := n.s.usable(); err != nil {
+		return err
+	}
+	return kv.ErrClosed
+}
+
+func (n *snapshot) Close() (err error) {
+	n.once.Do(func() {
+		if n.snap != nil && n.s.usable() == nil {
+			err = n.snap.Close()
+		}
+	})
+	return err
+}
+
+// Close waits for what is under way in the background and gives the folder free.
+// After a failure of the disk that Pebble cannot recover from, the folder stays
+// locked until the process ends; the error says so.
+func (s *Store) Close() error {
+	s.closing.Lock()
+	if s.closed {
+		s.closing.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.closing.Unlock()
+
+	stays := func() error {
+		return fmt.Errorf("close state %s: %w; the folder stays locked until this process ends", s.dir, s.fault.commitErr())
+	}
+	if s.guard.parked.Load() {
+		return stays()
+	}
+	done := make(chan error, 1)
+	go func() { done <- closeDB(s.db) }()
+	var err error
+	if s.fault.commitErr() == nil {
+		select {
+		case err = <-done:
+		case <-s.fault.failed:
+			return stays()
+		}
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			return stays()
+		}
+	}
+	os.Remove(filepath.Join(s.dir, holderFile))
+	if err := errors.Join(err, s.lock.Close()); err != nil {
+		return fmt.Errorf("close state %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// closeGrace is how long Close waits for a Pebble whose disk has failed.
+const closeGrace = 1 * time.Second
+
+func closeDB(db *pebble.DB) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("pebble: %v", r)
+		}
+	}()
+	return db.Close()
+}

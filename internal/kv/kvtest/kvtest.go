@@ -1,0 +1,399 @@
+// Package kvtest is the suite that every kv.Store passes.
+package kvtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Run tests the stores that open makes; each is empty and is closed by the suite.
+func Run(t *testing.T, open func(testing.TB) kv.Store) {
+	with := func(name string, f func(*testing.T, kv.Store)) {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			f(t, s)
+			if err := s.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+	}
+	with("empty", testEmpty)
+	with("batch", testBatch)
+	with("ranges", testRanges)
+	with("snapshot", testSnapshot)
+	with("copies", testCopies)
+	with("prefix", testPrefix)
+	with("join", testJoin)
+	with("concurrent", testConcurrent)
+	with("random", func(t *testing.T, s kv.Store) { testRandom(t, s) })
+	with("random below a prefix", func(t *testing.T, s kv.Store) {
+		put(t, s, "o", "outside")
+		put(t, s, "q", "outside")
+		testRandom(t, kv.Prefix(kv.Prefix(s, []byte("p")), []byte{0xff}))
+		if got := get(t, s, "o") + get(t, s, "q"); got != "outsideoutside" {
+			t.Errorf("keys outside the prefix were changed: %q", got)
+		}
+	})
+}
+
+func testEmpty(t *testing.T, s kv.Store) {
+	if _, err := s.Get([]byte("a")); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("Get = %v, want ErrNotFound", err)
+	}
+	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+		t.Errorf("Scan = %q, want nothing", got)
+	}
+	b := s.Batch()
+	if err := b.Commit(true); err != nil {
+		t.Errorf("Commit of an empty batch = %v", err)
+	}
+	b.Close()
+}
+
+func testBatch(t *testing.T, s kv.Store) {
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte("a"), []byte("1"))
+	b.Set([]byte("b"), nil)
+	b.Set([]byte("c"), []byte("3"))
+	b.Delete([]byte("c"))
+	if b.Size() == 0 {
+		t.Error("Size = 0 with writes")
+	}
+	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+		t.Errorf("before Commit: %q, want nothing", got)
+	}
+	commit(t, b)
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("after Commit: %q", got)
+	}
+	if v, err := s.Get([]byte("b")); err != nil || len(v) != 0 {
+		t.Errorf("Get of an empty value = %q, %v", v, err)
+	}
+	commit(t, b) // empty now: writes nothing again
+	b.DeleteRange([]byte("a"), []byte("b"))
+	b.Set([]byte("a"), []byte("later wins"))
+	commit(t, b)
+	if got := get(t, s, "a"); got != "later wins" {
+		t.Errorf("a = %q after DeleteRange and Set in one batch", got)
+	}
+	b.Set([]byte("x"), nil)
+	b.DeleteRange([]byte("b"), nil)
+	commit(t, b)
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("after DeleteRange without upper bound: %q", got)
+	}
+	b.Set([]byte("dropped"), nil)
+	b.Close()
+	b = s.Batch()
+	commit(t, b)
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("after Close of a batch: %q", got)
+	}
+}
+
+func testRanges(t *testing.T, s kv.Store) {
+	all := []string{"\x00", "a", "a\x00", "ab", "b", "\xff", "\xff\xff"}
+	for _, k := range all {
+		put(t, s, k, "v"+k)
+	}
+	bound := func(x string) []byte {
+		if x == "nil" {
+			return nil
+		}
+		return []byte(x)
+	}
+	for _, lo := range append(all, "nil", "aa") {
+		for _, hi := range append(all, "nil", "aa") {
+			var want []string
+			for _, k := range all {
+				if bytes.Compare([]byte(k), bound(lo)) >= 0 && (hi == "nil" || k < hi) {
+					want = append(want, k)
+				}
+			}
+			if got := keys(t, s.Scan(bound(lo), bound(hi))); !slices.Equal(got, want) {
+				t.Errorf("Scan(%q, %q) = %q, want %q", lo, hi, got, want)
+			}
+			slices.Reverse(want)
+			if got := keys(t, s.ScanReverse(bound(lo), bound(hi))); !slices.Equal(got, want) {
+				t.Errorf("ScanReverse(%q, %q) = %q, want %q", lo, hi, got, want)
+			}
+		}
+	}
+	for p, err := range s.Scan(nil, nil) { // stopped by the reader
+		if err != nil || string(p.Value) != "v\x00" {
+			t.Errorf("first pair = %q, %v", p, err)
+		}
+		break
+	}
+}
+
+func testSnapshot(t *testing.T, s kv.Store) {
+	put(t, s, "a", "1")
+	snap := s.Snapshot()
+	seen := 0
+	for p, err := range s.Scan(nil, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen++; seen == 1 {
+			put(t, s, "b", "2") // after the first step: not seen
+		}
+		if string(p.Key) != "a" {
+			t.Errorf("a running scan sees %q", p.Key)
+		}
+	}
+	put(t, s, "a", "3")
+	if v, err := snap.Get([]byte("a")); err != nil || string(v) != "1" {
+		t.Errorf("snapshot a = %q, %v, want 1", v, err)
+	}
+	if _, err := snap.Get([]byte("b")); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("snapshot b = %v, want ErrNotFound", err)
+	}
+	if got := keys(t, snap.ScanReverse(nil, nil)); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("snapshot holds %q", got)
+	}
+	if err := snap.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("store holds %q", got)
+	}
+}
+
+func testCopies(t *testing.T, s kv.Store) {
+	key, value := []byte("key"), []byte("value")
+	b := s.Batch()
+	b.Set(key, value)
+	copy(key, "XXX")
+	copy(value, "XXXXX")
+	commit(t, b)
+	b.Close()
+	got, err := s.Get([]byte("key"))
+	if err != nil || string(got) != "value" {
+		t.Fatalf("Get = %q, %v: the batch kept the caller's slices", got, err)
+	}
+	copy(got, "XXXXX")
+	if got := get(t, s, "key"); got != "value" {
+		t.Errorf("Get = %q: the store gave its own slice", got)
+	}
+}
+
+func testPrefix(t *testing.T, s kv.Store) {
+	p, q := kv.Prefix(s, []byte("p/")), kv.Prefix(s, []byte{0xff})
+	put(t, p, "a", "1")
+	put(t, p, "b", "2")
+	put(t, q, "\xff", "3")
+	put(t, kv.Prefix(p, []byte("b")), "c", "4")
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"p/a", "p/b", "p/bc", "\xff\xff"}) {
+		t.Errorf("underlying keys = %q", got)
+	}
+	if got := keys(t, p.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b", "bc"}) {
+		t.Errorf("keys of p = %q", got)
+	}
+	if got := keys(t, q.ScanReverse(nil, nil)); !slices.Equal(got, []string{"\xff"}) {
+		t.Errorf("keys of q = %q", got)
+	}
+	if got := keys(t, kv.Under(p, []byte("b")).Scan(nil, nil)); !slices.Equal(got, []string{"", "c"}) {
+		t.Errorf("keys under p/b = %q", got)
+	}
+	snap := p.Snapshot()
+	defer snap.Close()
+	b := p.Batch()
+	b.DeleteRange(nil, nil)
+	commit(t, b)
+	b.Close()
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"\xff\xff"}) {
+		t.Errorf("after DeleteRange of all in p: %q", got)
+	}
+	if got := keys(t, snap.Scan([]byte("b"), nil)); !slices.Equal(got, []string{"b", "bc"}) {
+		t.Errorf("snapshot of p = %q", got)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	put(t, s, "still open", "")
+}
+
+func testJoin(t *testing.T, s kv.Store) {
+	p, q := kv.Prefix(s, []byte("p")), kv.Prefix(s, []byte("q"))
+	b := p.Batch()
+	defer b.Close()
+	b.Set([]byte("1"), []byte("one"))
+	j := kv.Join(q, b)
+	j.Set([]byte("2"), []byte("two"))
+	kv.Join(s, b).Set([]byte("r"), []byte("root"))
+	j.Close()
+	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+		t.Errorf("before Commit: %q", got)
+	}
+	commit(t, b)
+	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"p1", "q2", "r"}) {
+		t.Errorf("after Commit: %q", got)
+	}
+	snap := q.Snapshot()
+	defer snap.Close()
+	put(t, p, "1", "changed")
+	if v, err := kv.ReadAt(p, snap).Get([]byte("1")); err != nil || string(v) != "one" {
+		t.Errorf("ReadAt(p).Get = %q, %v, want one", v, err)
+	}
+}
+
+// testConcurrent: two counters that are always written together are always read
+// equal.
+func testConcurrent(t *testing.T, s kv.Store) {
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			b := s.Batch()
+			defer b.Close()
+			for i := range 200 {
+				v := fmt.Appendf(nil, "%d.%d", w, i)
+				b.Set([]byte("a"), v)
+				b.Set([]byte("b"), v)
+				if err := b.Commit(false); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				var got []string
+				for p, err := range s.Scan(nil, nil) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					got = append(got, string(p.Value))
+				}
+				if len(got) != 0 && (len(got) != 2 || got[0] != got[1]) {
+					t.Errorf("half a batch was seen: %q", got)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// testRandom compares a random history with a map.
+func testRandom(t *testing.T, s kv.Store) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	model := map[string]string{}
+	type moment struct {
+		snap  kv.Snapshot
+		model map[string]string
+	}
+	var moments []moment
+	key := func() string {
+		k := make([]byte, 1+rnd.IntN(3))
+		for i := range k {
+			k[i] = []byte{0, 1, 'a', 'b', 0xfe, 0xff}[rnd.IntN(6)]
+		}
+		return string(k)
+	}
+	b := s.Batch()
+	defer b.Close()
+	for step := range 1500 {
+		next := maps.Clone(model)
+		for range rnd.IntN(6) {
+			switch rnd.IntN(8) {
+			case 0:
+				k := key()
+				b.Delete([]byte(k))
+				delete(next, k)
+			case 1:
+				lo, hi := key(), key()
+				b.DeleteRange([]byte(lo), []byte(hi))
+				maps.DeleteFunc(next, func(k, _ string) bool { return k >= lo && k < hi })
+			default:
+				k, v := key(), fmt.Sprint(step, rnd.Uint32())
+				b.Set([]byte(k), []byte(v))
+				next[k] = v
+			}
+		}
+		commit(t, b)
+		model = next
+		k := key()
+		if v, err := s.Get([]byte(k)); err == nil && model[k] != string(v) || err != nil && model[k] != "" {
+			t.Fatalf("step %d: Get(%q) = %q, %v, want %q", step, k, v, err, model[k])
+		}
+		if rnd.IntN(20) == 0 {
+			compare(t, s, model)
+			moments = append(moments, moment{s.Snapshot(), maps.Clone(model)})
+		}
+		if len(moments) > 0 && rnd.IntN(25) == 0 {
+			i := rnd.IntN(len(moments))
+			compare(t, moments[i].snap, moments[i].model)
+			moments[i].snap.Close()
+			moments = slices.Delete(moments, i, i+1)
+		}
+	}
+	for _, m := range moments {
+		compare(t, m.snap, m.model)
+		m.snap.Close()
+	}
+}
+
+func compare(t *testing.T, r kv.Reader, model map[string]string) {
+	t.Helper()
+	want := slices.Sorted(maps.Keys(model))
+	var got []string
+	for p, err := range r.Scan(nil, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if model[string(p.Key)] != string(p.Value) {
+			t.Fatalf("%q = %q, want %q", p.Key, p.Value, model[string(p.Key)])
+		}
+		got = append(got, string(p.Key))
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("keys = %q, want %q", got, want)
+	}
+}
+
+func keys(t *testing.T, seq iter.Seq2[kv.Pair, error]) (out []string) {
+	t.Helper()
+	for p, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(p.Key))
+	}
+	return out
+}
+
+func put(t *testing.T, s kv.Store, key, value string) {
+	t.Helper()
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte(key), []byte(value))
+	commit(t, b)
+}
+
+func get(t *testing.T, s kv.Store, key string) string {
+	t.Helper()
+	v, err := s.Get([]byte(key))
+	if err != nil {
+		t.Fatalf("Get(%q) = %v", key, err)
+	}
+	return string(v)
+}
+
+func commit(t *testing.T, b kv.Batch) {
+	t.Helper()
+	if err := b.Commit(false); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+}

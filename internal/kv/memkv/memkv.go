@@ -1,0 +1,243 @@
+// Package memkv is a kv.Store in memory, for tests.
+//
+// It is strict where the contract of kv is strict: slices given by a scan are
+// overwritten at the next step. It can also forget, as a machine does that
+// loses power: see Crash.
+package memkv
+
+import (
+	"bytes"
+	"iter"
+	"sync"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Store is an ordered key space in memory. The zero value is not usable: New.
+type Store struct {
+	mu     sync.Mutex // guards what follows
+	root   *node
+	since  []*node // roots since the last commit with sync, the synced one first
+	closed bool
+	fail   func(sync bool) error
+}
+
+var _ kv.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New() *Store { return &Store{since: []*node{nil}} }
+
+// FailCommits lets f decide on every commit from now on: an error means that the
+// commit fails with it and writes nothing. nil: no more failures.
+func (s *Store) FailCommits(f func(sync bool) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = f
+}
+
+// Unsynced is how many commits would be lost in the worst case.
+func (s *Store) Unsynced() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.since) - 1
+}
+
+// Crash gives what is found after a loss of power that keeps the first keep of
+// the commits made since the last one with sync. s itself goes on unchanged.
+func (s *Store) Crash(keep int) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	root := s.since[min(keep, len(s.since)-1)]
+	return &Store{root: root, since: []*node{root}}
+}
+
+func (s *Store) now() (*reader, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, kv.ErrClosed
+	}
+	return &reader{s.root}, nil
+}
+
+// Get returns a copy of the value, or kv.ErrNotFound.
+func (s *Store) Get(key []byte) ([]byte, error) {
+	r, err := s.now()
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(key)
+}
+
+// Scan yields the pairs with lo <= key < hi in order.
+func (s *Store) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		r, err := s.now()
+		if err != nil {
+			yield(kv.Pair{}, err)
+			return
+		}
+		r.Scan(lo, hi)(yield)
+	}
+}
+
+// ScanReverse is Scan from the highest key down.
+func (s *Store) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		r, err := s.now()
+		if err != nil {
+			yield(kv.Pair{}, err)
+			return
+		}
+		r.ScanReverse(lo, hi)(yield)
+	}
+}
+
+// Snapshot is the present moment.
+func (s *Store) Snapshot() kv.Snapshot {
+	r, err := s.now()
+	if err != nil {
+		return &snapshot{err: err}
+	}
+	return &snapshot{reader: *r}
+}
+
+// Batch collects writes.
+func (s *Store) Batch() kv.Batch { return &batch{s: s} }
+
+// Close ends the use of the store; what it held can be had with Crash.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.since = []*node{s.root}
+	return nil
+}
+
+type reader struct{ root *node }
+
+func (r *reader) Get(key []byte) ([]byte, error) {
+	v, ok := r.root.get(key)
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	return append([]byte{}, v...), nil
+}
+
+func (r *reader) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		var p lent
+		r.root.ascend(lo, hi, func(n *node) bool { return p.yield(n, yield) })
+	}
+}
+
+func (r *reader) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		var p lent
+		r.root.descend(lo, hi, func(n *node) bool { return p.yield(n, yield) })
+	}
+}
+
+// lent is a pair that is spoiled as soon as the reader may no longer use it.
+type lent struct{ key, value []byte }
+
+func (l *lent) yield(n *node, yield func(kv.Pair, error) bool) bool {
+	l.key = append(l.key[:0], n.key...)
+	l.value = append(l.value[:0], n.value...)
+	ok := yield(kv.Pair{Key: l.key, Value: l.value}, nil)
+	for i := range l.key {
+		l.key[i] ^= 0xa5
+	}
+	for i := range l.value {
+		l.value[i] ^= 0xa5
+	}
+	return ok
+}
+
+type snapshot struct {
+	reader
+	err error
+}
+
+func (s *snapshot) Get(key []byte) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.reader.Get(key)
+}
+
+func (s *snapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	if s.err != nil {
+		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, s.err) }
+	}
+	return s.reader.Scan(lo, hi)
+}
+
+func (s *snapshot) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	if s.err != nil {
+		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, s.err) }
+	}
+	return s.reader.ScanReverse(lo, hi)
+}
+
+func (s *snapshot) Close() error {
+	s.root, s.err = nil, kv.ErrClosed
+	return nil
+}
+
+type batch struct {
+	s    *Store
+	ops  []func(*node) *node
+	size int
+}
+
+func (b *batch) Set(key, value []byte) {
+	k, v := bytes.Clone(key), bytes.Clone(value)
+	b.size += len(k) + len(v)
+	b.ops = append(b.ops, func(n *node) *node { return n.set(k, v) })
+}
+
+func (b *batch) Delete(key []byte) {
+	lo := bytes.Clone(key)
+	hi := append(bytes.Clone(key), 0)
+	b.size += len(lo)
+	b.ops = append(b.ops, func(n *node) *node { return n.deleteRange(lo, hi) })
+}
+
+func (b *batch) DeleteRange(lo, hi []byte) {
+	l, h := bytes.Clone(lo), bytes.Clone(hi)
+	b.size += len(l) + len(h)
+	b.ops = append(b.ops, func(n *node) *node { return n.deleteRange(l, h) })
+}
+
+func (b *batch) Size() int { return b.size }
+
+func (b *batch) Commit(sync bool) error {
+	ops := b.ops
+	b.ops, b.size = nil, 0
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	if b.s.closed {
+		return kv.ErrClosed
+	}
+	if b.s.fail != nil {
+		if err := b.s.fail(sync); err != nil {
+			return err
+		}
+	}
+	root := b.s.root
+	for _, op := range ops {
+		root = op(root)
+	}
+	b.s.root = root
+	if sync {
+		b.s.since = b.s.since[:0]
+	}
+	b.s.since = append(b.s.since, root)
+	return nil
+}
+
+func (b *batch) Close() error {
+	b.ops, b.size = nil, 0
+	return nil
+}

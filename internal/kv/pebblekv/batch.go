@@ -1,0 +1,133 @@
+package pebblekv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// maxBatch is where a batch is refused: Pebble holds it in memory and panics at
+// four gigabytes.
+const maxBatch = 1 << 30
+
+// afterAll is greater than every key that is written: keys are far shorter.
+var afterAll = bytes.Repeat([]byte{0xff}, 4096)
+
+type batch struct {
+	s   *Store
+	b   *pebble.Batch
+	err error // of a write; told by Commit
+}
+
+// Batch collects writes.
+func (s *Store) Batch() kv.Batch { return &batch{s: s, b: s.db.NewBatch()} }
+
+func (b *batch) Set(key, value []byte) {
+	if b.room(len(key) + len(value)) {
+		b.note(b.b.Set(key, value, nil))
+	}
+}
+
+func (b *batch) Delete(key []byte) {
+	if b.room(len(key)) {
+		b.note(b.b.Delete(key, nil))
+	}
+}
+
+func (b *batch) DeleteRange(lo, hi []byte) {
+	if hi == nil {
+		hi = afterAll
+	}
+	if bytes.Compare(lo, hi) < 0 && b.room(len(lo)+len(hi)) {
+		b.note(b.b.DeleteRange(lo, hi, nil))
+	}
+}
+
+func (b *batch) room(n int) bool {
+	if b.b == nil {
+		b.note(kv.ErrClosed)
+	} else if b.b.Len()+n > maxBatch {
+		b.note(fmt.Errorf("batch is larger than %d bytes", maxBatch))
+	}
+	return b.err == nil
+}
+
+func (b *batch) note(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *batch) Size() int {
+	if b.b == nil || b.b.Empty() {
+		return 0
+	}
+	return b.b.Len()
+}
+
+func (b *batch) Commit(sync bool) error {
+	if err := b.commit(sync); err != nil {
+		return fmt.Errorf("write state %s: %w", b.s.dir, err)
+	}
+	return nil
+}
+
+func (b *batch) commit(sync bool) error {
+	if err := errors.Join(b.err, b.s.usable(), b.s.fault.commitErr()); err != nil {
+		if b.b != nil {
+			b.b.Reset()
+		}
+		b.err = nil
+		return err
+	}
+	if sync && b.b.Empty() {
+		// Pebble passes over an empty batch, and what was committed before
+		// without sync would stay only in memory.
+		b.note(b.b.LogData([]byte{0}, nil))
+	}
+	opts := pebble.NoSync
+	if sync {
+		opts = pebble.Sync
+	}
+	// A commit can wait for ever in Pebble when the disk is full, and some
+	// failures are panics in there with locks held: so it runs beside us, and we
+	// leave when the fault is known. What was left behind is never used again.
+	pb := b.b
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				b.s.fault.broken(fmt.Errorf("%v", r))
+				done <- b.s.fault.commitErr()
+			}
+		}()
+		done <- b.s.db.Apply(pb, opts)
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-b.s.fault.failed:
+		err = b.s.fault.commitErr()
+	}
+	err = errors.Join(err, b.s.fault.commitErr())
+	if err != nil {
+		b.s.fault.fail(err)
+		b.b = b.s.db.NewBatch()
+		return err
+	}
+	b.b.Reset()
+	return nil
+}
+
+func (b *batch) Close() error {
+	if b.b == nil {
+		return nil
+	}
+	err := b.b.Close()
+	b.b = nil
+	return err
+}

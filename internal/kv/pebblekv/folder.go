@@ -1,0 +1,148 @@
+package pebblekv
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+const (
+	formFile   = "RSBRIDGE"
+	holderFile = "HOLDER"
+	lockFile   = "LOCK" // Pebble's
+
+	// form is the version of the folder's form that this package writes.
+	form = 1
+)
+
+// checkForm reads the version and changes nothing.
+func checkForm(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, formFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if names, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*")); len(names) > 0 {
+			return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder", formFile)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	number, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "rsbridge state ")
+	v, err := strconv.ParseUint(number, 10, 32)
+	if !ok || err != nil {
+		return fmt.Errorf("file %s holds %.40q, want \"rsbridge state %d\"", formFile, data, form)
+	}
+	if v > form {
+		return fmt.Errorf("%w: the folder is of form %d, this program knows %d; update rsbridge", ErrNewer, v, form)
+	}
+	return nil
+}
+
+func writeForm(dir string) error {
+	name := filepath.Join(dir, formFile)
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	return writeFile(name, fmt.Appendf(nil, "rsbridge state %d\n", form))
+}
+
+// writeFile replaces a file whole or not at all.
+func writeFile(name string, data []byte) error {
+	f, err := os.Create(name + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	d, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// newerPebble recognizes a database of a newer Pebble.
+func newerPebble(err error) error {
+	if strings.Contains(err.Error(), "unknown format major version") {
+		return fmt.Errorf("%w: %w", ErrNewer, err)
+	}
+	return err
+}
+
+// holder is the content of the file HOLDER.
+type holder struct {
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+	About string    `json:"about,omitempty"`
+}
+
+func writeHolder(dir, about string) error {
+	data, err := json.Marshal(holder{os.Getpid(), time.Now().UTC().Truncate(time.Second), about})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), 0o644)
+}
+
+// lockPoll is how often a locked folder is tried again.
+const lockPoll = 50 * time.Millisecond
+
+// acquire takes Pebble's own lock, waiting as long as the options say.
+func acquire(dir string, o Options) (*pebble.Lock, error) {
+	deadline := time.Now().Add(o.LockWait)
+	for {
+		lock, err := pebble.LockDirectory(dir, o.fs)
+		if err == nil {
+			return lock, nil
+		}
+		if !isLocked(err) {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if !time.Now().Before(deadline) {
+			return nil, lockedError(dir)
+		}
+		time.Sleep(min(lockPoll, time.Until(deadline)))
+	}
+}
+
+// isLocked tells a lock that is held from a lock that cannot be made. The system
+// call's own error comes bare, that of making the file with the path.
+func isLocked(err error) bool {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return false
+	}
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		strings.Contains(err.Error(), "lock held by current process")
+}
+
+func lockedError(dir string) error {
+	var h holder
+	data, err := os.ReadFile(filepath.Join(dir, holderFile))
+	if err != nil || json.Unmarshal(data, &h) != nil {
+		return fmt.Errorf("%w, which is not known by name; stop it, or use another folder", ErrLocked)
+	}
+	who := fmt.Sprintf("process %d since %s", h.PID, h.Since.Format(time.RFC3339))
+	if h.About != "" {
+		who += ", " + h.About
+	}
+	if h.PID == os.Getpid() {
+		who += " (this process)"
+	}
+	return fmt.Errorf("%w: %s; stop it, or use another folder", ErrLocked, who)
+}

@@ -1,0 +1,296 @@
+package pebblekv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
+)
+
+func open(t testing.TB, dir string, o Options) kv.Store {
+	t.Helper()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	kvtest.Run(t, func(t testing.TB) kv.Store { return open(t, t.TempDir(), Options{}) })
+}
+
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{})
+	b := s.Batch()
+	b.Set([]byte("a"), []byte("1"))
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close = %v", err)
+	}
+	if _, err := s.Get([]byte("a")); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Get after Close = %v, want ErrClosed", err)
+	}
+	s = open(t, dir, Options{})
+	defer s.Close()
+	if v, err := s.Get([]byte("a")); err != nil || string(v) != "1" {
+		t.Errorf("Get after opening again = %q, %v", v, err)
+	}
+}
+
+// TestMain plays the other process of TestLocked and TestKilled.
+func TestMain(m *testing.M) {
+	switch os.Getenv("PEBBLEKV_CHILD") {
+	case "hold":
+		s, err := Open(os.Args[1], Options{Holder: "admin at http://127.0.0.1:8081"})
+		fmt.Println("open", err)
+		if err == nil {
+			os.Stdin.Read(make([]byte, 1)) // until the parent closes it
+			s.Close()
+		}
+	case "write":
+		s, err := Open(os.Args[1], Options{})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		b := s.Batch()
+		for i := 0; ; i++ {
+			b.Set(fmt.Appendf(nil, "%08d", i), bytes.Repeat([]byte{byte(i)}, 1000))
+			b.Set([]byte("last"), fmt.Appendf(nil, "%08d", i))
+			if err := b.Commit(true); err != nil {
+				os.Exit(1)
+			}
+			fmt.Printf("%08d\n", i)
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func child(t *testing.T, what, dir string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, dir)
+	cmd.Env = append(os.Environ(), "PEBBLEKV_CHILD="+what)
+	return cmd
+}
+
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	cmd := child(t, "hold", dir)
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 64)
+	n, _ := out.Read(said)
+	if string(said[:n]) != "open <nil>\n" {
+		t.Fatalf("the other process said %q", said[:n])
+	}
+	_, err := Open(dir, Options{})
+	if !errors.Is(err, ErrLocked) {
+		t.Errorf("Open = %v, want ErrLocked", err)
+	}
+	for _, want := range []string{dir, fmt.Sprint(cmd.Process.Pid), "http://127.0.0.1:8081"} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("Open = %v, does not name %s", err, want)
+		}
+	}
+	in.Close()
+	cmd.Wait()
+	s := open(t, dir, Options{})
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "this process") {
+		t.Errorf("second Open in one process = %v", err)
+	}
+	s.Close()
+}
+
+// TestKilled: what a commit with sync has confirmed is there after kill -9.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		cmd := child(t, "write", dir)
+		out, _ := cmd.StdoutPipe()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 9)
+		var confirmed string
+		for range 20 + rand.IntN(50) {
+			if _, err := out.Read(line); err != nil {
+				t.Fatal(err)
+			}
+			confirmed = string(line[:8])
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		s := open(t, dir, Options{})
+		last, err := s.Get([]byte("last"))
+		if err != nil || string(last) < confirmed {
+			t.Errorf("last = %s, %v; %s was confirmed", last, err, confirmed)
+		}
+		if v, err := s.Get(last); err != nil || len(v) != 1000 {
+			t.Errorf("half a batch: %s is not there: %v", last, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNewer(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"our form": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, formFile), []byte("rsbridge state 2\n"), 0o644)
+		},
+		"Pebble's": func(dir string) error {
+			old, _ := filepath.Glob(filepath.Join(dir, "marker.format-version.*"))
+			slices.Sort(old)
+			return os.Rename(old[len(old)-1], filepath.Join(dir, "marker.format-version.000900.999"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			open(t, dir, Options{}).Close()
+			if err := spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			before := listing(t, dir)
+			_, err := Open(dir, Options{})
+			if !errors.Is(err, ErrNewer) {
+				t.Fatalf("Open = %v, want ErrNewer", err)
+			}
+			if after := listing(t, dir); name == "our form" && !slices.Equal(before, after) {
+				t.Errorf("the folder was touched: %q, then %q", before, after)
+			}
+		})
+	}
+}
+
+func TestForeignDatabase(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, Options{}).Close()
+	os.Remove(filepath.Join(dir, formFile))
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a state of rsbridge") {
+		t.Errorf("Open = %v", err)
+	}
+}
+
+func listing(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprint(e.Name(), info.Size(), info.ModTime()))
+	}
+	return out
+}
+
+// TestDiskFull lets the disk fail at some moment for ever. Commits end with the
+// error and never hang, nothing that was confirmed is lost, and the process
+// lives.
+func TestDiskFull(t *testing.T) {
+	for _, kind := range []string{"log", "tables", "manifest", "all"} {
+		for _, after := range []int64{0, 1, 3, 10, 40} {
+			t.Run(fmt.Sprint(kind, " after ", after), func(t *testing.T) { testDiskFull(t, kind, after) })
+		}
+	}
+}
+
+func testDiskFull(t *testing.T, kind string, after int64) {
+	dir := t.TempDir()
+	var armed atomic.Bool
+	var left atomic.Int64
+	left.Store(after)
+	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if !armed.Load() || op.Kind.ReadOrWrite() != errorfs.OpIsWrite || op.Kind == errorfs.OpFileClose || op.Kind == errorfs.OpFilePreallocate || op.Kind == errorfs.OpRemove {
+			return nil
+		}
+		base := filepath.Base(op.Path)
+		hit := kind == "all" ||
+			kind == "log" && strings.HasSuffix(base, ".log") ||
+			kind == "tables" && strings.HasSuffix(base, ".sst") ||
+			kind == "manifest" && strings.HasPrefix(base, "MANIFEST")
+		if hit && left.Add(-1) < 0 {
+			return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return nil
+	}))
+	s := open(t, dir, Options{fs: fs, memTable: 256 << 10})
+	b := s.Batch()
+	armed.Store(true)
+	confirmed, failed := -1, error(nil)
+	value := make([]byte, 32<<10)
+	for i := range 200 {
+		for j := 0; j < len(value); j += 8 {
+			binary.LittleEndian.PutUint64(value[j:], rand.Uint64())
+		}
+		b.Set(fmt.Appendf(nil, "%04d", i), value)
+		if failed = b.Commit(i%3 == 0); failed != nil {
+			break
+		}
+		if i%3 == 0 {
+			confirmed = i
+		}
+	}
+	if failed == nil {
+		t.Fatal("6 MB were written to a disk that fails")
+	}
+	if !errors.Is(failed, syscall.ENOSPC) && !strings.Contains(failed.Error(), "no space left") {
+		t.Errorf("Commit = %v, does not tell the cause", failed)
+	}
+	b.Set([]byte("late"), nil)
+	if err := b.Commit(true); err == nil {
+		t.Error("a commit after the failure succeeded")
+	}
+	s.Batch().Close()
+	s.Get([]byte("0000")) // may fail, must not hang
+	if err := s.Close(); err != nil {
+		t.Logf("Close = %v", err)
+	}
+	// What the next process would find: a copy, since this one may hold the lock.
+	again := t.TempDir()
+	if err := os.CopyFS(again, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, again, Options{})
+	defer s.Close()
+	for i := 0; i <= confirmed; i++ {
+		if _, err := s.Get(fmt.Appendf(nil, "%04d", i)); err != nil {
+			t.Fatalf("%04d of %04d confirmed: %v", i, confirmed, err)
+		}
+	}
+}

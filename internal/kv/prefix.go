@@ -1,0 +1,157 @@
+package kv
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Prefix is a view of the keys below prefix; the prefix is neither seen nor
+// written by the caller. Views can be nested. Close of a view does nothing: the
+// underlying store belongs to who opened it.
+func Prefix(s Store, prefix []byte) Store {
+	root, base := unwrap(s)
+	return &prefixStore{under{root, concat(base, prefix)}, root}
+}
+
+// Join is a view of batch b that writes into the key space of s. b may come from
+// any store that is cut from the same underlying store as s. Commit of any of
+// the views, or of b, commits them all at once; Close of a view does nothing.
+func Join(s Store, b Batch) Batch {
+	_, prefix := unwrap(s)
+	if p, ok := b.(*prefixBatch); ok {
+		b = p.root
+	}
+	return &prefixBatch{root: b, prefix: prefix, joined: true}
+}
+
+// ReadAt reads the key space of s at the moment of snap, which may come from any
+// store that is cut from the same underlying store as s.
+func ReadAt(s Store, snap Snapshot) Reader {
+	_, prefix := unwrap(s)
+	if p, ok := snap.(*prefixSnapshot); ok {
+		snap = p.root
+	}
+	return under{snap, prefix}
+}
+
+// Under is a view of the keys of r below prefix.
+func Under(r Reader, prefix []byte) Reader {
+	switch v := r.(type) {
+	case under:
+		return under{v.r, concat(v.prefix, prefix)}
+	case *prefixStore:
+		return under{v.root, concat(v.prefix, prefix)}
+	case *prefixSnapshot:
+		return under{v.root, concat(v.prefix, prefix)}
+	}
+	return under{r, bytes.Clone(prefix)}
+}
+
+// PrefixEnd is the smallest key greater than all keys with this prefix, nil if none.
+func PrefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := bytes.Clone(prefix[:i+1])
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}
+
+func unwrap(s Store) (root Store, prefix []byte) {
+	if p, ok := s.(*prefixStore); ok {
+		return p.root, p.prefix
+	}
+	return s, nil
+}
+
+func concat(a, b []byte) []byte {
+	out := make([]byte, 0, len(a)+len(b))
+	return append(append(out, a...), b...)
+}
+
+// bounds places a range of the view in the store below.
+func bounds(prefix, lo, hi []byte) (from, to []byte) {
+	if hi == nil {
+		return concat(prefix, lo), PrefixEnd(prefix)
+	}
+	return concat(prefix, lo), concat(prefix, hi)
+}
+
+// under reads below a prefix.
+type under struct {
+	r      Reader
+	prefix []byte
+}
+
+func (u under) Get(key []byte) ([]byte, error) { return u.r.Get(concat(u.prefix, key)) }
+
+func (u under) Scan(lo, hi []byte) iter.Seq2[Pair, error] {
+	from, to := bounds(u.prefix, lo, hi)
+	return strip(u.r.Scan(from, to), len(u.prefix))
+}
+
+func (u under) ScanReverse(lo, hi []byte) iter.Seq2[Pair, error] {
+	from, to := bounds(u.prefix, lo, hi)
+	return strip(u.r.ScanReverse(from, to), len(u.prefix))
+}
+
+func strip(seq iter.Seq2[Pair, error], n int) iter.Seq2[Pair, error] {
+	if n == 0 {
+		return seq
+	}
+	return func(yield func(Pair, error) bool) {
+		for p, err := range seq {
+			if err == nil {
+				p.Key = p.Key[n:]
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+type prefixStore struct {
+	under
+	root Store
+}
+
+var _ Store = (*prefixStore)(nil)
+
+func (p *prefixStore) Snapshot() Snapshot {
+	s := p.root.Snapshot()
+	return &prefixSnapshot{under{s, p.prefix}, s}
+}
+func (p *prefixStore) Batch() Batch {
+	return &prefixBatch{root: p.root.Batch(), prefix: p.prefix}
+}
+func (p *prefixStore) Close() error { return nil }
+
+type prefixSnapshot struct {
+	under
+	root Snapshot
+}
+
+func (p *prefixSnapshot) Close() error { return p.root.Close() }
+
+type prefixBatch struct {
+	root   Batch
+	prefix []byte
+	joined bool // belongs to somebody else, who closes it
+}
+
+func (p *prefixBatch) Set(key, value []byte) { p.root.Set(concat(p.prefix, key), value) }
+func (p *prefixBatch) Delete(key []byte)     { p.root.Delete(concat(p.prefix, key)) }
+func (p *prefixBatch) DeleteRange(lo, hi []byte) {
+	p.root.DeleteRange(bounds(p.prefix, lo, hi))
+}
+func (p *prefixBatch) Size() int              { return p.root.Size() }
+func (p *prefixBatch) Commit(sync bool) error { return p.root.Commit(sync) }
+func (p *prefixBatch) Close() error {
+	if p.joined {
+		return nil
+	}
+	return p.root.Close()
+}

@@ -1,0 +1,37 @@
+package sparql
+
+import "github.com/rsbridge/rsbridge/rdfres"
+
+// Reading is a way to read whole graphs.
+type Reading string
+
+// The ways to read a whole graph. Which is fastest depends on the store.
+const (
+	ReadGraphStore Reading = "graph-store" // GET by the Graph Store Protocol, N-Triples
+	ReadConstruct  Reading = "construct"   // CONSTRUCT, N-Triples
+	ReadSelectTSV  Reading = "select-tsv"  // SELECT, W3C tab-separated values
+	ReadSelectJSON Reading = "select-json" // SELECT, JSON results
+)
+
+// Capabilities is what a probe found.
+type Capabilities struct {
+	Product, Version string              // by the Server header; "" when the store does not say
+	Readings         []Reading           // that work, fastest first
+	Speed            map[Reading]float64 // triples per second on the sample
+	Sample           int64               // triples of the sample; speeds of small ones mean little
+	RowLimit         int64               // silent truncation, configured, advertised or seen; 0: none seen
+	UnionDefault     bool                // the default graph shows named graphs too
+	ValuesLimit      int                 // most IRIs of one VALUES that passed; the probe stops at 5,000
+	UpdateTriples    int                 // most triples of one INSERT DATA that passed; the probe stops at 20,000; 0 not probed
+	Transactional    bool                // several operations of one request are atomic; false when not probed
+	StableLabels     bool                // two answers call a blank node by the same label; false when it could not be seen
+	NormalForm       rdfres.NormalForm   // how literals are rewritten; only with ProbeOptions.Write
+	Unexplained      []rdfres.Triple     // of the probe, rewritten in a way that no rule explains
+	Writable         bool                // a write passed; false when not probed
+}
+
+// ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.
+type ProbeOptions struct {
+	Write  bool
+	Graphs []string // that will be read: nil the default graph, "*" all
+}

@@ -1,0 +1,166 @@
+package sparql
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// Endpoint is the addresses and the manners of one store.
+type Endpoint struct {
+	Name        string // as the user calls it, for messages
+	Query       string
+	Update      string // "" if the store is only read
+	GraphStore  string // "" if it has none
+	Username    string // Basic, or Digest when the store asks for it
+	Password    string
+	Timeout     time.Duration     // of one request without progress; default 60s
+	Concurrency int               // requests at once; default 2. A stream that is being read counts
+	Transport   http.RoundTripper // nil: a transport of its own; an embedded store passes its handler
+	Retries     int               // default 4 for what can help; -1: none
+	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
+	MaxRows     int64             // configured row limit of the store; 0 unknown
+	Logger      *slog.Logger      // nil: silent
+}
+
+// Client speaks to one endpoint. Safe for concurrent use.
+type Client struct {
+	endpoint  Endpoint
+	http      *http.Client
+	transport *http.Transport // its own one; nil when it was given one
+	auth      authenticator
+	slots     chan struct{}
+	log       *slog.Logger
+
+	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not
+	maxRows  atomic.Int64 // as the store advertised
+	requests atomic.Int64
+	bytes    atomic.Int64
+	closed   atomic.Bool
+}
+
+// New makes a client; it sends nothing. The addresses must be absolute http or
+// https URLs; credentials in the Query address are moved to Username, Password.
+func New(e Endpoint) (*Client, error) {
+	if e.Query == "" {
+		return nil, fmt.Errorf("sparql: store %q: no query address", e.Name)
+	}
+	for _, a := range []*string{&e.Query, &e.Update, &e.GraphStore} {
+		if *a == "" {
+			continue
+		}
+		u, err := url.Parse(*a)
+		if err != nil {
+			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, errors.Unwrap(err))
+		}
+		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL", e.Name, u.Redacted())
+		}
+		if u.User != nil {
+			if e.Username == "" {
+				e.Username = u.User.Username()
+				e.Password, _ = u.User.Password()
+			}
+			u.User = nil
+		}
+		u.Fragment = ""
+		*a = u.String()
+	}
+	if e.Timeout <= 0 {
+		e.Timeout = 60 * time.Second
+	}
+	if e.Concurrency <= 0 {
+		e.Concurrency = 2
+	}
+	if e.Retries == 0 {
+		e.Retries = 4
+	}
+	if e.RetryPause <= 0 {
+		e.RetryPause = 500 * time.Millisecond
+	}
+	c := &Client{endpoint: e, slots: make(chan struct{}, e.Concurrency), log: e.Logger}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.log = c.log.With("store", e.Name)
+	rt := e.Transport
+	if rt == nil {
+		c.transport = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			MaxIdleConnsPerHost: e.Concurrency,
+			IdleConnTimeout:     60 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+			ForceAttemptHTTP2:   true,
+			DisableCompression:  true, // asked for and undone here, so that truncation is seen
+		}
+		rt = c.transport
+	}
+	c.http = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
+	c.auth = authenticator{username: e.Username, password: e.Password}
+	return c, nil
+}
+
+// Close drops idle connections; running requests end by their context.
+func (c *Client) Close() error {
+	c.closed.Store(true)
+	if c.transport != nil {
+		c.transport.CloseIdleConnections()
+	}
+	return nil
+}
+
+// Endpoint is what New was given, with defaults filled in and the password removed.
+func (c *Client) Endpoint() Endpoint {
+	e := c.endpoint
+	e.Password = ""
+	return e
+}
+
+// Traffic is the number of requests sent and of body bytes received so far.
+func (c *Client) Traffic() (requests, bytes int64) { return c.requests.Load(), c.bytes.Load() }
+
+// MaxRows is the smallest row limit known: the configured one, or what the
+// store said in a header (X-SPARQL-MaxRows); 0: none known.
+func (c *Client) MaxRows() int64 {
+	n := c.endpoint.MaxRows
+	if m := c.maxRows.Load(); m > 0 && (n <= 0 || m < n) {
+		n = m
+	}
+	return n
+}
+
+// noteHeaders remembers limits that stores tell.
+func (c *Client) noteHeaders(h http.Header) {
+	for _, name := range []string{"X-Sparql-Maxrows", "X-Sparql-Max-Rows", "X-Result-Limit"} {
+		var n int64
+		if _, err := fmt.Sscanf(h.Get(name), "%d", &n); err == nil && n > 0 {
+			c.maxRows.Store(n)
+		}
+	}
+}
+
+var errRedirect = errors.New("redirect refused")
+
+// checkRedirect follows redirects that keep the method, and never carries
+// credentials to another host.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) >= 5 {
+		return fmt.Errorf("%w: more than 5 redirects", errRedirect)
+	}
+	if req.Method != first.Method {
+		return fmt.Errorf("%w: %s would become %s at %s", errRedirect, first.Method, req.Method, req.URL.Redacted())
+	}
+	if req.URL.Host != first.URL.Host || (first.URL.Scheme == "https" && req.URL.Scheme != "https") {
+		if first.Method != http.MethodGet && first.Header.Get("Content-Type") != queryType {
+			return fmt.Errorf("%w: a write is not sent on to another host (%s)", errRedirect, req.URL.Redacted())
+		}
+		req.Header.Del("Authorization")
+		req.Header.Del("Cookie")
+	}
+	return nil
+}

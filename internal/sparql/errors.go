@@ -1,0 +1,168 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrTruncated marks an answer that ended before its end.
+var ErrTruncated = errors.New("the answer was cut off before its end")
+
+// ErrReadOnly marks a write to an endpoint that has no address for it.
+var ErrReadOnly = errors.New("the store has no address for writing")
+
+// ErrNoGraphStore marks a Graph Store request to an endpoint without one.
+var ErrNoGraphStore = errors.New("the store has no Graph Store address")
+
+// errStalled ends a request that made no progress for Endpoint.Timeout.
+var errStalled = errors.New("no progress within the timeout")
+
+// errNotW3CTSV marks tab-separated values in which terms cannot be told apart.
+var errNotW3CTSV = errors.New("tab-separated values are not in the W3C form: IRIs and literals cannot be told apart")
+
+// Error is a failed request: what was done, where, the HTTP status (0 when there
+// was no answer), the start of the answer's body, whether a repetition can help,
+// and what a person may do.
+type Error struct {
+	Op, URL   string
+	Status    int
+	Body      string
+	Temporary bool
+	Hint      string
+	Err       error
+
+	retryAfter time.Duration // what the store asked for
+	once       bool          // one repetition is enough
+}
+
+// Error says operation, address, cause and hint in one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "sparql: %s %s: ", e.Op, e.URL)
+	switch {
+	case e.Status != 0 && e.Err != nil:
+		fmt.Fprintf(&b, "%d %s: %v", e.Status, http.StatusText(e.Status), e.Err)
+	case e.Status != 0:
+		fmt.Fprintf(&b, "%d %s", e.Status, http.StatusText(e.Status))
+	default:
+		fmt.Fprintf(&b, "%v", e.Err)
+	}
+	if e.Body != "" {
+		fmt.Fprintf(&b, ": %q", e.Body)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, " (%s)", e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause, nil for a plain HTTP status.
+func (e *Error) Unwrap() error { return e.Err }
+
+// IsTooLarge tells whether the store refused a request or an answer for its
+// size, or may have: half as much may pass.
+func IsTooLarge(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated)
+}
+
+// statusError reads what an answer that is not 2xx says.
+func statusError(op, url string, res *http.Response, body []byte, username string) *Error {
+	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: excerpt(body)}
+	switch s := res.StatusCode; {
+	case s == http.StatusUnauthorized && username == "":
+		e.Hint = "the store asks for credentials: set username and password of this store"
+	case s == http.StatusUnauthorized:
+		e.Hint = "credentials were refused: check username and password of this store"
+	case s == http.StatusForbidden:
+		e.Hint = "not allowed: does the user have this right? Virtuoso needs GRANT for updates, or its /sparql-auth address"
+	case s == http.StatusNotFound:
+		e.Hint = "nothing at this address: check the address of the store and its dataset or repository name"
+	case s == http.StatusMethodNotAllowed:
+		e.Hint = "this address does not take this kind of request: are the query, update and graph_store addresses mixed up, or is the store read-only?"
+	case s == http.StatusNotAcceptable || s == http.StatusUnsupportedMediaType:
+		e.Hint = "the store does not speak this format or does not take direct POST bodies"
+	case s == http.StatusRequestEntityTooLarge || s == http.StatusRequestURITooLong:
+		e.Hint = "the request is too large for the store: smaller batches, or a larger limit there"
+	case s == http.StatusBadRequest:
+		e.Hint = "the store did not understand the query, or it was too long for it"
+	case s == http.StatusTooManyRequests:
+		e.Temporary, e.Hint = true, "the store asks to slow down: lower the concurrency of this store"
+	case s == http.StatusRequestTimeout, s == http.StatusBadGateway, s == http.StatusServiceUnavailable, s == http.StatusGatewayTimeout:
+		e.Temporary, e.Hint = true, "the store is overloaded or starting, or the query takes it too long"
+	case s == http.StatusInsufficientStorage:
+		e.Hint = "the disk of the store is full"
+	case s >= 500:
+		e.Temporary, e.once, e.Hint = true, true, "the store failed: its log says why"
+	case s >= 300 && s < 400:
+		e.Hint = fmt.Sprintf("the store points to %q: use that address", res.Header.Get("Location"))
+	}
+	e.retryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
+	return e
+}
+
+// transportError explains an error without an answer.
+func transportError(ctx, parent context.Context, op, url string, timeout time.Duration, err error) *Error {
+	e := &Error{Op: op, URL: url, Err: err}
+	var dns *net.DNSError
+	switch {
+	case parent.Err() != nil:
+		e.Err = context.Cause(parent)
+	case errors.Is(context.Cause(ctx), errStalled):
+		e.Err = fmt.Errorf("%w of %v", errStalled, timeout)
+		e.Temporary, e.once = true, true
+		e.Hint = "the store is too slow for this: raise its timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Temporary, e.Hint = true, "nobody listens there: is the store running?"
+	case errors.As(err, &dns):
+		e.Temporary, e.Hint = dns.IsTemporary, "the host name is not known: is it spelled right?"
+	case errors.Is(err, errRedirect):
+		e.Hint = "use the address that the store points to"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Err, e.Temporary = fmt.Errorf("%w: %w", ErrTruncated, err), true
+		e.Hint = "the store or a proxy ended the answer: a limit of time or size there?"
+	default:
+		var unknown *net.OpError
+		e.Temporary = errors.As(err, &unknown) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+	}
+	return e
+}
+
+// retryAfter reads the header: seconds or a date. 0: not given.
+func retryAfter(value string, now time.Time) time.Duration {
+	if value == "" {
+		return 0
+	}
+	var seconds int
+	if _, err := fmt.Sscanf(value, "%d", &seconds); err == nil && seconds >= 0 {
+		return time.Duration(min(seconds, 24*3600)) * time.Second
+	}
+	if t, err := http.ParseTime(value); err == nil && t.After(now) {
+		return t.Sub(now)
+	}
+	return 0
+}
+
+// excerpt is the start of a body, for a message: one line, at most 300 bytes.
+func excerpt(body []byte) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "?")), " ")
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,337 @@
+package sparql
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sampleSize is one more than the row limit that stores are known to have.
+const sampleSize = 10_001
+
+// stepTime bounds each step of a probe.
+const stepTime = 10 * time.Second
+
+// prober is one run of Probe.
+type prober struct {
+	c       *Client
+	caps    Capabilities
+	pattern string // the triples that will be read
+	graph   string // the one graph that will be read, "" the default graph
+	single  bool   // it is one graph
+}
+
+// Probe finds out what the store can do. It reads at most some ten thousand
+// triples several times, and writes, only with ProbeOptions.Write, into a graph
+// urn:rsbridge:probe:RANDOM that it removes. An error means that not even a
+// simple query was answered; what else fails is a finding.
+func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error) {
+	p := &prober{c: c}
+	if err := p.scope(o.Graphs); err != nil {
+		return p.caps, err
+	}
+	if err := p.greet(ctx); err != nil {
+		return p.caps, fmt.Errorf("probe: %w", err)
+	}
+	quick := context.WithValue(ctx, onceKey{}, true)
+	p.step(quick, "union default graph", p.unionDefault)
+	p.step(quick, "row limit", p.rowLimit)
+	p.readings(quick)
+	p.step(quick, "labels", p.stableLabels)
+	p.step(quick, "values", p.valuesLimit)
+	if o.Write && c.endpoint.Update != "" {
+		p.write(quick)
+	}
+	return p.caps, context.Cause(ctx)
+}
+
+// step runs one part of the probe within its time; a failure is only logged.
+func (p *prober) step(ctx context.Context, what string, f func(context.Context) error) {
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		p.c.log.Info("probe: a step did not work", "step", what, "err", err)
+	}
+}
+
+func (p *prober) scope(graphs []string) error {
+	p.pattern, p.single = "?s ?p ?o", true
+	switch {
+	case len(graphs) == 1 && graphs[0] != "*" && graphs[0] != "":
+		g, err := EscapeIRI(graphs[0])
+		if err != nil {
+			return err
+		}
+		p.graph, p.pattern = graphs[0], "GRAPH "+g+" { ?s ?p ?o }"
+	case len(graphs) > 0:
+		var list []string
+		for _, graph := range graphs {
+			if graph == "*" {
+				list = nil
+				break
+			}
+			g, err := EscapeIRI(graph)
+			if err != nil {
+				return err
+			}
+			list = append(list, g)
+		}
+		p.single, p.pattern = false, "GRAPH ?g { ?s ?p ?o }"
+		if list != nil {
+			p.pattern = "VALUES ?g { " + strings.Join(list, " ") + " } " + p.pattern
+		}
+	}
+	return nil
+}
+
+var versionPattern = regexp.MustCompile(`^[^0-9]*?([0-9]+(?:\.[0-9]+)*[-0-9A-Za-z.]*)`)
+
+// greet sends the first query: does the store answer, and who is it?
+func (p *prober) greet(ctx context.Context) error {
+	q, err := probes.Prepare("sample", map[string]any{"Pattern": p.pattern, "Limit": 1})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	for _, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+	}
+	p.caps.Product, p.caps.Version = product(sol.Header)
+	return nil
+}
+
+// product reads who the store says it is.
+func product(h http.Header) (name, version string) {
+	server := h.Get("Server")
+	if h.Get("Fuseki-Request-Id") != "" && !strings.Contains(server, "Fuseki") {
+		server = "Fuseki " + server
+	}
+	if m := versionPattern.FindStringSubmatch(server); m != nil {
+		version = m[1]
+	}
+	for _, known := range []string{"Virtuoso", "Fuseki", "Oxigraph", "RDF4J", "GraphDB", "Blazegraph", "Stardog", "QLever", "rsbridge"} {
+		if strings.Contains(strings.ToLower(server), strings.ToLower(known)) {
+			return known, version
+		}
+	}
+	name, _, _ = strings.Cut(server, "/")
+	name, _, _ = strings.Cut(name, " ")
+	return name, version
+}
+
+// unionDefault looks whether triples of named graphs stand in the default graph
+// too. Some that do by chance make no union: all of a sample must.
+func (p *prober) unionDefault(ctx context.Context) error {
+	q, err := probes.Prepare("sample-named", map[string]any{"Limit": 200})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	graphs := map[string]int{}
+	var parts []string
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		if len(row) != 4 {
+			sol.Close()
+			return errors.New("the answer has not four columns")
+		}
+		g := row[0].IRI()
+		if graphs[g] >= 5 || len(parts) >= 30 {
+			continue
+		}
+		var t [3]string
+		ok := true
+		for i := range t {
+			var err error
+			t[i], err = EscapeTerm(row[i+1])
+			ok = ok && err == nil
+		}
+		if ok {
+			graphs[g]++
+			parts = append(parts, strings.Join(t[:], " ")+" .")
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	q, err = probes.Prepare("ask", map[string]any{"Pattern": strings.Join(parts, " ")})
+	if err != nil {
+		return err
+	}
+	p.caps.UnionDefault, err = p.c.Ask(ctx, q)
+	return err
+}
+
+// rowLimit looks for an answer that is shorter than the store's own count.
+func (p *prober) rowLimit(ctx context.Context) error {
+	p.caps.RowLimit = p.c.MaxRows()
+	q, err := probes.Prepare("sample-count", map[string]any{"Pattern": p.pattern, "Limit": sampleSize})
+	if err != nil {
+		return err
+	}
+	p.caps.Sample = -1
+	n, err := p.c.Count(ctx, q)
+	if err != nil {
+		return err
+	}
+	p.caps.Sample = n
+	return nil
+}
+
+// readings measures the ways of reading and orders them.
+func (p *prober) readings(ctx context.Context) {
+	p.caps.Speed = map[Reading]float64{}
+	try := func(r Reading, read func(context.Context, TripleFunc) error) {
+		p.step(ctx, string(r), func(ctx context.Context) error {
+			start := time.Now()
+			var rows int64
+			err := read(ctx, func(_, _, _ []byte) error {
+				if rows++; rows >= sampleSize {
+					return errStop
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, errStop) {
+				return err
+			}
+			want := p.caps.Sample
+			switch {
+			case want < 0 || rows == want:
+			case rows < want && rows > 0 && r != ReadGraphStore:
+				// The store has more and said nothing.
+				if limit := p.caps.RowLimit; limit == 0 || rows < limit {
+					p.caps.RowLimit = rows
+				}
+			default:
+				return fmt.Errorf("gave %d triples of %d", rows, want)
+			}
+			p.caps.Readings = append(p.caps.Readings, r)
+			p.caps.Speed[r] = float64(rows) / max(time.Since(start).Seconds(), 1e-6)
+			return nil
+		})
+	}
+	data := map[string]any{"Pattern": p.pattern, "Limit": sampleSize}
+	sel, err1 := probes.Prepare("sample", data)
+	con, err2 := probes.Prepare("sample-construct", data)
+	if err := errors.Join(err1, err2); err != nil {
+		p.c.log.Error("probe", "err", err)
+		return
+	}
+	if p.c.endpoint.GraphStore != "" && p.single && !(p.graph == "" && p.caps.UnionDefault) {
+		try(ReadGraphStore, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamGraph(ctx, p.graph, fn) })
+	}
+	try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
+	if p.single {
+		try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
+	}
+	try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
+	if m := p.c.MaxRows(); m > 0 && (p.caps.RowLimit == 0 || m < p.caps.RowLimit) {
+		p.caps.RowLimit = m
+	}
+	// On a small sample only the latency is measured: the usual order stays.
+	if p.caps.Sample >= 2000 {
+		slices.SortStableFunc(p.caps.Readings, func(a, b Reading) int { return cmp.Compare(p.caps.Speed[b], p.caps.Speed[a]) })
+	}
+}
+
+// stableLabels asks for blank nodes twice, in another order and number, and
+// compares what they are called. Stores that number the nodes of each answer
+// are found out by a node that does not come first.
+func (p *prober) stableLabels(ctx context.Context) error {
+	q, err := probes.Prepare("blanks", map[string]any{"Pattern": p.pattern})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	type node struct{ s, p, o string }
+	var nodes []node
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		pr, err1 := EscapeTerm(row[1])
+		o, err2 := EscapeTerm(row[2])
+		if err1 == nil && err2 == nil && !slices.ContainsFunc(nodes, func(n node) bool { return n.s == string(row[0]) }) {
+			nodes = append(nodes, node{string(row[0]), pr, o})
+		}
+	}
+	if len(nodes) < 2 {
+		return nil
+	}
+	seen := 0
+	for i := len(nodes) - 1; i >= 1 && seen < 3; i-- {
+		q, err := probes.Prepare("blank-of", map[string]any{"Pattern": strings.NewReplacer("?p", nodes[i].p, "?o", nodes[i].o).Replace(p.pattern) + " FILTER(isBlank(?s))"})
+		if err != nil {
+			return err
+		}
+		sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+		if err != nil {
+			return err
+		}
+		var found []string
+		for row, err := range sol.Rows {
+			if err != nil {
+				return err
+			}
+			if found = append(found, string(row[0])); len(found) > 1 {
+				break
+			}
+		}
+		if len(found) != 1 {
+			continue // not this node alone: says nothing
+		}
+		if found[0] != nodes[i].s {
+			return nil
+		}
+		seen++
+	}
+	p.caps.StableLabels = seen > 0
+	return nil
+}
+
+// valuesLimit finds how many IRIs a VALUES may hold.
+func (p *prober) valuesLimit(ctx context.Context) error {
+	for _, n := range []int{50, 200, 1000, 5000} {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "<urn:rsbridge:probe:value:%d> ", i)
+		}
+		q, err := probes.Prepare("values", map[string]any{"Values": b.String(), "Pattern": p.pattern})
+		if err != nil {
+			return err
+		}
+		sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+		if err != nil {
+			return err
+		}
+		for _, err := range sol.Rows {
+			if err != nil {
+				return err
+			}
+		}
+		p.caps.ValuesLimit = n
+	}
+	return nil
+}

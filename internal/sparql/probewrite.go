@@ -1,0 +1,169 @@
+package sparql
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// write probes writing in a scratch graph, and removes the graph whatever happens.
+func (p *prober) write(ctx context.Context) {
+	scratch := "<urn:rsbridge:probe:" + rand.Text() + ">"
+	defer func() {
+		// Also after the caller has given up.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
+		defer cancel()
+		if err := p.prepared(ctx, "drop", map[string]any{"Graph": scratch}); err != nil {
+			p.c.log.Warn("probe: the scratch graph could not be removed", "graph", scratch, "err", err)
+		}
+	}()
+	p.step(ctx, "normal form", func(ctx context.Context) error { return p.normalForm(ctx, scratch) })
+	if !p.caps.Writable {
+		return
+	}
+	p.step(ctx, "atomic requests", func(ctx context.Context) error { return p.transactional(ctx, scratch) })
+	p.step(ctx, "labels", func(ctx context.Context) error { return p.writtenLabels(ctx, scratch) })
+	p.step(ctx, "update size", func(ctx context.Context) error { return p.updateSize(ctx, scratch) })
+}
+
+func (p *prober) prepared(ctx context.Context, name string, data map[string]any) error {
+	q, err := probes.Prepare(name, data)
+	if err != nil {
+		return err
+	}
+	return p.c.Update(ctx, q)
+}
+
+// normalForm writes literals of many spellings and looks at what comes back.
+func (p *prober) normalForm(ctx context.Context, scratch string) error {
+	var written []rdfres.Triple
+	var data strings.Builder
+	for _, t := range rdfres.ProbeTriples() {
+		line, err := triplePattern(t)
+		if err != nil {
+			continue // cannot be written by an update at all
+		}
+		written = append(written, t)
+		data.WriteString(line)
+	}
+	if err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": data.String()}); err != nil {
+		return err
+	}
+	p.caps.Writable = true
+	q, err := probes.Prepare("sample", map[string]any{"Pattern": "GRAPH " + scratch + " { ?s ?p ?o }", "Limit": sampleSize})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	var read []rdfres.Triple
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		read = append(read, rdfres.Triple{S: row[0], P: row[1], O: row[2]})
+	}
+	if len(read) == 0 {
+		return fmt.Errorf("%d triples were written and none came back", len(written))
+	}
+	p.caps.NormalForm, p.caps.Unexplained = rdfres.DetectNormalForm(written, read)
+	if !p.caps.UnionDefault {
+		for _, t := range read {
+			line, err := triplePattern(t)
+			if err != nil {
+				continue
+			}
+			q, err := probes.Prepare("ask", map[string]any{"Pattern": line})
+			if err != nil {
+				return err
+			}
+			p.caps.UnionDefault, err = p.c.Ask(ctx, q)
+			return err
+		}
+	}
+	return nil
+}
+
+func triplePattern(t rdfres.Triple) (string, error) {
+	var parts [3]string
+	for i, term := range []rdfres.Term{t.S, t.P, t.O} {
+		s, err := EscapeTerm(term)
+		if err != nil {
+			return "", err
+		}
+		parts[i] = s
+	}
+	return strings.Join(parts[:], " ") + " .\n", nil
+}
+
+// transactional sends requests whose second operation fails, and looks whether
+// the first was kept.
+func (p *prober) transactional(ctx context.Context, scratch string) error {
+	failed := false
+	for _, name := range []string{"insert-then-load", "insert-then-create"} {
+		data := fmt.Sprintf("<urn:rsbridge:probe:atomic> <urn:rsbridge:probe:p> %q .", name)
+		limited, cancel := context.WithTimeout(ctx, 4*time.Second)
+		err := p.prepared(limited, name, map[string]any{"Graph": scratch, "Data": data})
+		cancel()
+		if err == nil {
+			continue // it did not fail, so nothing is learned
+		}
+		q, err := probes.Prepare("ask", map[string]any{"Pattern": "GRAPH " + scratch + " { " + data + " }"})
+		if err != nil {
+			return err
+		}
+		kept, err := p.c.Ask(ctx, q)
+		if err != nil {
+			return err
+		}
+		if kept {
+			p.caps.Transactional = false
+			return nil
+		}
+		failed = true
+	}
+	p.caps.Transactional = failed
+	return nil
+}
+
+// writtenLabels probes labels where the graphs themselves hold no blank nodes.
+func (p *prober) writtenLabels(ctx context.Context, scratch string) error {
+	var data strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&data, "_:b%d <urn:rsbridge:probe:label> \"%d\" .\n", i, i)
+	}
+	if err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": data.String()}); err != nil {
+		return err
+	}
+	if p.caps.StableLabels {
+		return nil
+	}
+	q := *p
+	q.pattern = "GRAPH " + scratch + " { ?s ?p ?o }"
+	if err := q.stableLabels(ctx); err != nil {
+		return err
+	}
+	p.caps.StableLabels = q.caps.StableLabels
+	return nil
+}
+
+// updateSize finds how many triples an INSERT DATA may hold.
+func (p *prober) updateSize(ctx context.Context, scratch string) error {
+	for _, n := range []int{100, 1000, 5000, 20000} {
+		var data strings.Builder
+		for i := range n {
+			fmt.Fprintf(&data, "<urn:rsbridge:probe:size:%d> <urn:rsbridge:probe:p> \"%d\" .\n", i, i)
+		}
+		if err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": data.String()}); err != nil {
+			return err
+		}
+		p.caps.UpdateTriples = n
+	}
+	return nil
+}

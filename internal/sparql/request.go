@@ -1,0 +1,351 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// request is one request, sendable several times.
+type request struct {
+	op          string
+	method      string
+	url         string
+	contentType string
+	accept      string
+	body        func() (io.ReadCloser, error) // nil: none
+	length      int64                         // of the body; -1 unknown
+}
+
+func textBody(s string) (func() (io.ReadCloser, error), int64) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(s)), nil }, int64(len(s))
+}
+
+// response is a 2xx answer whose body is read under the watchdog. Close it: it
+// holds a slot of the client.
+type response struct {
+	header    http.Header
+	status    int
+	mediaType string
+	body      *bodyReader
+}
+
+func (r *response) Close() { r.body.Close() }
+
+// onceKey marks a context whose requests are not repeated: a probe wants to see
+// failures.
+type onceKey struct{}
+
+// retry runs try until it succeeds, fails for good, or the tries are used up.
+// try must have no effect when it returns an error that may be tried again.
+func (c *Client) retry(ctx context.Context, try func() error) error {
+	pause := c.endpoint.RetryPause
+	for n := 0; ; n++ {
+		err := try()
+		var e *Error
+		if err == nil || !errors.As(err, &e) || !e.Temporary || ctx.Err() != nil {
+			return err
+		}
+		if ctx.Value(onceKey{}) != nil || n >= c.endpoint.Retries || (e.once && n >= 1) {
+			return err
+		}
+		wait := pause + time.Duration(rand.Int64N(int64(pause)/4+1))
+		if e.retryAfter > 5*time.Minute {
+			e.Hint = fmt.Sprintf("the store asks to come back after %v", e.retryAfter)
+			return err
+		}
+		wait = max(wait, e.retryAfter)
+		c.log.Warn("request failed, will be tried again", "op", e.Op, "err", err, "pause", wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// send sends the request once (twice when the store asks for Digest
+// authentication) and gives an answer of 2xx.
+func (c *Client) send(ctx context.Context, r request) (*response, error) {
+	shown := redact(r.url)
+	fail := func(err error) error { return &Error{Op: c.op(r.op), URL: shown, Err: err} }
+	if c.closed.Load() {
+		return nil, fail(errors.New("the client is closed"))
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fail(context.Cause(ctx))
+	}
+	release := func() { <-c.slots }
+	own, cancel := context.WithCancelCause(ctx)
+	dog := &watchdog{timeout: c.endpoint.Timeout, cancel: func() { cancel(errStalled) }}
+	give := func(err error) (*response, error) {
+		dog.stop()
+		cancel(nil)
+		release()
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		var body io.ReadCloser
+		if r.body != nil {
+			b, err := r.body()
+			if err != nil {
+				return give(fail(fmt.Errorf("open the body to be sent: %w", err)))
+			}
+			body = &upload{ReadCloser: b, dog: dog}
+		}
+		req, err := http.NewRequestWithContext(own, r.method, r.url, body)
+		if err != nil {
+			if body != nil {
+				_ = body.Close()
+			}
+			return give(fail(err))
+		}
+		if r.body != nil {
+			req.ContentLength = r.length
+			req.GetBody = func() (io.ReadCloser, error) {
+				b, err := r.body()
+				if err != nil {
+					return nil, err
+				}
+				return &upload{ReadCloser: b, dog: dog}, nil
+			}
+			req.Header.Set("Content-Type", r.contentType)
+		}
+		if r.accept != "" {
+			req.Header.Set("Accept", r.accept)
+		}
+		req.Header.Set("User-Agent", "rsbridge")
+		if isLoopback(req.URL.Hostname()) {
+			req.Header.Set("Accept-Encoding", "identity") // packing costs more than it saves here
+		} else {
+			req.Header.Set("Accept-Encoding", "gzip")
+		}
+		c.auth.sign(req)
+		c.requests.Add(1)
+		dog.start()
+		dog.sending.Store(true)
+		res, err := c.http.Do(req)
+		dog.sending.Store(false)
+		dog.stop()
+		if err != nil {
+			var u *url.Error
+			if errors.As(err, &u) {
+				err = u.Err
+			}
+			return give(transportError(own, ctx, c.op(r.op), shown, c.endpoint.Timeout, err))
+		}
+		c.noteHeaders(res.Header)
+		if res.StatusCode/100 != 2 {
+			dog.start()
+			text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // the start is enough, and may be cut
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10)          // so that the connection can be used again
+			_ = res.Body.Close()
+			dog.stop()
+			c.bytes.Add(int64(len(text)))
+			if res.StatusCode == http.StatusUnauthorized && try == 0 && c.auth.learn(res) {
+				continue
+			}
+			return give(statusError(c.op(r.op), shown, res, text, c.endpoint.Username))
+		}
+		out := &response{header: res.Header, status: res.StatusCode}
+		out.mediaType, _, _ = mime.ParseMediaType(res.Header.Get("Content-Type"))
+		out.body = &bodyReader{
+			raw: res.Body, src: res.Body, left: res.ContentLength, dog: dog, client: c,
+			wrap: func(err error) error {
+				return transportError(own, ctx, c.op(r.op), shown, c.endpoint.Timeout, err)
+			},
+			release: func() { cancel(nil); release() },
+		}
+		switch enc := strings.ToLower(res.Header.Get("Content-Encoding")); enc {
+		case "", "identity":
+		case "gzip", "x-gzip":
+			out.body.packed = true
+		default:
+			out.Close()
+			return nil, fail(fmt.Errorf("the answer is packed as %q, which was not asked for", enc))
+		}
+		return out, nil
+	}
+}
+
+// exec sends a request whose answer does not matter, with retries.
+func (c *Client) exec(ctx context.Context, r request) error {
+	return c.retry(ctx, func() error {
+		res, err := c.send(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer res.Close()
+		if _, err := io.CopyN(io.Discard, res.body, 1<<20); err != nil && err != io.EOF {
+			return err
+		}
+		return nil
+	})
+}
+
+func (c *Client) op(op string) string {
+	if c.endpoint.Name == "" {
+		return op
+	}
+	return op + " store " + c.endpoint.Name + " at"
+}
+
+// wrongType is the error of an answer in a format that was not asked for.
+func (c *Client) wrongType(op, address string, res *response, want string) error {
+	head, _ := io.ReadAll(io.LimitReader(res.body, 512)) // for the message only
+	came := res.header.Get("Content-Type")
+	if came == "" {
+		came = "no Content-Type"
+	}
+	return &Error{
+		Op: c.op(op), URL: redact(address), Body: excerpt(head),
+		Err:  fmt.Errorf("the answer is %s, wanted %s", came, want),
+		Hint: "is this the address of a SPARQL service, and not of its web page?",
+	}
+}
+
+func redact(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return u.Redacted()
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// watchdog cancels a request that makes no progress. It runs only while the
+// request waits for the network, never while the reader of the rows is busy.
+type watchdog struct {
+	timeout time.Duration
+	cancel  func()
+	timer   *time.Timer
+	sending atomic.Bool // the transport may still read the body when Do has returned
+}
+
+func (w *watchdog) start() {
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.timeout, w.cancel)
+		return
+	}
+	w.timer.Reset(w.timeout)
+}
+
+func (w *watchdog) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// upload feeds the watchdog while a body is sent.
+type upload struct {
+	io.ReadCloser
+	dog *watchdog
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if n > 0 && u.dog.sending.Load() {
+		u.dog.timer.Reset(u.dog.timeout)
+	}
+	return n, err
+}
+
+// bodyReader reads an answer: under the watchdog, unpacked, and with an error
+// for every way in which it can end early.
+type bodyReader struct {
+	raw     io.ReadCloser
+	src     io.Reader
+	packed  bool
+	left    int64 // of Content-Length; -1 unknown
+	dog     *watchdog
+	client  *Client
+	wrap    func(error) error
+	release func()
+	closed  bool
+	err     error
+}
+
+// Read gives unpacked bytes.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.packed {
+		b.packed = false
+		zr, err := gzip.NewReader(rawReader{b})
+		if err != nil {
+			return 0, b.fail(err)
+		}
+		b.src = zr
+	} else if b.src == io.Reader(b.raw) {
+		b.src = rawReader{b}
+	}
+	n, err := b.src.Read(p)
+	if err != nil && err != io.EOF {
+		return n, b.fail(err)
+	}
+	if err == io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *bodyReader) fail(err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	b.err = b.wrap(err)
+	return b.err
+}
+
+// Close gives the slot and the connection back.
+func (b *bodyReader) Close() {
+	if b.closed {
+		return
+	}
+	b.closed = true
+	_ = b.raw.Close() // nothing is lost: the body was read to its end, or is given up
+	b.dog.stop()
+	b.release()
+}
+
+// rawReader reads the bytes as sent and checks their number.
+type rawReader struct{ b *bodyReader }
+
+func (r rawReader) Read(p []byte) (int, error) {
+	b := r.b
+	b.dog.start()
+	n, err := b.raw.Read(p)
+	b.dog.stop()
+	b.client.bytes.Add(int64(n))
+	if b.left >= 0 {
+		b.left -= int64(n)
+		if b.left < 0 || (err == io.EOF && b.left > 0) {
+			return n, io.ErrUnexpectedEOF
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,204 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const (
+	queryType  = "application/sparql-query"
+	updateType = "application/sparql-update"
+	tsvType    = "text/tab-separated-values"
+	jsonType   = "application/sparql-results+json"
+)
+
+// Row is one solution; unbound variables are "".
+type Row []rdfres.Term
+
+// Solutions are the rows of a SELECT.
+type Solutions struct {
+	Vars   []string
+	Rows   iter.Seq2[Row, error] // one pass; a truncated body ends in an error
+	Header http.Header
+	close  func()
+}
+
+// Close gives the connection back; needed only when Rows is not ranged over.
+func (s *Solutions) Close() { s.close() }
+
+// rowReader is what tsvReader and jsonReader have in common.
+type rowReader interface {
+	next() (Row, error) // io.EOF after the last
+}
+
+// Select streams a SELECT: TSV where the store writes the W3C form, else JSON.
+// The row is valid until the next step. A stream that is being read occupies
+// one of the requests that Endpoint.Concurrency allows. Requests are repeated
+// up to the first row; an error after it ends the sequence.
+func (c *Client) Select(ctx context.Context, query string) (*Solutions, error) {
+	return c.selectAs(ctx, query, "")
+}
+
+// SelectAs is Select in a given format: ReadSelectTSV, ReadSelectJSON.
+func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
+	return c.selectAs(ctx, query, as)
+}
+
+func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
+	var out *Solutions
+	err := c.retry(ctx, func() (err error) {
+		out, err = c.selectOnce(ctx, query, as)
+		if as == "" && errors.Is(err, errNotW3CTSV) {
+			c.tsv.Store(2)
+			out, err = c.selectOnce(ctx, query, ReadSelectJSON)
+		}
+		return err
+	})
+	return out, err
+}
+
+func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Solutions, error) {
+	accept := tsvType + ", " + jsonType + ";q=0.5"
+	switch {
+	case as == ReadSelectTSV:
+		accept = tsvType
+	case as == ReadSelectJSON || c.tsv.Load() == 2:
+		accept = jsonType + ", application/json;q=0.5"
+	}
+	body, n := textBody(query)
+	r := request{op: "query", method: http.MethodPost, url: c.endpoint.Query, contentType: queryType, accept: accept, body: body, length: n}
+	res, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) error {
+		res.Close()
+		return c.readError(r, err)
+	}
+	out := &Solutions{Header: res.header, close: res.Close}
+	var rows rowReader
+	switch {
+	case res.mediaType == tsvType && as != ReadSelectJSON:
+		t, vars, err := newTSV(res.body)
+		if err != nil {
+			return nil, fail(err)
+		}
+		c.tsv.CompareAndSwap(0, 1)
+		rows, out.Vars = t, vars
+	case (res.mediaType == jsonType || res.mediaType == "application/json") && as != ReadSelectTSV:
+		j, vars, isAsk, _, err := newJSON(res.body)
+		if err == nil && isAsk {
+			err = fmt.Errorf("the query is an ASK, not a SELECT")
+		}
+		if err != nil {
+			return nil, fail(err)
+		}
+		rows, out.Vars = j, vars
+	default:
+		err := c.wrongType(r.op, r.url, res, accept)
+		res.Close()
+		return nil, err
+	}
+	// The first row is waited for, so that all that can fail before it is
+	// still inside the retries.
+	row, first := rows.next()
+	if first != nil && first != io.EOF {
+		return nil, fail(first)
+	}
+	out.Rows = func(yield func(Row, error) bool) {
+		defer res.Close()
+		for err := first; ; row, err = rows.next() {
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(nil, c.readError(r, err))
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+	return out, nil
+}
+
+// readError explains an error in the middle of an answer.
+func (c *Client) readError(r request, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return err
+	}
+	out := &Error{Op: c.op(r.op), URL: redact(r.url), Err: err}
+	if errors.Is(err, ErrTruncated) {
+		out.Temporary = true
+		out.Hint = "the store or a proxy ended the answer: a limit of time or size there?"
+	} else if !errors.Is(err, errNotW3CTSV) {
+		out.Hint = "the store sent something else in the middle of its answer: its log may say why"
+	}
+	return out
+}
+
+// Ask runs an ASK.
+func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
+	body, n := textBody(query)
+	r := request{op: "ask", method: http.MethodPost, url: c.endpoint.Query, contentType: queryType,
+		accept: jsonType + ", application/json;q=0.5", body: body, length: n}
+	var answer bool
+	err := c.retry(ctx, func() error {
+		res, err := c.send(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer res.Close()
+		if res.mediaType != jsonType && res.mediaType != "application/json" {
+			return c.wrongType(r.op, r.url, res, jsonType)
+		}
+		_, _, isAsk, a, err := newJSON(res.body)
+		if err == nil && !isAsk {
+			err = fmt.Errorf("the query is not an ASK")
+		}
+		if err != nil {
+			return c.readError(r, err)
+		}
+		answer = a
+		return nil
+	})
+	return answer, err
+}
+
+// Count runs a query with one numeric binding.
+func (c *Client) Count(ctx context.Context, query string) (int64, error) {
+	sol, err := c.selectAs(ctx, query, ReadSelectJSON)
+	if err != nil {
+		return 0, err
+	}
+	fail := func(err error) (int64, error) {
+		return 0, &Error{Op: c.op("count"), URL: redact(c.endpoint.Query), Err: err}
+	}
+	var lexical string
+	rows := 0
+	for row, err := range sol.Rows {
+		if err != nil {
+			return 0, err
+		}
+		rows++
+		if len(row) != 1 {
+			return fail(fmt.Errorf("a count has one variable, the answer has %d", len(row)))
+		}
+		lexical, _, _ = row[0].Literal()
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(lexical, "+"), 10, 64)
+	if rows != 1 || err != nil || n < 0 {
+		return fail(fmt.Errorf("the answer is no count: %d rows, %q", rows, lexical))
+	}
+	return n, nil
+}

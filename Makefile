@@ -1,0 +1,35 @@
+# rsbridge. `make run` and `make test` are all that a newcomer needs.
+GO      ?= go
+BIN     := bin/rsbridge
+ARGS    ?=
+ROW     ?=
+# The race detector needs a C compiler; the binary itself never does.
+RACE    := $(shell command -v cc >/dev/null 2>&1 && echo 1 || echo 0)
+PACKAGES ?= ./...
+
+.PHONY: build run test race lint bench fuzz campaign generate clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/rsbridge
+
+run: build
+	./$(BIN) demo $(ARGS)
+
+# Fetches the stores and clients that the tests meet, starts them once, runs
+# everything; the end names what could not be run.
+test: lint build
+	$(GO) run ./internal/teststores/withstores sh -c '\
+	  CGO_ENABLED=0 $(GO) test -timeout 20m $(PACKAGES) && \
+	  if [ $(RACE) = 1 ]; then CGO_ENABLED=1 $(GO) test -race -short -timeout 25m $(PACKAGES); \
+	  else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi'
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+vuln:
+	$(GO) tool govulncheck ./...
+
+clean:
+	rm -rf bin build

@@ -1,0 +1,262 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Options of Open; the zero value is sensible.
+type Options struct {
+	Now    func() time.Time
+	Logger *slog.Logger // nil: silent
+	// Command is told to others that find the state held, with Admin.
+	Command string
+	// Wait is how long Open waits for a state folder that is held; default 10s.
+	Wait time.Duration
+}
+
+// Bridge is an opened configuration. Close it.
+type Bridge struct {
+	cfg     *Config
+	log     *slog.Logger
+	now     func() time.Time
+	holder  *holder
+	kv      kv.Store
+	records kv.Store // the bridge's own
+	stores  map[string]*store
+	tracker *changetrack.Tracker
+	sets    map[string]*set
+	pub     *publish.Publisher
+	dests   map[string]*mirror
+	runner  *jobs.Runner
+}
+
+// Key prefixes of the packages that keep records in the state.
+var (
+	prefixTrack = []byte("track/")
+	prefixPub   = []byte("publish/")
+	prefixDest  = []byte("destination/")
+	prefixJobs  = []byte("jobs/")
+	prefixOwn   = []byte("bridge/")
+)
+
+// Open takes the state folder and opens everything in cfg: stores, logs,
+// publications, mirrors; it finishes what a crash interrupted. Nothing is
+// scheduled and nothing is served yet. A folder that is held by another process
+// gives a *HeldError.
+func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if b.holder, err = hold(ctx, cfg.State, o); err != nil {
+		return nil, err
+	}
+	if b.kv, err = pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log}); err != nil {
+		return nil, fmt.Errorf("open the state in %s: %w", cfg.State, err)
+	}
+	b.records = kv.Prefix(b.kv, prefixOwn)
+	if err := os.RemoveAll(b.tempDir()); err != nil { // what a crash left
+		return nil, fmt.Errorf("clean the temporary folder of the state: %w", err)
+	}
+	if err := os.MkdirAll(b.tempDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the temporary folder of the state: %w", err)
+	}
+	if err := b.openStores(); err != nil {
+		return nil, err
+	}
+	if err := b.openSets(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.openDestinations(ctx); err != nil {
+		return nil, err
+	}
+	if b.runner, err = jobs.Open(kv.Prefix(b.kv, prefixJobs), b.jobs(), jobs.Options{Now: o.Now, Logger: b.log.With("component", "jobs")}); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Bridge) tempDir() string { return filepath.Join(b.cfg.State, "tmp") }
+
+func (b *Bridge) openSets(ctx context.Context) (err error) {
+	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
+		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"),
+	})
+	if err != nil {
+		return fmt.Errorf("open the change log: %w", err)
+	}
+	var published []publish.SetConfig
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Sets)) {
+		s, err := b.openSet(name, b.cfg.Sets[name])
+		if err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+		b.sets[name] = s
+		published = append(published, s.publishConfig())
+	}
+	if len(published) == 0 {
+		return nil
+	}
+	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
+		BaseURL: b.cfg.Public.BaseURL, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
+	})
+	if err != nil {
+		return fmt.Errorf("open the publication: %w", err)
+	}
+	return nil
+}
+
+func (b *Bridge) openDestinations(ctx context.Context) error {
+	transport := b.transport()
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
+		c := b.cfg.Destinations[name]
+		m := &mirror{bridge: b, name: name, cfg: c}
+		dc := destination.Config{
+			Name: name, Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
+			MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Allow: c.Allow,
+			Concurrency: c.Concurrency, TempDir: b.tempDir(), MemoryBytes: 32 << 20,
+		}
+		dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
+		d, err := destination.Open(ctx, kv.Prefix(b.kv, prefixDest), b.stores[c.Store].client, dc, destination.Options{
+			Transport: transport, Now: b.now, Logger: b.log.With("component", "destination", "destination", name), Progress: m.progress,
+		})
+		if err != nil {
+			return fmt.Errorf("destination %s: %w", name, err)
+		}
+		m.dest = d
+		b.dests[name] = m
+	}
+	return nil
+}
+
+// transport fetches over the network, but from this bridge's own base URL
+// through its handler.
+func (b *Bridge) transport() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 32
+	t.DisableCompression = true // lengths and hashes are of what is asked for
+	base, err := url.Parse(b.cfg.Public.BaseURL)
+	if err != nil || b.pub == nil {
+		return t
+	}
+	return ownOrWeb{host: base.Host, scheme: base.Scheme, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}
+}
+
+type ownOrWeb struct {
+	scheme, host string
+	own, web     http.RoundTripper
+}
+
+func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == t.scheme && strings.EqualFold(r.URL.Host, t.host) {
+		return t.own.RoundTrip(r)
+	}
+	return t.web.RoundTrip(r)
+}
+
+// Start starts the schedules.
+func (b *Bridge) Start() { b.runner.Schedule() }
+
+// Close lets running jobs finish their step (at most 20 seconds), then ends them
+// and closes everything. It may be called more than once.
+func (b *Bridge) Close() error {
+	var errs []error
+	if b.runner != nil {
+		errs = append(errs, b.runner.Close(20*time.Second))
+		b.runner = nil
+	}
+	for _, m := range b.dests {
+		errs = append(errs, m.dest.Close())
+	}
+	clear(b.dests)
+	if b.pub != nil {
+		errs = append(errs, b.pub.Close())
+		b.pub = nil
+	}
+	if b.tracker != nil {
+		errs = append(errs, b.tracker.Close())
+		b.tracker = nil
+	}
+	for _, s := range b.stores {
+		errs = append(errs, s.close())
+	}
+	clear(b.stores)
+	if b.kv != nil {
+		errs = append(errs, b.kv.Close())
+		b.kv = nil
+	}
+	if b.holder != nil {
+		errs = append(errs, b.holder.release())
+		b.holder = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Config is what the bridge was opened with.
+func (b *Bridge) Config() *Config { return b.cfg }
+
+// Runner owns the jobs: their runs, their history, their schedules.
+func (b *Bridge) Runner() *jobs.Runner { return b.runner }
+
+// Log is the change log of a set, nil when there is no such set.
+func (b *Bridge) Log(name string) *changetrack.Log {
+	if s := b.sets[name]; s != nil {
+		return s.log
+	}
+	return nil
+}
+
+// Location is the public address of an entity's representation.
+func (b *Bridge) Location(set, entity string) (string, error) { return b.pub.Location(set, entity) }
+
+// Destination is a mirror by its name, nil when there is none.
+func (b *Bridge) Destination(name string) *destination.Destination {
+	if m := b.dests[name]; m != nil {
+		return m.dest
+	}
+	return nil
+}
+
+// Describe returns the description of an entity as it is in the log now, or as
+// it was at a time; encoded as f.
+func (b *Bridge) Describe(set, entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
+	s := b.sets[set]
+	if s == nil {
+		return nil, changetrack.Version{}, fmt.Errorf("set %s: %w", set, ErrUnknown)
+	}
+	return s.describe(entity, at, f)
+}
+
+// ErrUnknown comes for a name that is not in the configuration or not in a set.
+var ErrUnknown = errors.New("there is no such thing")

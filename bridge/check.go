@@ -1,0 +1,206 @@
+package bridge
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/publish"
+)
+
+// resolve reads secrets from their files and makes paths relative to dir absolute.
+func (c *Config) resolve(dir string, d *decoder) {
+	abs := func(p string) string {
+		if p == "" || filepath.IsAbs(p) {
+			return p
+		}
+		return filepath.Join(dir, p)
+	}
+	secret := func(path, file string, into *Secret) {
+		if file == "" {
+			return
+		}
+		raw, err := os.ReadFile(abs(file))
+		if err != nil {
+			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "cannot be read: " + err.Error()})
+			return
+		}
+		*into = Secret(strings.TrimSpace(string(raw)))
+	}
+	c.State = abs(c.State)
+	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
+	for name, s := range c.Stores {
+		s.Embedded = abs(s.Embedded)
+		secret("stores."+name+".password_file", s.PasswordFile, &s.Password)
+		c.Stores[name] = s
+	}
+	c.fill()
+}
+
+// fill sets what follows from other settings.
+func (c *Config) fill() {
+	if c.Public.BaseURL == "" && c.Public.Listen != "" {
+		c.Public.BaseURL = "http://" + c.Public.Listen
+	}
+	c.Public.BaseURL = strings.TrimRight(c.Public.BaseURL, "/")
+}
+
+// Validate checks a Config that was not read from a file and fills in what
+// follows from other settings. The error is a *ConfigError with all faults.
+func (c *Config) Validate() error {
+	c.fill()
+	if f := c.check(); len(f) > 0 {
+		return &ConfigError{f}
+	}
+	return nil
+}
+
+// check finds what is wrong across fields.
+func (c *Config) check() (out []Finding) {
+	fault := func(path, value, format string, args ...any) {
+		line := c.line[path]
+		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest key that was written
+			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
+		}
+		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: value, Message: fmt.Sprintf(format, args...)})
+	}
+	httpURL := func(path, v string) {
+		if u, err := url.Parse(v); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			fault(path, v, "is no http or https address")
+		}
+	}
+	schedule := func(path, v string) {
+		if v == "" {
+			return
+		}
+		if err := jobs.CheckSchedule(v); err != nil {
+			fault(path, v, "is no schedule (five fields, @hourly, @every 5m): %v", err)
+		}
+	}
+	ratio := func(path string, v float64) {
+		if v > 1 {
+			fault(path, fmt.Sprint(v), "is a share: between 0 and 1")
+		}
+	}
+	if c.State == "" {
+		fault("state", "", "is needed: a folder")
+	}
+	if c.Public.BaseURL != "" {
+		httpURL("public.base_url", c.Public.BaseURL)
+	} else if len(c.Sets) > 0 {
+		fault("public.base_url", "", "is needed: the addresses of all documents begin with it")
+	}
+	for _, l := range []struct{ path, v string }{{"public.listen", c.Public.Listen}, {"admin.listen", c.Admin.Listen}} {
+		if l.v != "" {
+			if _, _, err := net.SplitHostPort(l.v); err != nil {
+				fault(l.path, l.v, "is no address with a port, like 127.0.0.1:8080")
+			}
+		}
+	}
+	if c.Admin.Listen != "" && c.Admin.Token == "" && !loopback(c.Admin.Listen) {
+		fault("admin.listen", c.Admin.Listen, "is not loopback: set admin.token_file, or listen on 127.0.0.1")
+	}
+	c.checkStores(fault, httpURL)
+	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
+		s, p := c.Sets[name], "sets."+name
+		if err := publish.CheckSetName(name); err != nil {
+			fault(p, "", "%v", err)
+		}
+		if _, ok := c.Stores[s.Store]; !ok {
+			fault(p+".store", s.Store, "is not one of the stores: %s", names(c.Stores))
+		}
+		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
+			fault(p+".describe", s.Describe, "is not one of cbd, scbd, or a CONSTRUCT with ?entity")
+		}
+		schedule(p+".schedule", s.Schedule)
+		schedule(p+".resourcedump.schedule", s.ResourceDump.Schedule)
+		ratio(p+".max_delete_ratio", s.MaxDeleteRatio)
+		for _, h := range s.Hashes {
+			if h != "md5" && h != "sha-1" && h != "sha-256" {
+				fault(p+".hashes", h, "is not one of md5, sha-1, sha-256")
+			}
+		}
+		for _, v := range s.Publish {
+			if !slices.Contains([]string{"resourcelist", "changelist", "resourcedump", "changedump"}, v) {
+				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump")
+			}
+		}
+		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
+			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
+		d, p := c.Destinations[name], "destinations."+name
+		if _, ok := c.Stores[d.Store]; !ok {
+			fault(p+".store", d.Store, "is not one of the stores: %s", names(c.Stores))
+		} else if st := c.Stores[d.Store]; st.Embedded == "" && st.Update == "" && st.GraphStore == "" {
+			fault(p+".store", d.Store, "can only be read: it has neither update nor graph_store")
+		}
+		httpURL(p+".source", d.Source)
+		schedule(p+".schedule", d.Schedule)
+		schedule(p+".audit", d.Audit)
+		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
+		if d.Select.Query != "" {
+			fault(p+".select.query", "", "is for sets; a destination selects by classes and prefixes")
+		}
+		if d.Graph == "per-entity" && d.GraphIRI != "" && !strings.Contains(d.GraphIRI, "{entity}") {
+			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when graph is per-entity")
+		}
+	}
+	return out
+}
+
+func (c *Config) checkStores(fault func(path, value, format string, args ...any), httpURL func(path, v string)) {
+	dirs := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
+		s, p := c.Stores[name], "stores."+name
+		remote := s.Query != "" || s.Update != "" || s.GraphStore != ""
+		switch {
+		case s.Embedded != "" && remote:
+			fault(p, "", "is either embedded or has addresses, not both")
+		case s.Embedded == "" && !remote:
+			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store)")
+		case s.Embedded == "" && s.Query == "":
+			fault(p+".query", "", "is needed: the address of SPARQL queries")
+		}
+		if s.Serve && s.Embedded == "" {
+			fault(p+".serve", "true", "is for embedded stores")
+		}
+		if s.Embedded != "" {
+			if other := dirs[s.Embedded]; other != "" {
+				fault(p+".embedded", s.Embedded, "is also the folder of store %s", other)
+			}
+			dirs[s.Embedded] = name
+		}
+		for _, a := range []struct{ key, v string }{{"query", s.Query}, {"update", s.Update}, {"graph_store", s.GraphStore}} {
+			if a.v != "" {
+				httpURL(p+"."+a.key, a.v)
+			}
+		}
+		if s.Concurrency < 1 || s.Concurrency > 256 {
+			fault(p+".concurrency", fmt.Sprint(s.Concurrency), "is between 1 and 256")
+		}
+	}
+}
+
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func names[T any](m map[string]T) string {
+	if len(m) == 0 {
+		return "there are none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}

@@ -1,0 +1,136 @@
+package bridge
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Config is everything that a bridge is told. The file reader is [Load]; a
+// program may fill it in itself and call [Config.Validate]. Field tags carry the
+// name in the file, a sentence for the reference, and the allowed values.
+type Config struct {
+	State        string                 `yaml:"state" doc:"one folder: log, representations, cursors, documents, embedded stores" default:"./state"`
+	Public       Public                 `yaml:"public" doc:"where the published documents are served"`
+	Admin        Admin                  `yaml:"admin" doc:"the administration API and the dashboard"`
+	Stores       map[string]Store       `yaml:"stores" doc:"triple stores by name"`
+	Sets         map[string]Set         `yaml:"sets" doc:"what is published: one ResourceSync set each"`
+	Destinations map[string]Destination `yaml:"destinations" doc:"what is mirrored"`
+
+	file string
+	line map[string]int // path of a key -> line, for findings
+}
+
+// Public is the listener of the published documents.
+type Public struct {
+	Listen  string `yaml:"listen" doc:"address and port; empty: nothing is served" default:"127.0.0.1:8080"`
+	BaseURL string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen"`
+}
+
+// Admin is the listener of the administration.
+type Admin struct {
+	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required" default:"127.0.0.1:8081"`
+	Token     Secret `yaml:"token" doc:"bearer token that the API asks for"`
+	TokenFile string `yaml:"token_file" doc:"file that holds the token"`
+}
+
+// Store is a triple store: embedded, or by its addresses.
+type Store struct {
+	Embedded     string   `yaml:"embedded" doc:"folder of an embedded store"`
+	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`
+	Query        string   `yaml:"query" doc:"SPARQL query address"`
+	Update       string   `yaml:"update" doc:"SPARQL update address"`
+	GraphStore   string   `yaml:"graph_store" doc:"Graph Store Protocol address"`
+	Username     string   `yaml:"username" doc:"for basic or digest authentication"`
+	Password     Secret   `yaml:"password" doc:"better: password_file, or ${VARIABLE}"`
+	PasswordFile string   `yaml:"password_file" doc:"file that holds the password"`
+	Timeout      Duration `yaml:"timeout" doc:"of one request without progress" default:"60s"`
+	Concurrency  int      `yaml:"concurrency" doc:"requests at once" default:"2"`
+	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, where it is known"`
+}
+
+// Set is a ResourceSync set made from a store.
+type Set struct {
+	Store          string       `yaml:"store" doc:"name of the store that is scanned"`
+	Title          string       `yaml:"title" doc:"for people and catalogues"`
+	Description    string       `yaml:"description" doc:"for people and catalogues"`
+	Licence        string       `yaml:"licence" doc:"IRI of the licence"`
+	Graphs         []string     `yaml:"graphs" doc:"default: the default graph; \"*\": all"`
+	Select         Select       `yaml:"select" doc:"which entities; default: every subject that is an IRI"`
+	Describe       string       `yaml:"describe" doc:"cbd, scbd, or a CONSTRUCT with ?entity" default:"cbd"`
+	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
+	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
+	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
+	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete more is held" default:"0.2"`
+	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
+	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
+	ResourceList   ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
+	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
+	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
+	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
+}
+
+// Select says which entities are of a set or of a mirror.
+type Select struct {
+	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
+	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
+	Query    string   `yaml:"query" doc:"a SELECT that names the entities as ?entity"`
+}
+
+// ResourceList settings.
+type ResourceList struct {
+	PartEntries int `yaml:"part_entries" doc:"entries of one part; more become an index" default:"10000"`
+}
+
+// ChangeList settings.
+type ChangeList struct {
+	Rotate  Duration `yaml:"rotate" doc:"age at which a list is closed" default:"24h"`
+	Entries int      `yaml:"entries" doc:"entries at which a list is closed" default:"10000"`
+}
+
+// ResourceDump settings.
+type ResourceDump struct {
+	Schedule string `yaml:"schedule" doc:"when a dump is made again; the first one follows the first complete scan" default:"@daily"`
+}
+
+// Retention of a set.
+type Retention struct {
+	Changes  Duration `yaml:"changes" doc:"of the log" default:"720h"`
+	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"720h"`
+}
+
+// Destination is a mirror.
+type Destination struct {
+	Source         string   `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List"`
+	Set            string   `yaml:"set" doc:"which set, when the source has several"`
+	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
+	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
+	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
+	Select         Select   `yaml:"select" doc:"a part of the source"`
+	Keep           string   `yaml:"keep" doc:"current, or never remove what was deleted" allowed:"current|deleted" default:"current"`
+	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
+	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`
+	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
+	Audit          string   `yaml:"audit" doc:"when to audit" default:"@daily"`
+	OnGap          string   `yaml:"on_gap" doc:"what to do when changes were lost" allowed:"baseline|stop" default:"baseline"`
+	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from"`
+	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
+}
+
+// Secret prints as "redacted".
+type Secret string
+
+// String hides the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "redacted"
+}
+
+// MarshalJSON hides the value.
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Duration is a time.Duration written as "90s", "5m", "720h".
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }

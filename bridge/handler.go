@@ -1,0 +1,31 @@
+package bridge
+
+import (
+	"net/http"
+	"strings"
+)
+
+// PublicHandler serves the published documents, and below /stores/NAME/query
+// the embedded stores that the configuration serves, read only. It routes on the
+// escaped path.
+func (b *Bridge) PublicHandler() http.Handler {
+	var documents http.Handler = http.NotFoundHandler()
+	if b.pub != nil {
+		documents = b.pub.Handler()
+	}
+	served := map[string]http.Handler{}
+	for name, c := range b.cfg.Stores {
+		if c.Serve {
+			served["/stores/"+name+"/query"] = b.stores[name].embedded.QueryHandler()
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/stores/") {
+			if h := served[r.URL.EscapedPath()]; h != nil {
+				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		documents.ServeHTTP(w, r)
+	})
+}

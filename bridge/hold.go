@@ -1,0 +1,110 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// HeldError says who holds a state folder.
+type HeldError struct {
+	Dir     string    `json:"dir"`
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Admin   string    `json:"admin"` // its admin address, "" if it serves none
+	Since   time.Time `json:"since"`
+}
+
+func (e *HeldError) Error() string {
+	who := fmt.Sprintf("process %d (%s, since %s)", e.PID, e.Command, e.Since.Local().Format(time.DateTime))
+	if e.PID == 0 {
+		who = "another process"
+	}
+	if e.Admin != "" {
+		who += ", administered at http://" + e.Admin
+	}
+	return fmt.Sprintf("the state in %s is held by %s; use its API, stop it, or choose another state folder", e.Dir, who)
+}
+
+// holder is the lock of a state folder: an flock, which the kernel releases when
+// the process ends in whatever way, and a note of who has it.
+type holder struct {
+	file *os.File
+	note string
+}
+
+func hold(ctx context.Context, dir string, o Options) (*holder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the state folder: %w", err)
+	}
+	wait := o.Wait
+	if wait == 0 {
+		wait = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	note := filepath.Join(dir, "holder.json")
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("lock the state folder %s: %w", dir, err)
+		}
+		held := &HeldError{Dir: dir}
+		if raw, rerr := os.ReadFile(note); rerr == nil {
+			_ = json.Unmarshal(raw, held) // a half-written note only makes the message shorter
+		}
+		held.Dir = dir
+		if held.Admin != "" {
+			f.Close()
+			return nil, held // a daemon: no use waiting
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, held
+		case <-tick.C:
+		}
+	}
+	// The note of a holder that did not release it is stale now.
+	h := &holder{file: f, note: note}
+	return h, h.tell(HeldError{PID: os.Getpid(), Command: o.Command, Since: time.Now().UTC()})
+}
+
+// tell writes the note that others read.
+func (h *holder) tell(e HeldError) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	tmp := h.note + ".tmp"
+	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
+		return fmt.Errorf("write who holds the state: %w", err)
+	}
+	return os.Rename(tmp, h.note)
+}
+
+func (h *holder) release() error {
+	_ = os.Remove(h.note) // others would only read a stale name
+	return h.file.Close()
+}
+
+// TellAdmin notes the address of the admin API for commands that find the state
+// held. Call it once the listener is open.
+func (b *Bridge) TellAdmin(addr, command string) error {
+	return b.holder.tell(HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()})
+}

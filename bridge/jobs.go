@@ -1,0 +1,77 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+)
+
+// jobs are all jobs by name: scan:SET, dump:SET, retain:SET, sync:DESTINATION,
+// audit:DESTINATION. Those of one set, and those of one destination, exclude
+// each other.
+func (b *Bridge) jobs() (out []jobs.Job) {
+	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
+		s := b.sets[name]
+		out = append(out, jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan})
+		if s.dumps() {
+			out = append(out, jobs.Job{Name: "dump:" + name, Subject: s.subject(), Schedule: s.cfg.ResourceDump.Schedule,
+				Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+					if _, ok := b.pub.Generation(name); !ok {
+						return nil, nil // nothing is published yet: the first scan makes the first dump
+					}
+					return nil, s.dump(ctx, run)
+				}})
+		}
+		out = append(out, jobs.Job{Name: "retain:" + name, Subject: s.subject(), Schedule: "@hourly", Run: s.retain})
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.dests)) {
+		m := b.dests[name]
+		out = append(out,
+			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Run: m.sync},
+			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit, Run: m.audit})
+	}
+	return out
+}
+
+// Begin queues a run of a job (contract: scan, accept, sync, audit, repair on a
+// set or destination) that starts after the call. For accept, the id of what is
+// held is found here.
+func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
+	job := action + ":" + name
+	switch action {
+	case "scan", "accept":
+		s := b.sets[name]
+		if s == nil {
+			return run, false, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
+		}
+		if action == "accept" {
+			v := s.log.View()
+			held := v.Held()
+			v.Close()
+			if held == nil {
+				return run, false, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
+			}
+			job, args = "scan:"+name, scanArgs{Accept: held.ID}
+		}
+	case "sync", "audit", "repair":
+		if b.dests[name] == nil {
+			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))
+		}
+		if action == "repair" {
+			job, args = "audit:"+name, AuditArgs{Repair: true}
+		}
+	default:
+		return run, false, fmt.Errorf("action %s: %w", action, ErrUnknown)
+	}
+	return b.runner.Start(job, cause, args)
+}
+
+// ErrNothingHeld comes from accept when no scan of the set is held.
+var ErrNothingHeld = fmt.Errorf("nothing is held")
+
+// Sets and Destinations name what is configured, sorted.
+func (b *Bridge) Sets() []string         { return slices.Sorted(maps.Keys(b.sets)) }
+func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }

@@ -1,0 +1,157 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Difference names what differs between a mirror and its source.
+type Difference = destination.Difference
+
+// ChangeLine is one change as `changes --json` and the API give it.
+type ChangeLine struct {
+	Sequence uint64       `json:"sequence"`
+	Time     time.Time    `json:"time"`
+	Change   string       `json:"change"`
+	Entity   string       `json:"entity"`
+	Location string       `json:"location"`
+	Before   *VersionLine `json:"before"`
+	After    *VersionLine `json:"after"`
+	Finder   string       `json:"finder,omitempty"`
+}
+
+// VersionLine is a version of a description: its digests and its size.
+type VersionLine struct {
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"`
+	Graph    string    `json:"graph"`  // sha-256 of the graph
+	SHA256   string    `json:"sha256"` // of the representation
+	Length   int64     `json:"length"`
+	Type     string    `json:"type"`
+	Triples  int       `json:"triples"`
+}
+
+// ResourceLine is a current resource.
+type ResourceLine struct {
+	Entity   string       `json:"entity"`
+	Location string       `json:"location"`
+	Current  *VersionLine `json:"current"` // null: deleted
+	Changes  int          `json:"changes"`
+}
+
+func versionLine(v *changetrack.Version) *VersionLine {
+	if v == nil {
+		return nil
+	}
+	return &VersionLine{v.Sequence, v.Time.UTC(), v.Graph.String(), v.Fixity.SHA256.String(), v.Fixity.Length, v.Format.MediaType(), v.Triples}
+}
+
+// ChangeLine renders a change of a set.
+func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
+	loc, err := b.pub.Location(set, c.Entity)
+	if err != nil {
+		loc = ""
+	}
+	return ChangeLine{c.Sequence, c.Time.UTC(), string(c.Kind), c.Entity, loc, versionLine(c.Before), versionLine(c.After), c.Finder}
+}
+
+// Changes is a piece of a log. Next is the value of since that goes on.
+type Changes struct {
+	Changes []ChangeLine `json:"changes"`
+	Next    uint64       `json:"next"`
+	More    bool         `json:"more"`
+}
+
+// ErrSince comes for a since that is neither a sequence nor a time.
+var ErrSince = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
+
+// Changes gives at most limit changes after a sequence (digits alone) or a time,
+// oldest first; "" is the beginning.
+func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
+	s := b.sets[set]
+	if s == nil {
+		return Changes{}, fmt.Errorf("set %s: %w", set, ErrUnknown)
+	}
+	v := s.log.View()
+	defer v.Close()
+	out := Changes{Changes: []ChangeLine{}}
+	if since != "" {
+		n, err := strconv.ParseUint(since, 10, 64)
+		if err != nil {
+			t, terr := resourcesync.ParseTime(since, true)
+			if terr != nil {
+				return out, fmt.Errorf("since=%s: %w", since, ErrSince)
+			}
+			if n, err = v.SequenceAt(t); err != nil {
+				return out, err
+			}
+		}
+		out.Next = n
+	}
+	for c, err := range v.Changes(out.Next) {
+		if err != nil {
+			return out, err
+		}
+		if len(out.Changes) == limit {
+			out.More = true
+			break
+		}
+		out.Changes, out.Next = append(out.Changes, b.ChangeLine(set, c)), c.Sequence
+	}
+	return out, nil
+}
+
+// Resources gives one entity, or at most limit current ones in the order of
+// their keys after a key (hex, "" for the first). next is "" at the end.
+func (b *Bridge) Resources(set, entity, after string, limit int) (out []ResourceLine, next string, err error) {
+	v := b.sets[set].log.View()
+	defer v.Close()
+	line := func(st changetrack.State) (ResourceLine, error) {
+		loc, err := b.pub.Location(set, st.Entity)
+		return ResourceLine{st.Entity, loc, versionLine(st.Current), st.Changes}, err
+	}
+	out = []ResourceLine{}
+	if entity != "" {
+		st, err := v.Entity(entity)
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, "", fmt.Errorf("%s in set %s: %w", entity, set, ErrUnknown)
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		l, err := line(st)
+		return append(out, l), "", err
+	}
+	var lo rdfres.Digest
+	if after != "" {
+		if lo, err = rdfres.ParseDigest(after); err != nil {
+			return nil, "", fmt.Errorf("after=%s: %w", after, err)
+		}
+	}
+	for st, err := range v.Current(lo, rdfres.Digest{}) {
+		if err != nil {
+			return nil, "", err
+		}
+		key := rdfres.EntityKey(st.Entity)
+		if after != "" && key == lo {
+			continue
+		}
+		if len(out) == limit {
+			return out, next, nil
+		}
+		l, err := line(st)
+		if err != nil {
+			return nil, "", err
+		}
+		out, next = append(out, l), key.String()
+	}
+	return out, "", nil
+}

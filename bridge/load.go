@@ -1,0 +1,293 @@
+package bridge
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	yaml "go.yaml.in/yaml/v4"
+)
+
+// Finding is one fault of a configuration.
+type Finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Key     string `json:"key"` // path, "sets.books.format"
+	Value   string `json:"value,omitempty"`
+	Message string `json:"message"` // what is wrong and what is allowed
+}
+
+func (f Finding) String() string {
+	at := f.File
+	if f.Line > 0 {
+		at += ":" + strconv.Itoa(f.Line)
+	}
+	if f.Value != "" {
+		return fmt.Sprintf("%s: %s: %q: %s", at, f.Key, f.Value, f.Message)
+	}
+	return fmt.Sprintf("%s: %s: %s", at, f.Key, f.Message)
+}
+
+// ConfigError is all faults of a configuration at once.
+type ConfigError struct{ Findings []Finding }
+
+func (e *ConfigError) Error() string {
+	lines := make([]string, len(e.Findings))
+	for i, f := range e.Findings {
+		lines[i] = f.String()
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return fmt.Sprintf("the configuration has %d faults:\n  %s", len(lines), strings.Join(lines, "\n  "))
+}
+
+// Load reads and validates a configuration file. Paths in it are relative to
+// its folder. The error is a *ConfigError naming every fault with its line.
+func Load(file string) (*Config, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "cannot be read: " + err.Error() + "; `rsbridge init` writes one"}}}
+	}
+	return Parse(raw, file)
+}
+
+// Parse is Load for bytes at hand; file is used in messages and for relative paths.
+func Parse(raw []byte, file string) (*Config, error) {
+	cfg := &Config{file: file, line: map[string]int{}}
+	d := &decoder{file: file, line: cfg.line}
+	setDefaults(reflect.ValueOf(cfg).Elem())
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	if err := dec.Decode(&doc); err != nil && len(bytes.TrimSpace(raw)) > 0 {
+		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
+	}
+	if len(doc.Content) > 0 {
+		d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
+	}
+	cfg.resolve(filepath.Dir(file), d)
+	d.findings = append(d.findings, cfg.check()...)
+	if len(d.findings) > 0 {
+		slices.SortStableFunc(d.findings, func(a, b Finding) int { return a.Line - b.Line })
+		return nil, &ConfigError{d.findings}
+	}
+	return cfg, nil
+}
+
+// setDefaults fills a struct from its default tags.
+func setDefaults(v reflect.Value) {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		if f.Type.Kind() == reflect.Struct {
+			setDefaults(v.Field(i))
+			continue
+		}
+		if d := f.Tag.Get("default"); d != "" {
+			if v.Field(i).Kind() == reflect.Slice {
+				v.Field(i).Set(reflect.ValueOf(strings.Split(d, ",")))
+			} else if err := setScalar(v.Field(i), d); err != nil {
+				panic("default of " + f.Name + ": " + err.Error())
+			}
+		}
+	}
+}
+
+// decoder walks a YAML tree beside a Go value and collects every fault.
+type decoder struct {
+	file     string
+	line     map[string]int
+	findings []Finding
+}
+
+func (d *decoder) fault(n *yaml.Node, path, value, format string, args ...any) {
+	line := 0
+	if n != nil {
+		line = n.Line
+	}
+	d.findings = append(d.findings, Finding{File: d.file, Line: line, Key: path, Value: value, Message: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path, allowed string) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	d.line[path] = n.Line
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Map:
+		d.table(n, v, path)
+	case reflect.Slice:
+		d.list(n, v, path, allowed)
+	default:
+		d.scalar(n, v, path, allowed)
+	}
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, path, n.Value, "must be a table of %s", strings.Join(keys(v.Type()), ", "))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, c := n.Content[i], n.Content[i+1]
+		p := join(path, k.Value)
+		if seen[k.Value] {
+			d.fault(k, p, "", "stands here twice")
+		}
+		seen[k.Value] = true
+		f, ok := fieldByKey(v.Type(), k.Value)
+		if !ok {
+			d.fault(k, p, "", "is not known; allowed here: %s", strings.Join(keys(v.Type()), ", "))
+			continue
+		}
+		d.value(c, v.FieldByIndex(f.Index), p, f.Tag.Get("allowed"))
+	}
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, path, n.Value, "must be a table of names")
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, c := n.Content[i], n.Content[i+1]
+		p := join(path, k.Value)
+		if !nameForm.MatchString(k.Value) {
+			d.fault(k, p, "", "is no name: letters, digits, - and _, at most 64")
+		}
+		if v.MapIndex(reflect.ValueOf(k.Value)).IsValid() {
+			d.fault(k, p, "", "stands here twice")
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		setDefaults(e)
+		d.value(c, e, p, "")
+		d.line[p] = k.Line
+		v.SetMapIndex(reflect.ValueOf(k.Value), e)
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path, allowed string) {
+	items := n.Content
+	if n.Kind == yaml.ScalarNode { // one value stands for a list of one
+		items = []*yaml.Node{n}
+	} else if n.Kind != yaml.SequenceNode {
+		d.fault(n, path, "", "must be a list")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(items), len(items))
+	for i, c := range items {
+		d.scalar(c, out.Index(i), fmt.Sprintf("%s[%d]", path, i), allowed)
+	}
+	v.Set(out)
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path, allowed string) {
+	if n.Kind != yaml.ScalarNode {
+		d.fault(n, path, "", "must be one value, not a list or a table")
+		return
+	}
+	s := variable.ReplaceAllStringFunc(n.Value, func(m string) string {
+		val, ok := os.LookupEnv(m[2 : len(m)-1])
+		if !ok {
+			d.fault(n, path, m, "names an environment variable that is not set")
+		}
+		return val
+	})
+	if allowed != "" && !slices.Contains(strings.Split(allowed, "|"), s) {
+		d.fault(n, path, s, "is not one of %s", strings.ReplaceAll(allowed, "|", ", "))
+		return
+	}
+	if err := setScalar(v, s); err != nil {
+		if v.Type() == reflect.TypeFor[Secret]() {
+			s = "redacted"
+		}
+		d.fault(n, path, s, "%s", err)
+	}
+}
+
+// setScalar parses s into v by v's type.
+func setScalar(v reflect.Value, s string) error {
+	if v.Type() == reflect.TypeFor[Duration]() {
+		t, err := time.ParseDuration(s)
+		if err != nil || t < 0 {
+			return fmt.Errorf("is no duration; write 90s, 5m or 24h")
+		}
+		v.SetInt(int64(t))
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Bool:
+		switch s {
+		case "true", "yes", "on":
+			v.SetBool(true)
+		case "false", "no", "off":
+			v.SetBool(false)
+		default:
+			return fmt.Errorf("is neither true nor false")
+		}
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 0 {
+			return fmt.Errorf("is no whole number of 0 or more")
+		}
+		v.SetInt(n)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || f < 0 {
+			return fmt.Errorf("is no number of 0 or more")
+		}
+		v.SetFloat(f)
+	default:
+		return fmt.Errorf("has a type that the reader does not know: %s", v.Type())
+	}
+	return nil
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && f.Tag.Get("yaml") == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+func keys(t reflect.Type) []string {
+	var out []string
+	for i := range t.NumField() {
+		if k := t.Field(i).Tag.Get("yaml"); k != "" {
+			out = append(out, k)
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"reflect"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// NewConfig, NewStore, NewSet and NewDestination give values with the documented
+// defaults, for programs that make their own Config.
+func NewConfig() *Config {
+	c := defaults[Config]()
+	c.Stores, c.Sets, c.Destinations = map[string]Store{}, map[string]Set{}, map[string]Destination{}
+	return &c
+}
+
+// NewStore has the defaults of a store.
+func NewStore() Store { return defaults[Store]() }
+
+// NewSet has the defaults of a set.
+func NewSet() Set { return defaults[Set]() }
+
+// NewDestination has the defaults of a destination.
+func NewDestination() Destination { return defaults[Destination]() }
+
+func defaults[T any]() (v T) {
+	setDefaults(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+// Complete reads secrets from their files, makes paths absolute from dir, and
+// validates: what Load does for a file.
+func (c *Config) Complete(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	d := &decoder{file: c.file}
+	c.resolve(dir, d)
+	if f := append(d.findings, c.check()...); len(f) > 0 {
+		return &ConfigError{f}
+	}
+	return nil
+}
+
+// Reach asks every remote store a question that costs it nothing, and fetches
+// the head of every source, without opening the state. It returns what went
+// wrong, by "store NAME" and "destination NAME".
+func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
+	out := map[string]error{}
+	for name, s := range cfg.Stores {
+		if s.Embedded != "" {
+			continue
+		}
+		if err := reachStore(ctx, name, s, log); err != nil {
+			out["store "+name] = err
+		}
+	}
+	for name, d := range cfg.Destinations {
+		if err := reachSource(ctx, d.Source, cfg.Public.BaseURL); err != nil {
+			out["destination "+name] = err
+		}
+	}
+	return out
+}
+
+func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) error {
+	e := s.endpoint(name, log)
+	e.Retries = -1
+	c, err := sparql.New(e)
+	if err != nil {
+		return err
+	}
+	_, err = c.Ask(ctx, "ASK { <urn:rsbridge:nothing> <urn:rsbridge:nothing> <urn:rsbridge:nothing> }")
+	return errors.Join(err, c.Close())
+}
+
+func reachSource(ctx context.Context, source, own string) error {
+	if own != "" && len(source) >= len(own) && source[:len(own)] == own {
+		return nil // this configuration serves it itself
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
+	if err != nil {
+		return err
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	defer t.CloseIdleConnections()
+	res, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status is what counts
+	if res.StatusCode >= 400 {
+		return fmt.Errorf("%s answers %s", source, res.Status)
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
+)
+
+// set is one configured ResourceSync set.
+type set struct {
+	bridge *Bridge
+	name   string
+	cfg    Set
+	source *sparqlsrc.Source
+	log    *changetrack.Log
+
+	mu  sync.Mutex // guards run
+	run *jobs.Run  // of the scan under way, for progress
+}
+
+// ScanReport is one set of `scan --json`.
+type ScanReport struct {
+	Name      string                `json:"name"`
+	Resources int64                 `json:"resources"`
+	Created   int64                 `json:"created"`
+	Updated   int64                 `json:"updated"`
+	Deleted   int64                 `json:"deleted"`
+	Unchanged int64                 `json:"unchanged"`
+	Failed    int64                 `json:"failed"`
+	Held      *changetrack.Held     `json:"held"`
+	Truncated int64                 `json:"truncated"`
+	Triples   int64                 `json:"triples"`
+	Covered   int64                 `json:"covered"`
+	LeftOut   int64                 `json:"left_out"`
+	Orphans   int64                 `json:"orphans"`
+	Fallback  int64                 `json:"fallback"`
+	Way       string                `json:"way"`
+	Failures  []changetrack.Failure `json:"failures,omitempty"`
+	Sequence  uint64                `json:"sequence"`
+	Seconds   float64               `json:"seconds"`
+}
+
+func (b *Bridge) openSet(name string, c Set) (*set, error) {
+	s := &set{bridge: b, name: name, cfg: c}
+	src, err := sparqlsrc.New(b.stores[c.Store].client, sparqlsrc.Config{
+		Name: name, Graphs: c.Graphs, Select: sparqlsrc.Select(c.Select), Describe: c.Describe,
+		TempDir: b.tempDir(), Logger: b.log.With("component", "sparqlsrc", "set", name), Progress: s.progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.source = src
+	s.log, err = b.tracker.Log(name)
+	return s, err
+}
+
+func (s *set) publishConfig() publish.SetConfig {
+	return publish.SetConfig{
+		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence,
+		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
+		Rotate: time.Duration(s.cfg.ChangeList.Rotate), RotateEntries: s.cfg.ChangeList.Entries,
+		PartEntries: s.cfg.ResourceList.PartEntries, Coverage: s.coverage,
+	}
+}
+
+func (s *set) progress(stage string, done, total int64) {
+	s.mu.Lock()
+	run := s.run
+	s.mu.Unlock()
+	if run != nil {
+		run.Progress(stage, done, total)
+	}
+}
+
+func (s *set) during(run *jobs.Run) func() {
+	s.mu.Lock()
+	s.run = run
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.run = nil
+		s.mu.Unlock()
+	}
+}
+
+// fingerprint is of all settings that decide what is in the log: a change of it
+// must be accepted (house, decision 15).
+func (s *set) fingerprint() string {
+	raw, err := json.Marshal(struct {
+		Graphs           []string
+		Select           Select
+		Describe, Format string
+		Prefix           string
+	}{s.cfg.Graphs, s.cfg.Select, s.cfg.Describe, s.cfg.Format, s.cfg.Prefix})
+	if err != nil {
+		panic(err) // strings only
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// scanArgs are the arguments of a scan's run.
+type scanArgs struct {
+	Accept string `json:"accept,omitempty"` // id of what is held
+}
+
+// scan looks for changes, logs and publishes them.
+func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
+	defer s.during(run)()
+	var args scanArgs
+	if len(run.Args) > 0 {
+		if err := json.Unmarshal(run.Args, &args); err != nil {
+			return nil, fmt.Errorf("scan %s: arguments: %w", s.name, err)
+		}
+	}
+	began := s.bridge.now()
+	found, err := s.source.Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", s.name, err)
+	}
+	defer found.Close()
+	failed := found.Failed()
+	res, err := s.log.Scan(ctx, found.Descriptions(), changetrack.ScanOptions{
+		Finder: "scan", Format: rdfres.Format(s.cfg.Format),
+		MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1"),
+		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: s.source.Describe,
+		Fingerprint: s.fingerprint(),
+		Failed:      func(entity string) bool { return failed[entity] != nil },
+		Progress:    func(done, total int64) { run.Progress("compare", done, total) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", s.name, err)
+	}
+	st := found.Stats()
+	rep := &ScanReport{
+		Name: s.name, Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
+		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
+		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Orphans: st.Orphans, Fallback: res.Fallback,
+		Way: st.Way, Failures: res.Failures,
+	}
+	for entity, err := range failed {
+		if len(rep.Failures) < 100 {
+			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
+		}
+	}
+	rep.Sequence, _ = s.log.Head()
+	if res.Held == nil {
+		if err := s.saveReport(rep); err != nil {
+			return rep, err
+		}
+		if err := s.publish(ctx, run); err != nil {
+			return rep, err
+		}
+	}
+	rep.Seconds = s.bridge.now().Sub(began).Seconds()
+	s.bridge.log.Info("scanned", "set", s.name, "resources", rep.Resources, "created", rep.Created, "updated", rep.Updated,
+		"deleted", rep.Deleted, "failed", rep.Failed, "held", rep.Held != nil, "way", rep.Way, "seconds", rep.Seconds)
+	return rep, nil
+}
+
+// publish makes the log visible; the first complete scan is followed by a dump.
+func (s *set) publish(ctx context.Context, run *jobs.Run) error {
+	run.Progress("publish", 0, 0)
+	_, before := s.bridge.pub.Generation(s.name)
+	if _, err := s.bridge.pub.Publish(ctx, s.name); err != nil {
+		return fmt.Errorf("publish %s: %w", s.name, err)
+	}
+	if !before && s.dumps() {
+		return s.dump(ctx, run)
+	}
+	return nil
+}
+
+func (s *set) dumps() bool { return slices.Contains(s.cfg.Publish, "resourcedump") }
+
+func (s *set) dump(ctx context.Context, run *jobs.Run) error {
+	run.Progress("dump", 0, 0)
+	if err := s.bridge.pub.Dump(ctx, s.name); err != nil {
+		return fmt.Errorf("dump %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// retain drops what the retention has passed.
+func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
+	now := s.bridge.now()
+	n, err := s.log.Retain(ctx, now.Add(-time.Duration(s.cfg.Retention.Changes)), now.Add(-time.Duration(s.cfg.Retention.Versions)))
+	if err != nil {
+		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
+	}
+	if err := s.bridge.pub.Retain(ctx, s.name); err != nil {
+		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
+	}
+	return map[string]int64{"dropped": n}, nil
+}
+
+func reportKey(set string) []byte { return []byte("scan/" + set) }
+
+// saveReport keeps the last complete scan's report, for coverage and status.
+func (s *set) saveReport(rep *ScanReport) error {
+	raw, err := json.Marshal(rep)
+	if err != nil {
+		return err
+	}
+	b := s.bridge.records.Batch()
+	defer b.Close()
+	b.Set(reportKey(s.name), raw)
+	if err := b.Commit(false); err != nil {
+		return fmt.Errorf("keep the report of the scan: %w", err)
+	}
+	return nil
+}
+
+func (s *set) lastReport() (*ScanReport, error) {
+	raw, err := s.bridge.records.Get(reportKey(s.name))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("report of the last scan of %s: %w", s.name, err)
+	}
+	rep := new(ScanReport)
+	return rep, json.Unmarshal(raw, rep)
+}
+
+func (s *set) coverage() publish.Coverage {
+	rep, err := s.lastReport()
+	if err != nil || rep == nil {
+		return publish.Coverage{}
+	}
+	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered}
+}
+
+// describe finds the version of an entity at a time (zero: now) and encodes it.
+func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
+	v := s.log.View()
+	defer v.Close()
+	fail := func(err error) ([]byte, changetrack.Version, error) {
+		return nil, changetrack.Version{}, fmt.Errorf("%s in set %s: %w", entity, s.name, err)
+	}
+	st, err := v.Entity(entity)
+	if errors.Is(err, kv.ErrNotFound) {
+		return fail(ErrUnknown)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	ver := st.Current
+	if !at.IsZero() {
+		ver = nil
+		for c, err := range v.History(entity) {
+			if err != nil {
+				return fail(err)
+			}
+			if c.Time.After(at) {
+				if ver == nil && c.Before != nil {
+					ver = c.Before // the version that this change ended; its own change is beyond retention
+				}
+				break
+			}
+			ver = c.After
+		}
+	}
+	if ver == nil {
+		return fail(fmt.Errorf("it is deleted, or was not there then: %w", ErrUnknown))
+	}
+	blob, err := v.Representation(entity, ver.Sequence)
+	if err != nil {
+		return fail(err)
+	}
+	data, err := blob.Bytes()
+	if err != nil || f == "" || f == ver.Format {
+		return data, *ver, err
+	}
+	ts, err := rdfres.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity})
+	if err == nil {
+		data, err = rdfres.Encode(f, entity, ts)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return data, *ver, nil
+}
+
+// subject is what the jobs on a set exclude each other on.
+func (s *set) subject() string { return "set:" + s.name }
+
+func setOfSubject(subject string) (string, bool) { return strings.CutPrefix(subject, "set:") }

@@ -1,0 +1,128 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+)
+
+// Status is `status --json`.
+type Status struct {
+	Sets         []SetStatus         `json:"sets"`
+	Destinations []DestinationStatus `json:"destinations"`
+	Time         time.Time           `json:"time"`
+}
+
+// SetStatus is how a set stands.
+type SetStatus struct {
+	Name       string            `json:"name"`
+	Resources  int64             `json:"resources"`
+	Sequence   uint64            `json:"sequence"`
+	LastChange *time.Time        `json:"last_change"`
+	LastScan   *time.Time        `json:"last_scan"`
+	NextScan   *time.Time        `json:"next_scan"`
+	Held       *changetrack.Held `json:"held"`
+	Triples    int64             `json:"triples"` // in the graphs, at the last complete scan
+	Covered    int64             `json:"covered"` // of them in at least one description
+	LeftOut    int64             `json:"left_out"`
+	Failed     int64             `json:"failed"`
+	Generation uint64            `json:"generation"`
+	LastError  string            `json:"last_error"`
+	Address    string            `json:"address"` // of the Capability List
+}
+
+// DestinationStatus is how a mirror stands.
+type DestinationStatus struct {
+	Name string `json:"name"`
+	destination.Status
+	Source   string     `json:"source"`
+	Paused   bool       `json:"paused"`
+	NextSync *time.Time `json:"next_sync"`
+}
+
+// Status tells how all sets and destinations stand.
+func (b *Bridge) Status(ctx context.Context) (Status, error) {
+	st := Status{Sets: []SetStatus{}, Destinations: []DestinationStatus{}, Time: b.now().UTC()}
+	for _, name := range b.Sets() {
+		s, err := b.SetStatus(name)
+		if err != nil {
+			return st, err
+		}
+		st.Sets = append(st.Sets, s)
+	}
+	for _, name := range b.Destinations() {
+		d, err := b.DestinationStatus(ctx, name)
+		if err != nil {
+			return st, err
+		}
+		st.Destinations = append(st.Destinations, d)
+	}
+	return st, nil
+}
+
+// SetStatus tells how one set stands.
+func (b *Bridge) SetStatus(name string) (SetStatus, error) {
+	s := b.sets[name]
+	v := s.log.View()
+	defer v.Close()
+	seq, changed := v.Head()
+	scanned, _ := v.LastScan()
+	out := SetStatus{
+		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),
+		NextScan: moment(b.runner.Next("scan:" + name)), Held: v.Held(), Address: b.cfg.Public.BaseURL + "/" + name + "/capabilitylist.xml",
+	}
+	if g, ok := b.pub.Generation(name); ok {
+		out.Generation = g.Number
+	}
+	rep, err := s.lastReport()
+	if err != nil {
+		return out, err
+	}
+	if rep != nil {
+		out.Triples, out.Covered, out.LeftOut, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Failed
+	}
+	out.LastError, err = b.lastError("scan:" + name)
+	return out, err
+}
+
+// DestinationStatus tells how one mirror stands.
+func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
+	m := b.dests[name]
+	st, err := m.dest.Status(ctx)
+	if err != nil {
+		return DestinationStatus{}, err
+	}
+	out := DestinationStatus{Name: name, Status: st, Source: m.cfg.Source, NextSync: moment(b.runner.Next("sync:" + name))}
+	if out.Paused, err = m.paused(); err != nil {
+		return out, err
+	}
+	if e, err := b.lastError("sync:" + name); err != nil {
+		return out, err
+	} else if e != "" {
+		out.LastError = e
+	}
+	return out, nil
+}
+
+// lastError is the error of a job's last ended run, "" if that went well.
+func (b *Bridge) lastError(job string) (string, error) {
+	for run, err := range b.runner.Runs(job) {
+		if err != nil {
+			return "", err
+		}
+		if run.Over() {
+			return run.Error, nil
+		}
+	}
+	return "", nil
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/httpapi"
+)
+
+func (a *app) run() *cobra.Command {
+	return &cobra.Command{Use: "run", Short: "Run the daemon: both listeners, all schedules", Args: cobra.NoArgs,
+		Long: "Serves and schedules until SIGTERM or an interrupt, then finishes the step under way. SIGHUP reads the configuration again; one with faults is told and the old one stays.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.daemonLog()
+			cfg, err := bridge.Load(a.config)
+			if err != nil {
+				return err
+			}
+			hup := make(chan os.Signal, 1)
+			signal.Notify(hup, syscall.SIGHUP)
+			defer signal.Stop(hup)
+			for {
+				next, err := a.runUntil(cmd.Context(), cfg, hup)
+				if err != nil || next == nil {
+					return err
+				}
+				cfg = next
+			}
+		}}
+}
+
+// runUntil runs a daemon until ctx ends (nil) or a good configuration was read on
+// SIGHUP (that one).
+func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Signal) (next *bridge.Config, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reload := make(chan *bridge.Config, 1)
+	go func() { // ends with ctx
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hup:
+				c, err := bridge.Load(a.config)
+				if err != nil {
+					a.log.Error("the configuration has faults; the old one stays", "error", err)
+					continue
+				}
+				reload <- c
+				cancel()
+				return
+			}
+		}
+	}()
+	if err := a.serve(ctx, cfg, "rsbridge run -c "+a.config, nil); err != nil {
+		return nil, err
+	}
+	select {
+	case next = <-reload:
+		a.log.Info("the configuration was read again")
+	default:
+	}
+	return next, nil
+}
+
+// serve opens a bridge and runs it until ctx ends. ready is called with both
+// listeners open, before the schedules start.
+func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	var readyErr error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = httpapi.Serve(ctx, b, command, a.log, func(at httpapi.Addresses) {
+		a.log.Info("serving", "documents", cfg.Public.BaseURL+"/", "admin", "http://"+at.Admin+"/")
+		if ready != nil {
+			if readyErr = ready(ctx, b); readyErr != nil {
+				cancel()
+				return
+			}
+		}
+		b.Start()
+	})
+	return errors.Join(readyErr, err)
+}
+
+func (a *app) expose() *cobra.Command {
+	var graphs, classes []string
+	var listen, admin, baseURL, every, state, name, prefix, user, passwordFile string
+	c := &cobra.Command{Use: "expose ENDPOINT", Short: "Make a SPARQL endpoint a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.daemonLog()
+			cfg := bridge.NewConfig()
+			cfg.State = state
+			cfg.Public = bridge.Public{Listen: listen, BaseURL: baseURL}
+			cfg.Admin.Listen = admin
+			st := bridge.NewStore()
+			st.Query, st.Username, st.PasswordFile = args[0], user, passwordFile
+			cfg.Stores["endpoint"] = st
+			set := bridge.NewSet()
+			set.Store, set.Graphs, set.Select.Classes, set.Prefix, set.Schedule = "endpoint", graphs, classes, prefix, "@every "+every
+			cfg.Sets[name] = set
+			if err := cfg.Complete("."); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), cfg, "rsbridge expose "+args[0], func(ctx context.Context, b *bridge.Bridge) error {
+				fmt.Fprintf(a.err, "first scan of %s ...\n", args[0])
+				run, _, err := b.Begin("scan", name, "command", nil)
+				if err != nil {
+					return err
+				}
+				go func() { // tells once; ends with the run, which Close ends
+					if end, err := b.Runner().Wait(ctx, run.ID); err == nil && end.Error != "" {
+						fmt.Fprintln(a.err, "the first scan failed and is tried again by schedule:", end.Error)
+					} else if err == nil {
+						fmt.Fprintf(a.err, "published: %s/.well-known/resourcesync\nmirror it with: rsbridge mirror %s --into embedded:./mirror\n", cfg.Public.BaseURL, cfg.Public.BaseURL)
+					}
+				}()
+				return nil
+			})
+		}}
+	f := c.Flags()
+	f.StringArrayVar(&graphs, "graph", nil, "scan this named `IRI` (again for more; \"*\" for all; default: the default graph)")
+	f.StringArrayVar(&classes, "class", nil, "only entities of this class `IRI`")
+	f.StringVar(&prefix, "prefix", "", "removed from entity IRIs to make readable addresses")
+	f.StringVar(&listen, "listen", "127.0.0.1:8080", "serve the documents here")
+	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration here; \"\" for none")
+	f.StringVar(&baseURL, "base-url", "", "the address that others see (default http:// and --listen)")
+	f.StringVar(&every, "every", "5m", "how often to scan")
+	f.StringVar(&state, "state", "./rsbridge-state", "the state `DIR`")
+	f.StringVar(&name, "name", "data", "name of the set")
+	f.StringVar(&user, "username", "", "for the endpoint")
+	f.StringVar(&passwordFile, "password-file", "", "`FILE` with the password for the endpoint")
+	return c
+}
+
+func (a *app) mirror() *cobra.Command {
+	var into, query, update, graphStore, set, graphIRI, graph, every, state, admin, user, passwordFile string
+	var allow []string
+	var once, adopt bool
+	c := &cobra.Command{Use: "mirror SOURCE", Short: "Keep a store equal to a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg := bridge.NewConfig()
+			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
+			st := bridge.NewStore()
+			kind, place, _ := strings.Cut(into, ":")
+			switch {
+			case into != "" && query+update+graphStore != "":
+				return usage("give --into or the addresses of a store, not both")
+			case into == "" && query == "":
+				return usage("say where to: --into embedded:DIR, or --query URL with --update URL or --graph-store URL")
+			case into == "":
+				st.Query, st.Update, st.GraphStore, st.Username, st.PasswordFile = query, update, graphStore, user, passwordFile
+			case kind == "embedded" && place != "":
+				st.Embedded = place
+			default:
+				return usage("--into %s: it is embedded:DIR", into)
+			}
+			cfg.Stores["mirror"] = st
+			d := bridge.NewDestination()
+			d.Source, d.Store, d.Set, d.GraphIRI, d.Graph, d.Schedule, d.Allow, d.Adopt = args[0], "mirror", set, graphIRI, graph, "@every "+every, allow, adopt
+			if !strings.Contains(d.Source, "://") {
+				d.Source = "http://" + d.Source
+			}
+			cfg.Destinations["mirror"] = d
+			if once {
+				cfg.Admin.Listen = ""
+			}
+			if err := cfg.Complete("."); err != nil {
+				return err
+			}
+			if once {
+				return a.mirrorOnce(cmd.Context(), cfg)
+			}
+			a.daemonLog()
+			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+args[0], func(_ context.Context, b *bridge.Bridge) error {
+				_, _, err := b.Begin("sync", "mirror", "command", nil)
+				return err
+			})
+		}}
+	f := c.Flags()
+	f.StringVar(&into, "into", "", "embedded:DIR")
+	f.StringVar(&query, "query", "", "SPARQL query address of the mirror")
+	f.StringVar(&update, "update", "", "SPARQL update address of the mirror")
+	f.StringVar(&graphStore, "graph-store", "", "Graph Store address of the mirror")
+	f.StringVar(&user, "username", "", "for the mirror")
+	f.StringVar(&passwordFile, "password-file", "", "`FILE` with the password for the mirror")
+	f.StringVar(&set, "set", "", "which set, when the source has several")
+	f.StringVar(&graph, "graph", "single", "single or per-entity")
+	f.StringVar(&graphIRI, "graph-iri", "", "the graph to fill (default: the default graph); per-entity: a template with {entity}")
+	f.StringVar(&every, "every", "1m", "how often to look for changes")
+	f.StringVar(&state, "state", "./rsbridge-mirror", "the state `DIR`")
+	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration here; \"\" for none")
+	f.StringArrayVar(&allow, "allow", nil, "another `HOST` that may be fetched from")
+	f.BoolVar(&once, "once", false, "sync once and end")
+	f.BoolVar(&adopt, "adopt", false, "take over a graph that already holds something")
+	return c
+}
+
+func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config) (err error) {
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge mirror --once"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	run, err := local{b}.Do(ctx, "sync", "mirror", nil, a.progress)
+	a.endProgress()
+	if err != nil {
+		return err
+	}
+	o, err := outcomeOf[destination.SyncReport]("mirror", run)
+	if err != nil {
+		return err
+	}
+	return a.sayeach([]outcome[destination.SyncReport]{o})
+}
+
+func (a *app) check() *cobra.Command {
+	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			type document struct {
+				Findings    []bridge.Finding  `json:"findings"`
+				Unreachable map[string]string `json:"unreachable"`
+			}
+			doc := document{Findings: []bridge.Finding{}, Unreachable: map[string]string{}}
+			cfg, err := bridge.Load(a.config)
+			var faults *bridge.ConfigError
+			if errors.As(err, &faults) {
+				if a.json {
+					doc.Findings = faults.Findings
+					if err := a.print(doc); err != nil {
+						return err
+					}
+				}
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
+				doc.Unreachable[name] = err.Error()
+			}
+			if a.json {
+				err = a.print(doc)
+			} else {
+				for name, why := range doc.Unreachable {
+					fmt.Fprintf(a.out, "%s cannot be reached: %s\n", name, why)
+				}
+				if len(doc.Unreachable) == 0 {
+					fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)
+				}
+			}
+			if err == nil && len(doc.Unreachable) > 0 {
+				return &codeError{code: exitFailed}
+			}
+			return err
+		}}
+}
+
+// freePort finds an address on loopback, the wished one if it is free.
+func freePort(wish string) string {
+	for _, addr := range []string{wish, "127.0.0.1:0"} {
+		if l, err := net.Listen("tcp", addr); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	return wish
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/examples/schemaorg"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+func (a *app) demo() *cobra.Command {
+	var once bool
+	var dir string
+	c := &cobra.Command{Use: "demo", Short: "The tour: real data in one embedded store, exposed, mirrored into another, changed, proven equal", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if dir == "" {
+				if dir, err = os.MkdirTemp("", "rsbridge-demo-"); err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+			}
+			cfg := demoConfig(absolute(dir))
+			if err := cfg.Complete("."); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			err = a.serve(ctx, cfg, "rsbridge demo", func(ctx context.Context, b *bridge.Bridge) error {
+				err := (&tour{a: a, b: b}).run(ctx)
+				if err != nil || once {
+					cancel()
+					return err
+				}
+				fmt.Fprintf(a.out, "\nStill serving, and scanning and syncing every minute. Interrupt to end.\n  source     %s/\n  dashboard  http://%s/\n  admin API  http://%s/api/v1/status\n  queries    http://%s/stores/mirror/query\n",
+					cfg.Public.BaseURL, cfg.Admin.Listen, cfg.Admin.Listen, cfg.Admin.Listen)
+				return nil
+			})
+			return err
+		}}
+	c.Flags().BoolVar(&once, "once", false, "end when the mirror is proven equal")
+	c.Flags().StringVar(&dir, "dir", "", "keep the stores and the state in this `DIR` (default: a temporary one, removed at the end)")
+	return c
+}
+
+func demoConfig(dir string) *bridge.Config {
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(dir, "state")
+	cfg.Public = bridge.Public{Listen: freePort("127.0.0.1:8080")}
+	cfg.Admin.Listen = freePort("127.0.0.1:8081")
+	origin, mirror := bridge.NewStore(), bridge.NewStore()
+	origin.Embedded, mirror.Embedded = filepath.Join(dir, "origin"), filepath.Join(dir, "mirror")
+	cfg.Stores["origin"], cfg.Stores["mirror"] = origin, mirror
+	set := bridge.NewSet()
+	set.Store, set.Prefix, set.Schedule = "origin", "https://schema.org/", "@every 1m"
+	set.Title, set.Description, set.Licence = "schema.org", "The schema.org vocabulary", "https://creativecommons.org/licenses/by-sa/3.0/"
+	cfg.Sets["schemaorg"] = set
+	d := bridge.NewDestination()
+	d.Source, d.Store, d.GraphIRI = "http://"+cfg.Public.Listen, "mirror", "http://example.org/mirror"
+	cfg.Destinations["mirror"] = d
+	return cfg
+}
+
+// tour is the steps of the demo.
+type tour struct {
+	a    *app
+	b    *bridge.Bridge
+	step int
+}
+
+func (t *tour) say(format string, args ...any) {
+	t.step++
+	fmt.Fprintf(t.a.out, "\n%d. "+format+"\n", append([]any{t.step}, args...)...)
+}
+
+func (t *tour) run(ctx context.Context) error {
+	old, latest := schemaorg.Releases[0], schemaorg.Releases[1]
+	t.say("Loading the schema.org vocabulary, release %s, into an embedded triple store", old.Version)
+	if err := t.load(ctx, old); err != nil {
+		return err
+	}
+	t.say("Scanning the store: every entity's description becomes a resource with fixity, and is published")
+	if err := t.scan(ctx); err != nil {
+		return err
+	}
+	t.say("A destination that knows nothing but http://%s takes the baseline into a second store", t.b.Config().Public.Listen)
+	if err := t.sync(ctx); err != nil {
+		return err
+	}
+	t.say("Auditing: is what the mirror really holds what the source says?")
+	if err := t.audit(ctx); err != nil {
+		return err
+	}
+	t.say("Release %s arrives in the source store. Nobody tells the bridge what changed", latest.Version)
+	if err := t.load(ctx, latest); err != nil {
+		return err
+	}
+	t.say("Scanning again finds it")
+	if err := t.scan(ctx); err != nil {
+		return err
+	}
+	t.say("The destination follows the Change List")
+	if err := t.sync(ctx); err != nil {
+		return err
+	}
+	t.say("Auditing again")
+	return t.audit(ctx)
+}
+
+func (t *tour) load(ctx context.Context, r schemaorg.Release) error {
+	z, err := gzip.NewReader(bytes.NewReader(r.NTriplesGz))
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	n, err := t.b.LoadStore(ctx, "origin", "", rdfres.NTriples, z, true)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.a.out, "   %d triples in %.1f s\n", n, time.Since(began).Seconds())
+	return nil
+}
+
+func (t *tour) do(ctx context.Context, action, name string, report any) error {
+	run, err := local{t.b}.Do(ctx, action, name, nil, t.a.progress)
+	t.a.endProgress()
+	if err != nil {
+		return err
+	}
+	if run.State != jobs.Done {
+		return errors.New(run.Error)
+	}
+	return json.Unmarshal(run.Result, report)
+}
+
+func (t *tour) scan(ctx context.Context) error {
+	var r bridge.ScanReport
+	if err := t.do(ctx, "scan", "schemaorg", &r); err != nil {
+		return err
+	}
+	sayScan(indented{t.a.out}, r)
+	if r.Held != nil || r.Failed > 0 {
+		return errors.New("the scan is held or failed in part")
+	}
+	return nil
+}
+
+func (t *tour) sync(ctx context.Context) error {
+	var r destination.SyncReport
+	if err := t.do(ctx, "sync", "mirror", &r); err != nil {
+		return err
+	}
+	saySync(indented{t.a.out}, r)
+	if !r.InSync {
+		return errors.New("the mirror is not in sync")
+	}
+	return nil
+}
+
+func (t *tour) audit(ctx context.Context) error {
+	var r destination.AuditReport
+	if err := t.do(ctx, "audit", "mirror", &r); err != nil {
+		return err
+	}
+	sayAudit(indented{t.a.out}, r)
+	if !r.Equal {
+		return errors.New("the mirror is not equal to the source")
+	}
+	return nil
+}
+
+// indented puts three blanks before each write.
+type indented struct{ w io.Writer }
+
+func (i indented) Write(p []byte) (int, error) {
+	if _, err := i.w.Write([]byte("   ")); err != nil {
+		return 0, err
+	}
+	return i.w.Write(p)
+}

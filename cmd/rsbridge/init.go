@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+func (a *app) init() *cobra.Command {
+	var endpoint, source, out string
+	c := &cobra.Command{Use: "init", Short: "Write a commented configuration that runs as it is", Args: cobra.NoArgs,
+		Long: "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store. Without either it writes a configuration that exposes an embedded store.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var notes []string
+			if endpoint != "" {
+				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Logger: a.log})
+				if err != nil {
+					return err
+				}
+				caps, err := c.Probe(cmd.Context(), sparql.ProbeOptions{})
+				if err = errors.Join(err, c.Close()); err != nil {
+					return fmt.Errorf("probe %s: %w", endpoint, err)
+				}
+				notes = append(notes, "# Probed: "+oneLine(caps.Product, caps.Version))
+				if caps.RowLimit > 0 {
+					notes = append(notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
+				}
+			}
+			text := initText(endpoint, source, notes)
+			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
+				return fmt.Errorf("the configuration for these addresses: %w", err)
+			}
+			if out == "-" {
+				_, err := fmt.Fprint(a.out, text)
+				return err
+			}
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if errors.Is(err, fs.ErrExist) {
+				return usage("%s is there already; give another with -o", out)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteString(text)
+			if err = errors.Join(err, f.Close()); err == nil {
+				fmt.Fprintf(a.err, "wrote %s; next: rsbridge check -c %s && rsbridge run -c %s\n", out, out, out)
+			}
+			return err
+		}}
+	c.Flags().StringVar(&endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
+	c.Flags().StringVar(&source, "source", "", "`URL` of a ResourceSync source to mirror")
+	c.Flags().StringVarP(&out, "out", "o", "rsbridge.yaml", "the `FILE` to write; - is standard output")
+	return c
+}
+
+func oneLine(words ...string) string {
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+}
+
+// initText is a configuration that runs as it is. %q writes JSON-like strings,
+// which YAML reads.
+func initText(endpoint, source string, notes []string) string {
+	var b strings.Builder
+	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/configuration.md
+state: ./state                     # log, representations, cursors, documents
+public: {listen: 127.0.0.1:8080}   # the documents; base_url: if others see another address
+admin: {listen: 127.0.0.1:8081}    # API and dashboard; off loopback a token_file is needed
+
+stores:
+`)
+	if endpoint != "" {
+		for _, n := range notes {
+			b.WriteString("  " + n + "\n")
+		}
+		fmt.Fprintf(&b, "  origin: {query: %q}   # username: and password_file: if it asks for them\n", endpoint)
+	} else if source == "" {
+		b.WriteString("  origin: {embedded: ./origin}   # load it: rsbridge store load ./origin FILE, or PUT to http://127.0.0.1:8081/stores/origin/data?default\n")
+	}
+	if source != "" {
+		b.WriteString("  mirror: {embedded: ./mirror}   # SPARQL at http://127.0.0.1:8081/stores/mirror/query\n")
+	}
+	if endpoint != "" || source == "" {
+		b.WriteString(`
+sets:
+  data:                            # published below http://127.0.0.1:8080/data/
+    store: origin
+    # graphs: ["*"]                # default: the default graph; or IRIs of named graphs
+    # select: {classes: [], prefixes: []}   # default: every subject that is an IRI
+    # prefix: http://example.org/  # removed from entity IRIs to make readable addresses
+    schedule: "@every 5m"
+`)
+	}
+	if source != "" {
+		fmt.Fprintf(&b, `
+destinations:
+  mirror:
+    source: %q
+    # set: NAME                    # when the source has several
+    store: mirror
+    schedule: "@every 1m"
+    audit: "@daily"
+`, source)
+	}
+	return b.String()
+}

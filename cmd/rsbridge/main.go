@@ -1,0 +1,86 @@
+// Command rsbridge publishes a triple store with ResourceSync and keeps other
+// stores equal to it.
+//
+// This package holds flags, signals, exit codes, printing and progress; what the
+// commands do is in the packages below. The commands are one table in root.go,
+// one file each group. `rsbridge help` prints them; docs/cli.md is made from the
+// same table.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes (house, decision 29).
+const (
+	exitDone   = 0 // done and equal
+	exitFailed = 1
+	exitUsage  = 2 // wrong usage or configuration
+	exitPart   = 3 // done in part, held, or out of sync
+)
+
+// codeError is an error with its exit code; a nil err prints nothing.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codeError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &codeError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// part is the error of a command that has printed what is left to do.
+var part = &codeError{code: exitPart}
+
+// run is the whole program with its world given.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: stdout, err: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	a.endProgress()
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	var ce *codeError
+	var cfg *bridge.ConfigError
+	switch {
+	case errors.As(err, &ce):
+		code = ce.code
+		if ce.err == nil {
+			return code
+		}
+	case errors.As(err, &cfg):
+		code = exitUsage
+	}
+	fmt.Fprintln(stderr, "rsbridge:", err)
+	return code
+}

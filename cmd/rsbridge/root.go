@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is the world of one invocation and its global flags.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	config    string
+	json      bool
+	logFormat string
+	logLevel  string
+
+	log  *slog.Logger
+	bars *bars
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rsbridge",
+		Short: "Publish a triple store with ResourceSync, and keep other stores equal to it",
+		Long: `rsbridge makes a triple store a ResourceSync source, and keeps another store equal
+to any ResourceSync source of RDF.
+
+Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
+3 done in part, held, or out of sync.`,
+		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	f := root.PersistentFlags()
+	f.StringVarP(&a.config, "config", "c", "rsbridge.yaml", "the configuration `FILE`")
+	f.BoolVar(&a.json, "json", false, "print one JSON document on standard output, and nothing else there")
+	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn; info for run, expose and mirror)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
+	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.accept(),
+		a.store(), a.simulate(), a.validate(), a.version())
+	for _, c := range root.Commands() {
+		wrapArgs(c)
+	}
+	return root
+}
+
+// wrapArgs makes wrong arguments exit with 2.
+func wrapArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &codeError{exitUsage, err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// begin makes the logger.
+func (a *app) begin() error {
+	level := slog.LevelWarn
+	if a.logLevel != "" {
+		if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+			return usage("--log-level %s: it is debug, info, warn or error", a.logLevel)
+		}
+	}
+	a.setLog(level)
+	if a.logFormat != "text" && a.logFormat != "json" {
+		return usage("--log-format %s: it is text or json", a.logFormat)
+	}
+	return nil
+}
+
+func (a *app) setLog(level slog.Level) {
+	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(a.err, o)
+	if a.logFormat == "json" {
+		h = slog.NewJSONHandler(a.err, o)
+	}
+	a.log = slog.New(h)
+}
+
+// daemonLog is the logger of commands that go on: they tell what happens.
+func (a *app) daemonLog() {
+	if a.logLevel == "" {
+		a.setLog(slog.LevelInfo)
+	}
+}
+
+// print writes v as one JSON document.
+func (a *app) print(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := version()
+			if a.json {
+				return a.print(v)
+			}
+			_, err := io.WriteString(a.out, "rsbridge "+v.Version+" "+v.Go+" "+v.Revision+"\n")
+			return err
+		}}
+}
+
+// versionInfo is `version --json`.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// version comes from the build.
+func version() versionInfo {
+	v := versionInfo{Version: "devel"}
+	if bi, ok := debug.ReadBuildInfo(); ok {
+		v.Go = bi.GoVersion
+		if m := strings.Trim(bi.Main.Version, "()"); m != "" {
+			v.Version = m
+		}
+		for _, s := range bi.Settings {
+			if s.Key == "vcs.revision" {
+				v.Revision = s.Value
+			}
+		}
+	}
+	return v
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// session is a bridge that commands speak to: a daemon's, or one opened here.
+type session interface {
+	// Do begins work and waits for its run, which starts after the call.
+	Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error)
+	Status(ctx context.Context) (bridge.Status, error)
+	Changes(ctx context.Context, set, since string) (bridge.Changes, error)
+	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
+}
+
+// session opens the configuration's state, or reaches the daemon that holds it.
+// end must be called.
+func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+	if cfg, err = bridge.Load(a.config); err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge command"})
+	var held *bridge.HeldError
+	if errors.As(err, &held) && held.Admin != "" {
+		c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))
+		if _, err := c.Status(ctx); httpapi.IsUnreachable(err) {
+			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
+		}
+		return c, cfg, func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stop, err := servePublic(b, a)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, b.Close())
+	}
+	return local{b}, cfg, func() error { stop(); return b.Close() }, nil
+}
+
+// servePublic serves the documents while a command runs, so that others (and
+// this bridge's own destinations) reach them. A port that is taken is told.
+func servePublic(b *bridge.Bridge, a *app) (stop func(), err error) {
+	addr := b.Config().Public.Listen
+	if addr == "" || len(b.Sets()) == 0 {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		a.log.Warn("the documents are not served while this command runs", "listen", addr, "error", err)
+		return func() {}, nil
+	}
+	srv := &http.Server{Handler: b.PublicHandler(), ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }() // ends with Close
+	return func() { srv.Close(); <-done }, nil
+}
+
+// local is a session on a bridge of this process.
+type local struct{ b *bridge.Bridge }
+
+func (l local) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
+	run, _, err := l.b.Begin(action, name, "command", args)
+	if err != nil {
+		return run, err
+	}
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	updates := l.b.Runner().Watch(watch)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		for r := range updates {
+			if r.ID == run.ID && !r.Over() && progress != nil {
+				progress(r)
+			}
+		}
+	}()
+	end, err := l.b.Runner().Wait(ctx, run.ID)
+	stop()
+	<-shown
+	if err != nil { // interrupted: this process is the one that works, so the run ends with it
+		_ = l.b.Runner().Cancel(run.ID)
+	}
+	return end, err
+}
+
+func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.Status(ctx) }
+
+func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, error) {
+	return l.b.Changes(set, since, 10000)
+}
+
+func (l local) Description(_ context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	data, _, err := l.b.Describe(set, entity, at, f)
+	return data, err
+}

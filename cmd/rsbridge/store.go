@@ -1,0 +1,194 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// store is the embedded triple store on its own.
+func (a *app) store() *cobra.Command {
+	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs}
+	c.AddCommand(a.storeLoad(), a.storeDump(), a.storeQuery(), a.storeUpdate(), a.storeServe())
+	return c
+}
+
+// withStore opens the store for the time of do.
+func (a *app) withStore(dir string, do func(*embedstore.Store) error) (err error) {
+	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(s)
+}
+
+func (a *app) storeLoad() *cobra.Command {
+	var graph, format, base string
+	var replace bool
+	c := &cobra.Command{Use: "load DIR FILE...", Short: "Load files, each as one transaction; - is standard input", Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(args[0], func(s *embedstore.Store) error {
+				for _, file := range args[1:] {
+					if err := a.loadFile(cmd.Context(), s, file, graph, format, base, replace); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}}
+	f := c.Flags()
+	f.StringVar(&graph, "graph", "", "into this named graph `IRI` (default: the default graph)")
+	f.StringVar(&format, "format", "", "ntriples, turtle, nquads, trig, rdfxml or jsonld (default: by the name of the file)")
+	f.StringVar(&base, "base", "", "base `IRI` of relative references")
+	f.BoolVar(&replace, "replace", false, "empty the graph first, in the same transaction")
+	return c
+}
+
+func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) error {
+	var r io.Reader = a.in
+	name := strings.TrimSuffix(file, ".gz")
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r = f
+	}
+	if name != file {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		r = z
+	}
+	rf := rdfres.Format(format)
+	if format == "" {
+		var ok bool
+		if rf, ok = rdfres.FormatBySuffix(name); !ok {
+			return usage("%s: its name does not tell the format; give --format", file)
+		}
+	}
+	began := time.Now()
+	n, err := s.Load(ctx, graph, rf, r, embedstore.LoadOptions{Replace: replace, Base: base})
+	if err != nil {
+		return fmt.Errorf("load %s: %w", file, err)
+	}
+	fmt.Fprintf(a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
+	return nil
+}
+
+func (a *app) storeDump() *cobra.Command {
+	var graph, format string
+	c := &cobra.Command{Use: "dump DIR", Short: "Write a graph, or all of them as N-Quads, to standard output", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := embedstore.DumpOptions{Graph: graph}
+			f := rdfres.Format(format)
+			if f == "" {
+				f, o.All = rdfres.NQuads, !cmd.Flags().Changed("graph")
+				if !o.All {
+					f = rdfres.NTriples
+				}
+			}
+			if f == rdfres.NQuads || f == rdfres.TriG {
+				o.All = !cmd.Flags().Changed("graph")
+			}
+			return a.withStore(args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
+		}}
+	c.Flags().StringVar(&graph, "graph", "", "only this named graph `IRI`; \"\" is the default graph")
+	c.Flags().StringVar(&format, "format", "", "nquads (default), ntriples, turtle, rdfxml, trig")
+	return c
+}
+
+func (a *app) storeQuery() *cobra.Command {
+	var accept string
+	c := &cobra.Command{Use: "query DIR QUERY", Short: "Answer a SPARQL query; - reads it from standard input", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.text(args[1])
+			if err != nil {
+				return err
+			}
+			return a.withStore(args[0], func(s *embedstore.Store) error {
+				req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, "http://embedded.invalid/query", strings.NewReader(text))
+				if err != nil {
+					return err
+				}
+				req.Header.Set("Content-Type", "application/sparql-query")
+				if a.json && accept == "" {
+					accept = "application/sparql-results+json"
+				}
+				if accept == "" {
+					accept = "text/tab-separated-values, application/n-triples;q=0.9"
+				}
+				req.Header.Set("Accept", accept)
+				res, err := s.Transport().RoundTrip(req)
+				if err != nil {
+					return err
+				}
+				defer res.Body.Close()
+				if res.StatusCode != http.StatusOK {
+					why, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+					return fmt.Errorf("query: %s", strings.TrimSpace(string(why)))
+				}
+				_, err = io.Copy(a.out, res.Body)
+				return err
+			})
+		}}
+	c.Flags().StringVar(&accept, "accept", "", "media type of the answer")
+	return c
+}
+
+func (a *app) storeUpdate() *cobra.Command {
+	return &cobra.Command{Use: "update DIR UPDATE", Short: "Run a SPARQL update; - reads it from standard input", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.text(args[1])
+			if err != nil {
+				return err
+			}
+			return a.withStore(args[0], func(s *embedstore.Store) error { return s.Update(cmd.Context(), text) })
+		}}
+}
+
+func (a *app) text(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(a.in, 1<<30))
+	return string(raw), err
+}
+
+func (a *app) storeServe() *cobra.Command {
+	var listen string
+	c := &cobra.Command{Use: "serve DIR", Short: "Serve SPARQL at /query and /update and the Graph Store at /data", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(args[0], func(s *embedstore.Store) error {
+				l, err := net.Listen("tcp", listen)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.err, "serving %s at http://%s/query, /update and /data\n", args[0], l.Addr())
+				srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second,
+					BaseContext: func(net.Listener) context.Context { return cmd.Context() }}
+				defer context.AfterFunc(cmd.Context(), func() { srv.Close() })()
+				if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+					return err
+				}
+				return nil
+			})
+		}}
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7878", "address and port; the store is open to whoever reaches it")
+	return c
+}

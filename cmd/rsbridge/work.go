@@ -1,0 +1,424 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// outcome is how one set or destination fared.
+type outcome[R any] struct {
+	name   string
+	report R
+	err    error
+}
+
+// each does action on the names, or on all when there are none, one after the
+// other, and gathers reports. One that fails does not stop the others.
+func each[R any](ctx context.Context, a *app, action string, all, given []string, args any) (out []outcome[R], err error) {
+	s, cfg, end, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	if all == nil {
+		all = slices.Sorted(maps.Keys(cfg.Destinations))
+		if action == "scan" || action == "accept" {
+			all = slices.Sorted(maps.Keys(cfg.Sets))
+		}
+	}
+	if len(given) == 0 {
+		given = all
+	}
+	for _, name := range given {
+		if !slices.Contains(all, name) {
+			return nil, usage("%s is not in the configuration; there are: %v", name, all)
+		}
+	}
+	for _, name := range given {
+		run, err := s.Do(ctx, action, name, args, a.progress)
+		a.endProgress()
+		if err != nil && ctx.Err() != nil {
+			return out, err
+		}
+		o := outcome[R]{name: name, err: err}
+		if err == nil {
+			if o, err = outcomeOf[R](name, run); err != nil {
+				return out, err
+			}
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// outcomeOf reads the report of a run that has ended.
+func outcomeOf[R any](name string, run jobs.Run) (outcome[R], error) {
+	o := outcome[R]{name: name}
+	if run.State != jobs.Done {
+		o.err = errors.New(run.Error)
+		return o, nil
+	}
+	if err := json.Unmarshal(run.Result, &o.report); err != nil {
+		return o, fmt.Errorf("report of run %d: %w", run.ID, err)
+	}
+	return o, nil
+}
+
+// verdict is the error of a command from what its parts came to: failures first.
+func verdict[R any](a *app, out []outcome[R], fine func(R) bool) error {
+	var failed []error
+	ok := true
+	for _, o := range out {
+		if o.err != nil {
+			failed = append(failed, o.err)
+		} else if !fine(o.report) {
+			ok = false
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return errors.Join(failed...)
+	case !ok:
+		return part
+	}
+	return nil
+}
+
+// failedReport stands in a JSON document for what could not be done.
+type failedReport struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+func (a *app) printOutcomes(key string, reports []any) error {
+	return a.print(map[string]any{key: reports})
+}
+
+func reports[R any](out []outcome[R]) (list []any) {
+	list = []any{}
+	for _, o := range out {
+		if o.err != nil {
+			list = append(list, failedReport{o.name, o.err.Error()})
+		} else {
+			list = append(list, o.report)
+		}
+	}
+	return list
+}
+
+func (a *app) scan() *cobra.Command {
+	return &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
+		Long: "Scans the sets (default: all) and publishes what changed. Exit code 3: a scan is held, or entities could not be described.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "scan", args) }}
+}
+
+func (a *app) accept() *cobra.Command {
+	return &cobra.Command{Use: "accept SET", Short: "Accept what is held: a scan that would delete too much, a changed configuration", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args) }}
+}
+
+func (a *app) scanAction(ctx context.Context, action string, args []string) error {
+	out, err := each[bridge.ScanReport](ctx, a, action, nil, args, nil)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		if err := a.printOutcomes("sets", reports(out)); err != nil {
+			return err
+		}
+	} else {
+		for _, o := range out {
+			if o.err == nil {
+				sayScan(a.out, o.report)
+			}
+		}
+	}
+	return verdict(a, out, func(r bridge.ScanReport) bool { return r.Held == nil && r.Failed == 0 })
+}
+
+func sayScan(w io.Writer, r bridge.ScanReport) {
+	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
+		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered, r.Seconds)
+	if r.LeftOut > 0 {
+		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
+	}
+	if r.Held != nil {
+		fmt.Fprintf(w, "  held (%s): %s\n  if that is right: rsbridge accept %s\n", r.Held.ID, r.Held.Reason, r.Name)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
+	}
+}
+
+func (a *app) sync() *cobra.Command {
+	var args bridge.SyncArgs
+	c := &cobra.Command{Use: "sync [DEST...]", Short: "Make mirrors follow their sources now",
+		Long: "Takes the baseline or the changes, whichever is right, and says which and why. Exit code 3: resources are pending or failed, or something is held.",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			out, err := each[destination.SyncReport](cmd.Context(), a, "sync", nil, names, args)
+			if err != nil {
+				return err
+			}
+			return a.sayeach(out)
+		}}
+	c.Flags().BoolVar(&args.Full, "full", false, "take the baseline, whatever the cursor says")
+	c.Flags().BoolVar(&args.DryRun, "dry-run", false, "say what would be done")
+	return c
+}
+
+func (a *app) sayeach(out []outcome[destination.SyncReport]) error {
+	if a.json {
+		if err := a.printOutcomes("destinations", reports(out)); err != nil {
+			return err
+		}
+	} else {
+		for _, o := range out {
+			if o.err == nil {
+				saySync(a.out, o.report)
+			}
+		}
+	}
+	return verdict(a, out, func(r destination.SyncReport) bool { return r.InSync && r.Failed+r.Pending == 0 && r.Held == "" })
+}
+
+func saySync(w io.Writer, r destination.SyncReport) {
+	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
+		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
+	if r.Held != "" {
+		fmt.Fprintf(w, "  held: %s\n", r.Held)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, p.Reason)
+	}
+}
+
+func (a *app) audit() *cobra.Command {
+	var args bridge.AuditArgs
+	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove that mirrors hold what their sources say",
+		Long: "Compares what the mirror really holds with what the source says now. Exit code 3: they differ.",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
+				return usage("--depth %s: it is inventory, store or origin", args.Depth)
+			}
+			out, err := each[destination.AuditReport](cmd.Context(), a, "audit", nil, names, args)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.printOutcomes("destinations", reports(out)); err != nil {
+					return err
+				}
+			} else {
+				for _, o := range out {
+					if o.err == nil {
+						sayAudit(a.out, o.report)
+					}
+				}
+			}
+			return verdict(a, out, func(r destination.AuditReport) bool { return r.Equal })
+		}}
+	c.Flags().BoolVar(&args.Repair, "repair", false, "make the mirror equal")
+	c.Flags().StringVar(&args.Depth, "depth", "", "inventory, store (default) or origin")
+	return c
+}
+
+func sayAudit(w io.Writer, r destination.AuditReport) {
+	says := "EQUAL"
+	if !r.Equal {
+		says = "DIFFERENT"
+	}
+	fmt.Fprintf(w, "%s: %s: %d resources, %d missing, %d extra, %d different, %d rewritten by the store, %d repaired (depth %s, %.1f s)\n",
+		r.Name, says, r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
+	for _, d := range r.Named {
+		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, d.Detail)
+	}
+}
+
+func (a *app) status() *cobra.Command {
+	var watch bool
+	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and what needs a person", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s, _, end, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			for {
+				st, err := s.Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					err = a.print(st)
+				} else {
+					err = sayStatus(a.out, st)
+				}
+				if err != nil || !watch {
+					return err
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(2 * time.Second):
+				}
+			}
+		}}
+	c.Flags().BoolVar(&watch, "watch", false, "show it again every two seconds")
+	return c
+}
+
+func sayStatus(out io.Writer, st bridge.Status) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(st.Sets) > 0 {
+		fmt.Fprintln(w, "SET\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
+	}
+	for _, s := range st.Sets {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d of %d triples\t\n", s.Name, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), s.Covered, s.Triples)
+		if s.Held != nil {
+			fmt.Fprintf(w, "  held: %s; rsbridge accept %s\n", s.Held.Reason, s.Name)
+		}
+		if s.LastError != "" {
+			fmt.Fprintf(w, "  last error: %s\n", s.LastError)
+		}
+	}
+	if len(st.Destinations) > 0 {
+		fmt.Fprintln(w, "DESTINATION\tRESOURCES\tIN SYNC\tBEHIND\tLAST SYNC\tNEXT\tPENDING\tLAST AUDIT\t")
+	}
+	for _, d := range st.Destinations {
+		behind, audit := "unknown", "never"
+		if d.BehindSeconds != nil {
+			behind = fmt.Sprintf("%.0f s", *d.BehindSeconds)
+		}
+		if d.LastAudit != nil {
+			audit = "different, "
+			if d.LastAudit.Equal {
+				audit = "equal, "
+			}
+			audit += ago(&d.LastAudit.Time)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), ago(d.NextSync), d.Pending, audit)
+		if d.LastError != "" {
+			fmt.Fprintf(w, "  last error: %s\n", d.LastError)
+		}
+	}
+	return w.Flush()
+}
+
+func (a *app) changes() *cobra.Command {
+	var since string
+	var follow bool
+	c := &cobra.Command{Use: "changes SET", Short: "Print the log, one change a line", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, _, end, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			line := json.NewEncoder(a.out)
+			line.SetEscapeHTML(false)
+			for {
+				page, err := s.Changes(cmd.Context(), args[0], since)
+				if err != nil {
+					return err
+				}
+				for _, c := range page.Changes {
+					if a.json {
+						err = line.Encode(c)
+					} else {
+						_, err = fmt.Fprintf(a.out, "%d\t%s\t%s\t%s\n", c.Sequence, resourcesync.FormatTime(c.Time), c.Change, c.Entity)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				since = fmt.Sprint(page.Next)
+				if page.More {
+					continue
+				}
+				if !follow {
+					return nil
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(time.Second):
+				}
+			}
+		}}
+	c.Flags().StringVar(&since, "since", "", "only what comes after this `SEQUENCE or TIME`")
+	c.Flags().BoolVar(&follow, "follow", false, "go on as changes come")
+	return c
+}
+
+func (a *app) show() *cobra.Command {
+	var at, as string
+	c := &cobra.Command{Use: "show SET ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var f rdfres.Format
+			if as != "" {
+				var ok bool
+				if f, ok = rdfres.FormatByMediaType(as); !ok {
+					f = rdfres.Format(as)
+				}
+				if !slices.Contains([]rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML}, f) {
+					return usage("--as %s: it is jsonld, ntriples, turtle, rdfxml, or the media type of one", as)
+				}
+			}
+			var t time.Time
+			if at != "" {
+				if t, err = resourcesync.ParseTime(at, true); err != nil {
+					return usage("--at %s: %w", at, err)
+				}
+			}
+			s, _, end, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			data, err := s.Description(cmd.Context(), args[0], args[1], t, f)
+			if err != nil {
+				return err
+			}
+			_, err = a.out.Write(data)
+			return err
+		}}
+	c.Flags().StringVar(&at, "at", "", "as it was at this `TIME`")
+	c.Flags().StringVar(&as, "as", "", "jsonld, ntriples, turtle or rdfxml")
+	return c
+}
+
+func ago(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	d := time.Since(*t).Round(time.Second)
+	if d < 0 {
+		return "in " + (-d).String()
+	}
+	return d.String() + " ago"
+}
+
+func size(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}

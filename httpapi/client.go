@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Client speaks to the admin API of a bridge.
+type Client struct {
+	Base  string // http://127.0.0.1:8081
+	Token string
+	HTTP  *http.Client // nil: one of its own
+}
+
+// NewClient makes a client for host:port.
+func NewClient(addr, token string) *Client {
+	if !strings.Contains(addr, "://") {
+		addr = "http://" + addr
+	}
+	return &Client{Base: strings.TrimRight(addr, "/"), Token: token, HTTP: &http.Client{}}
+}
+
+// call sends a request and decodes its answer into out; problems come back as *Problem.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, body)
+	if err != nil {
+		return err
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the running bridge: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 400 {
+		p := &Problem{Status: res.StatusCode, Detail: res.Status}
+		_ = json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(p) // the status says enough without it
+		return p
+	}
+	if out == nil {
+		return nil
+	}
+	if raw, ok := out.(*rawBody); ok {
+		*raw, err = io.ReadAll(res.Body)
+		return err
+	}
+	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		return fmt.Errorf("%s %s: the answer of the running bridge: %w", method, path, err)
+	}
+	return nil
+}
+
+// Status tells how everything stands.
+func (c *Client) Status(ctx context.Context) (st bridge.Status, err error) {
+	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
+}
+
+// Do begins work (scan, accept, sync, audit) and waits for the run, which starts
+// after the call. progress may be nil. Ending ctx detaches; the run goes on.
+func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
+	kind := "destinations"
+	if action == "scan" || action == "accept" {
+		kind = "sets"
+	}
+	var run jobs.Run
+	if err := c.call(ctx, http.MethodPost, "/"+kind+"/"+url.PathEscape(name)+"/"+action+"?queue=true", args, &run); err != nil {
+		return run, err
+	}
+	for !run.Over() {
+		if progress != nil {
+			progress(run)
+		}
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		var next jobs.Run
+		err := c.call(wait, http.MethodGet, "/runs/"+strconv.FormatUint(run.ID, 10)+"?wait=true", nil, &next)
+		timedOut := wait.Err() != nil && ctx.Err() == nil
+		cancel()
+		if timedOut {
+			err = c.call(ctx, http.MethodGet, "/runs/"+strconv.FormatUint(run.ID, 10), nil, &next)
+		}
+		if err != nil {
+			return run, err
+		}
+		run = next
+	}
+	return run, nil
+}
+
+// Changes gives a piece of a set's log; since is a sequence, a time or "".
+func (c *Client) Changes(ctx context.Context, set, since string) (out bridge.Changes, err error) {
+	return out, c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/changes?limit=10000&since="+url.QueryEscape(since), nil, &out)
+}
+
+// Description gives the representation of an entity now, or at a time unless
+// that is zero, as f or, when that is "", as it is kept.
+func (c *Client) Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	q := url.Values{"entity": {entity}}
+	if f != "" {
+		q.Set("as", string(f))
+	}
+	if !at.IsZero() {
+		q.Set("at", resourcesync.FormatTime(at))
+	}
+	var raw rawBody
+	err := c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/description?"+q.Encode(), nil, &raw)
+	return raw, err
+}
+
+// rawBody takes an answer as it is.
+type rawBody []byte
+
+// IsUnreachable tells whether err means that nobody listens.
+func IsUnreachable(err error) bool {
+	var u *url.Error
+	return errors.As(err, &u) && !errors.Is(err, context.Canceled)
+}

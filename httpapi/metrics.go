@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+// metrics is the Prometheus handler: gauges read from the status at each scrape,
+// and those of the process.
+func metrics(b *bridge.Bridge) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &statusCollector{b})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+type statusCollector struct{ b *bridge.Bridge }
+
+type gauge struct {
+	set  *prometheus.Desc
+	read func(s bridge.SetStatus) float64
+}
+
+var setGauges = []gauge{
+	{desc("set_resources", "current resources", "set"), func(s bridge.SetStatus) float64 { return float64(s.Resources) }},
+	{desc("set_sequence", "last sequence of the log", "set"), func(s bridge.SetStatus) float64 { return float64(s.Sequence) }},
+	{desc("set_triples", "triples in the graphs at the last complete scan", "set"), func(s bridge.SetStatus) float64 { return float64(s.Triples) }},
+	{desc("set_covered_triples", "of them in at least one description", "set"), func(s bridge.SetStatus) float64 { return float64(s.Covered) }},
+	{desc("set_failed", "entities that could not be described", "set"), func(s bridge.SetStatus) float64 { return float64(s.Failed) }},
+	{desc("set_held", "1 while a scan is held", "set"), func(s bridge.SetStatus) float64 { return one(s.Held != nil) }},
+	{desc("set_generation", "number of the publication", "set"), func(s bridge.SetStatus) float64 { return float64(s.Generation) }},
+	{desc("set_last_scan_timestamp_seconds", "time of the last scan", "set"), func(s bridge.SetStatus) float64 { return unix(s.LastScan) }},
+}
+
+var destinationGauges = []struct {
+	desc *prometheus.Desc
+	read func(d bridge.DestinationStatus) (float64, bool)
+}{
+	{desc("destination_resources", "resources in the mirror", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return float64(d.Resources), true }},
+	{desc("destination_in_sync", "1 when the last poll found nothing left to do", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.InSync), true }},
+	{desc("destination_behind_seconds", "age of the oldest change not applied", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+		if d.BehindSeconds == nil {
+			return 0, false
+		}
+		return *d.BehindSeconds, true
+	}},
+	{desc("destination_pending", "resources pending or failed", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return float64(d.Pending), true }},
+	{desc("destination_audit_equal", "1 when the last audit proved the mirror equal", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+		if d.LastAudit == nil {
+			return 0, false
+		}
+		return one(d.LastAudit.Equal), true
+	}},
+	{desc("destination_last_sync_timestamp_seconds", "time of the last sync", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return unix(d.LastSync), d.LastSync != nil }},
+}
+
+func desc(name, help, label string) *prometheus.Desc {
+	return prometheus.NewDesc("rsbridge_"+name, help, []string{label}, nil)
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func unix(t *time.Time) float64 {
+	if t == nil {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
+}
+
+func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, g := range setGauges {
+		ch <- g.set
+	}
+	for _, g := range destinationGauges {
+		ch <- g.desc
+	}
+}
+
+func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
+	st, err := c.b.Status(context.Background())
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(setGauges[0].set, err)
+		return
+	}
+	for _, s := range st.Sets {
+		for _, g := range setGauges {
+			ch <- prometheus.MustNewConstMetric(g.set, prometheus.GaugeValue, g.read(s), s.Name)
+		}
+	}
+	for _, d := range st.Destinations {
+		for _, g := range destinationGauges {
+			if v, ok := g.read(d); ok {
+				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, d.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Problem is application/problem+json (RFC 9457). Run is set when a request is
+// refused because that run is under way.
+type Problem struct {
+	Type   string    `json:"type"`
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail"`
+	Hint   string    `json:"hint,omitempty"`
+	Run    *jobs.Run `json:"run,omitempty"`
+}
+
+func (p *Problem) Error() string {
+	if p.Hint != "" {
+		return p.Detail + " (" + p.Hint + ")"
+	}
+	return p.Detail
+}
+
+// problems is the one table from errors to statuses.
+var problems = []struct {
+	err    error
+	status int
+	hint   string
+}{
+	{bridge.ErrUnknown, http.StatusNotFound, "GET /api/v1/status names what there is"},
+	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
+	{kv.ErrNotFound, http.StatusNotFound, ""},
+	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
+	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},
+	{context.Canceled, 499, ""},
+}
+
+// problem turns an error into its answer.
+func problem(err error) *Problem {
+	p := new(Problem)
+	if errors.As(err, &p) {
+		return p
+	}
+	p = &Problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: err.Error(), Hint: "the log of the bridge tells more"}
+	for _, e := range problems {
+		if errors.Is(err, e.err) {
+			p.Status, p.Hint = e.status, e.hint
+			break
+		}
+	}
+	p.Title = http.StatusText(p.Status)
+	return p
+}
+
+// fail makes a Problem for an error of the request itself.
+func fail(status int, detail, hint string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Hint: hint}
+}
+
+func writeProblem(c *gin.Context, p *Problem) {
+	c.Header("Content-Type", "application/problem+json")
+	if p.Status == http.StatusUnauthorized {
+		c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
+	}
+	c.AbortWithStatusJSON(p.Status, p)
+}

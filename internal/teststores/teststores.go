@@ -1,0 +1,208 @@
+// Package teststores gives tests the real stores and clients that `make test`
+// fetched and started: each server runs once, each test works in a graph of its
+// own.
+//
+// The command in withstores starts them, tells their addresses by environment
+// variables, and runs `go test`. A test that asks for something that is not
+// there is passed over, and what is missing is named at the end of `make test`;
+// there, with CI=true, it is a failure. Only tests import this package.
+package teststores
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The environment variables that withstores sets.
+const (
+	EnvOxigraph = "RSBRIDGE_TEST_OXIGRAPH" // base address
+	EnvFuseki   = "RSBRIDGE_TEST_FUSEKI"   // dataset address
+	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
+	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file that takes what was asked for and not there
+	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
+)
+
+// Server is the addresses of a store, and a graph that is the test's own.
+type Server struct {
+	Query, Update, GraphStore string
+	Graph                     string
+}
+
+// Oxigraph is the running Oxigraph server.
+func Oxigraph(t testing.TB) Server {
+	base := need(t, EnvOxigraph, "Oxigraph")
+	return own(t, Server{Query: base + "/query", Update: base + "/update", GraphStore: base + "/store"})
+}
+
+// Fuseki is the running Apache Jena Fuseki server.
+func Fuseki(t testing.TB) Server {
+	base := need(t, EnvFuseki, "Fuseki")
+	return own(t, Server{Query: base + "/query", Update: base + "/update", GraphStore: base + "/data"})
+}
+
+// Python is an interpreter that has pyoxigraph, resync, jsonpatch and lxml.
+func Python(t testing.TB) string { return need(t, EnvPython, "Python with pyoxigraph and resync") }
+
+func need(t testing.TB, env, what string) string {
+	t.Helper()
+	if v := os.Getenv(env); v != "" {
+		return v
+	}
+	if file := os.Getenv(EnvMissing); file != "" {
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, "%s needs %s\n", t.Name(), what)
+		f.Close()
+	}
+	t.Skipf("needs %s, which `make test` fetches and starts (%s)", what, env)
+	return ""
+}
+
+// own gives the test a graph that is dropped when it ends.
+func own(t testing.TB, s Server) Server {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		t.Fatal(err)
+	}
+	s.Graph = "http://test.example/" + hex.EncodeToString(b[:])
+	t.Cleanup(func() { s.Clear(t, s.Graph) })
+	return s
+}
+
+// Put replaces a graph ("" is the test's own) with N-Triples.
+func (s Server) Put(t testing.TB, graph string, ntriples io.Reader) {
+	t.Helper()
+	s.do(t, http.MethodPut, s.graphURL(graph), "application/n-triples", ntriples)
+}
+
+// Get reads a graph ("" is the test's own) as N-Triples.
+func (s Server) Get(t testing.TB, graph string) []byte {
+	t.Helper()
+	return s.do(t, http.MethodGet, s.graphURL(graph), "", nil)
+}
+
+// Run runs a SPARQL update.
+func (s Server) Run(t testing.TB, update string) {
+	t.Helper()
+	s.do(t, http.MethodPost, s.Update, "application/sparql-update", strings.NewReader(update))
+}
+
+// Clear drops a graph; one that is not there is fine.
+func (s Server) Clear(t testing.TB, graph string) {
+	t.Helper()
+	s.Run(t, "DROP SILENT GRAPH <"+graph+">")
+}
+
+func (s Server) graphURL(graph string) string {
+	if graph == "" {
+		graph = s.Graph
+	}
+	return s.GraphStore + "?graph=" + url.QueryEscape(graph)
+}
+
+func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reader) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, addr, body)
+	if t.Context().Err() != nil { // in a cleanup
+		req, err = http.NewRequest(method, addr, body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	req.Header.Set("Accept", "application/n-triples")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode == http.StatusNotFound && method == http.MethodGet {
+		return nil
+	}
+	if res.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s: %.300s", method, addr, res.Status, raw)
+	}
+	return raw
+}
+
+// Shared is a file of the shared fixtures; a checkout without them passes over
+// the test.
+func Shared(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv(EnvShared)
+	if dir == "" {
+		dir = filepath.Join(Root(t), "..", "shared")
+	}
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the shared fixtures are not beside this checkout: %v", err)
+	}
+	return path
+}
+
+// Root is the folder of go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// compare tells with pyoxigraph whether two N-Triples texts hold the same graph,
+// skolem IRIs turned back into blank nodes.
+const compare = `
+import re, sys, pyoxigraph as ox
+S = re.compile(rb"<[^<>\s]*/\.well-known/genid/([^<>\s]*)>")
+def canon(path):
+    nt = S.sub(lambda m: b"_:s" + re.sub(rb"[^A-Za-z0-9]", lambda c: b"x%02x" % c.group()[0], m.group(1)), open(path, "rb").read())
+    d = ox.Dataset(ox.parse(nt, format=ox.RdfFormat.N_TRIPLES))
+    d.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
+    return {str(q) for q in d}
+a, b = canon(sys.argv[1]), canon(sys.argv[2])
+if a == b and a: print("equal", len(a)); sys.exit(0)
+print(f"{len(a)} and {len(b)} triples, {len(a-b)} missing, {len(b-a)} extra", sorted(a-b)[:5], sorted(b-a)[:5]); sys.exit(1)
+`
+
+// Equal fails the test unless an independent tool (pyoxigraph) finds the same
+// non-empty graph in both N-Triples texts, skolem IRIs undone.
+func Equal(t testing.TB, source, mirror []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "source.nt"), filepath.Join(dir, "mirror.nt")
+	for file, data := range map[string][]byte{a: source, b: mirror} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(Python(t), "-c", compare, a, b).CombinedOutput()
+	if err != nil {
+		t.Fatalf("source and mirror differ: %s", out)
+	}
+}

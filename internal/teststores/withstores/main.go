@@ -1,0 +1,274 @@
+// Command withstores fetches the real stores and clients that the tests meet,
+// starts the servers once, runs a command with their addresses in its
+// environment, and names at the end what could not be had.
+//
+//	go run ./internal/teststores/withstores go test ./...
+//
+// What it fetches goes into a cache folder ($RSBRIDGE_CACHE, default
+// rsbridge-test in the user's cache folder), by the ordinary package clients:
+// pip into a virtual environment, Maven for Fuseki. With CI=true a missing one
+// makes it fail.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// Versions that the tests were written against.
+var (
+	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2"}
+	fuseki      = "org.apache.jena:jena-fuseki-server:5.5.0"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// missing is what could not be had, and how to have it.
+type missing struct{ what, why, how string }
+
+type kit struct {
+	cache, work string
+	missing     []missing
+	env         []string
+	servers     []*exec.Cmd
+}
+
+func run(ctx context.Context, command []string) int {
+	if len(command) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: withstores COMMAND...")
+		return 2
+	}
+	k := &kit{env: os.Environ()}
+	if err := k.folders(); err != nil {
+		fmt.Fprintln(os.Stderr, "withstores:", err)
+		return 1
+	}
+	defer os.RemoveAll(k.work)
+	defer k.stop()
+	if k.python(ctx) {
+		k.oxigraph(ctx)
+	}
+	k.fuseki(ctx)
+	list := filepath.Join(k.work, "missing")
+	k.env = append(k.env, teststores.EnvMissing+"="+list)
+
+	code := 0
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env, cmd.Stdout, cmd.Stderr = k.env, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintf(os.Stderr, "withstores: %s: %v\n", strings.Join(command, " "), err)
+		code = 1
+	}
+	for _, m := range k.missing {
+		fmt.Printf("NOT RUN: what needs %s: %s\n         to have it: %s\n", m.what, m.why, m.how)
+	}
+	if tests, err := os.ReadFile(list); err == nil {
+		fmt.Printf("tests passed over:\n%s", tests)
+	}
+	if len(k.missing) > 0 && os.Getenv("CI") == "true" {
+		fmt.Println("CI=true: everything must run")
+		return 1
+	}
+	return code
+}
+
+func (k *kit) folders() error {
+	k.cache = os.Getenv("RSBRIDGE_CACHE")
+	if k.cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			dir = os.TempDir()
+		}
+		k.cache = filepath.Join(dir, "rsbridge-test")
+	}
+	if err := os.MkdirAll(k.cache, 0o755); err != nil {
+		return err
+	}
+	var err error
+	k.work, err = os.MkdirTemp("", "rsbridge-stores-")
+	return err
+}
+
+func (k *kit) lack(what, how string, err error) bool {
+	k.missing = append(k.missing, missing{what, firstLines(err.Error()), how})
+	return false
+}
+
+func firstLines(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	if len(lines) > 3 {
+		lines = lines[len(lines)-3:]
+	}
+	return strings.Join(lines, " | ")
+}
+
+// do runs a client quietly; its words come with the error.
+func do(ctx context.Context, name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+func (k *kit) venv(tool string) string { return filepath.Join(k.cache, "venv", "bin", tool) }
+
+// python makes the virtual environment once for each list of packages.
+func (k *kit) python(ctx context.Context) bool {
+	const how = "install Python 3.9 to 3.13 with venv, and let pip reach its package index"
+	mark := filepath.Join(k.cache, "venv", "has")
+	want := strings.Join(pipPackages, " ")
+	if has, err := os.ReadFile(mark); err != nil || string(has) != want {
+		fmt.Println("fetching Python packages:", want)
+		err := os.RemoveAll(filepath.Join(k.cache, "venv"))
+		if err == nil {
+			err = do(ctx, "python3", "-m", "venv", filepath.Join(k.cache, "venv"))
+		}
+		if err == nil {
+			err = do(ctx, k.venv("python"), append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}, pipPackages...)...)
+		}
+		if err == nil {
+			err = os.WriteFile(mark, []byte(want), 0o644)
+		}
+		if err != nil {
+			return k.lack("Python (pyoxigraph, resync) and Oxigraph", how, err)
+		}
+	}
+	k.env = append(k.env, teststores.EnvPython+"="+k.venv("python"))
+	return true
+}
+
+func (k *kit) oxigraph(ctx context.Context) {
+	port := freePort()
+	base := "http://127.0.0.1:" + port
+	err := k.start(ctx, "oxigraph", base+"/", nil, k.venv("oxigraph"), "serve", "--location", filepath.Join(k.work, "oxigraph"), "--bind", "127.0.0.1:"+port)
+	if err != nil {
+		k.lack("Oxigraph", "pip install "+pipPackages[0], err)
+		return
+	}
+	k.env = append(k.env, teststores.EnvOxigraph+"="+base)
+}
+
+func (k *kit) fuseki(ctx context.Context) {
+	const how = "install Java 17 or later and Maven, and let it reach its repository"
+	parts := strings.Split(fuseki, ":")
+	jar := filepath.Join(k.cache, parts[1]+"-"+parts[2]+".jar")
+	if _, err := os.Stat(jar); err != nil {
+		fmt.Println("fetching", fuseki)
+		tmp := filepath.Join(k.cache, "maven")
+		err := do(ctx, "mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get", "-Dtransitive=false", "-Dartifact="+fuseki)
+		if err == nil {
+			err = do(ctx, "mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", "-Dartifact="+fuseki, "-DoutputDirectory="+tmp)
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(tmp, filepath.Base(jar)), jar)
+		}
+		if err != nil {
+			k.lack("Fuseki", how, err)
+			return
+		}
+	}
+	port, db := freePort(), filepath.Join(k.work, "fuseki-db")
+	if err := os.MkdirAll(db, 0o755); err != nil {
+		k.lack("Fuseki", how, err)
+		return
+	}
+	base := "http://127.0.0.1:" + port
+	err := k.start(ctx, "fuseki", base+"/$/ping", []string{"FUSEKI_BASE=" + filepath.Join(k.work, "fuseki")},
+		"java", "-Xmx2g", "-jar", jar, "--tdb2", "--loc="+db, "--update", "--localhost", "--port="+port, "/ds")
+	if err != nil {
+		k.lack("Fuseki", how, err)
+		return
+	}
+	k.env = append(k.env, teststores.EnvFuseki+"="+base+"/ds")
+}
+
+// start starts a server and waits until it answers.
+func (k *kit) start(ctx context.Context, name, ready string, env []string, command string, args ...string) error {
+	log, err := os.Create(filepath.Join(k.work, name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(command, args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, k.work
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	k.servers = append(k.servers, cmd)
+	deadline := time.After(2 * time.Minute)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if res, err := http.Get(ready); err == nil {
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			fmt.Println("started", name)
+			return nil
+		}
+		select {
+		case err := <-ended:
+			words, _ := os.ReadFile(log.Name())
+			return errors.Join(fmt.Errorf("%s ended at once: %s", name, words), err)
+		case <-deadline:
+			return fmt.Errorf("%s did not answer at %s within two minutes", name, ready)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *kit) stop() {
+	for _, cmd := range k.servers {
+		if runtime.GOOS == "windows" {
+			cmd.Process.Kill()
+		} else {
+			cmd.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	for _, cmd := range k.servers {
+		for range 100 { // wait for what start's goroutine reaps
+			if cmd.Process.Signal(syscall.Signal(0)) != nil {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		cmd.Process.Kill()
+	}
+}
+
+func freePort() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "0"
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}

@@ -170,6 +170,7 @@ func (r *Reader) nextOfParts(e *Entry) error {
 		err := r.part.NextInto(e)
 		if err == nil {
 			r.entries++
+			r.track(e)
 			return nil
 		}
 		if err != io.EOF {
@@ -478,9 +479,6 @@ func (r *Reader) strictEntry(e *Entry) error {
 // read to the end. Until then the entries read so far decide, so that the answer
 // for entries before the first datetime may change from lastmod to zero.
 func (r *Reader) ChangeTime(e *Entry) time.Time {
-	if r.part != nil {
-		return r.part.ChangeTime(e)
-	}
 	if !e.Meta.DateTime.IsZero() {
 		return e.Meta.DateTime
 	}

@@ -1,0 +1,301 @@
+package resourcesync
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// PackageOptions bound the reading of a package; zero values are sensible.
+type PackageOptions struct {
+	MaxEntryBytes int64 // unpacked, per bitstream; default 256 MiB
+	MaxBytes      int64 // unpacked, all; default 64 GiB
+	MaxRatio      int64 // unpacked to packed beyond the first MiB; default 2000
+	MaxMembers    int   // files in the package; default 2,000,000
+	Reader        ReaderOptions
+}
+
+func (o *PackageOptions) defaults() {
+	if o.MaxEntryBytes == 0 {
+		o.MaxEntryBytes = 256 << 20
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 64 << 30
+	}
+	if o.MaxRatio == 0 {
+		o.MaxRatio = 2000
+	}
+	if o.MaxMembers == 0 {
+		o.MaxMembers = 2_000_000
+	}
+}
+
+// Package is an opened ZIP package. Bitstreams may be opened by several
+// goroutines at once.
+type Package struct {
+	o     PackageOptions
+	files map[string]*zip.File
+	names []string // in the order of the package
+}
+
+// OpenPackage opens a package of size bytes and finds manifest.xml at its top
+// level (or the index of manifests of 0.5, which Manifest follows).
+//
+// Errors are of kind ErrPackage or ErrLimit: no ZIP file, or cut short; no
+// manifest; names that lead out of the package, are absolute, hold \ or NUL;
+// names that stand twice; encrypted members; methods other than stored and
+// deflated; members, or all together, that would unpack to more than the
+// options allow.
+func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) {
+	o.defaults()
+	p := &Package{o: o}
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, p.fail(ErrPackage, "it is no ZIP file, or it was cut short: %v", err)
+	}
+	if len(z.File) > o.MaxMembers {
+		return nil, p.fail(ErrLimit, "it has %d members, more than %d", len(z.File), o.MaxMembers)
+	}
+	p.files = make(map[string]*zip.File, len(z.File))
+	total := uint64(0)
+	for _, f := range z.File {
+		if n := len(f.Name); n > 0 && f.Name[n-1] == '/' && f.UncompressedSize64 == 0 {
+			if err := checkMemberName(f.Name[:n-1]); err != nil {
+				return nil, p.fail(ErrPackage, "the folder name %q is not safe: %v", clip(f.Name), err)
+			}
+			continue
+		}
+		if err := p.checkMember(f, size); err != nil {
+			return nil, err
+		}
+		if total += f.UncompressedSize64; total > uint64(o.MaxBytes) {
+			return nil, p.fail(ErrLimit, "its members unpack to more than %d bytes", o.MaxBytes)
+		}
+		p.files[f.Name] = f
+		p.names = append(p.names, f.Name)
+	}
+	if p.bomb(total, uint64(size)) { // members whose packed bytes overlap
+		return nil, p.fail(ErrLimit, "%d bytes unpack to %d, more than %d times as much", size, total, o.MaxRatio)
+	}
+	if p.files[ManifestName] == nil {
+		return nil, p.fail(ErrPackage, "it has no %s at its top level", ManifestName)
+	}
+	return p, nil
+}
+
+func (p *Package) checkMember(f *zip.File, size int64) error {
+	if err := checkMemberName(f.Name); err != nil {
+		return p.fail(ErrPackage, "the name %q is not safe: %v", clip(f.Name), err)
+	}
+	limit := p.o.MaxEntryBytes
+	if f.Name == ManifestName {
+		limit = p.o.MaxBytes
+	}
+	switch {
+	case p.files[f.Name] != nil:
+		return p.fail(ErrPackage, "the name %q stands twice", clip(f.Name))
+	case f.Flags&1 != 0:
+		return p.fail(ErrPackage, "%q is encrypted", clip(f.Name))
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return p.fail(ErrPackage, "%q is packed with method %d; stored (0) and deflated (8) are read", clip(f.Name), f.Method)
+	case f.CompressedSize64 > uint64(size):
+		return p.fail(ErrPackage, "%q claims %d packed bytes, the package has %d", clip(f.Name), f.CompressedSize64, size)
+	case f.UncompressedSize64 > uint64(limit):
+		return p.fail(ErrLimit, "%q unpacks to %d bytes, more than %d", clip(f.Name), f.UncompressedSize64, limit)
+	case p.bomb(f.UncompressedSize64, f.CompressedSize64):
+		return p.fail(ErrLimit, "%q unpacks from %d to %d bytes, more than %d times as much", clip(f.Name), f.CompressedSize64, f.UncompressedSize64, p.o.MaxRatio)
+	}
+	return nil
+}
+
+// bomb says whether a size is out of proportion.
+func (p *Package) bomb(unpacked, packed uint64) bool {
+	const free = 1 << 20
+	return unpacked > free && (unpacked-free)/uint64(p.o.MaxRatio) > packed
+}
+
+func (p *Package) fail(kind error, format string, args ...any) error {
+	return &DocumentError{Location: p.o.Reader.BaseURL, Kind: kind, Message: "the package cannot be used: " + fmt.Sprintf(format, args...)}
+}
+
+// Names gives the names of the members, the manifest among them, in the order of
+// the package.
+func (p *Package) Names() []string { return p.names }
+
+// Size gives the unpacked size of the bitstream of a manifest path, as the
+// package claims it; ok is false if there is none.
+func (p *Package) Size(path string) (bytes int64, ok bool) {
+	name, err := MemberName(path)
+	if err != nil {
+		return 0, false
+	}
+	f := p.files[name]
+	if f == nil {
+		return 0, false
+	}
+	return int64(f.UncompressedSize64), true
+}
+
+// Open opens a bitstream by its manifest path, with or without leading slash.
+// Reading it ends in an error when it is longer than the package claims, or its
+// checksum does not match.
+func (p *Package) Open(path string) (io.ReadCloser, error) {
+	name, err := MemberName(path)
+	if err != nil {
+		return nil, p.fail(ErrPackage, "%v", err)
+	}
+	f := p.files[name]
+	if f == nil {
+		return nil, p.fail(ErrPackage, "the manifest names %q, which is not in it", clip(path))
+	}
+	body, err := f.Open()
+	if err != nil {
+		return nil, p.fail(ErrPackage, "opening %q: %v", clip(name), err)
+	}
+	return &bounded{r: body, p: p, name: name, left: int64(f.UncompressedSize64)}, nil
+}
+
+// bounded ends reading where the member was said to end.
+type bounded struct {
+	r    io.ReadCloser
+	p    *Package
+	name string
+	left int64
+}
+
+func (b *bounded) Read(buf []byte) (int, error) {
+	if int64(len(buf)) > b.left+1 {
+		buf = buf[:b.left+1]
+	}
+	n, err := b.r.Read(buf)
+	b.left -= int64(n)
+	switch {
+	case b.left < 0:
+		return max(0, n-1), b.p.fail(ErrPackage, "%q is longer than it claims", clip(b.name))
+	case err != nil && err != io.EOF:
+		why := err
+		if errors.Is(err, zip.ErrChecksum) {
+			why = errors.New("its checksum does not match its bytes")
+		}
+		return n, b.p.fail(ErrPackage, "reading %q: %v", clip(b.name), why)
+	}
+	return n, err
+}
+
+func (b *bounded) Close() error { return b.r.Close() }
+
+// Manifest streams the manifest. Of a package of 0.5 whose manifest.xml is an
+// index, it streams the manifests that this names, one after the other, under
+// the root of the first. The caller closes the io.Closer at the end.
+func (p *Package) Manifest() (*Reader, io.Closer, error) {
+	m := &manifests{p: p, seen: map[string]bool{ManifestName: true}}
+	r, err := m.open(ManifestName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !r.head.Index {
+		return r, m, nil
+	}
+	if err := m.list(r); err != nil {
+		m.Close()
+		return nil, nil, err
+	}
+	first, err := m.next()
+	if err == io.EOF {
+		err = p.fail(ErrPackage, "%s is an index that names no manifest", ManifestName)
+	}
+	if err != nil {
+		m.Close()
+		return nil, nil, err
+	}
+	out := &Reader{o: r.o, d: r.d, head: first.head, part: first, parts: m.next}
+	return out, m, nil
+}
+
+// manifests goes through the manifests of a package of 0.5.
+type manifests struct {
+	p     *Package
+	queue []string
+	seen  map[string]bool
+	body  io.Closer
+}
+
+const maxManifests = 10_000
+
+func (m *manifests) Close() error {
+	if m.body == nil {
+		return nil
+	}
+	err := m.body.Close()
+	m.body = nil
+	return err
+}
+
+func (m *manifests) open(path string) (*Reader, error) {
+	m.Close()
+	body, err := m.p.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m.body = body
+	o := m.p.o.Reader
+	r, err := NewReader(body, o)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// list puts the manifests of an index in front of the queue.
+func (m *manifests) list(r *Reader) error {
+	var paths []string
+	r.d.base = "" // its loc are paths
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			m.queue = append(paths, m.queue...)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path := e.Meta.Path
+		if path == "" {
+			path = e.Loc
+		}
+		name, err := MemberName(path)
+		if err != nil {
+			return m.p.fail(ErrPackage, "index of manifests: %v", err)
+		}
+		if m.seen[name] {
+			return m.p.fail(ErrPackage, "the index of manifests leads to %q twice", clip(name))
+		}
+		if len(m.seen) > maxManifests {
+			return m.p.fail(ErrLimit, "it has more than %d manifests", maxManifests)
+		}
+		m.seen[name] = true
+		paths = append(paths, path)
+	}
+}
+
+// next opens the next manifest; indexes among them are followed.
+func (m *manifests) next() (*Reader, error) {
+	for len(m.queue) > 0 {
+		path := m.queue[0]
+		m.queue = m.queue[1:]
+		r, err := m.open(path)
+		if err != nil {
+			return nil, err
+		}
+		if !r.head.Index {
+			return r, nil
+		}
+		if err := m.list(r); err != nil {
+			return nil, err
+		}
+	}
+	m.Close()
+	return nil, io.EOF
+}

@@ -1,0 +1,300 @@
+package resourcesync
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+// PackageWriter writes a ZIP package: bitstreams first, manifest.xml at the end.
+// It streams; the manifest waits in memory up to 8 MB and in a temporary file
+// beyond. The same calls give the same bytes: a member's time is its entry's
+// LastMod, else its DateTime, else the first of January 1980, always in UTC. More than 65,535 members or 4
+// GB make a ZIP64 file.
+//
+// The caller ends with Close, CloseTo or Abort.
+type PackageWriter struct {
+	out      *countingWriter
+	zip      *zip.Writer
+	manifest *Writer
+	spool    *spool
+	names    map[string]struct{}
+	deflate  *flate.Writer
+	packed   bytes.Buffer
+	done     bool
+	err      error // sticky: the package is broken
+}
+
+// manifestInMemory is how much of a manifest is held in memory.
+const manifestInMemory = 8 << 20
+
+// NewPackageWriter starts a package; head is the manifest's: its capability is
+// ResourceDumpManifest or ChangeDumpManifest. Nothing is written before the first
+// bitstream.
+func NewPackageWriter(w io.Writer, head Head) (*PackageWriter, error) {
+	if !head.Meta.Capability.Manifest() {
+		return nil, fmt.Errorf("resourcesync: starting a package: the capability is %q, want %s or %s",
+			head.Meta.Capability, ResourceDumpManifest, ChangeDumpManifest)
+	}
+	p := &PackageWriter{
+		out:   &countingWriter{w: w},
+		spool: &spool{bound: manifestInMemory},
+		names: map[string]struct{}{ManifestName: {}},
+	}
+	manifest, err := NewWriter(p.spool, head)
+	if err != nil {
+		return nil, err
+	}
+	p.manifest = manifest
+	p.zip = zip.NewWriter(p.out)
+	return p, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// AddDeflated stores a bitstream that is already raw deflate (RFC 1951), without
+// packing it again: crc (CRC-32, IEEE) and length are those of the unpacked
+// bytes. The bytes are not checked. e.Meta.Path is set from path when empty
+// ("/"+path if path has no slash), e.HasMeta is set, and e goes into the manifest.
+//
+// An unsafe path, one that was there before and an entry that cannot be written
+// are errors that leave the package as it was; an error of the io.Writer ends it.
+func (p *PackageWriter) AddDeflated(path string, deflated []byte, crc uint32, length int64, e *Entry) error {
+	return p.add(path, zip.Deflate, deflated, crc, length, e)
+}
+
+// Add packs a bitstream and stores it as AddDeflated does. What deflate cannot
+// make smaller is stored as it is.
+func (p *PackageWriter) Add(path string, data []byte, e *Entry) error {
+	crc := crc32.ChecksumIEEE(data)
+	p.packed.Reset()
+	if p.deflate == nil {
+		w, err := flate.NewWriter(&p.packed, flate.DefaultCompression)
+		if err != nil {
+			return fmt.Errorf("resourcesync: packing %q: %w", clip(path), err)
+		}
+		p.deflate = w
+	} else {
+		p.deflate.Reset(&p.packed)
+	}
+	if _, err := p.deflate.Write(data); err != nil {
+		return fmt.Errorf("resourcesync: packing %q: %w", clip(path), err)
+	}
+	if err := p.deflate.Close(); err != nil {
+		return fmt.Errorf("resourcesync: packing %q: %w", clip(path), err)
+	}
+	if p.packed.Len() >= len(data) {
+		return p.add(path, zip.Store, data, crc, int64(len(data)), e)
+	}
+	return p.add(path, zip.Deflate, p.packed.Bytes(), crc, int64(len(data)), e)
+}
+
+// AddFile stores a further bitstream that no entry of its own tells of: a patch,
+// which the rs:ln of an entry names by its path.
+func (p *PackageWriter) AddFile(path string, data []byte, modified time.Time) error {
+	name, err := p.newName(path)
+	if err != nil {
+		return err
+	}
+	return p.store(name, zip.Store, data, crc32.ChecksumIEEE(data), int64(len(data)), modified)
+}
+
+// AddFileDeflated is AddFile for raw deflate, as AddDeflated takes it.
+func (p *PackageWriter) AddFileDeflated(path string, deflated []byte, crc uint32, length int64, modified time.Time) error {
+	name, err := p.newName(path)
+	if err != nil {
+		return err
+	}
+	return p.store(name, zip.Deflate, deflated, crc, length, modified)
+}
+
+// AddEntry adds a manifest entry without a bitstream of its own: a deletion, or a
+// second entry for a path that is stored already.
+func (p *PackageWriter) AddEntry(e *Entry) error {
+	if err := p.usable(); err != nil {
+		return err
+	}
+	return p.manifest.Write(e)
+}
+
+func (p *PackageWriter) usable() error {
+	if p.done {
+		return errors.New("resourcesync: adding to a package that is closed")
+	}
+	return p.err
+}
+
+// newName checks a path and gives the member's name.
+func (p *PackageWriter) newName(path string) (string, error) {
+	if err := p.usable(); err != nil {
+		return "", err
+	}
+	name, err := MemberName(path)
+	if err != nil {
+		return "", err
+	}
+	if _, there := p.names[name]; there {
+		return "", fmt.Errorf("resourcesync: path %q is in the package already", clip(path))
+	}
+	return name, nil
+}
+
+func (p *PackageWriter) add(path string, method uint16, packed []byte, crc uint32, length int64, e *Entry) error {
+	name, err := p.newName(path)
+	if err != nil {
+		return err
+	}
+	e.HasMeta = true
+	if e.Meta.Path == "" {
+		e.Meta.Path = "/" + name
+	}
+	if err := p.manifest.Write(e); err != nil { // first, since an entry can be refused without harm
+		return err
+	}
+	modified := e.LastMod
+	if modified.IsZero() {
+		modified = e.Meta.DateTime
+	}
+	return p.store(name, method, packed, crc, length, modified)
+}
+
+func (p *PackageWriter) store(name string, method uint16, packed []byte, crc uint32, length int64, modified time.Time) error {
+	h := &zip.FileHeader{
+		Name: name, Method: method, CRC32: crc,
+		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(length),
+	}
+	setDOSTime(h, modified)
+	p.names[name] = struct{}{}
+	w, err := p.zip.CreateRaw(h)
+	if err == nil {
+		_, err = w.Write(packed)
+	}
+	if err != nil {
+		p.err = fmt.Errorf("resourcesync: writing %q into a package: %w", clip(name), err)
+	}
+	return p.err
+}
+
+// setDOSTime sets the time that ZIP has had from the beginning: two-second steps
+// from 1980 to 2107, without zone. The extended ones would differ by machine.
+func setDOSTime(h *zip.FileHeader, t time.Time) {
+	h.ModifiedDate, h.ModifiedTime = 1<<5|1, 0 // 1980-01-01
+	t = t.UTC()
+	if y := t.Year(); y >= 1980 && y <= 2107 {
+		h.ModifiedDate = uint16(t.Day() + int(t.Month())<<5 + (y-1980)<<9)
+		h.ModifiedTime = uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
+	}
+	for i := range len(h.Name) {
+		if h.Name[i] >= 0x80 {
+			h.Flags |= 0x800 // the name is UTF-8
+			return
+		}
+	}
+}
+
+// Count gives the number of manifest entries so far.
+func (p *PackageWriter) Count() int { return p.manifest.Count() }
+
+// Size gives the number of bytes written so far; the manifest and the directory
+// still come.
+func (p *PackageWriter) Size() int64 { return p.out.n }
+
+// Close writes manifest.xml and the directory, and returns the manifest's bytes.
+// It does not close the io.Writer.
+func (p *PackageWriter) Close() (manifest []byte, err error) {
+	var b bytes.Buffer
+	if err := p.CloseTo(&b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// CloseTo is Close for manifests of any size: a copy of the manifest is written
+// to w, unless that is nil.
+func (p *PackageWriter) CloseTo(w io.Writer) error {
+	if err := p.usable(); err != nil {
+		p.Abort()
+		return err
+	}
+	defer p.Abort()
+	if err := p.close(w); err != nil {
+		return fmt.Errorf("resourcesync: closing a package: %w", err)
+	}
+	return nil
+}
+
+func (p *PackageWriter) close(w io.Writer) error {
+	if err := p.manifest.Close(); err != nil {
+		return err
+	}
+	if w != nil {
+		r, err := p.spool.open()
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, r); err != nil {
+			return err
+		}
+	}
+	if err := p.writeManifest(); err != nil {
+		return err
+	}
+	return p.zip.Close()
+}
+
+// writeManifest packs the manifest into the package. It is packed twice, first
+// only for its sizes, so that the member needs no data descriptor, which some
+// streaming unpackers do not understand.
+func (p *PackageWriter) writeManifest() error {
+	sum := crc32.NewIEEE()
+	count := &countingWriter{w: io.Discard}
+	if err := p.deflateManifest(io.MultiWriter(count), sum); err != nil {
+		return err
+	}
+	h := &zip.FileHeader{
+		Name: ManifestName, Method: zip.Deflate, CRC32: sum.Sum32(),
+		CompressedSize64: uint64(count.n), UncompressedSize64: uint64(p.spool.size),
+	}
+	setDOSTime(h, time.Time{})
+	w, err := p.zip.CreateRaw(h)
+	if err != nil {
+		return err
+	}
+	return p.deflateManifest(w, io.Discard)
+}
+
+func (p *PackageWriter) deflateManifest(w, plain io.Writer) error {
+	r, err := p.spool.open()
+	if err != nil {
+		return err
+	}
+	f, err := flate.NewWriter(w, flate.DefaultCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.MultiWriter(f, plain), r); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Abort lets go of the temporary file of a package that will not be finished. It
+// does nothing after Close.
+func (p *PackageWriter) Abort() {
+	p.done = true
+	p.spool.remove()
+}

@@ -1,0 +1,48 @@
+package resourcesync
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ManifestName is the name of the manifest, at the top level of a package.
+const ManifestName = "manifest.xml"
+
+// MemberName gives the name of the ZIP member that a path attribute means: one
+// leading slash is taken off, since sources write it with and without. A path
+// that could lead out of the package, or means no file, is an error.
+func MemberName(path string) (string, error) {
+	name := strings.TrimPrefix(path, "/")
+	if err := checkMemberName(name); err != nil {
+		return "", fmt.Errorf("resourcesync: path %q: %w", clip(path), err)
+	}
+	return name, nil
+}
+
+// checkMemberName refuses what is unsafe as the name of a file in a package.
+func checkMemberName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("it is empty")
+	case name[0] == '/':
+		return errors.New("it is absolute; want one leading / at most, which stands for the package")
+	case strings.HasSuffix(name, "/"):
+		return errors.New("it ends with /, so it means a folder")
+	case strings.ContainsRune(name, '\\'):
+		return errors.New(`it holds \; folders are divided by /`)
+	case strings.ContainsRune(name, 0):
+		return errors.New("it holds a NUL character")
+	case len(name) > 65535:
+		return errors.New("it is longer than a ZIP file can hold")
+	case len(name) >= 2 && name[1] == ':' && (name[0]|0x20 >= 'a' && name[0]|0x20 <= 'z'):
+		return errors.New("it begins with the name of a drive")
+	}
+	for segment := range strings.SplitSeq(name, "/") {
+		switch segment {
+		case "", ".", "..":
+			return fmt.Errorf("it has the segment %q", segment)
+		}
+	}
+	return nil
+}

@@ -292,6 +292,9 @@ func scanLang[B []byte | string](s B) int {
 
 // hasScheme tells whether an IRI is absolute: begins with a scheme and a colon.
 func hasScheme[B []byte | string](iri B) bool {
+	if len(iri) > 5 && string(iri[:5]) == "http:" {
+		return true
+	}
 	if len(iri) == 0 || class[iri[0]]&alphaByte == 0 {
 		return false
 	}

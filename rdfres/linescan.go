@@ -31,6 +31,7 @@ type LineScanner struct {
 	// Lax accepts what ReadOptions.Lax does.
 	Lax bool
 
+	subject []byte // the last subject that was an IRI in canonical form
 	scratch []byte
 	at      int // where in the line an error is, in bytes
 }
@@ -81,8 +82,15 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 		return false, ""
 	}
 	var n int
-	if sc.S, n, why = sc.term(line, i, "subject"); why != "" {
-		return false, why
+	if k := len(sc.subject); k > 0 && len(line)-i > k && string(line[i:i+k]) == string(sc.subject) {
+		sc.S, n = line[i:i+k], i+k // the IRI of the line before: known to be good
+	} else {
+		if sc.S, n, why = sc.term(line, i, "subject"); why != "" {
+			return false, why
+		}
+		if sc.subject = sc.subject[:0]; line[i] == '<' && &sc.S[0] == &line[i] {
+			sc.subject = append(sc.subject, line[i:n]...)
+		}
 	}
 	i = sc.space(line, n, 1)
 	if sc.P, n, why = sc.term(line, i, "predicate"); why != "" {
@@ -151,21 +159,20 @@ func (sc *LineScanner) term(line []byte, i int, role string) (term []byte, end i
 }
 
 func (sc *LineScanner) iri(line []byte, i int) (term []byte, end int, why string) {
-	n := bytes.IndexByte(line[i:], '>')
-	if n < 0 {
-		return nil, i, "the IRI has no '>' at its end"
-	}
-	end = i + n + 1
-	inside := line[i+1 : end-1]
-	for j, c := range inside {
-		if class[c]&badIRI != 0 {
+	rest := line[i+1:]
+	for j, c := range rest {
+		if class[c]&badIRI == 0 {
+			continue
+		}
+		if c != '>' {
 			return sc.oddIRI(line, i, j)
 		}
+		if !hasScheme(rest[:j]) && !sc.Lax {
+			return nil, i, "the IRI <" + cut(string(rest[:j])) + "> is relative; here only absolute ones can be read"
+		}
+		return line[i : i+j+2], i + j + 2, ""
 	}
-	if !hasScheme(inside) && !sc.Lax {
-		return nil, i, "the IRI <" + cut(string(inside)) + "> is relative; here only absolute ones can be read"
-	}
-	return line[i:end], end, ""
+	return nil, i, "the IRI has no '>' at its end"
 }
 
 // oddIRI is iri for those with escapes, which become raw where they may, and,

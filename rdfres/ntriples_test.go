@@ -112,3 +112,82 @@ func TestReadLinesEnds(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// The scanner remembers the subject of the line before; an escaped one must
+// not come back as it was written.
+func TestLineScannerRemembersCanonicalSubjectsOnly(t *testing.T) {
+	var sc LineScanner
+	for range 3 {
+		if ok, err := sc.Scan([]byte(`<http://e/\u003e> <http://e/p> "a" .`)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if string(sc.S) != `<http://e/\u003E>` {
+			t.Fatalf("subject %s", sc.S)
+		}
+	}
+}
+
+func TestParseTSVTerm(t *testing.T) {
+	const xsd = "^^<http://www.w3.org/2001/XMLSchema#"
+	for _, c := range []struct{ field, want string }{
+		{"", ""}, {" ", ""},
+		{"<http://e/a>", "<http://e/a>"}, {"<http://e/{a b}>", `<http://e/\u007Ba\u0020b\u007D>`}, {"_:b1", "_:b1"},
+		{"_:nodeID://b1", "_:x--6e6f646549443a2f2f6231"},
+		{`"a\tb"@en-GB`, `"a\tb"@en-GB`}, {`"1"^^<http://e/d>`, `"1"^^<http://e/d>`}, {`""`, `""`},
+		{"42", `"42"` + xsd + "integer>"}, {"-01", `"-01"` + xsd + "integer>"}, {"+1.50", `"+1.50"` + xsd + "decimal>"},
+		{".5", `".5"` + xsd + "decimal>"}, {"1e6", `"1e6"` + xsd + "double>"}, {"1.E-6", `"1.E-6"` + xsd + "double>"},
+		{"true", `"true"` + xsd + "boolean>"}, {"false", `"false"` + xsd + "boolean>"},
+		{`'a"b'@en`, `"a\"b"@en`}, {`"""a"b"""`, `"a\"b"`}, {`'''a\u0041'''^^<http://e/d>`, `"aA"^^<http://e/d>`},
+	} {
+		got, err := ParseTSVTerm([]byte(c.field))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: got %s, %v; want %s", c.field, got, err, c.want)
+		}
+	}
+	for _, bad := range []string{"a", "1.", "1e", "+", "TRUE", `"a`, `'a`, `"""a"""" `, "<a", `"a"b`, "1 2", "\"\xff\"", `"a"@`, ".", "e5"} {
+		if got, err := ParseTSVTerm([]byte(bad)); err == nil {
+			t.Errorf("%s: accepted as %s", bad, got)
+		}
+	}
+}
+
+func TestTermParts(t *testing.T) {
+	for _, c := range []struct {
+		term                    Term
+		kind                    TermKind
+		lexical, lang, datatype string
+		iri, label              string
+	}{
+		{NewIRI("http://e/a b"), KindIRI, "", "", "", "http://e/a b", ""},
+		{NewIRI(`http://e/"\`), KindIRI, "", "", "", `http://e/"\`, ""},
+		{NewBlank("a"), KindBlank, "", "", "", "", "a"},
+		{NewLiteral("", "", ""), KindLiteral, "", "", xsdString, "", ""},
+		{NewLiteral("a\n\"\\\x00", "", xsdString), KindLiteral, "a\n\"\\\x00", "", xsdString, "", ""},
+		{NewLiteral(`"@en`, "", ""), KindLiteral, `"@en`, "", xsdString, "", ""},
+		{NewLiteral("a", "en-GB", "ignored"), KindLiteral, "a", "en-GB", rdfLangString, "", ""},
+		{NewLiteral("a", "", rdfLangString), KindLiteral, "a", "", rdfLangString, "", ""},
+		{NewLiteral("a", "", `http://e/">`), KindLiteral, "a", "", `http://e/">`, "", ""},
+		{"", KindNone, "", "", "", "", ""},
+	} {
+		lexical, lang, datatype := c.term.Literal()
+		if c.term.Kind() != c.kind || lexical != c.lexical || lang != c.lang || datatype != c.datatype || c.term.IRI() != c.iri || c.term.Label() != c.label {
+			t.Errorf("%s: %v %q %q %q %q %q", c.term, c.term.Kind(), lexical, lang, datatype, c.term.IRI(), c.term.Label())
+		}
+		if c.term == "" {
+			continue
+		}
+		if err := c.term.Check(); err != nil && c.term != NewLiteral("a", "", "x") {
+			t.Errorf("%s: %v", c.term, err)
+		}
+		if r, err := c.term.RDF(); err == nil && FromRDF(r) != c.term {
+			t.Errorf("%s: comes back from knakk/rdf as %s", c.term, FromRDF(r))
+		}
+	}
+	long := NewLiteral("a", "zh-Hant-TW", "")
+	if r, err := long.RDF(); err != nil || FromRDF(r) != long {
+		t.Errorf("%v %v", r, err)
+	}
+	if a, b := NewBlank("nodeID://b1"), NewBlank("nodeID://b2"); a == b || a.Check() != nil {
+		t.Errorf("odd labels: %s %s", a, b)
+	}
+}

@@ -1,6 +1,7 @@
 package rdfres
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"iter"
@@ -34,6 +35,8 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 		switch f {
 		case NTriples, NQuads:
 			readLines(NewLines(r, f, o), yield)
+		case Turtle, TriG:
+			readTurtle(r, f, o, yield)
 		default:
 			yield(Quad{}, fmt.Errorf("rdfres: read %s: unknown format %q", o.Name, f))
 		}
@@ -49,6 +52,8 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	switch f {
 	case NTriples, NQuads:
 		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), yield) })
+	case Turtle, TriG, RDFXML:
+		return collect(f, o, Read(bytes.NewReader(data), f, o))
 	}
 	return nil, fmt.Errorf("rdfres: decode %s: unknown format %q", o.Name, f)
 }

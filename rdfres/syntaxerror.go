@@ -35,7 +35,8 @@ func (e *SyntaxError) Error() string {
 
 var (
 	// ErrTooLarge is a document beyond ReadOptions.MaxBytes, or one whose
-	// nesting or single line is beyond what this package reads.
+	// nesting or single line is beyond what this package reads, or a
+	// description beyond its bound (TooLargeError).
 	ErrTooLarge = errors.New("too large")
 
 	// ErrCannotCarry is a graph that a format cannot express; the error that

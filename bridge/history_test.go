@@ -1,0 +1,210 @@
+package bridge_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// side is a store in a test: how it is configured, and how the test writes and
+// reads it past the bridge.
+type side struct {
+	store bridge.Store
+	graph string
+	put   func(t *testing.T, b *bridge.Bridge, contentType string, body []byte)
+	get   func(t *testing.T, b *bridge.Bridge) []byte
+	run   func(t *testing.T, b *bridge.Bridge, update string)
+}
+
+func remote(s teststores.Server) side {
+	c := bridge.NewStore()
+	c.Query, c.Update, c.GraphStore = s.Query, s.Update, s.GraphStore
+	client := http.DefaultClient
+	return side{c, s.Graph,
+		func(t *testing.T, _ *bridge.Bridge, ct string, body []byte) {
+			request(t, client, http.MethodPut, s.GraphStore+"?graph="+s.Graph, ct, body)
+		},
+		func(t *testing.T, _ *bridge.Bridge) []byte { return s.Get(t, "") },
+		func(t *testing.T, _ *bridge.Bridge, u string) { s.Run(t, u) },
+	}
+}
+
+func embedded(t *testing.T, name string) side {
+	c := bridge.NewStore()
+	c.Embedded = filepath.Join(t.TempDir(), name)
+	const graph = "http://test.example/g"
+	client := func(b *bridge.Bridge) *http.Client {
+		return &http.Client{Transport: inproc.Transport{Handler: b.StoreHandler(name)}}
+	}
+	const at = "http://embedded.invalid/data?graph=" + graph
+	return side{c, graph,
+		func(t *testing.T, b *bridge.Bridge, ct string, body []byte) {
+			request(t, client(b), http.MethodPut, at, ct, body)
+		},
+		func(t *testing.T, b *bridge.Bridge) []byte { return request(t, client(b), http.MethodGet, at, "", nil) },
+		func(t *testing.T, b *bridge.Bridge, u string) {
+			request(t, client(b), http.MethodPost, "http://embedded.invalid/update", "application/sparql-update", []byte(u))
+		},
+	}
+}
+
+func request(t *testing.T, c *http.Client, method, addr, contentType string, body []byte) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, addr, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/n-triples")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %v %.300s", method, addr, res.Status, err, raw)
+	}
+	return raw
+}
+
+func config(t *testing.T, source, mirror side) *bridge.Config {
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"} // never listened on: the bridge reaches itself
+	cfg.Admin.Listen = ""
+	cfg.Stores["source"], cfg.Stores["mirror"] = source.store, mirror.store
+	set := bridge.NewSet()
+	set.Store, set.Graphs, set.Schedule = "source", []string{source.graph}, ""
+	cfg.Sets["data"] = set
+	d := bridge.NewDestination()
+	d.Source, d.Set, d.Store, d.GraphIRI, d.Schedule, d.Audit = "http://bridge.example/.well-known/resourcesync", "data", "mirror", mirror.graph, "", ""
+	cfg.Destinations["copy"] = d
+	return cfg
+}
+
+func open(t *testing.T, cfg *bridge.Config) *bridge.Bridge {
+	t.Helper()
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// do runs an action to its end and gives its report.
+func do[R any](t *testing.T, b *bridge.Bridge, action, name string, args any) (report R) {
+	t.Helper()
+	run, _, err := b.Begin(action, name, "test", args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err = b.Runner().Wait(context.WithoutCancel(t.Context()), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	if run.State != jobs.Done {
+		t.Fatalf("%s %s: %s: %s", action, name, run.State, run.Error)
+	}
+	if err := json.Unmarshal(run.Result, &report); err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// follow scans, syncs and audits, and lets an independent tool compare.
+func follow(t *testing.T, b *bridge.Bridge, source, mirror side) {
+	t.Helper()
+	scan := do[bridge.ScanReport](t, b, "scan", "data", nil)
+	if scan.Held != nil {
+		scan = do[bridge.ScanReport](t, b, "accept", "data", nil)
+	}
+	if scan.Held != nil || scan.Failed > 0 || scan.Covered != scan.Triples {
+		t.Fatalf("scan: %+v", scan)
+	}
+	if s := do[destination.SyncReport](t, b, "sync", "copy", nil); !s.InSync || s.Pending+s.Failed > 0 {
+		t.Fatalf("sync: %+v", s)
+	}
+	teststores.Equal(t, source.get(t, b), mirror.get(t, b))
+	if a := do[destination.AuditReport](t, b, "audit", "copy", nil); !a.Equal {
+		t.Fatalf("audit says different while both are equal: %+v", a)
+	}
+}
+
+func unzipped(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestHistory carries the schema.org releases, there and back, and 223p with its
+// nested blank nodes, through pairs of real stores. After each step an
+// independent tool finds source and mirror equal.
+func TestHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the whole way takes too long under the race detector; TestWholeWay does it small")
+	}
+	pairs := []struct {
+		name           string
+		source, mirror func(t *testing.T) side
+	}{
+		{"embedded to embedded", func(t *testing.T) side { return embedded(t, "source") }, func(t *testing.T) side { return embedded(t, "mirror") }},
+		{"Oxigraph to Fuseki", func(t *testing.T) side { return remote(teststores.Oxigraph(t)) }, func(t *testing.T) side { return remote(teststores.Fuseki(t)) }},
+		{"Fuseki to embedded", func(t *testing.T) side { return remote(teststores.Fuseki(t)) }, func(t *testing.T) side { return embedded(t, "mirror") }},
+	}
+	for _, p := range pairs {
+		t.Run(p.name, func(t *testing.T) {
+			source, mirror := p.source(t), p.mirror(t)
+			b := open(t, config(t, source, mirror))
+			for _, v := range []string{"12.0", "13.0", "14.0", "15.0", "12.0"} {
+				source.put(t, b, "application/n-triples", unzipped(t, teststores.Shared(t, "data/schemaorg/"+v+".nt.gz")))
+				follow(t, b, source, mirror)
+			}
+		})
+		t.Run(p.name+", 223p", func(t *testing.T) {
+			source, mirror := p.source(t), p.mirror(t)
+			b := open(t, config(t, source, mirror))
+			source.put(t, b, "text/turtle", unzipped(t, teststores.Shared(t, "data/223p.ttl.gz")))
+			follow(t, b, source, mirror)
+			// damage is seen, and repaired
+			mirror.run(t, b, "DELETE WHERE { GRAPH <"+mirror.graph+"> { ?s a <http://www.w3.org/ns/shacl#NodeShape> } }")
+			if a := do[destination.AuditReport](t, b, "audit", "copy", nil); a.Equal || a.Missing+a.Different == 0 {
+				t.Fatalf("audit did not see the damage: %+v", a)
+			}
+			if a := do[destination.AuditReport](t, b, "repair", "copy", nil); !a.Equal || a.Repaired == 0 {
+				t.Fatalf("repair: %+v", a)
+			}
+			teststores.Equal(t, source.get(t, b), mirror.get(t, b))
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package bridge_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+// TestParseFaults holds that every fault of a file is told at once, with line,
+// key, value and what is allowed.
+func TestParseFaults(t *testing.T) {
+	const file = `state: ./state
+public: {listen: 127.0.0.1:8080}
+admin: {listen: 0.0.0.0:8081}
+stores:
+  one: {query: nonsense, timeout: soon}
+  two: {embedded: ./a, query: http://x.example/}
+sets:
+  books:
+    store: three
+    format: xml
+    schedul: "@daily"
+    schedule: sometimes
+    max_delete_ratio: 1.5
+destinations:
+  copy: {source: ftp://x.example/, store: one, graph: many}
+`
+	_, err := bridge.Parse([]byte(file), "test.yaml")
+	var ce *bridge.ConfigError
+	if !errors.As(err, &ce) {
+		t.Fatalf("Parse gives %v, want a *ConfigError", err)
+	}
+	for _, want := range []string{
+		`test.yaml:3: admin.listen: "0.0.0.0:8081": is not loopback`,
+		`test.yaml:5: stores.one.query: "nonsense": is no http`,
+		`test.yaml:5: stores.one.timeout: "soon": is no duration`,
+		`test.yaml:6: stores.two: is either embedded or has addresses`,
+		`test.yaml:9: sets.books.store: "three": is not one of the stores: one, two`,
+		`test.yaml:10: sets.books.format: "xml": is not one of jsonld, ntriples`,
+		`test.yaml:11: sets.books.schedul: is not known; allowed here: store`,
+		`test.yaml:12: sets.books.schedule: "sometimes": is no schedule`,
+		`test.yaml:13: sets.books.max_delete_ratio: "1.5": is a share`,
+		`test.yaml:15: destinations.copy.source: "ftp://x.example/": is no http`,
+		`test.yaml:15: destinations.copy.graph: "many": is not one of single, per-entity`,
+		`test.yaml:15: destinations.copy.store: "one": can only be read`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nin:\n%v", want, err)
+		}
+	}
+}
+
+// TestParseGood reads the example of the contract.
+func TestParseGood(t *testing.T) {
+	t.Setenv("RSBRIDGE_TEST_SECRET", "hush")
+	const file = `
+stores:
+  local: {embedded: ./state/local, serve: true}
+  fuseki: {query: http://127.0.0.1:3030/ds/query, update: http://127.0.0.1:3030/ds/update, username: u, password: "${RSBRIDGE_TEST_SECRET}", timeout: 90s}
+sets:
+  books:
+    store: fuseki
+    graphs: http://example.org/books
+    schedule: "CRON_TZ=America/New_York 0 20 * * 0-4"
+    changelist: {rotate: 12h}
+destinations:
+  copy: {source: http://127.0.0.1:8080, store: local, allow: [other.example]}
+`
+	cfg, err := bridge.Parse([]byte(file), "/etc/rsbridge/rsbridge.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Stores["local"].Embedded; got != "/etc/rsbridge/state/local" {
+		t.Errorf("a relative path became %q", got)
+	}
+	if got := cfg.Stores["fuseki"].Password; got != "hush" || got.String() != "redacted" {
+		t.Errorf("the password from the environment is %q and prints as %q", string(got), got)
+	}
+	if cfg.Public.BaseURL != "http://127.0.0.1:8080" || cfg.Sets["books"].MaxDeleteRatio != 0.2 || cfg.Sets["books"].Graphs[0] != "http://example.org/books" {
+		t.Errorf("defaults: %+v", cfg)
+	}
+}

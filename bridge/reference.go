@@ -1,0 +1,101 @@
+package bridge
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Reference is the reference of the configuration file as Markdown, made from
+// the field tags of Config.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(`# Configuration
+
+YAML. All faults are reported at once, each with file, line, value and what is allowed. ` + "`${NAME}`" + ` takes a value from the environment;
+` + "`token_file` and `password_file`" + ` take secrets from files. Paths are relative to the configuration's folder. Durations are written
+` + "`90s`, `5m`, `24h`" + `; schedules as five cron fields, ` + "`@hourly`, `@every 5m`, with `CRON_TZ=Europe/Berlin`" + ` before them if wanted.
+A JSON Schema is in [configuration.schema.json](configuration.schema.json). This page is made from the code.
+`)
+	section(&b, reflect.TypeFor[Config](), "Top level", "")
+	return b.String()
+}
+
+func section(b *strings.Builder, t reflect.Type, title, path string) {
+	fmt.Fprintf(b, "\n## %s\n\n| key | meaning | default |\n|---|---|---|\n", title)
+	type sub struct {
+		t           reflect.Type
+		title, path string
+	}
+	var subs []sub
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("yaml")
+		if key == "" {
+			continue
+		}
+		doc := f.Tag.Get("doc")
+		if a := f.Tag.Get("allowed"); a != "" {
+			doc += ": `" + strings.ReplaceAll(a, "|", "`, `") + "`"
+		}
+		def := f.Tag.Get("default")
+		if def != "" {
+			def = "`" + def + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, strings.ReplaceAll(doc, "|", "\\|"), def)
+		switch {
+		case f.Type.Kind() == reflect.Struct:
+			subs = append(subs, sub{f.Type, "`" + path + key + "`", path + key + "."})
+		case f.Type.Kind() == reflect.Map:
+			subs = append(subs, sub{f.Type.Elem(), "`" + path + key + ".NAME`", path + key + ".NAME."})
+		}
+	}
+	for _, s := range subs {
+		section(b, s.t, s.title, s.path)
+	}
+}
+
+// Schema is a JSON Schema of the configuration file, made from the same tags.
+func Schema() map[string]any {
+	s := schemaOf(reflect.TypeFor[Config](), "", "")
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "rsbridge configuration"
+	return s
+}
+
+func schemaOf(t reflect.Type, doc, allowed string) map[string]any {
+	s := map[string]any{}
+	if doc != "" {
+		s["description"] = doc
+	}
+	switch {
+	case t == reflect.TypeFor[Duration]():
+		s["type"], s["pattern"] = "string", `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`
+	case t.Kind() == reflect.Struct:
+		props := map[string]any{}
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("yaml") != "" {
+				props[f.Tag.Get("yaml")] = schemaOf(f.Type, f.Tag.Get("doc"), f.Tag.Get("allowed"))
+			}
+		}
+		s["type"], s["properties"], s["additionalProperties"] = "object", props, false
+	case t.Kind() == reflect.Map:
+		s["type"], s["additionalProperties"] = "object", schemaOf(t.Elem(), "", "")
+		s["propertyNames"] = map[string]any{"pattern": nameForm.String()}
+	case t.Kind() == reflect.Slice:
+		item := schemaOf(t.Elem(), "", allowed)
+		s["anyOf"] = []any{map[string]any{"type": "array", "items": item}, item}
+	case t.Kind() == reflect.Bool:
+		s["type"] = "boolean"
+	case t.Kind() == reflect.Float64:
+		s["type"], s["minimum"] = "number", 0
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		s["type"], s["minimum"] = "integer", 0
+	default:
+		s["type"] = "string"
+		if allowed != "" {
+			s["enum"] = strings.Split(allowed, "|")
+		}
+	}
+	return s
+}

@@ -1,0 +1,161 @@
+package rsbridge_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rsbridge/rsbridge/"
+
+// floors is the plan of the house: a package may import packages of lower floors
+// only. A new package must be entered here, and in the picture in
+// docs/design.md.
+var floors = map[string]int{
+	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
+	"internal/jobs": 0, "internal/kv": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
+	"internal/extsort": 0, "internal/inproc": 0,
+
+	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1,
+
+	"sparqlsrc": 2, "publish": 2, "destination": 2,
+
+	"bridge": 3,
+
+	"httpapi": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
+
+	"cmd/rsbridge": 5,
+
+	"internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
+	"internal/bench": 6, "internal/campaign": 6,
+}
+
+// level is the order of the rooms on the ground floor, which may lean on each
+// other in this order only.
+var ground = map[string]int{
+	"internal/kv": 0, "internal/kv/memkv": 1, "internal/kv/pebblekv": 1, "internal/kv/kvtest": 2, "internal/jobs": 3,
+}
+
+// forbidden imports and why.
+var forbidden = []struct{ from, to, why string }{
+	{"sparqlsrc", "destination", "source and destination meet only in ResourceSync documents over HTTP: our destination must follow any source"},
+	{"publish", "destination", "source and destination meet only in ResourceSync documents over HTTP: our source must satisfy any destination"},
+	{"destination", "publish", "source and destination meet only in ResourceSync documents over HTTP: our destination must follow any source"},
+	{"destination", "changetrack", "a destination knows nothing of our source's inside"},
+	{"destination", "sparqlsrc", "a destination knows nothing of our source's inside"},
+	{"publish", "sparqlsrc", "documents are made from the log, never from a second query"},
+	{"publish", "internal/sparql", "documents are made from the log, never from a second query"},
+	{"changetrack", "internal/sparql", "the tracker compares what it is given; what to ask is sparqlsrc's"},
+	{"resourcesync", "rdfres", "the framework's documents know nothing of RDF"},
+	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},
+}
+
+// owners of third-party modules: one module, one room.
+var owners = map[string][]string{
+	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/embedstore"},
+	"github.com/robfig/cron":        {"internal/jobs"},
+	"github.com/gin-gonic/gin":      {"httpapi"},
+	"github.com/piprate/json-gold":  {"rdfres"},
+	"github.com/knakk/sparql":       {"internal/sparql"},
+	"github.com/tggo/goRDFlib":      {"internal/embedstore", "internal/embedstore/engine"},
+	"github.com/spf13/cobra":        {"cmd/rsbridge"},
+	"go.yaml.in/yaml":               {"bridge"},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Doc        string
+	Name       string
+}
+
+func packages(t *testing.T) (out []pkg) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Doc,Name", "./...")
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.ImportPath+"/" != module {
+			out = append(out, p)
+		}
+	}
+}
+
+func TestFloors(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		floor, known := floors[from]
+		if !known {
+			t.Errorf("%s is not in the floor plan: enter it in floors_test.go and in docs/design.md", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours {
+				continue
+			}
+			switch {
+			case floors[to] < floor:
+			case floor == 0 && floors[to] == 0 && ground[to] < ground[from]:
+			case floor == 0 && to == "rdfres" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "examples/schemaorg" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "httpapi":
+			case floor == 6:
+			default:
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down only", from, floor, to, floors[to])
+			}
+			if floors[to] == 6 && floor != 6 {
+				t.Errorf("%s imports %s, which is for tests and tools", from, to)
+			}
+		}
+		for _, f := range forbidden {
+			if from == f.from {
+				for _, imp := range p.Imports {
+					if imp == module+f.to {
+						t.Errorf("%s must not import %s, because %s", f.from, f.to, f.why)
+					}
+				}
+			}
+		}
+		for _, imp := range p.Imports {
+			for third, rooms := range owners {
+				if strings.HasPrefix(imp, third) && !contains(rooms, from) {
+					t.Errorf("%s imports %s, which is owned by %v", from, imp, rooms)
+				}
+			}
+		}
+	}
+}
+
+// TestComments holds every package to a comment that begins as the tools expect.
+func TestComments(t *testing.T) {
+	for _, p := range packages(t) {
+		want := "Package " + p.Name + " "
+		if p.Name == "main" {
+			want = "Command " + filepath.Base(p.ImportPath) + " "
+		}
+		if !strings.HasPrefix(p.Doc, want) {
+			t.Errorf("%s: its comment begins %q, want %q", p.ImportPath, p.Doc, want)
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

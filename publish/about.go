@@ -1,0 +1,221 @@
+package publish
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Vocabularies of the descriptions of sets.
+const (
+	nsRDF     = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+	nsRDFS    = "http://www.w3.org/2000/01/rdf-schema#"
+	nsXSD     = "http://www.w3.org/2001/XMLSchema#"
+	nsVoID    = "http://rdfs.org/ns/void#"
+	nsDCAT    = "http://www.w3.org/ns/dcat#"
+	nsDCT     = "http://purl.org/dc/terms/"
+	nsFOAF    = "http://xmlns.com/foaf/0.1/"
+	nsFormats = "http://www.w3.org/ns/formats/"
+	nsIANA    = "https://www.iana.org/assignments/media-types/"
+)
+
+// statements collects triples about subjects.
+type statements struct{ ts []rdfres.Triple }
+
+func (g *statements) add(subject, predicate string, object rdfres.Term) {
+	g.ts = append(g.ts, rdfres.Triple{S: rdfres.NewIRI(subject), P: rdfres.NewIRI(predicate), O: object})
+}
+
+func (g *statements) iri(subject, predicate, object string) {
+	if object != "" {
+		g.add(subject, predicate, rdfres.NewIRI(object))
+	}
+}
+
+func (g *statements) text(subject, predicate, text string) {
+	if text != "" {
+		g.add(subject, predicate, rdfres.NewLiteral(text, "", ""))
+	}
+}
+
+func (g *statements) number(subject, predicate string, n int64) {
+	g.add(subject, predicate, rdfres.NewLiteral(strconv.FormatInt(n, 10), "", nsXSD+"integer"))
+}
+
+func (g *statements) time(subject, predicate string, t time.Time) {
+	if !t.IsZero() {
+		g.add(subject, predicate, rdfres.NewLiteral(t.UTC().Format(time.RFC3339Nano), "", nsXSD+"dateTime"))
+	}
+}
+
+var formatIRIs = map[rdfres.Format]string{
+	rdfres.JSONLD: nsFormats + "JSON-LD", rdfres.NTriples: nsFormats + "N-Triples",
+	rdfres.Turtle: nsFormats + "Turtle", rdfres.RDFXML: nsFormats + "RDF_XML",
+}
+
+// dataset is the IRI of a set as a dataset.
+func (s *set) dataset() string { return s.about() + "#dataset" }
+
+// describe says of a set what catalogues want to know: VoID and DCAT.
+func (s *set) describe(g *statements, snap *snapshot) {
+	d := s.dataset()
+	g.iri(d, nsRDF+"type", nsVoID+"Dataset")
+	g.iri(d, nsRDF+"type", nsDCAT+"Dataset")
+	g.text(d, nsDCT+"title", s.cfg.Title)
+	g.text(d, nsDCT+"identifier", s.cfg.Name)
+	g.text(d, nsDCT+"description", s.cfg.Description)
+	if scheme(s.cfg.Licence) > 0 {
+		g.iri(d, nsDCT+"license", s.cfg.Licence)
+	} else {
+		g.text(d, nsDCT+"rights", s.cfg.Licence)
+	}
+	if scheme(s.cfg.Publisher) > 0 {
+		g.iri(d, nsDCT+"publisher", s.cfg.Publisher)
+	} else {
+		g.text(d, nsDCT+"publisher", s.cfg.Publisher)
+	}
+	g.text(d, nsVoID+"uriSpace", s.cfg.Prefix)
+	g.iri(d, nsDCAT+"landingPage", s.about()+".html")
+	for f, iri := range formatIRIs {
+		if f == s.cfg.Format || f != rdfres.RDFXML {
+			g.iri(d, nsVoID+"feature", iri)
+		}
+	}
+	g.iri(d, nsVoID+"rootResource", s.capabilityList())
+	if snap == nil {
+		return
+	}
+	g.number(d, nsVoID+"entities", snap.view.Resources())
+	g.number(d, nsVoID+"triples", snap.view.Triples())
+	g.number(d, nsVoID+"documents", snap.view.Resources())
+	g.time(d, nsDCT+"modified", snap.gen.At)
+	distribution := func(name, title, mediaType, access string) string {
+		x := s.about() + "#" + name
+		g.iri(d, nsDCAT+"distribution", x)
+		g.iri(x, nsRDF+"type", nsDCAT+"Distribution")
+		g.text(x, nsDCT+"title", title)
+		g.iri(x, nsDCAT+"mediaType", nsIANA+mediaType)
+		g.iri(x, nsDCAT+"accessURL", access)
+		g.iri(x, nsDCT+"conformsTo", "http://www.openarchives.org/rs/1.1/resourcesync")
+		return x
+	}
+	if s.offers(resourcesync.ResourceList) {
+		distribution("resourcelist", "ResourceSync Resource List", xmlType, s.url+"/resourcelist.xml")
+	}
+	if s.offers(resourcesync.ChangeList) {
+		distribution("changelist", "ResourceSync Change List", xmlType, s.url+"/changelist.xml")
+	}
+	if dump := s.dump.Load(); dump != nil && s.offers(resourcesync.ResourceDump) {
+		x := distribution("resourcedump", "ResourceSync Resource Dump", zipType, s.url+"/resourcedump.xml")
+		g.time(x, nsDCT+"modified", dump.At)
+		for _, p := range dump.Packages {
+			g.iri(x, nsDCAT+"downloadURL", s.url+"/"+p.File)
+		}
+	}
+}
+
+// serveAbout answers /SET/about and its forms by suffix.
+func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
+	_, format, _ := bySuffix(name)
+	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, htmlFormat}
+	if format == "" {
+		var ok bool
+		w.Header().Add("Vary", "Accept")
+		if format, ok = negotiate(r.Header["Accept"], formats); !ok {
+			return notAcceptable(s.about(), formats)
+		}
+		w.Header().Set("Content-Location", s.about()+suffixOf(format))
+	}
+	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.p.wellKnown()+`>; rel="up"`)
+	if format == htmlFormat {
+		d, err := s.setPage(snap)
+		return s.p.send(w, r, d, err)
+	}
+	g := &statements{}
+	g.iri(s.about(), nsRDF+"type", nsVoID+"DatasetDescription")
+	g.iri(s.about(), nsFOAF+"primaryTopic", s.dataset())
+	s.describe(g, snap)
+	return s.p.sendGraph(w, r, s.dataset(), g, format)
+}
+
+func notAcceptable(address string, formats []rdfres.Format) error {
+	e := &statusError{code: http.StatusNotAcceptable, reason: "None of the formats that there are is among those accepted."}
+	for _, f := range formats {
+		e.hint("%s  %s", address+suffixOf(f), mediaType(f))
+	}
+	return e
+}
+
+// serveSourceAbout answers /about: the source as a catalogue of its sets.
+func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, path string) error {
+	_, format, _ := bySuffix(path)
+	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, htmlFormat}
+	about := p.base + "/about"
+	if format == "" {
+		var ok bool
+		w.Header().Add("Vary", "Accept")
+		if format, ok = negotiate(r.Header["Accept"], formats); !ok {
+			return notAcceptable(about, formats)
+		}
+	}
+	if format == htmlFormat {
+		return p.serveHome(w, r)
+	}
+	g := &statements{}
+	catalog := about + "#catalog"
+	g.iri(catalog, nsRDF+"type", nsDCAT+"Catalog")
+	g.text(catalog, nsDCT+"title", p.o.Title)
+	g.iri(catalog, nsDCT+"conformsTo", "http://www.openarchives.org/rs/1.1/resourcesync")
+	g.iri(catalog, nsRDFS+"seeAlso", p.wellKnown())
+	for _, name := range p.names {
+		s := p.sets[name]
+		g.iri(catalog, nsDCAT+"dataset", s.dataset())
+		snap := s.acquire()
+		s.describe(g, snap)
+		snap.release()
+	}
+	return p.sendGraph(w, r, catalog, g, format)
+}
+
+func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject string, g *statements, format rdfres.Format) error {
+	data, err := rdfres.Encode(format, subject, rdfres.SortUnique(g.ts))
+	if err != nil {
+		return err
+	}
+	d, err := packed(data, mediaType(format))
+	return p.send(w, r, d, err)
+}
+
+// mirrorCommand is how a set is mirrored with one command.
+func (s *set) mirrorCommand() string {
+	return "rsbridge mirror " + s.p.wellKnown() + " --set " + s.cfg.Name + " --into embedded:" + s.cfg.Name
+}
+
+func groupDigits(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b bytes.Buffer
+	for i, c := range []byte(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
+			b.WriteString("\u202f")
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+func shortBytes(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	f, i := float64(n), 0
+	for f >= 1000 && i < len(units)-1 {
+		f, i = f/1000, i+1
+	}
+	if i == 0 {
+		return strconv.FormatInt(n, 10) + "\u202fB"
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + "\u202f" + units[i]
+}

@@ -1,0 +1,181 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// makeChangeDumps packages the closed Change Lists that have no packages yet. A
+// package holds a bitstream for every change but deletions (dossier, 1.10.10), so
+// a list of which a version is no longer kept cannot be packaged: the Change
+// Dump then begins after it.
+func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
+	have := slices.Clone(*s.changeDumps.Load())
+	for _, l := range snap.lists {
+		if !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number {
+			continue
+		}
+		made, err := s.makeChangeDump(ctx, snap, l)
+		if errors.Is(err, kv.ErrNotFound) {
+			s.p.log.Warn("the Change Dump begins later: versions of a Change List are no longer kept", "set", s.cfg.Name, "list", l.Number)
+			made, err = nil, nil
+			if dropErr := s.dropChangeDumps(have); dropErr != nil {
+				return dropErr
+			}
+			have = nil
+		}
+		if err != nil {
+			return err
+		}
+		b := s.kv.Batch()
+		for _, rec := range made {
+			if err := setJSON(b, keyOf('D', rec.Number, rec.Last), rec); err != nil {
+				b.Close()
+				return err
+			}
+		}
+		err = b.Commit(true)
+		b.Close()
+		if err != nil {
+			return err
+		}
+		have = append(have, made...)
+		published := slices.Clone(have)
+		s.changeDumps.Store(&published)
+	}
+	return nil
+}
+
+// makeChangeDump packages one list. A list whose representations are more than a
+// package may hold is cut.
+func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord) (made []packageRecord, err error) {
+	if tail, _ := snap.view.Tail(); tail > l.After {
+		return nil, fmt.Errorf("the changes of list %d: %w", l.Number, kv.ErrNotFound)
+	}
+	type cut struct {
+		after, last uint64
+		from, until time.Time
+	}
+	cuts := []cut{{after: l.After, last: l.After, from: l.From}}
+	var size int64
+	for c, err := range snap.view.Changes(l.After) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Sequence > l.Last {
+			break
+		}
+		var n int64
+		if c.After != nil {
+			n = c.After.Fixity.Length
+		}
+		at := &cuts[len(cuts)-1]
+		if size > 0 && size+n > s.cfg.PackageBytes {
+			cuts = append(cuts, cut{after: at.last, last: at.last, from: at.until})
+			at, size = &cuts[len(cuts)-1], 0
+		}
+		size += n
+		at.last, at.until = c.Sequence, c.Time
+	}
+	cuts[len(cuts)-1].until = l.Until
+	for i, cut := range cuts {
+		rec, err := s.changePackage(ctx, snap, fmt.Sprintf("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
+		if err != nil {
+			return nil, err // files without a record are removed by Open
+		}
+		rec.Number = l.Number
+		made = append(made, rec)
+	}
+	return made, nil
+}
+
+func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec packageRecord, err error) {
+	head := s.root(resourcesync.ChangeDumpManifest)
+	head.Meta.From, head.Meta.Until = from, until
+	head.Meta.Ext = extNumbers(last, 0)
+	out, err := s.newPackage(name, head)
+	if err != nil {
+		return rec, err
+	}
+	for c, err := range snap.view.Changes(after) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			out.abort()
+			return rec, err
+		}
+		if c.Sequence > last {
+			break
+		}
+		for _, e := range s.changeEntries(&c, nil) {
+			if e.Meta.Change == resourcesync.Deleted {
+				if err = out.zip.AddEntry(&e); err == nil {
+					out.entries++
+				}
+			} else if blob, blobErr := snap.view.Representation(c.Entity, c.After.Sequence); blobErr != nil {
+				err = blobErr
+			} else {
+				err = out.add(packagePath(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, s.cfg.Prefix, c.After.Format), blob, &e)
+			}
+			if err != nil {
+				out.abort()
+				return rec, err
+			}
+		}
+	}
+	if rec, err = out.close(); err != nil {
+		return rec, err
+	}
+	rec.From, rec.Until, rec.Last = from, until, last
+	return rec, nil
+}
+
+// dropChangeDumps removes records, then files.
+func (s *set) dropChangeDumps(drop []packageRecord) error {
+	if len(drop) == 0 {
+		return nil
+	}
+	b := s.kv.Batch()
+	defer b.Close()
+	gone := map[string]bool{}
+	for _, rec := range drop {
+		b.Delete(keyOf('D', rec.Number, rec.Last))
+		gone[rec.File] = true
+	}
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec packageRecord) bool { return gone[rec.File] })
+	s.changeDumps.Store(&left)
+	return s.removeFiles(drop)
+}
+
+// changeDumpDoc is /SET/changedump.xml (dossier, 1.10.9): open, for packages will
+// be appended.
+func (s *set) changeDumpDoc(snap *snapshot) (*document, error) {
+	packages := *s.changeDumps.Load()
+	if len(packages) == 0 {
+		return nil, notFound("There is no Change Dump of %s yet.", s.cfg.Name).
+			hint("Its packages are made of closed Change Lists; the changes are at %s/changelist.xml.", s.url)
+	}
+	head := s.root(resourcesync.ChangeDump)
+	head.Meta.From = packages[0].From
+	head.Meta.Ext = extNumbers(packages[len(packages)-1].Last, 0)
+	var entries []resourcesync.Entry
+	for i := range packages {
+		p := &packages[i]
+		entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+	}
+	doc, err := s.p.document(head, entries)
+	if err == nil {
+		doc.modified = packages[len(packages)-1].Until
+	}
+	return doc, err
+}

@@ -1,0 +1,390 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// errCannotCarry stands for rdfres.ErrCannotCarry in an answer.
+func cannotCarry(f rdfres.Format, loc string) *statusError {
+	return notFound("This description cannot be written as %s: the format cannot carry one of its terms.", mediaType(f)).
+		hint("Its main representation is %s.", loc)
+}
+
+// find gives the state of the entity that a NAME means.
+func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
+	entity, err := DecodeName(name, s.cfg.Prefix)
+	var st changetrack.State
+	switch {
+	case errors.Is(err, ErrHashedName):
+		key, _ := HashedName(name)
+		st, err = snap.view.EntityByKey(key)
+		if err == nil && EncodeName(st.Entity, s.cfg.Prefix) != name {
+			err = kv.ErrNotFound
+		}
+	case err != nil:
+		return st, notFound("%q is not the name of an entity.", clipText(name)).
+			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.cfg.Prefix)
+	default:
+		st, err = snap.view.Entity(entity)
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		return st, notFound("The set %s has no description of that name.", s.cfg.Name).
+			hint("All its resources are listed at %s/resourcelist.xml.", s.url)
+	}
+	return st, err
+}
+
+// version finds a version of an entity by its sequence.
+func (snap *snapshot) version(st *changetrack.State, sequence uint64) (*changetrack.Version, error) {
+	if st.Current != nil && st.Current.Sequence == sequence {
+		return st.Current, nil
+	}
+	for c, err := range snap.view.History(st.Entity) {
+		if err != nil {
+			return nil, err
+		}
+		if c.After != nil && c.After.Sequence == sequence {
+			return c.After, nil
+		}
+		if c.Before != nil && c.Before.Sequence == sequence {
+			return c.Before, nil
+		}
+	}
+	return nil, notFound("The version %d of this description is not kept.", sequence).
+		hint("The versions that are kept are listed at %s.", snap.set.timeMap(st.Entity))
+}
+
+func (s *set) timeMap(entity string) string {
+	return s.url + "/timemap/" + EncodeName(entity, s.cfg.Prefix)
+}
+
+func (s *set) timeGate(entity string) string {
+	return s.url + "/timegate/" + EncodeName(entity, s.cfg.Prefix)
+}
+
+func (s *set) generic(entity string) string {
+	return s.url + "/r/" + EncodeName(entity, s.cfg.Prefix)
+}
+
+// serveDescription answers /SET/r/NAME, NAME.SUFFIX and both with ?version=SEQ.
+func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
+	rest, err := unescapePath(rest)
+	if err != nil {
+		return err
+	}
+	name, format, other := bySuffix(rest)
+	if other {
+		return errNoDocument
+	}
+	st, err := s.find(snap, name)
+	if err != nil {
+		return err
+	}
+	v, memento := st.Current, false
+	if r.URL.RawQuery != "" {
+		if text := r.URL.Query().Get("version"); text != "" {
+			sequence, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clipText(text))}
+			}
+			if v, err = snap.version(&st, sequence); err != nil {
+				return err
+			}
+			memento = true
+		}
+	}
+	if v == nil {
+		return s.gone(&st)
+	}
+	h := w.Header()
+	if format == "" {
+		var ok bool
+		formats := offered(v.Format)
+		format, ok = negotiate(r.Header["Accept"], formats)
+		h.Add("Vary", "Accept")
+		if !ok {
+			e := &statusError{code: http.StatusNotAcceptable, reason: "None of the formats of this description is among those accepted."}
+			for _, f := range formats {
+				e.hint("%s  %s", s.generic(st.Entity)+suffixOf(f), mediaType(f))
+			}
+			return e
+		}
+		h.Set("Content-Location", s.generic(st.Entity)+suffixOf(format)+versionQuery(v, memento))
+	}
+	d, err := s.represent(r.Context(), snap, &st, v, format, memento)
+	if err != nil {
+		return err
+	}
+	s.links(h, &st, v, format, memento)
+	s.p.answer(w, r, d)
+	return nil
+}
+
+func versionQuery(v *changetrack.Version, memento bool) string {
+	if !memento {
+		return ""
+	}
+	return "?version=" + strconv.FormatUint(v.Sequence, 10)
+}
+
+func (s *set) gone(st *changetrack.State) error {
+	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here."}
+	if c := st.Deleted; c != nil {
+		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clipText(st.Entity), c.Time.UTC().Format(time.RFC3339))
+		if c.Before != nil {
+			e.hint("What was there before: %s", versionAddress(s.address(st.Entity, c.Before.Format), c.Before.Sequence))
+		}
+		e.hint("All versions that are kept: %s", s.timeMap(st.Entity))
+	}
+	return e
+}
+
+// links sets the Link headers: where the representation belongs, what else there
+// is of it, and its versions (RFC 8288, RFC 7089).
+func (s *set) links(h http.Header, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) {
+	name := EncodeName(st.Entity, s.cfg.Prefix)
+	generic := s.url + "/r/" + name
+	b := make([]byte, 0, 1024)
+	add := func(target, rel, more string) {
+		if len(b) > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(append(b, '<'), target...), `>; rel="`...)
+		b = append(append(append(b, rel...), '"'), more...)
+	}
+	add(s.capabilityList(), "resourcesync", "")
+	if describable(st.Entity) {
+		add(headerIRI(st.Entity), "describes", "")
+	}
+	add(s.about(), "describedby", "")
+	query := versionQuery(v, memento)
+	for _, f := range offered(v.Format) {
+		if f != format && f != rdfres.RDFXML {
+			essence, _, _ := strings.Cut(mediaType(f), ";")
+			add(generic+suffixOf(f)+query, "alternate", `; type="`+essence+`"`)
+		}
+	}
+	if memento {
+		add(generic+suffixOf(format), "original", "")
+		h.Set("Memento-Datetime", v.Time.UTC().Format(http.TimeFormat))
+	} else {
+		add(generic, "canonical", "")
+		add(versionAddress(generic+suffixOf(format), v.Sequence), "memento", `; datetime="`+v.Time.UTC().Format(http.TimeFormat)+`"`)
+	}
+	add(s.url+"/timegate/"+name, "timegate", "")
+	add(s.url+"/timemap/"+name, "timemap", `; type="application/link-format"`)
+	h.Set("Link", string(b))
+}
+
+// headerIRI makes an IRI fit for a header: what no URI may hold is percent-escaped.
+func headerIRI(iri string) string {
+	ok := true
+	for i := range len(iri) {
+		if c := iri[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`<>"\^{|}`+"`", c) >= 0 {
+			ok = false
+			break
+		}
+	}
+	if ok {
+		return iri
+	}
+	var b strings.Builder
+	for i := range len(iri) {
+		if c := iri[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`<>"\^{|}`+"`", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// represent gives a version in a format: the bytes that are kept, or what is made
+// of them.
+func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
+	if format == v.Format {
+		blob, err := snap.view.Representation(st.Entity, v.Sequence)
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, notFound("The version %d of this description is not kept.", v.Sequence).
+				hint("The versions that are kept are listed at %s.", s.timeMap(st.Entity))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: mediaType(format), modified: v.Time, immutable: memento, body: blob}, nil
+	}
+	if format == htmlFormat {
+		return s.page(snap, st, v, memento)
+	}
+	key := nameTag("as %s %s %s %s", layout, v.Fixity.SHA256, v.Format, format)
+	d, err := s.p.cache.get(ctx, key, func() (*document, error) {
+		triples, err := snap.triples(st.Entity, v)
+		if err != nil {
+			return nil, err
+		}
+		data, err := rdfres.Encode(format, st.Entity, triples)
+		if errors.Is(err, rdfres.ErrCannotCarry) {
+			return nil, cannotCarry(format, s.address(st.Entity, v.Format))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return packed(data, mediaType(format))
+	})
+	if err != nil {
+		return nil, err
+	}
+	own := *d // the times are this version's
+	own.modified, own.immutable = v.Time, memento
+	return &own, nil
+}
+
+// triples reads a version.
+func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+	data, err := versionBytes(snap.view, entity, v.Sequence)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, notFound("The version %d of this description is not kept.", v.Sequence)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+}
+
+// serveTimeGate redirects to the version that was current at Accept-Datetime
+// (RFC 7089, 4.2.1).
+func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
+	rest, err := unescapePath(rest)
+	if err != nil {
+		return err
+	}
+	name, format, _ := bySuffix(rest)
+	st, err := s.find(snap, name)
+	if err != nil {
+		return err
+	}
+	at := s.p.now()
+	if text := r.Header.Get("Accept-Datetime"); text != "" {
+		if at, err = http.ParseTime(text); err != nil {
+			return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("Accept-Datetime %q: want a date as in Last-Modified.", clipText(text))}
+		}
+		at = at.Add(time.Second - time.Microsecond) // whole seconds: the last of that second
+	}
+	var first, found *changetrack.Version
+	for c, err := range snap.view.History(st.Entity) {
+		if err != nil {
+			return err
+		}
+		for _, v := range []*changetrack.Version{c.Before, c.After} {
+			if v == nil {
+				continue
+			}
+			if first == nil {
+				first = v
+			}
+			if !v.Time.After(at) {
+				found = v
+			}
+		}
+	}
+	if first == nil && st.Current != nil {
+		first = st.Current
+	}
+	if st.Current != nil && !st.Current.Time.After(at) {
+		found = st.Current
+	}
+	if found == nil {
+		found = first // RFC 7089, 4.5.3: earlier than all: the first
+	}
+	if found == nil {
+		return s.gone(&st)
+	}
+	if format == "" {
+		format = found.Format
+	}
+	h := w.Header()
+	h.Add("Vary", "Accept-Datetime")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Location", versionAddress(s.generic(st.Entity)+suffixOf(format), found.Sequence))
+	h.Set("Link", "<"+s.generic(st.Entity)+`>; rel="original", <`+s.timeMap(st.Entity)+`>; rel="timemap"; type="application/link-format"`)
+	w.WriteHeader(http.StatusFound)
+	return nil
+}
+
+// serveTimeMap lists the versions in link format (RFC 7089, section 5).
+func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
+	name, err := unescapePath(rest)
+	if err != nil {
+		return err
+	}
+	st, err := s.find(snap, name)
+	if err != nil {
+		return err
+	}
+	versions, err := snap.versions(&st)
+	if err != nil {
+		return err
+	}
+	generic := s.generic(st.Entity)
+	var b strings.Builder
+	fmt.Fprintf(&b, "<%s>; rel=\"original\",\n<%s>; rel=\"self\"; type=\"application/link-format\",\n<%s>; rel=\"timegate\"", generic, s.timeMap(st.Entity), s.timeGate(st.Entity))
+	for i, v := range versions {
+		rel := "memento"
+		if i == 0 {
+			rel = "first " + rel
+		}
+		if i == len(versions)-1 {
+			rel = "last " + rel
+		}
+		fmt.Fprintf(&b, ",\n<%s>; rel=%q; datetime=%q", versionAddress(generic+v.Format.Suffix(), v.Sequence), rel, v.Time.UTC().Format(http.TimeFormat))
+	}
+	b.WriteString("\n")
+	d, err := packed([]byte(b.String()), "application/link-format")
+	return s.p.send(w, r, d, err)
+}
+
+// versions gives the versions that are kept, oldest first.
+func (snap *snapshot) versions(st *changetrack.State) ([]*changetrack.Version, error) {
+	var vs []*changetrack.Version
+	add := func(v *changetrack.Version) error {
+		if v == nil || len(vs) > 0 && vs[len(vs)-1].Sequence >= v.Sequence {
+			return nil
+		}
+		if _, err := snap.view.Representation(st.Entity, v.Sequence); errors.Is(err, kv.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		vs = append(vs, v)
+		return nil
+	}
+	for c, err := range snap.view.History(st.Entity) {
+		if err != nil {
+			return nil, err
+		}
+		if err := add(c.Before); err != nil {
+			return nil, err
+		}
+		if err := add(c.After); err != nil {
+			return nil, err
+		}
+	}
+	return vs, add(st.Current)
+}
+
+// absolute tells whether an IRI can be a link on a page.
+func absolute(iri string) bool {
+	u, err := url.Parse(iri)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "mailto" || u.Scheme == "ftp") && (u.Host != "" || u.Scheme == "mailto")
+}

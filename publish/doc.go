@@ -1,0 +1,54 @@
+// Package publish turns the change log into ResourceSync documents, dumps,
+// patches and notifications, and serves them.
+//
+// [Publisher.Publish] makes what a set's log holds now visible: a numbered
+// generation. It reads the changes since the last one, renders their Change
+// List entries, computes the patches, notes which parts of the Resource List
+// they touch, and makes all of that visible by one record. Nothing else is
+// written, so it costs what the changes cost. Everything that is served comes
+// from one consistent view of the log that belongs to the generation: a hash in
+// a list is the hash of the bytes that its address answers with.
+//
+// # Documents
+//
+// The Resource List is cut into parts: ranges of rdfres.EntityKey, named by the
+// leading bits that their keys share. While there is one part it is
+// resourcelist.xml itself, otherwise that is the index. A part is assembled when
+// it is first asked for after it was touched, and carries the time and sequence
+// at which it was touched, so an untouched part keeps its bytes and ETag.
+//
+// Change Lists are numbered from 1 and begin at the end of the first complete
+// scan. The last one is open; it is closed when a change arrives that is too
+// late or one too many for it (SetConfig.Rotate, RotateEntries). Closed ones
+// never change again: they are put together from entries that were rendered
+// once. Their times are times of log positions: until of a list, from of its
+// successor and the datetime of its last change are the same instant, and the
+// times of changes strictly rise. So a destination that holds the state of T (a
+// Resource List's at) loses nothing whether it asks for changes later than T or
+// not earlier than T.
+//
+// A representation whose format differs from that of the version before it (what
+// JSON-LD cannot carry is N-Triples) has another address, because addresses end
+// in the format's suffix. Such an update is two entries of equal datetime and
+// sequence: deleted at the old address, then created at the new one.
+//
+// # Records
+//
+// Keys begin with "s", the set's name and a zero byte. Numbers in keys are eight
+// bytes, big-endian.
+//
+//	g            the generation, JSON (genRecord). It makes everything visible.
+//	p BITS       a part of the Resource List: version byte, then uvarints: entries,
+//	             sequence and generation of the last touch, its time in µs
+//	l NUMBER     a Change List, JSON (listRecord)
+//	c NUMBER SEQ rendered entries of a Change List, SEQ that of the first: uvarint
+//	             count, then url elements
+//	x SEQ        the JSON Patch of the update SEQ
+//	d            the Resource Dump, JSON (dumpRecord)
+//	D NUMBER     the Change Dump package of Change List NUMBER, JSON (packageRecord)
+//
+// Entries and patches of an unfinished Publish lie beyond the sequence of the
+// generation and are removed by Open. Packages are files below Options.Dir, put
+// in place by rename before their record names them; files without a record are
+// removed by Open.
+package publish

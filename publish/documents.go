@@ -1,0 +1,309 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+const (
+	xmlType = "application/xml"
+	// layout is part of every ETag that is not made from the bytes: a change of
+	// how documents are written changes it.
+	layout = "1"
+)
+
+// document writes a document with few entries.
+func (p *Publisher) document(head resourcesync.Head, entries []resourcesync.Entry) (*document, error) {
+	var b bytes.Buffer
+	w, err := resourcesync.NewWriter(&b, head)
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		if err := w.Write(&entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return packed(b.Bytes(), xmlType)
+}
+
+// streamed writes a document whose entries come rendered.
+func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.Writer) error) (*document, error) {
+	pk := newPacker(false)
+	w, err := resourcesync.NewWriter(pk, head)
+	if err == nil {
+		err = entries(w)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	body, closeErr := pk.close()
+	if err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &document{etag: etag, contentType: xmlType, body: body}, nil
+}
+
+func capabilityEntry(loc string, c resourcesync.Capability, links ...resourcesync.Link) resourcesync.Entry {
+	return resourcesync.Entry{Loc: loc, HasMeta: true, Meta: resourcesync.Meta{Capability: c, Length: -1}, Links: links}
+}
+
+func (p *Publisher) wellKnown() string { return p.base + "/.well-known/resourcesync" }
+func (s *set) capabilityList() string  { return s.url + "/capabilitylist.xml" }
+func (s *set) about() string           { return s.url + "/about" }
+
+// sourceDescription lists every set (dossier, 1.10.1).
+func (p *Publisher) sourceDescription() (*document, error) {
+	head := resourcesync.Head{
+		Meta:  resourcesync.Meta{Capability: resourcesync.Description, Length: -1},
+		Links: []resourcesync.Link{link(resourcesync.RelDescribedBy, p.base+"/about")},
+	}
+	var entries []resourcesync.Entry
+	for _, name := range p.names {
+		s := p.sets[name]
+		entries = append(entries, capabilityEntry(s.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.about())))
+	}
+	return p.document(head, entries)
+}
+
+// capabilityListDoc lists what can be had now (dossier, 1.10.2): nothing before
+// the first complete scan.
+func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
+	head := resourcesync.Head{
+		Meta: resourcesync.Meta{Capability: resourcesync.CapabilityList, Length: -1},
+		Links: []resourcesync.Link{
+			link(resourcesync.RelDescribedBy, s.about()),
+			link(resourcesync.RelUp, s.p.wellKnown()),
+		},
+	}
+	var entries []resourcesync.Entry
+	add := func(c resourcesync.Capability, there bool) {
+		if there && s.offers(c) {
+			entries = append(entries, capabilityEntry(s.url+"/"+string(c)+".xml", c))
+		}
+	}
+	add(resourcesync.ResourceList, snap != nil)
+	add(resourcesync.ResourceDump, s.dump.Load() != nil)
+	add(resourcesync.ChangeList, snap != nil)
+	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)
+	return s.p.document(head, entries)
+}
+
+func (s *set) root(c resourcesync.Capability) resourcesync.Head {
+	return resourcesync.Head{
+		Meta:  resourcesync.Meta{Capability: c, Length: -1},
+		Links: []resourcesync.Link{link(resourcesync.RelUp, s.capabilityList())},
+	}
+}
+
+func extNumbers(sequence, generation uint64) map[string]string {
+	m := map[string]string{resourcesync.ExtSequence: strconv.FormatUint(sequence, 10)}
+	if generation > 0 {
+		m[resourcesync.ExtGeneration] = strconv.FormatUint(generation, 10)
+	}
+	return m
+}
+
+func (s *set) partAddress(p part) string { return s.url + "/resourcelist-" + p.bits() + ".xml" }
+
+// resourceList is /SET/resourcelist.xml: the one part, or the index.
+func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
+	if len(snap.parts) == 1 {
+		return snap.resourceListPart(ctx, snap.parts[0], false)
+	}
+	s := snap.set
+	key := nameTag("rli %s %s %s %d %d %d", layout, s.p.base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.gen.At.UnixMicro())
+	return s.p.cache.get(ctx, key, func() (*document, error) {
+		head := s.root(resourcesync.ResourceList)
+		head.Index = true
+		head.Meta.At = snap.gen.At
+		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+		entries := make([]resourcesync.Entry, len(snap.parts))
+		for i, p := range snap.parts {
+			entries[i] = resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.at, HasMeta: true,
+				Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}}
+		}
+		d, err := s.p.document(head, entries)
+		if err == nil {
+			d.modified = snap.gen.At
+		}
+		return d, err
+	})
+}
+
+// partDoc answers for any range that a part of now or of before covered: the
+// index that named it may be older.
+func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, error) {
+	p, ok := parseBits(bits)
+	if !ok || bits == "" {
+		return nil, errNoDocument
+	}
+	var lo [32]byte
+	binary.BigEndian.PutUint64(lo[:], p.lo)
+	i := snap.parts.find(lo)
+	if at := snap.parts[i]; at.lo == p.lo && at.depth == p.depth {
+		return snap.resourceListPart(ctx, at, len(snap.parts) > 1)
+	}
+	if snap.parts[i].depth < p.depth { // since then joined with its sibling
+		if p.depth > snap.parts[i].depth+3 {
+			return nil, errNoDocument
+		}
+		old := snap.parts[i]
+		old.lo, old.depth, old.count = p.lo, p.depth, -1
+		return snap.resourceListPart(ctx, old, len(snap.parts) > 1)
+	}
+	whole := p // since then cut
+	for ; i < len(snap.parts) && (p.end() == 0 || snap.parts[i].lo < p.end()); i++ {
+		q := snap.parts[i]
+		whole.count += q.count
+		if q.seq > whole.seq {
+			whole.seq, whole.gen, whole.at = q.seq, q.gen, q.at
+		}
+	}
+	if whole.count > largestPart {
+		return nil, errNoDocument
+	}
+	return snap.resourceListPart(ctx, whole, true)
+}
+
+// resourceListPart assembles a part (dossier, 1.10.3).
+func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
+	s := snap.set
+	key := nameTag("rl %s %s %s %s %d %d %d %d %v", layout, s.p.base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
+	return s.p.cache.get(ctx, key, func() (*document, error) {
+		head := s.root(resourcesync.ResourceList)
+		if indexed {
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcelist.xml"))
+		}
+		head.Meta.At = p.at
+		head.Meta.Ext = extNumbers(p.seq, p.gen)
+		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
+			lo, hi := p.bounds()
+			var buf []byte
+			for st, err := range snap.view.Current(lo, hi) {
+				if err != nil {
+					return err
+				}
+				if w.Count()%256 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				e := s.resourceEntry(&st)
+				if buf, err = appendEntry(buf[:0], &e); err != nil {
+					return err
+				}
+				if err := w.WriteRaw(buf, 1); err != nil {
+					return err
+				}
+			}
+			if p.count >= 0 && int64(w.Count()) != p.count {
+				return fmt.Errorf("Resource List part %q of %s: %d entities are recorded, %d are there", p.bits(), s.cfg.Name, p.count, w.Count())
+			}
+			return nil
+		})
+		if err == nil {
+			d.modified = p.at
+		}
+		return d, err
+	})
+}
+
+func (s *set) listAddress(number uint64) string {
+	return fmt.Sprintf("%s/changelist-%06d.xml", s.url, number)
+}
+
+// changeList is /SET/changelist.xml: the one list, or the index.
+func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
+	if len(snap.lists) == 1 {
+		return snap.changeListDoc(ctx, snap.lists[0].Number)
+	}
+	s := snap.set
+	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.p.base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
+	return s.p.cache.get(ctx, key, func() (*document, error) {
+		head := s.root(resourcesync.ChangeList)
+		head.Index = true
+		head.Meta.From = snap.lists[0].From
+		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+		entries := make([]resourcesync.Entry, len(snap.lists))
+		for i, l := range snap.lists {
+			entries[i] = resourcesync.Entry{Loc: s.listAddress(l.Number), HasMeta: true,
+				Meta: resourcesync.Meta{From: l.From, Until: l.Until, Length: -1, Ext: extNumbers(l.Last, 0)}}
+		}
+		d, err := s.p.document(head, entries)
+		if err == nil {
+			d.modified = snap.gen.At
+		}
+		return d, err
+	})
+}
+
+// changeListDoc puts a Change List together from its rendered entries (dossier,
+// 1.10.7).
+func (snap *snapshot) changeListDoc(ctx context.Context, number uint64) (*document, error) {
+	first := snap.lists[0].Number
+	if number < first || number-first >= uint64(len(snap.lists)) {
+		return nil, errNoDocument
+	}
+	s, l := snap.set, snap.lists[number-first]
+	head := s.root(resourcesync.ChangeList)
+	head.Meta.From, head.Meta.Until = l.From, l.Until
+	head.Meta.Ext = extNumbers(l.Last, 0)
+	modified := l.Until
+	if !l.closed() {
+		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+		modified = snap.gen.At
+	}
+	if len(snap.lists) > 1 {
+		head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changelist.xml"))
+	}
+	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.p.base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
+	if !l.closed() {
+		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
+	}
+	return s.p.cache.get(ctx, key, func() (*document, error) {
+		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
+			if err := copyEntries(ctx, w, snap.kv, l); err != nil {
+				return err
+			}
+			if w.Count() != l.Entries {
+				return fmt.Errorf("Change List %d of %s: %d entries are recorded, %d are there", number, s.cfg.Name, l.Entries, w.Count())
+			}
+			return nil
+		})
+		if err == nil {
+			d.modified, d.immutable = modified, l.closed()
+		}
+		return d, err
+	})
+}
+
+func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, l listRecord) error {
+	for pair, err := range r.Scan(keyOf('c', l.Number), keyOf('c', l.Number, l.Last+1)) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		n, width := binary.Uvarint(pair.Value)
+		if width <= 0 {
+			return fmt.Errorf("entries %x of Change List %d: %w", pair.Key, l.Number, io.ErrUnexpectedEOF)
+		}
+		if err := w.WriteRaw(pair.Value[width:], int(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

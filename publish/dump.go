@@ -1,0 +1,545 @@
+package publish
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+const (
+	zipType = "application/zip"
+	// packageEntries bounds a package: its manifest is a document with at most
+	// 50,000 entries and 50 MB.
+	packageEntries = 40000
+	// dumpDocEntries is the number of packages that one document lists.
+	dumpDocEntries = 10000
+)
+
+// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), and
+// the packages of the Change Dump for lists that were closed since the last
+// time. It becomes visible by one record; the dump before it stays on disk, for
+// readers that are under way, until the next. When nothing was published since
+// the last dump, that one stands.
+func (p *Publisher) Dump(ctx context.Context, name string) error {
+	s, err := p.set(name)
+	if err != nil {
+		return err
+	}
+	if s.dir == "" {
+		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
+	}
+	s.dumping.Lock()
+	defer s.dumping.Unlock()
+	snap := s.acquire()
+	if snap == nil {
+		return fmt.Errorf("publish: a dump of %s: nothing has been published yet", name)
+	}
+	defer snap.release()
+	if s.offers(resourcesync.ResourceDump) {
+		if err := s.makeDump(ctx, snap); err != nil {
+			return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
+		}
+	}
+	if s.offers(resourcesync.ChangeDump) {
+		if err := s.makeChangeDumps(ctx, snap); err != nil {
+			return fmt.Errorf("publish: a Change Dump of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// DumpInfo tells of the Resource Dump that is offered.
+type DumpInfo struct {
+	Sequence  uint64 // of the log that it holds
+	At        time.Time
+	Completed time.Time
+	Entries   int64
+	Packages  int
+	Bytes     int64
+}
+
+// ResourceDump tells of the Resource Dump that is offered; false when there is none.
+func (p *Publisher) ResourceDump(name string) (DumpInfo, bool) {
+	s, err := p.set(name)
+	if err != nil {
+		return DumpInfo{}, false
+	}
+	d := s.dump.Load()
+	if d == nil {
+		return DumpInfo{}, false
+	}
+	info := DumpInfo{Sequence: d.Sequence, At: d.At, Completed: d.Completed, Entries: d.Entries, Packages: len(d.Packages)}
+	for _, pk := range d.Packages {
+		info.Bytes += pk.Length
+	}
+	return info, true
+}
+
+func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
+	old := s.dump.Load()
+	if old != nil && old.Generation == snap.gen.Number {
+		return nil
+	}
+	started := s.p.now()
+	d := &dumpRecord{Version: recordVersion, Sequence: snap.gen.Sequence, Generation: snap.gen.Number, At: snap.gen.At,
+		Folder: fmt.Sprintf("resourcedump/%d", snap.gen.Number)}
+	dir := filepath.Join(s.dir, filepath.FromSlash(d.Folder))
+	if err := os.RemoveAll(dir); err != nil { // of a run that did not end
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	head := s.root(resourcesync.ResourceDumpManifest)
+	head.Meta.At = snap.gen.At
+	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+	var out *packageFile
+	closePackage := func() error {
+		rec, err := out.close()
+		if err == nil {
+			d.Packages = append(d.Packages, rec)
+			d.Entries += int64(rec.Entries)
+		}
+		out = nil
+		return err
+	}
+	defer func() {
+		if out != nil {
+			out.abort()
+		}
+	}()
+	open := func() error {
+		n := len(d.Packages) + 1
+		out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, n), head)
+		return err
+	}
+	for st, err := range snap.view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		blob, err := snap.view.Representation(st.Entity, st.Current.Sequence)
+		if err != nil {
+			return fmt.Errorf("representation of %s: %w", clipText(st.Entity), err)
+		}
+		if out != nil && (out.entries >= packageEntries || out.entries > 0 && out.size()+int64(len(blob.Deflated)) > s.cfg.PackageBytes) {
+			if err := closePackage(); err != nil {
+				return err
+			}
+		}
+		if out == nil {
+			if err := open(); err != nil {
+				return err
+			}
+		}
+		e := s.resourceEntry(&st)
+		if err := out.add(s.packagePath(&st, st.Current), blob, &e); err != nil {
+			return err
+		}
+	}
+	if out == nil && len(d.Packages) == 0 { // an empty set has an empty package
+		if err := open(); err != nil {
+			return err
+		}
+	}
+	if out != nil {
+		if err := closePackage(); err != nil {
+			return err
+		}
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	d.Completed = s.p.now().UTC().Truncate(time.Second)
+	if d.Completed.Before(d.At) {
+		d.Completed = time.Time{} // the clock is behind the log
+	}
+	if old != nil {
+		before := *old
+		before.Before = nil
+		d.Before = &before
+	}
+	if err := s.putDump(d); err != nil {
+		return err
+	}
+	s.dump.Store(d)
+	if old != nil && old.Before != nil {
+		if err := os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(old.Before.Folder))); err != nil {
+			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
+		}
+	}
+	s.p.log.Info("dumped", "set", s.cfg.Name, "sequence", d.Sequence, "entries", d.Entries, "packages", len(d.Packages), "seconds", s.p.now().Sub(started).Seconds())
+	return nil
+}
+
+func (s *set) putDump(d *dumpRecord) error {
+	b := s.kv.Batch()
+	defer b.Close()
+	if d == nil {
+		b.Delete([]byte("d"))
+	} else if err := setJSON(b, []byte("d"), d); err != nil {
+		return err
+	}
+	return b.Commit(true)
+}
+
+// packagePath is where a representation stands in a package: as at the public
+// address, unless a segment is longer than file systems take.
+func (s *set) packagePath(st *changetrack.State, v *changetrack.Version) string {
+	return packagePath("r", st.Entity, s.cfg.Prefix, v.Format)
+}
+
+func packagePath(folder, entity, prefix string, f rdfres.Format) string {
+	name := EncodeName(entity, prefix)
+	for segment := range strings.SplitSeq(name, "/") {
+		if len(segment) > 200 {
+			name = "~-" + rdfres.EntityKey(entity).String()
+			break
+		}
+	}
+	return "/" + folder + "/" + name + f.Suffix()
+}
+
+// packageFile writes one ZIP package under a temporary name.
+type packageFile struct {
+	s       *set
+	name    string // below the set's folder, without suffix
+	file    *os.File
+	buf     *bufio.Writer
+	sum     countingHash
+	zip     *resourcesync.PackageWriter
+	entries int
+}
+
+type countingHash struct {
+	w io.Writer
+	h interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+	n int64
+}
+
+func (c *countingHash) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.h.Write(b[:n])
+	c.n += int64(n)
+	return n, err
+}
+
+func (s *set) newPackage(name string, head resourcesync.Head) (*packageFile, error) {
+	f := &packageFile{s: s, name: name}
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(path + ".zip.tmp")
+	if err != nil {
+		return nil, err
+	}
+	f.file = file
+	f.buf = bufio.NewWriterSize(file, 256<<10)
+	f.sum = countingHash{w: f.buf, h: sha256.New()}
+	if f.zip, err = resourcesync.NewPackageWriter(&f.sum, head); err != nil {
+		f.abort()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *packageFile) size() int64 { return f.sum.n }
+
+func (f *packageFile) add(path string, blob changetrack.Blob, e *resourcesync.Entry) error {
+	f.entries++
+	err := f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
+	if err != nil && len(e.Links) > 0 && e.Links[0].Rel == resourcesync.RelDescribes && scheme(e.Links[0].Href) > 0 && !xmlText(e.Links[0].Href) {
+		e.Links = e.Links[1:]
+		err = f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
+	}
+	return err
+}
+
+func (f *packageFile) abort() {
+	f.file.Close()
+	os.Remove(f.file.Name())
+}
+
+// close ends the package, puts it and the copy of its manifest in place, and
+// gives its record.
+func (f *packageFile) close() (rec packageRecord, err error) {
+	defer func() {
+		if err != nil {
+			f.abort()
+		}
+	}()
+	manifest, err := f.zip.Close()
+	if err != nil {
+		return rec, err
+	}
+	if err := f.buf.Flush(); err != nil {
+		return rec, err
+	}
+	if err := f.file.Sync(); err != nil {
+		return rec, err
+	}
+	if err := f.file.Close(); err != nil {
+		return rec, err
+	}
+	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
+	if err := writeFile(path+"-manifest.xml", manifest); err != nil {
+		return rec, err
+	}
+	if err := os.Rename(path+".zip.tmp", path+".zip"); err != nil {
+		return rec, err
+	}
+	return packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
+		Manifest: f.name + "-manifest.xml", Entries: f.entries}, nil
+}
+
+// writeFile puts a file in place whole or not at all.
+func writeFile(path string, data []byte) error {
+	f, err := os.Create(path + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		os.Remove(path + ".tmp")
+	}
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func xmlText(s string) bool {
+	for _, r := range s {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFD || r == 0xFFFE || r == 0xFFFF {
+			return false
+		}
+	}
+	return true
+}
+
+// resourceDumpDoc lists the packages: page 0 is /SET/resourcedump.xml, the one
+// list or the index; the others are its parts.
+func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
+	if d == nil {
+		return nil, notFound("There is no Resource Dump of %s yet.", s.cfg.Name).hint("Its Resource List is %s/resourcelist.xml.", s.url)
+	}
+	head := s.root(resourcesync.ResourceDump)
+	head.Meta.At = d.At
+	head.Meta.Completed = d.Completed
+	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
+	packages := d.Packages
+	var entries []resourcesync.Entry
+	pages := (len(packages) + dumpDocEntries - 1) / dumpDocEntries
+	switch {
+	case pages <= 1 && page > 0 || page > pages:
+		return nil, errNoDocument
+	case pages > 1 && page == 0:
+		head.Index = true
+		for n := 1; n <= pages; n++ {
+			entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/resourcedump-%05d.xml", s.url, n), HasMeta: true,
+				Meta: resourcesync.Meta{At: d.At, Completed: d.Completed, Length: -1}})
+		}
+	default:
+		if page > 0 {
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcedump.xml"))
+			packages = packages[(page-1)*dumpDocEntries : min(page*dumpDocEntries, len(packages))]
+		}
+		for i := range packages {
+			entries = append(entries, s.packageEntry(&packages[i], resourcesync.Meta{}))
+		}
+	}
+	doc, err := s.p.document(head, entries)
+	if err == nil {
+		doc.modified = d.At
+		if !d.Completed.IsZero() {
+			doc.modified = d.Completed
+		}
+	}
+	return doc, err
+}
+
+func (s *set) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync.Entry {
+	m.Type, m.Length, m.Hash = zipType, p.Length, resourcesync.Hashes{SHA256: p.SHA256}
+	contents := link(resourcesync.RelContents, s.url+"/"+p.Manifest)
+	contents.Type = xmlType
+	return resourcesync.Entry{Loc: s.url + "/" + p.File, HasMeta: true, Meta: m, Links: []resourcesync.Link{contents}}
+}
+
+// serveDumpFile serves a package or the copy of a manifest that a record names,
+// whole or in ranges.
+func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string) error {
+	var rec *packageRecord
+	match := func(ps []packageRecord) {
+		for i := range ps {
+			if ps[i].File == path || ps[i].Manifest == path {
+				rec = &ps[i]
+			}
+		}
+	}
+	if d := s.dump.Load(); d != nil {
+		match(d.Packages)
+		if d.Before != nil && rec == nil {
+			match(d.Before.Packages)
+		}
+	}
+	if rec == nil {
+		match(*s.changeDumps.Load())
+	}
+	if rec == nil {
+		return &statusError{code: http.StatusGone, reason: "This package is not kept (any more).",
+			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.capabilityList())}}
+	}
+	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(path)))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return notFound("This package has just been replaced.").hint("What is offered is listed at %s.", s.capabilityList())
+		}
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Cache-Control", cacheForever)
+	tag := rec.SHA256[:32]
+	if path == rec.Manifest {
+		h.Set("Content-Type", xmlType)
+		tag += "-manifest"
+	} else {
+		h.Set("Content-Type", zipType)
+	}
+	h.Set("Etag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
+}
+
+// openDumps reads the records, drops those whose files are not there, and
+// removes files that no record names.
+func (s *set) openDumps() error {
+	var d dumpRecord
+	known, err := getJSON(s.kv, []byte("d"), &d)
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	if known && s.dir != "" && s.allThere(d.Packages) {
+		keep[d.Folder] = true
+		if d.Before != nil && s.allThere(d.Before.Packages) {
+			keep[d.Before.Folder] = true
+		} else {
+			d.Before = nil
+		}
+		s.dump.Store(&d)
+	} else if known {
+		s.p.log.Warn("the Resource Dump is dropped: its files are not there", "set", s.cfg.Name)
+		if err := s.putDump(nil); err != nil {
+			return err
+		}
+	}
+	var cds []packageRecord
+	b := s.kv.Batch()
+	defer b.Close()
+	for pair, err := range s.kv.Scan([]byte("D"), []byte("E")) {
+		if err != nil {
+			return err
+		}
+		var rec packageRecord
+		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
+			return err
+		}
+		if s.dir != "" && s.allThere([]packageRecord{rec}) {
+			cds = append(cds, rec)
+			keep[rec.File], keep[rec.Manifest] = true, true
+		} else {
+			cds = nil // what is left must be without gaps
+			b.Delete(append([]byte(nil), pair.Key...))
+		}
+	}
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	s.changeDumps.Store(&cds)
+	if s.dir == "" {
+		return nil
+	}
+	return s.sweep(keep)
+}
+
+func (s *set) allThere(ps []packageRecord) bool {
+	for _, p := range ps {
+		info, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(p.File)))
+		if err != nil || info.Size() != p.Length {
+			return false
+		}
+		if _, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(p.Manifest))); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// sweep removes what keep does not name from the two folders of packages.
+func (s *set) sweep(keep map[string]bool) error {
+	for _, folder := range []string{"resourcedump", "changedump"} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, folder))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !keep[folder+"/"+e.Name()] {
+				if err := os.RemoveAll(filepath.Join(s.dir, folder, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,434 @@
+package publish
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const (
+	batchBytes = 4 << 20   // written ahead of the record that makes it visible
+	chunkBytes = 256 << 10 // of rendered entries
+)
+
+// open finishes or removes what was left, and publishes.
+func (s *set) open(ctx context.Context) error {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	var gen genRecord
+	known, err := getJSON(s.kv, []byte("g"), &gen)
+	if err != nil {
+		return err
+	}
+	if known {
+		view := s.cfg.Log.View()
+		head, _ := view.Head()
+		tail, _ := view.Tail()
+		if err := errors.Join(view.Err(), view.Close()); err != nil {
+			return err
+		}
+		why := ""
+		switch {
+		case gen.Base != s.p.base:
+			why = "the base URL is another one"
+		case gen.Prefix != s.cfg.Prefix:
+			why = "the prefix is another one"
+		case gen.Format != string(s.cfg.Format):
+			why = "the format is another one"
+		case head < gen.Sequence:
+			why = "the log ends before what was published"
+		case tail > gen.Sequence:
+			why = "changes were dropped from the log before they were published"
+		}
+		if why != "" {
+			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
+			if err := s.startAnew(gen); err != nil {
+				return err
+			}
+		} else if err := s.load(gen); err != nil {
+			return err
+		}
+	}
+	if err := s.openDumps(); err != nil {
+		return err
+	}
+	_, err = s.publish(ctx)
+	return err
+}
+
+// startAnew leaves only the generation's number and that of the last list, so
+// that numbers are never used twice.
+func (s *set) startAnew(gen genRecord) error {
+	lists, err := loadLists(s.kv)
+	if err != nil {
+		return err
+	}
+	b := s.kv.Batch()
+	defer b.Close()
+	b.DeleteRange([]byte("c"), []byte("h")) // c entries, d dump, g generation
+	b.DeleteRange([]byte("D"), []byte("E"))
+	b.DeleteRange([]byte("l"), []byte("y")) // l lists, p parts, x patches
+	last := struct {
+		Version    int    `json:"v"`
+		Generation uint64 `json:"generation"`
+		List       uint64 `json:"list"`
+	}{recordVersion, gen.Number, 0}
+	if len(lists) > 0 {
+		last.List = lists[len(lists)-1].Number
+	}
+	if err := setJSON(b, []byte("z"), last); err != nil {
+		return err
+	}
+	return b.Commit(true)
+}
+
+// lastNumbers are the highest numbers given before the lists began anew.
+func (s *set) lastNumbers() (generation, list uint64, again bool, err error) {
+	var last struct {
+		Generation uint64 `json:"generation"`
+		List       uint64 `json:"list"`
+	}
+	again, err = getJSON(s.kv, []byte("z"), &last)
+	return last.Generation, last.List, again, err
+}
+
+// load takes up a generation whose view is no longer open: the log's head may be
+// beyond it, so what it serves is replaced by the publication that follows.
+func (s *set) load(gen genRecord) error {
+	if err := s.clean(gen); err != nil {
+		return err
+	}
+	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(), kv: s.kv.Snapshot()}
+	snap.refs.Store(1)
+	var err error
+	if snap.parts, err = loadPartition(snap.kv); err == nil {
+		snap.lists, err = loadLists(snap.kv)
+	}
+	if err == nil && (len(snap.parts) == 0 || len(snap.lists) == 0) {
+		err = fmt.Errorf("generation %d has %d parts and %d Change Lists: records are missing", gen.Number, len(snap.parts), len(snap.lists))
+	}
+	if err != nil {
+		snap.release()
+		return err
+	}
+	s.replace(snap)
+	return nil
+}
+
+// clean removes what an unfinished Publish wrote beyond the generation.
+func (s *set) clean(gen genRecord) error {
+	b := s.kv.Batch()
+	defer b.Close()
+	b.DeleteRange(keyOf('x', gen.Sequence+1), []byte("y"))
+	lists, err := loadLists(s.kv)
+	if err != nil {
+		return err
+	}
+	if len(lists) == 0 {
+		b.DeleteRange([]byte("c"), []byte("d"))
+	} else {
+		b.DeleteRange(keyOf('c', lists[len(lists)-1].Number, gen.Sequence+1), []byte("d"))
+	}
+	return b.Commit(false)
+}
+
+func loadLists(r kv.Reader) ([]listRecord, error) {
+	var lists []listRecord
+	for pair, err := range r.Scan([]byte("l"), []byte("m")) {
+		if err != nil {
+			return nil, err
+		}
+		var l listRecord
+		if err := decodeRecord(pair.Key, pair.Value, &l); err != nil {
+			return nil, err
+		}
+		lists = append(lists, l)
+	}
+	return lists, nil
+}
+
+// Publish makes what the log holds now visible: a new generation. It costs what
+// the changes since the last one cost. Before the first complete scan there is
+// nothing to publish, and without changes nothing moves: then it returns what
+// there is.
+func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error) {
+	s, err := p.set(name)
+	if err != nil {
+		return Generation{}, err
+	}
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	g, err := s.publish(ctx)
+	if err != nil {
+		return g, fmt.Errorf("publish: a generation of %s: %w", name, err)
+	}
+	return g, nil
+}
+
+// publish: the caller holds s.publishing.
+func (s *set) publish(ctx context.Context) (Generation, error) {
+	view := s.cfg.Log.View()
+	if err := view.Err(); err != nil {
+		view.Close()
+		return Generation{}, err
+	}
+	head, at := view.Head()
+	baseSeq, baseAt, ok := view.BaselineEnd()
+	if !ok {
+		return Generation{}, view.Close()
+	}
+	if at.Before(baseAt) {
+		at = baseAt // an empty store has been scanned
+	}
+	var cur *snapshot
+	if cur = s.acquire(); cur != nil {
+		defer func() { cur.release() }()
+		if cur.gen.Sequence == head {
+			return cur.gen.public(), view.Close()
+		}
+	}
+	tail, tailAt := view.Tail()
+	if cur != nil && tail > cur.gen.Sequence {
+		s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", "changes were dropped from the log before they were published")
+		if err := s.startAnew(cur.gen); err != nil {
+			view.Close()
+			return Generation{}, err
+		}
+		cur.release()
+		cur = nil
+	}
+	if tail > baseSeq {
+		baseSeq, baseAt = tail, tailAt
+	}
+	started := s.p.now()
+	w := &generationWriter{set: s, view: view, batch: s.kv.Batch()}
+	defer w.batch.Close()
+	if err := w.begin(cur, baseSeq, baseAt, head, at); err != nil {
+		view.Close()
+		return Generation{}, err
+	}
+	if err := w.run(ctx); err != nil {
+		view.Close()
+		if cur != nil { // entries and patches already written are beyond its sequence
+			if cleanErr := s.clean(cur.gen); cleanErr != nil {
+				s.p.log.Error("cleaning up after a publication that did not end", "set", s.cfg.Name, "error", cleanErr)
+			}
+		}
+		return Generation{}, err
+	}
+	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: s.kv.Snapshot(), parts: w.parts, lists: w.lists})
+	s.p.log.Info("published", "set", s.cfg.Name, "generation", w.gen.Number, "sequence", w.gen.Sequence, "changes", w.changes, "patches", w.patches,
+		"parts", len(w.parts), "lists", len(w.lists), "seconds", s.p.now().Sub(started).Seconds())
+	return w.gen.public(), nil
+}
+
+// generationWriter makes one generation.
+type generationWriter struct {
+	set   *set
+	view  *changetrack.View
+	batch kv.Batch
+	gen   genRecord
+	after uint64 // the changes after this one are new
+	parts partition
+	lists []listRecord
+
+	touched map[int]int64 // part: difference of its count
+	dirty   map[uint64]bool
+	chunk   []byte // entries of the open list that are not in the batch yet
+	inChunk int
+	firstOf uint64 // sequence of the first of them
+	changes int
+	patches int
+}
+
+func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
+	s := w.set
+	w.touched, w.dirty = map[int]int64{}, map[uint64]bool{}
+	if cur != nil {
+		w.gen = cur.gen
+		w.gen.Number++
+		w.gen.Sequence = head
+		if at.After(w.gen.At) {
+			w.gen.At = at
+		}
+		w.after = cur.gen.Sequence
+		w.parts, w.lists = slices.Clone(cur.parts), slices.Clone(cur.lists)
+		return nil
+	}
+	for _, kind := range "clpx" { // of a first publication that did not end
+		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
+	}
+	number, list, again, err := s.lastNumbers()
+	if err != nil {
+		return err
+	}
+	if again { // the addresses are new: nobody has followed them
+		baseSeq, baseAt = head, at
+	}
+	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.p.base,
+		Prefix: s.cfg.Prefix, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt}
+	w.after = baseSeq
+	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
+	w.dirty[list+1] = true
+	touched := part{seq: head, gen: w.gen.Number, at: at}
+	if w.parts, err = newPartition(w.view, s.cfg.PartEntries, touched); err != nil {
+		return err
+	}
+	for _, p := range w.parts {
+		w.batch.Set([]byte("p"+p.bits()), p.append(nil))
+	}
+	w.touched = nil // counted already
+	return nil
+}
+
+func (w *generationWriter) run(ctx context.Context) error {
+	patches := newPatcher(ctx, w.view)
+	defer patches.stop()
+	for c, err := range w.view.Changes(w.after) {
+		if err != nil {
+			return err
+		}
+		if c.Sequence > w.gen.Sequence {
+			break
+		}
+		if err := patches.push(c); err != nil {
+			return err
+		}
+		for patches.full() {
+			if err := w.take(patches); err != nil {
+				return err
+			}
+		}
+	}
+	for patches.any() {
+		if err := w.take(patches); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w.flushChunk()
+	if err := w.writeParts(); err != nil {
+		return err
+	}
+	for i := range w.lists {
+		if w.dirty[w.lists[i].Number] {
+			if err := setJSON(w.batch, keyOf('l', w.lists[i].Number), &w.lists[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := setJSON(w.batch, []byte("g"), &w.gen); err != nil {
+		return err
+	}
+	return w.batch.Commit(true)
+}
+
+// take brings the next change into the list, the patches and the parts.
+func (w *generationWriter) take(patches *patcher) error {
+	c, patch, err := patches.pop()
+	if err != nil {
+		return err
+	}
+	if w.touched != nil {
+		i := w.parts.find(rdfres.EntityKey(c.Entity))
+		switch c.Kind {
+		case changetrack.Created:
+			w.touched[i]++
+		case changetrack.Deleted:
+			w.touched[i]--
+		default:
+			w.touched[i] += 0
+		}
+	}
+	l := &w.lists[len(w.lists)-1]
+	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
+		w.flushChunk()
+		l.Until = l.LastAt
+		w.lists = append(w.lists, listRecord{Version: recordVersion, Number: l.Number + 1, From: l.LastAt, After: l.Last, Last: l.Last})
+		l = &w.lists[len(w.lists)-1]
+	}
+	w.dirty[l.Number] = true
+	var info *patchInfo
+	if patch != nil {
+		info = &patchInfo{length: int64(len(patch)), sha256: rdfres.ComputeFixity(patch, false, false).SHA256}
+		w.batch.Set(keyOf('x', c.Sequence), patch)
+		w.patches++
+	}
+	if w.inChunk == 0 {
+		w.firstOf = c.Sequence
+	}
+	before := len(w.chunk)
+	entries := w.set.changeEntries(&c, info)
+	for i := range entries {
+		if w.chunk, err = appendEntry(w.chunk, &entries[i]); err != nil {
+			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)
+		}
+	}
+	n := len(entries)
+	w.inChunk += n
+	w.changes++
+	if l.Entries == 0 {
+		l.First = c.Time
+	}
+	l.Entries += n
+	l.Bytes += int64(len(w.chunk) - before)
+	l.Last, l.LastAt = c.Sequence, c.Time
+	if len(w.chunk) >= chunkBytes {
+		w.flushChunk()
+	}
+	if w.batch.Size() >= batchBytes {
+		return w.batch.Commit(false)
+	}
+	return nil
+}
+
+func (w *generationWriter) flushChunk() {
+	if w.inChunk == 0 {
+		return
+	}
+	l := &w.lists[len(w.lists)-1]
+	value := binary.AppendUvarint(nil, uint64(w.inChunk))
+	w.batch.Set(keyOf('c', l.Number, w.firstOf), append(value, w.chunk...))
+	w.chunk, w.inChunk = w.chunk[:0], 0
+}
+
+// writeParts notes the touched parts, then cuts and joins.
+func (w *generationWriter) writeParts() error {
+	entries := w.set.cfg.PartEntries
+	var keys []uint64
+	for i, n := range w.touched {
+		p := &w.parts[i]
+		p.count += n
+		p.seq, p.gen, p.at = w.gen.Sequence, w.gen.Number, w.gen.At
+		w.batch.Set([]byte("p"+p.bits()), p.append(nil))
+		keys = append(keys, p.lo)
+	}
+	slices.Sort(keys)
+	for _, lo := range keys {
+		var key rdfres.Digest
+		binary.BigEndian.PutUint64(key[:], lo)
+		i := w.parts.find(key)
+		if w.parts[i].seq != w.gen.Sequence {
+			continue
+		}
+		var err error
+		if w.parts[i].count > w.parts.limit(entries) {
+			w.parts, err = w.parts.split(w.view, i, entries, w.batch)
+		} else {
+			w.parts = w.parts.merge(i, entries, w.batch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Handler serves the public addresses (contract): /.well-known/resourcesync,
+// /SET/..., and the pages for people. It routes on the escaped path, so an
+// escaped slash is not a slash, and answers below the path of the base URL as
+// well as at the root, whichever a proxy in front of it sends.
+//
+// GET, HEAD and OPTIONS; bodies have a length, a strong ETag, and go out as gzip
+// where the client takes it. Any origin may read them.
+func (p *Publisher) Handler() http.Handler { return http.HandlerFunc(p.serve) }
+
+func (p *Publisher) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Access-Control-Allow-Origin", "*")
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodOptions:
+		h.Set("Allow", "GET, HEAD, OPTIONS")
+		h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+		h.Set("Access-Control-Allow-Headers", "Accept, Accept-Datetime, If-Modified-Since, If-None-Match, Range")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	default:
+		h.Set("Allow", "GET, HEAD, OPTIONS")
+		p.fail(w, r, &statusError{code: http.StatusMethodNotAllowed, reason: "This address can only be read."})
+		return
+	}
+	if p.closed.Load() {
+		p.fail(w, r, &statusError{code: http.StatusServiceUnavailable, reason: "The source is being closed."})
+		return
+	}
+	if err := p.route(w, r); err != nil {
+		p.fail(w, r, err)
+	}
+}
+
+func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
+	path := r.URL.EscapedPath()
+	if p.path != "" {
+		if rest, ok := strings.CutPrefix(path, p.path); ok && (rest == "" || rest[0] == '/') {
+			path = rest
+		}
+	}
+	switch path {
+	case "", "/":
+		return p.serveHome(w, r)
+	case "/.well-known/resourcesync":
+		d, err := p.sourceDescription()
+		return p.send(w, r, d, err)
+	case "/about", "/about.ttl", "/about.jsonld", "/about.nt", "/about.rdf", "/about.html":
+		return p.serveSourceAbout(w, r, path)
+	case "/robots.txt":
+		return p.serveRobots(w, r)
+	}
+	name, rest, more := strings.Cut(path[1:], "/")
+	s := p.sets[name]
+	if s == nil {
+		return notFound("There is no set %q here.", clipText(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
+	}
+	if !more || rest == "" {
+		h := w.Header()
+		h.Set("Location", s.about())
+		w.WriteHeader(http.StatusSeeOther)
+		return nil
+	}
+	snap := s.acquire()
+	defer snap.release()
+	return s.route(w, r, snap, rest)
+}
+
+// route answers below /SET/. snap is nil before the first publication.
+func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path string) error {
+	ctx := r.Context()
+	head, rest, more := strings.Cut(path, "/")
+	switch head {
+	case "capabilitylist.xml":
+		if !more {
+			d, err := s.capabilityListDoc(snap)
+			return s.p.send(w, r, d, err)
+		}
+	case "about", "about.ttl", "about.jsonld", "about.nt", "about.rdf", "about.html":
+		if !more {
+			return s.serveAbout(w, r, snap, head)
+		}
+	}
+	if snap == nil {
+		return notFound("The set %s has not been published yet.", s.cfg.Name).hint("It will be after the first complete scan of its store; ask again then.")
+	}
+	if more {
+		switch head {
+		case "r":
+			return s.serveDescription(w, r, snap, rest)
+		case "timegate":
+			return s.serveTimeGate(w, r, snap, rest)
+		case "timemap":
+			return s.serveTimeMap(w, r, snap, rest)
+		case "patch":
+			return s.servePatch(w, r, snap, rest)
+		case "resourcedump", "changedump":
+			return s.serveDumpFile(w, r, path)
+		}
+		return errNoDocument
+	}
+	switch path {
+	case "resourcelist.xml":
+		if s.offers(resourcesync.ResourceList) {
+			d, err := snap.resourceList(ctx)
+			return s.p.send(w, r, d, err)
+		}
+	case "changelist.xml":
+		if s.offers(resourcesync.ChangeList) {
+			d, err := snap.changeList(ctx)
+			return s.p.send(w, r, d, err)
+		}
+	case "resourcedump.xml":
+		if s.offers(resourcesync.ResourceDump) {
+			d, err := s.resourceDumpDoc(s.dump.Load(), 0)
+			return s.p.send(w, r, d, err)
+		}
+	case "changedump.xml":
+		if s.offers(resourcesync.ChangeDump) {
+			d, err := s.changeDumpDoc(snap)
+			return s.p.send(w, r, d, err)
+		}
+	}
+	if name, ok := strings.CutSuffix(path, ".xml"); ok {
+		if bits, ok := strings.CutPrefix(name, "resourcelist-"); ok && s.offers(resourcesync.ResourceList) {
+			d, err := snap.partDoc(ctx, bits)
+			return s.p.send(w, r, d, err)
+		}
+		if digits, ok := strings.CutPrefix(name, "changelist-"); ok && s.offers(resourcesync.ChangeList) {
+			n, err := strconv.ParseUint(digits, 10, 64)
+			if err != nil || fmt.Sprintf("%06d", n) != digits {
+				return errNoDocument
+			}
+			if n < snap.lists[0].Number {
+				return &statusError{code: http.StatusGone, reason: fmt.Sprintf("Change List %d is no longer kept.", n),
+					detail: []string{fmt.Sprintf("The changes since %s are listed at %s/changelist.xml.", resourcesync.FormatTime(snap.lists[0].From), s.url)}}
+			}
+			d, err := snap.changeListDoc(ctx, n)
+			return s.p.send(w, r, d, err)
+		}
+		if digits, ok := strings.CutPrefix(name, "resourcedump-"); ok && s.offers(resourcesync.ResourceDump) {
+			n, err := strconv.Atoi(digits)
+			if err != nil || n < 1 || fmt.Sprintf("%05d", n) != digits {
+				return errNoDocument
+			}
+			d, err := s.resourceDumpDoc(s.dump.Load(), n)
+			return s.p.send(w, r, d, err)
+		}
+	}
+	return errNoDocument
+}
+
+// send answers with a document or hands its error on.
+func (p *Publisher) send(w http.ResponseWriter, r *http.Request, d *document, err error) error {
+	if err != nil {
+		return err
+	}
+	p.answer(w, r, d)
+	return nil
+}
+
+func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
+	digits, ok := strings.CutSuffix(name, ".json")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil || strconv.FormatUint(n, 10) != digits {
+		return errNoDocument
+	}
+	data, err := snap.kv.Get(keyOf('x', n))
+	if errors.Is(err, kv.ErrNotFound) {
+		return notFound("There is no patch for the change %d.", n).hint("A patch is offered where it is smaller than the representation, as long as its Change List is kept.")
+	}
+	if err != nil {
+		return err
+	}
+	d, err := packed(data, patchType)
+	if err != nil {
+		return err
+	}
+	d.immutable = true
+	s.p.answer(w, r, d)
+	return nil
+}
+
+func (p *Publisher) serveRobots(w http.ResponseWriter, r *http.Request) error {
+	if !p.o.Robots {
+		return errNoDocument
+	}
+	var b strings.Builder
+	b.WriteString("User-agent: *\nAllow: /\n")
+	for _, name := range p.names {
+		if s := p.sets[name]; s.offers(resourcesync.ResourceList) {
+			b.WriteString("Sitemap: " + s.url + "/resourcelist.xml\n")
+		}
+	}
+	d, err := packed([]byte(b.String()), "text/plain; charset=utf-8")
+	return p.send(w, r, d, err)
+}
+
+// unescapePath undoes percent escapes that a client or proxy put in; names have
+// none of their own.
+func unescapePath(s string) (string, error) {
+	if strings.IndexByte(s, '%') < 0 {
+		return s, nil
+	}
+	u, err := url.PathUnescape(s)
+	if err != nil {
+		return "", notFound("The address has a broken percent escape.")
+	}
+	return u, nil
+}

@@ -1,0 +1,241 @@
+package publish
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// maxName is the longest NAME in bytes; a longer one ends in a hash.
+const maxName = 1024
+
+// ErrHashedName comes from DecodeName for a NAME that ends in the hash of its
+// entity; HashedName gives the key by which the state finds it.
+var ErrHashedName = errors.New("the name ends in a hash that only the state can map back")
+
+// ErrName comes from DecodeName for what EncodeName never gives.
+var ErrName = errors.New("no name of an entity")
+
+// suffixes that an address can end in; a dot before one of them at the end of
+// a segment of a NAME is escaped, so that the format's suffix can be told from the
+// name and a file is never where a folder must be.
+var suffixes = []string{".jsonld", ".nt", ".ttl", ".rdf", ".html", ".nq", ".xml", ".json", ".zip", ".trig", ".gz"}
+
+const upperHex = "0123456789ABCDEF"
+
+// EncodeName is NAME of an address (house, decision 7): the entity IRI without
+// prefix, where every byte outside [A-Za-z0-9_/:,().-] is ~XX (upper-case hex),
+// and so are a dot before a known suffix at the end of a segment, the dots of
+// the segments . and .., and slashes that would make an empty segment.
+//
+// An entity outside prefix is written in full. A NAME that begins with a scheme
+// and a colon is a full IRI; where the rest after prefix looks like that, its
+// colon is escaped (Category~3AFoo). What is outside prefix and has no scheme
+// begins with ~~. Beyond 1,024 bytes a NAME is cut and ends in ~- and the hex of
+// rdfres.EntityKey.
+func EncodeName(entity, prefix string) string {
+	rest, inside := strings.CutPrefix(entity, prefix)
+	var name string
+	switch {
+	case inside && rest != "" && prefix != "":
+		name = escapeName(rest, scheme(rest))
+	case scheme(entity) > 0:
+		name = escapeName(entity, 0)
+	case prefix == "" && entity != "":
+		name = escapeName(entity, 0)
+	default:
+		name = "~~" + escapeName(entity, 0)
+	}
+	if len(name) <= maxName {
+		return name
+	}
+	key := rdfres.EntityKey(entity)
+	cut := maxName - 2 - 2*len(key)
+	for name[cut-1] == '~' || name[cut-2] == '~' && cut > 2 { // never through an escape
+		cut--
+	}
+	return name[:cut] + "~-" + hex.EncodeToString(key[:])
+}
+
+// scheme gives the place of the colon after an IRI scheme, or 0.
+func scheme(s string) int {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
+		case i > 0 && c == ':':
+			return i
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// nameScheme is scheme of a NAME: + is escaped there and dots may be.
+func nameScheme(name string) bool {
+	colon := strings.IndexByte(name, ':')
+	if colon <= 0 {
+		return false
+	}
+	s, err := unescapeName(name[:colon])
+	return err == nil && scheme(s+":") == len(s) && len(s) > 0
+}
+
+// escapeName escapes s; colon is the place of a colon to escape, or 0.
+func escapeName(s string, colon int) string {
+	b := make([]byte, 0, len(s)+16)
+	esc := func(c byte) { b = append(b, '~', upperHex[c>>4], upperHex[c&15]) }
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == ',', c == '(', c == ')', c == '-':
+			b = append(b, c)
+		case c == ':':
+			if colon > 0 && i == colon {
+				esc(c)
+			} else {
+				b = append(b, c)
+			}
+		case c == '/':
+			if i == 0 || i == len(s)-1 || s[i-1] == '/' {
+				esc(c)
+			} else {
+				b = append(b, c)
+			}
+		case c == '.':
+			if escapeDot(s, i) {
+				esc(c)
+			} else {
+				b = append(b, c)
+			}
+		default:
+			esc(c)
+		}
+	}
+	return string(b)
+}
+
+// escapeDot tells whether the dot at i is in a dot segment, or begins a known
+// suffix that ends its segment.
+func escapeDot(s string, i int) bool {
+	end := strings.IndexByte(s[i:], '/')
+	if end < 0 {
+		end = len(s)
+	} else {
+		end += i
+	}
+	if tail := s[i:end]; len(tail) <= 7 {
+		for _, x := range suffixes {
+			if tail == x {
+				return true
+			}
+		}
+	}
+	segment := s[strings.LastIndexByte(s[:i], '/')+1 : end]
+	return segment == "." || segment == ".."
+}
+
+func unescapeName(name string) (string, error) {
+	if strings.IndexByte(name, '~') < 0 {
+		return name, nil
+	}
+	b := make([]byte, 0, len(name))
+	for i := 0; i < len(name); i++ {
+		if name[i] != '~' {
+			b = append(b, name[i])
+			continue
+		}
+		if i+2 >= len(name) {
+			return "", fmt.Errorf("%w: %q ends within an escape", ErrName, name)
+		}
+		hi, lo := strings.IndexByte(upperHex, name[i+1]), strings.IndexByte(upperHex, name[i+2])
+		if hi < 0 || lo < 0 {
+			return "", fmt.Errorf("%w: %q is no escape", ErrName, name[i:i+3])
+		}
+		b = append(b, byte(hi<<4|lo))
+		i += 2
+	}
+	return string(b), nil
+}
+
+// DecodeName is the inverse of EncodeName. It accepts exactly what EncodeName
+// gives, so each entity has one NAME and each NAME one entity. ErrHashedName
+// when the state must map it back (HashedName), otherwise errors wrap ErrName.
+func DecodeName(name, prefix string) (entity string, err error) {
+	if _, ok := HashedName(name); ok {
+		return "", ErrHashedName
+	}
+	full, marked := strings.CutPrefix(name, "~~")
+	s, err := unescapeName(full)
+	if err != nil {
+		return "", err
+	}
+	if marked || prefix == "" || nameScheme(name) {
+		entity = s
+	} else {
+		entity = prefix + s
+	}
+	if len(name) > maxName || EncodeName(entity, prefix) != name {
+		return "", fmt.Errorf("%w: %q is not written as the names here are", ErrName, clipText(name))
+	}
+	return entity, nil
+}
+
+// HashedName gives the rdfres.EntityKey in which a long NAME ends.
+func HashedName(name string) (key rdfres.Digest, ok bool) {
+	i := len(name) - 2 - 2*len(key)
+	if i <= 0 || len(name) > maxName || len(name) < maxName-4 || name[i:i+2] != "~-" {
+		return key, false
+	}
+	for _, c := range []byte(name[i+2:]) {
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return key, false
+		}
+	}
+	hex.Decode(key[:], []byte(name[i+2:]))
+	return key, true
+}
+
+// reserved names would collide with addresses of the site or of the bridge.
+var reserved = map[string]bool{
+	"about": true, "api": true, "assets": true, "favicon.ico": true, "healthz": true, "metrics": true, "openapi.json": true,
+	"readyz": true, "robots.txt": true, "sitemap.xml": true, "static": true, "stores": true, "index.html": true,
+	"resourcesync": true, "ldes": true, "oai": true, "iiif": true, "hub": true, "con": true, "nul": true, "prn": true, "aux": true,
+}
+
+// CheckSetName refuses names that collide with routes, and what is not 1 to 100
+// of [A-Za-z0-9._-] beginning with a letter or digit.
+func CheckSetName(name string) error {
+	if name == "" || len(name) > 100 {
+		return fmt.Errorf("set name %q: want 1 to 100 characters", clipText(name))
+	}
+	for i := range len(name) {
+		c := name[i]
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '-' && c != '_' && c != '.') {
+			return fmt.Errorf("set name %q: want letters, digits, '-', '_' and '.', a letter or digit first", name)
+		}
+	}
+	if reserved[strings.ToLower(name)] || strings.HasSuffix(name, ".") {
+		return fmt.Errorf("set name %q is an address of the site itself: choose another name", name)
+	}
+	for _, x := range suffixes {
+		if strings.HasSuffix(strings.ToLower(name), x) {
+			return fmt.Errorf("set name %q ends in %s, as documents do: choose another name", name, x)
+		}
+	}
+	return nil
+}
+
+// clipText shortens what is quoted in messages.
+func clipText(s string) string {
+	if len(s) > 120 {
+		return strings.ToValidUTF8(s[:120], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,142 @@
+package publish
+
+import (
+	"errors"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const dbp = "http://dbpedia.org/resource/"
+
+func TestEncodeName(t *testing.T) {
+	tests := []struct{ entity, prefix, want string }{
+		{dbp + "Berlin", dbp, "Berlin"},
+		{dbp + "Category:Cities_in_Germany", dbp, "Category~3ACities_in_Germany"},
+		{dbp + "12:30", dbp, "12:30"},
+		{dbp + "AC/DC", dbp, "AC/DC"},
+		{dbp + "Zürich", dbp, "Z~C3~BCrich"},
+		{dbp + "a~b", dbp, "a~7Eb"},
+		{dbp + "a%20b", dbp, "a~2520b"},
+		{dbp + "x.html", dbp, "x~2Ehtml"},
+		{dbp + "x.nt/y", dbp, "x~2Ent/y"},
+		{dbp + "x.y", dbp, "x.y"},
+		{dbp + "../..", dbp, "~2E~2E/~2E~2E"},
+		{dbp + "a//b/", dbp, "a/~2Fb~2F"},
+		{dbp + "/", dbp, "~2F"},
+		{dbp, dbp, "http:/~2Fdbpedia.org/resource~2F"},
+		{"https://schema.org/Person", "", "https:/~2Fschema.org/Person"},
+		{"urn:rsbridge:component:ab-0", dbp, "urn:rsbridge:component:ab-0"},
+		{dbp + "urn:rsbridge:component:ab-0", dbp, "urn~3Arsbridge:component:ab-0"},
+		{dbp + "x+y:z", dbp, "x~2By~3Az"},
+		{"no scheme", dbp, "~~no~20scheme"},
+		{"", dbp, "~~"},
+		{"", "", "~~"},
+		{"/a", "", "~2Fa"},
+	}
+	for _, tt := range tests {
+		got := EncodeName(tt.entity, tt.prefix)
+		if got != tt.want {
+			t.Errorf("EncodeName(%q, %q) = %q, want %q", tt.entity, tt.prefix, got, tt.want)
+		}
+		back, err := DecodeName(got, tt.prefix)
+		if err != nil || back != tt.entity {
+			t.Errorf("DecodeName(%q, %q) = %q, %v, want %q", got, tt.prefix, back, err, tt.entity)
+		}
+	}
+}
+
+func TestLongName(t *testing.T) {
+	for n := 1000; n < 1100; n++ {
+		for _, tail := range []string{"a", "é", " "} {
+			e := dbp + strings.Repeat("x", n) + strings.Repeat(tail, 40)
+			name := EncodeName(e, dbp)
+			if len(name) > maxName {
+				t.Fatalf("%d bytes", len(name))
+			}
+			back, err := DecodeName(name, dbp)
+			key, hashed := HashedName(name)
+			switch {
+			case hashed != errors.Is(err, ErrHashedName):
+				t.Fatalf("HashedName(%q) = %v, DecodeName says %v", name, hashed, err)
+			case hashed && key != rdfres.EntityKey(e):
+				t.Fatalf("HashedName(%q) = %s", name, key)
+			case !hashed && back != e:
+				t.Fatalf("DecodeName(%q) = %q, %v", name, back, err)
+			}
+		}
+	}
+}
+
+func TestDecodeNameRefuses(t *testing.T) {
+	for _, name := range []string{"", "~", "~4", "~7e", "~41", "a//b", "../x", "a/", "/a", "x.html", "a b", "a%20b", "~~http:x", "~-" + strings.Repeat("0", 64), "Z\xfc"} {
+		if e, err := DecodeName(name, dbp); err == nil {
+			t.Errorf("DecodeName(%q) = %q, want an error", name, e)
+		}
+	}
+}
+
+func TestCheckSetName(t *testing.T) {
+	for _, ok := range []string{"data", "a", "schema.org", "A-b_c.9", "1"} {
+		if err := CheckSetName(ok); err != nil {
+			t.Errorf("%q: %v", ok, err)
+		}
+	}
+	for _, bad := range []string{"", ".well-known", "about", "Stores", "a/b", "a b", "a.xml", "robots.txt", "é", strings.Repeat("a", 101), "a."} {
+		if CheckSetName(bad) == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// FuzzName: every entity has a name that is a clean path, survives an address
+// and leads back to it.
+func FuzzName(f *testing.F) {
+	f.Add(dbp+"Berlin", dbp)
+	f.Add("a//./..//x.html/~", "")
+	f.Add("http://a/http://b", "http://a/")
+	f.Fuzz(func(t *testing.T, entity, prefix string) {
+		name := EncodeName(entity, prefix)
+		if len(name) > maxName {
+			t.Fatalf("EncodeName(%q, %q) has %d bytes", entity, prefix, len(name))
+		}
+		full := "/s/r/" + name + ".jsonld"
+		if path.Clean(full) != full {
+			t.Fatalf("EncodeName(%q, %q) = %q is no clean path", entity, prefix, name)
+		}
+		u, err := url.Parse("http://h" + full)
+		if err != nil || u.Path != full || u.EscapedPath() != full || u.RawQuery != "" {
+			t.Fatalf("EncodeName(%q, %q) = %q does not survive an address: %v", entity, prefix, name, err)
+		}
+		for _, x := range suffixes {
+			if strings.HasSuffix(name, x) {
+				t.Fatalf("EncodeName(%q, %q) = %q ends in a suffix", entity, prefix, name)
+			}
+		}
+		back, err := DecodeName(name, prefix)
+		if errors.Is(err, ErrHashedName) {
+			if key, ok := HashedName(name); !ok || key != rdfres.EntityKey(entity) {
+				t.Fatalf("EncodeName(%q, %q) = %q has another key", entity, prefix, name)
+			}
+			return
+		}
+		if err != nil || back != entity {
+			t.Fatalf("DecodeName(%q, %q) = %q, %v, want %q", name, prefix, back, err, entity)
+		}
+	})
+}
+
+// FuzzDecodeName: what is accepted is the name of exactly that entity.
+func FuzzDecodeName(f *testing.F) {
+	f.Add("Berlin", dbp)
+	f.Add("~~x", "http://a/")
+	f.Fuzz(func(t *testing.T, name, prefix string) {
+		entity, err := DecodeName(name, prefix)
+		if err == nil && EncodeName(entity, prefix) != name {
+			t.Fatalf("DecodeName(%q, %q) = %q, whose name is %q", name, prefix, entity, EncodeName(entity, prefix))
+		}
+	})
+}

@@ -1,0 +1,291 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// SetConfig is what the documents of a set need to know.
+type SetConfig struct {
+	Name                        string // see CheckSetName
+	Title, Description, Licence string // Licence: an IRI
+	Publisher                   string // name or IRI of who publishes it
+	Log                         *changetrack.Log
+	Format                      rdfres.Format   // main representation; default JSONLD
+	Prefix                      string          // removed from entity IRIs in addresses
+	Capabilities                []string        // resourcelist, changelist, resourcedump, changedump; nil: the first three
+	Rotate                      time.Duration   // of Change Lists, from the first change in it; default 24h
+	RotateEntries               int             // default 10000
+	PartEntries                 int             // Resource List part; default 10000
+	PackageBytes                int64           // dump package; default 64 MiB packed
+	Coverage                    func() Coverage // for the description of the set; may be nil
+}
+
+// Coverage is what a scan said of completeness.
+type Coverage struct{ Triples, Covered int64 }
+
+// Options of Open.
+type Options struct {
+	BaseURL    string           // scheme://host[:port][/path], no trailing slash
+	Dir        string           // published files (dumps)
+	Title      string           // of the source, for people; default: the host
+	Robots     bool             // serve robots.txt with Sitemap lines; search engines have punished sites for it
+	CacheBytes int64            // memory for assembled documents; default 64 MiB
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: silent
+}
+
+// Publisher publishes all sets of one base URL. Safe for concurrent use.
+type Publisher struct {
+	base   string // without trailing slash
+	path   string // of base, escaped, without trailing slash
+	o      Options
+	log    *slog.Logger
+	now    func() time.Time
+	sets   map[string]*set
+	names  []string // sorted
+	cache  *docCache
+	closed atomic.Bool
+}
+
+// set is one published set.
+type set struct {
+	p   *Publisher
+	cfg SetConfig
+	url string   // base + "/" + name
+	kv  kv.Store // its records
+	dir string   // its files
+
+	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
+	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
+
+	mu  sync.RWMutex // guards cur
+	cur *snapshot    // nil before the first complete scan
+
+	dump        atomic.Pointer[dumpRecord]
+	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
+}
+
+// snapshot is a generation as readers see it: fixed.
+type snapshot struct {
+	set   *set
+	gen   genRecord
+	view  *changetrack.View
+	kv    kv.Snapshot
+	parts partition
+	lists []listRecord // ascending; the last is open; never empty
+	refs  atomic.Int64
+}
+
+func (s *snapshot) release() {
+	if s != nil && s.refs.Add(-1) == 0 {
+		err := errors.Join(s.view.Close(), s.kv.Close())
+		if err != nil {
+			s.set.p.log.Error("closing a view", "set", s.set.cfg.Name, "error", err)
+		}
+	}
+}
+
+// acquire gives the current snapshot, nil when there is none. Release it.
+func (s *set) acquire() *snapshot {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.cur != nil {
+		s.cur.refs.Add(1)
+	}
+	return s.cur
+}
+
+// replace makes a snapshot the current one and lets go of the one before.
+func (s *set) replace(next *snapshot) {
+	if next != nil {
+		next.refs.Store(1)
+	}
+	s.mu.Lock()
+	old := s.cur
+	s.cur = next
+	s.mu.Unlock()
+	old.release()
+}
+
+func (s *set) offers(capability resourcesync.Capability) bool {
+	if s.cfg.Capabilities == nil {
+		return capability != resourcesync.ChangeDump
+	}
+	return slices.Contains(s.cfg.Capabilities, string(capability))
+}
+
+// Open makes again what a crash left unfinished: it removes what no record
+// names, and publishes what the logs hold beyond the last generation. A set whose
+// base URL, prefix or format is another than at the last generation gets new
+// lists, which begin now; its dumps are dropped.
+func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Publisher, error) {
+	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
+		return nil, fmt.Errorf("publish: base URL %q: want http(s)://host[:port][/path]", o.BaseURL)
+	}
+	p := &Publisher{base: base.String(), path: base.EscapedPath(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.log = p.log.With("component", "publish")
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if p.o.Title == "" {
+		p.o.Title = base.Host
+	}
+	p.cache = newDocCache(o.CacheBytes)
+	for _, cfg := range sets {
+		s, err := p.newSet(store, cfg)
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		p.sets[cfg.Name] = s
+		p.names = append(p.names, cfg.Name)
+		if err := s.open(ctx); err != nil {
+			p.Close()
+			return nil, fmt.Errorf("publish: opening the set %s: %w", cfg.Name, err)
+		}
+	}
+	slices.Sort(p.names)
+	return p, nil
+}
+
+func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
+	if err := CheckSetName(cfg.Name); err != nil {
+		return nil, fmt.Errorf("publish: %w", err)
+	}
+	if p.sets[cfg.Name] != nil {
+		return nil, fmt.Errorf("publish: two sets are named %s", cfg.Name)
+	}
+	if cfg.Log == nil {
+		return nil, fmt.Errorf("publish: the set %s has no log", cfg.Name)
+	}
+	if cfg.Format == "" {
+		cfg.Format = rdfres.JSONLD
+	}
+	if cfg.Rotate <= 0 {
+		cfg.Rotate = 24 * time.Hour
+	}
+	if cfg.RotateEntries <= 0 {
+		cfg.RotateEntries = 10000
+	}
+	if cfg.PartEntries <= 0 {
+		cfg.PartEntries = 10000
+	}
+	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, largestPart), min(cfg.PartEntries, largestPart)
+	if cfg.PackageBytes <= 0 {
+		cfg.PackageBytes = 64 << 20
+	}
+	if cfg.Title == "" {
+		cfg.Title = cfg.Name
+	}
+	for _, c := range cfg.Capabilities {
+		switch resourcesync.Capability(c) {
+		case resourcesync.ResourceList, resourcesync.ChangeList, resourcesync.ResourceDump, resourcesync.ChangeDump:
+		default:
+			return nil, fmt.Errorf("publish: the set %s: capability %q: want resourcelist, changelist, resourcedump or changedump", cfg.Name, c)
+		}
+	}
+	s := &set{p: p, cfg: cfg, url: p.base + "/" + cfg.Name, kv: setKeys(store, cfg.Name)}
+	s.changeDumps.Store(&[]packageRecord{})
+	if p.o.Dir != "" {
+		s.dir = filepath.Join(p.o.Dir, cfg.Name)
+		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// Close lets go of the views. It does not close the store.
+func (p *Publisher) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	for _, s := range p.sets {
+		s.publishing.Lock()
+		s.replace(nil)
+		s.publishing.Unlock()
+	}
+	return nil
+}
+
+func (p *Publisher) set(name string) (*set, error) {
+	if p.closed.Load() {
+		return nil, errors.New("publish: the publisher is closed")
+	}
+	s := p.sets[name]
+	if s == nil {
+		return nil, fmt.Errorf("publish: there is no set %q", name)
+	}
+	return s, nil
+}
+
+// Generation is a numbered publication. The zero value: none yet.
+type Generation struct {
+	Number   uint64
+	Sequence uint64    // of the log that it reaches
+	At       time.Time // time of that position: every change up to it is included
+}
+
+// Generation returns the current publication of a set; false before the first.
+func (p *Publisher) Generation(name string) (Generation, bool) {
+	s, err := p.set(name)
+	if err != nil {
+		return Generation{}, false
+	}
+	snap := s.acquire()
+	if snap == nil {
+		return Generation{}, false
+	}
+	defer snap.release()
+	return snap.gen.public(), true
+}
+
+func (g *genRecord) public() Generation {
+	return Generation{Number: g.Number, Sequence: g.Sequence, At: g.At}
+}
+
+// Location is the address of an entity's main representation: that of its
+// current version, or in the set's format when it has none.
+func (p *Publisher) Location(name, entity string) (string, error) {
+	s, err := p.set(name)
+	if err != nil {
+		return "", err
+	}
+	format := s.cfg.Format
+	if snap := s.acquire(); snap != nil {
+		defer snap.release()
+		st, err := snap.view.Entity(entity)
+		switch {
+		case err == nil && st.Current != nil:
+			format = st.Current.Format
+		case err == nil && st.Deleted != nil && st.Deleted.Before != nil:
+			format = st.Deleted.Before.Format
+		case err != nil && !errors.Is(err, kv.ErrNotFound):
+			return "", fmt.Errorf("publish: location of %s in %s: %w", clipText(entity), name, err)
+		}
+	}
+	return s.address(entity, format), nil
+}

@@ -1,0 +1,122 @@
+package publish
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// recordVersion is that of the JSON records and of parts.
+const recordVersion = 1
+
+// genRecord is a generation and what its documents were made for.
+type genRecord struct {
+	Version  int       `json:"v"`
+	Number   uint64    `json:"number"`
+	Sequence uint64    `json:"sequence"`
+	At       time.Time `json:"at"`
+	Base     string    `json:"base"`
+	Prefix   string    `json:"prefix"`
+	Format   string    `json:"format"`
+	StartSeq uint64    `json:"start_seq"` // Change Lists begin after this change
+	StartAt  time.Time `json:"start_at"`
+}
+
+// listRecord is a Change List. Until is zero while it is open.
+type listRecord struct {
+	Version int       `json:"v"`
+	Number  uint64    `json:"number"`
+	From    time.Time `json:"from"`
+	Until   time.Time `json:"until,omitzero"`
+	After   uint64    `json:"after"` // it holds the changes after this one
+	Last    uint64    `json:"last"`  // to this one; After when it is empty
+	First   time.Time `json:"first,omitzero"`
+	LastAt  time.Time `json:"last_at,omitzero"`
+	Entries int       `json:"entries"`
+	Bytes   int64     `json:"bytes"`
+}
+
+func (l *listRecord) closed() bool { return !l.Until.IsZero() }
+
+// packageRecord is a ZIP package and the copy of its manifest.
+type packageRecord struct {
+	Version  int       `json:"v"`
+	File     string    `json:"file"` // below the set's folder
+	Length   int64     `json:"length"`
+	SHA256   string    `json:"sha256"`
+	Manifest string    `json:"manifest"` // below the set's folder
+	Entries  int       `json:"entries"`
+	From     time.Time `json:"from,omitzero"`  // Change Dump
+	Until    time.Time `json:"until,omitzero"` // Change Dump
+	Number   uint64    `json:"number,omitempty"`
+	Last     uint64    `json:"last,omitempty"`
+}
+
+// dumpRecord is a Resource Dump. Before is the one it replaced, whose files stay
+// for readers that are under way.
+type dumpRecord struct {
+	Version    int             `json:"v"`
+	Sequence   uint64          `json:"sequence"`
+	Generation uint64          `json:"generation"`
+	At         time.Time       `json:"at"`
+	Completed  time.Time       `json:"completed,omitzero"`
+	Folder     string          `json:"folder"`
+	Packages   []packageRecord `json:"packages"`
+	Entries    int64           `json:"entries"`
+	Before     *dumpRecord     `json:"before,omitempty"`
+}
+
+func be64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func keyOf(kind byte, numbers ...uint64) []byte {
+	k := []byte{kind}
+	for _, n := range numbers {
+		k = binary.BigEndian.AppendUint64(k, n)
+	}
+	return k
+}
+
+func setKeys(store kv.Store, set string) kv.Store {
+	return kv.Prefix(store, append(append([]byte{'s'}, set...), 0))
+}
+
+// getJSON reads a record; false when there is none.
+func getJSON(r kv.Reader, key []byte, v any) (bool, error) {
+	data, err := r.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, decodeRecord(key, data, v)
+}
+
+func decodeRecord(key, data []byte, v any) error {
+	var head struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("record %q: %w", key, err)
+	}
+	if head.Version != recordVersion {
+		return fmt.Errorf("record %q has version %d, this program knows %d: the state was written by another version of it", key, head.Version, recordVersion)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("record %q: %w", key, err)
+	}
+	return nil
+}
+
+func setJSON(b kv.Batch, key []byte, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b.Set(key, data)
+	return nil
+}

@@ -1,0 +1,263 @@
+package publish
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"html/template"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+)
+
+// errNoDocument: there is no document at an address.
+var errNoDocument = errors.New("there is no document at this address")
+
+// statusError is an answer that is no document.
+type statusError struct {
+	code   int
+	reason string
+	detail []string // what to do, line by line
+}
+
+func (e *statusError) Error() string { return e.reason }
+
+func notFound(format string, a ...any) *statusError {
+	return &statusError{code: http.StatusNotFound, reason: fmt.Sprintf(format, a...)}
+}
+
+func (e *statusError) hint(format string, a ...any) *statusError {
+	e.detail = append(e.detail, fmt.Sprintf(format, a...))
+	return e
+}
+
+const (
+	cacheAsk     = "public, no-cache" // may be kept, must be asked for
+	cacheForever = "public, max-age=31536000, immutable"
+)
+
+// youngest is the age below which If-Modified-Since is not believed: another
+// change may follow within the same second (house, decision 16).
+const youngest = 2 * time.Second
+
+// notModified decides a conditional GET (RFC 9110, 13.2.2). ETags decide; dates
+// are compared in whole seconds, and never for what is younger than two.
+func notModified(r *http.Request, etag string, modified, now time.Time) bool {
+	if inm := r.Header.Values("If-None-Match"); len(inm) > 0 {
+		for _, line := range inm {
+			for tag := range strings.SplitSeq(line, ",") {
+				tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+				if tag == "*" {
+					return true
+				}
+				tag, ok := strings.CutPrefix(tag, `"`)
+				if !ok {
+					continue
+				}
+				tag, ok = strings.CutSuffix(tag, `"`)
+				if ok && strings.TrimSuffix(tag, gzipTag) == etag {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	ims := r.Header.Get("If-Modified-Since")
+	if ims == "" || modified.IsZero() || now.Sub(modified) < youngest {
+		return false
+	}
+	since, err := http.ParseTime(ims)
+	return err == nil && !modified.Truncate(time.Second).After(since)
+}
+
+// pagePolicy lets pages do nothing but be read: no scripts, no loading.
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// gzipTag ends the ETag of a body that goes out packed.
+const gzipTag = "-gzip"
+
+var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
+
+// answer sends a document: conditional, packed when the client takes it, without
+// packing anything. Headers that are set already stay.
+func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) {
+	h := w.Header()
+	packed := acceptsGzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
+	h.Add("Vary", "Accept-Encoding")
+	tag := d.etag
+	if packed {
+		tag += gzipTag
+	}
+	h.Set("Etag", `"`+tag+`"`)
+	if !d.modified.IsZero() {
+		h.Set("Last-Modified", d.modified.UTC().Format(http.TimeFormat))
+	}
+	if d.immutable {
+		h.Set("Cache-Control", cacheForever)
+	} else {
+		h.Set("Cache-Control", cacheAsk)
+	}
+	if notModified(r, d.etag, d.modified, p.now()) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", d.contentType)
+	if d.contentType == htmlType {
+		h.Set("Content-Security-Policy", pagePolicy)
+	}
+	if packed {
+		n := len(gzipHead) + len(d.body.Deflated) + 8
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(n))
+		if r.Method == http.MethodHead {
+			return
+		}
+		var tail [8]byte
+		binary.LittleEndian.PutUint32(tail[:], d.body.CRC32)
+		binary.LittleEndian.PutUint32(tail[4:], uint32(d.body.Length))
+		w.Write(gzipHead)
+		w.Write(d.body.Deflated)
+		w.Write(tail[:])
+		return
+	}
+	h.Set("Content-Length", strconv.FormatInt(d.body.Length, 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	if err := unpackTo(w, d.body); err != nil {
+		p.log.Error("sending a document", "path", r.URL.EscapedPath(), "error", err)
+		panic(http.ErrAbortHandler) // the client must not take it for whole
+	}
+}
+
+type inflater struct {
+	r   io.ReadCloser
+	src bytesReader
+	buf []byte
+}
+
+// bytesReader is a bytes.Reader without what flate does not need.
+type bytesReader struct {
+	b []byte
+	i int
+}
+
+func (r *bytesReader) Read(p []byte) (int, error) {
+	if r.i >= len(r.b) {
+		return 0, io.EOF
+	}
+	n := copy(p, r.b[r.i:])
+	r.i += n
+	return n, nil
+}
+
+func (r *bytesReader) ReadByte() (byte, error) {
+	if r.i >= len(r.b) {
+		return 0, io.EOF
+	}
+	r.i++
+	return r.b[r.i-1], nil
+}
+
+var inflaters = sync.Pool{New: func() any {
+	return &inflater{r: flate.NewReader(&bytesReader{}), buf: make([]byte, 32<<10)}
+}}
+
+// unpackTo writes what a blob holds, in pieces, and checks it: a body that does
+// not match its sum is an error before its last piece is written.
+func unpackTo(w io.Writer, b changetrack.Blob) error {
+	f := inflaters.Get().(*inflater)
+	defer inflaters.Put(f)
+	f.src = bytesReader{b: b.Deflated}
+	if err := f.r.(flate.Resetter).Reset(&f.src, nil); err != nil {
+		return err
+	}
+	var sum uint32
+	left := b.Length
+	for {
+		n := 0
+		for n < len(f.buf) {
+			m, err := f.r.Read(f.buf[n:])
+			n += m
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("stored bytes are damaged: %w", err)
+			}
+		}
+		sum = crc32.Update(sum, crc32.IEEETable, f.buf[:n])
+		left -= int64(n)
+		if left < 0 || n < len(f.buf) && left > 0 {
+			return fmt.Errorf("stored bytes are damaged: %d bytes are recorded, they unpack to another number", b.Length)
+		}
+		if left == 0 && sum != b.CRC32 {
+			return errors.New("stored bytes are damaged: their sum does not match")
+		}
+		if n > 0 {
+			if _, err := w.Write(f.buf[:n]); err != nil {
+				return nil // the client has gone away
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+	}
+}
+
+// fail answers with an error: a page for a browser, lines of text for others.
+func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var se *statusError
+	switch {
+	case errors.As(err, &se):
+	case errors.Is(err, errNoDocument):
+		se = notFound("There is no document at this address.").hint("What this source offers is listed at %s.", p.wellKnown())
+	case r.Context().Err() != nil:
+		se = &statusError{code: http.StatusServiceUnavailable, reason: "The request ended before the answer was ready."}
+	default:
+		p.log.Error("answering", "path", r.URL.EscapedPath(), "error", err)
+		se = &statusError{code: http.StatusInternalServerError, reason: "The answer could not be made."}
+		se.hint("What went wrong is in the log of the server; try again later.")
+	}
+	h := w.Header()
+	for _, name := range []string{"Etag", "Last-Modified", "Content-Length", "Content-Encoding", "Cache-Control", "Memento-Datetime"} {
+		h.Del(name)
+	}
+	h.Set("Cache-Control", "no-cache")
+	h.Add("Vary", "Accept")
+	var body string
+	if quality(strings.Join(r.Header["Accept"], ","), "text/html") > 0 && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		h.Set("Content-Type", htmlType)
+		h.Set("Content-Security-Policy", pagePolicy)
+		body = p.errorPage(se)
+	} else {
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		body = se.reason + "\n" + strings.Join(se.detail, "\n")
+		if len(se.detail) > 0 {
+			body += "\n"
+		}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(se.code)
+	if r.Method != http.MethodHead {
+		io.WriteString(w, body)
+	}
+}
+
+func (p *Publisher) errorPage(e *statusError) string {
+	var b strings.Builder
+	data := map[string]any{"Title": fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), "Reason": e.reason, "Detail": e.detail, "Home": p.base + "/", "Style": pageStyle}
+	if err := pageTemplates.ExecuteTemplate(&b, "error.html", data); err != nil {
+		p.log.Error("writing an error page", "error", err)
+		return "<!DOCTYPE html><title>Error</title><p>" + template.HTMLEscapeString(e.reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,104 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Retain drops closed Change Lists, their patches and Change Dump packages when
+// the log no longer holds any of their changes (changetrack.Log.Retain decides
+// that), and the Resource Dump when its time is before the first list that is
+// left, because nobody could go on from it. The from of what is left tells the
+// truth. It also lets go of the old view, so that what the log dropped is no
+// longer served.
+func (p *Publisher) Retain(ctx context.Context, name string) error {
+	s, err := p.set(name)
+	if err != nil {
+		return err
+	}
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	if _, err := s.publish(ctx); err != nil {
+		return fmt.Errorf("publish: retention of %s: %w", name, err)
+	}
+	if err := s.retain(); err != nil {
+		return fmt.Errorf("publish: retention of %s: %w", name, err)
+	}
+	return nil
+}
+
+// retain: the caller holds s.publishing.
+func (s *set) retain() error {
+	cur := s.acquire()
+	if cur == nil {
+		return nil
+	}
+	defer cur.release()
+	view := s.cfg.Log.View()
+	if head, _ := view.Head(); head != cur.gen.Sequence {
+		return view.Close() // a run has just ended; its publication comes, and retention again
+	}
+	tail, _ := view.Tail()
+	drop := 0
+	for drop < len(cur.lists)-1 && cur.lists[drop].Last <= tail {
+		drop++
+	}
+	b := s.kv.Batch()
+	defer b.Close()
+	lists := slices.Clone(cur.lists[drop:])
+	if drop > 0 {
+		b.DeleteRange([]byte("l"), keyOf('l', lists[0].Number))
+		b.DeleteRange([]byte("c"), keyOf('c', lists[0].Number))
+		b.DeleteRange([]byte("x"), keyOf('x', lists[0].After+1))
+		if err := b.Commit(true); err != nil {
+			view.Close()
+			return err
+		}
+		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
+	}
+	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: lists})
+	if drop == 0 {
+		return nil
+	}
+	s.dumping.Lock()
+	defer s.dumping.Unlock()
+	var old []packageRecord
+	for _, rec := range *s.changeDumps.Load() {
+		if rec.Number < lists[0].Number {
+			old = append(old, rec)
+		}
+	}
+	if err := s.dropChangeDumps(old); err != nil {
+		return err
+	}
+	if d := s.dump.Load(); d != nil && d.Sequence < lists[0].After {
+		s.p.log.Warn("the Resource Dump is dropped: the changes since then are no longer kept; the next dump replaces it", "set", s.cfg.Name, "sequence", d.Sequence)
+		if err := s.putDump(nil); err != nil {
+			return err
+		}
+		s.dump.Store(nil)
+		packages := d.Packages
+		if d.Before != nil {
+			packages = append(packages[:len(packages):len(packages)], d.Before.Packages...)
+		}
+		return s.removeFiles(packages)
+	}
+	return nil
+}
+
+func (s *set) removeFiles(packages []packageRecord) error {
+	var all error
+	for _, rec := range packages {
+		for _, name := range []string{rec.File, rec.Manifest} {
+			if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				all = errors.Join(all, err)
+			}
+		}
+	}
+	return all
+}

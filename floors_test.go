@@ -31,7 +31,7 @@ var floors = map[string]int{
 	"cmd/rsbridge": 5,
 
 	"internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
-	"internal/bench": 6, "internal/campaign": 6,
+	"internal/bench": 6, "internal/campaign": 6, "internal/notices": 6,
 }
 
 // level is the order of the rooms on the ground floor, which may lean on each

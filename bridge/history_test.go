@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -12,9 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -114,17 +111,7 @@ func open(t *testing.T, cfg *bridge.Config) *bridge.Bridge {
 // do runs an action to its end and gives its report.
 func do[R any](t *testing.T, b *bridge.Bridge, action, name string, args any) (report R) {
 	t.Helper()
-	run, _, err := b.Begin(action, name, "test", args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if run, err = b.Runner().Wait(context.WithoutCancel(t.Context()), run.ID); err != nil {
-		t.Fatal(err)
-	}
-	if run.State != jobs.Done {
-		t.Fatalf("%s %s: %s: %s", action, name, run.State, run.Error)
-	}
-	if err := json.Unmarshal(run.Result, &report); err != nil {
+	if err := b.Do(context.WithoutCancel(t.Context()), action, name, args, &report); err != nil {
 		t.Fatal(err)
 	}
 	return report
@@ -140,11 +127,11 @@ func follow(t *testing.T, b *bridge.Bridge, source, mirror side) {
 	if scan.Held != nil || scan.Failed > 0 || scan.Covered != scan.Triples {
 		t.Fatalf("scan: %+v", scan)
 	}
-	if s := do[destination.SyncReport](t, b, "sync", "copy", nil); !s.InSync || s.Pending+s.Failed > 0 {
+	if s := do[bridge.SyncReport](t, b, "sync", "copy", nil); !s.InSync || s.Pending+s.Failed > 0 {
 		t.Fatalf("sync: %+v", s)
 	}
 	teststores.Equal(t, source.get(t, b), mirror.get(t, b))
-	if a := do[destination.AuditReport](t, b, "audit", "copy", nil); !a.Equal {
+	if a := do[bridge.AuditReport](t, b, "audit", "copy", nil); !a.Equal {
 		t.Fatalf("audit says different while both are equal: %+v", a)
 	}
 }
@@ -198,10 +185,10 @@ func TestHistory(t *testing.T) {
 			follow(t, b, source, mirror)
 			// damage is seen, and repaired
 			mirror.run(t, b, "DELETE WHERE { GRAPH <"+mirror.graph+"> { ?s a <http://www.w3.org/ns/shacl#NodeShape> } }")
-			if a := do[destination.AuditReport](t, b, "audit", "copy", nil); a.Equal || a.Missing+a.Different == 0 {
+			if a := do[bridge.AuditReport](t, b, "audit", "copy", nil); a.Equal || a.Missing+a.Different == 0 {
 				t.Fatalf("audit did not see the damage: %+v", a)
 			}
-			if a := do[destination.AuditReport](t, b, "repair", "copy", nil); !a.Equal || a.Repaired == 0 {
+			if a := do[bridge.AuditReport](t, b, "repair", "copy", nil); !a.Equal || a.Repaired == 0 {
 				t.Fatalf("repair: %+v", a)
 			}
 			teststores.Equal(t, source.get(t, b), mirror.get(t, b))

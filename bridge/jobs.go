@@ -2,10 +2,12 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
@@ -75,3 +77,29 @@ var ErrNothingHeld = fmt.Errorf("nothing is held")
 // Sets and Destinations name what is configured, sorted.
 func (b *Bridge) Sets() []string         { return slices.Sorted(maps.Keys(b.sets)) }
 func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }
+
+// Do is Begin, waiting for the end, and reading the report: a *ScanReport for
+// scan and accept, a *SyncReport, an *AuditReport for audit and repair. A run
+// that did not end well is an error. Ending ctx detaches; the run goes on.
+func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) error {
+	run, _, err := b.Begin(action, name, "program", args)
+	if err != nil {
+		return err
+	}
+	if run, err = b.runner.Wait(ctx, run.ID); err != nil {
+		return err
+	}
+	if run.State != jobs.Done {
+		return fmt.Errorf("%s %s: %s: %s", action, name, run.State, run.Error)
+	}
+	return json.Unmarshal(run.Result, report)
+}
+
+// Run is one execution of a job.
+type Run = jobs.Run
+
+// The reports of what a destination does.
+type (
+	SyncReport  = destination.SyncReport
+	AuditReport = destination.AuditReport
+)

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -62,18 +60,8 @@ func run(ctx context.Context, dir string) (err error) {
 		if _, err := b.LoadStore(ctx, "local", "", rdfres.NTriples, strings.NewReader(data), true); err != nil {
 			return err
 		}
-		run, _, err := b.Begin("scan", "things", "example", nil)
-		if err != nil {
-			return err
-		}
-		if run, err = b.Runner().Wait(ctx, run.ID); err != nil {
-			return err
-		}
-		if run.State != jobs.Done {
-			return errors.New(run.Error)
-		}
 		var report bridge.ScanReport
-		if err := json.Unmarshal(run.Result, &report); err != nil {
+		if err := b.Do(ctx, "scan", "things", nil, &report); err != nil {
 			return err
 		}
 		fmt.Printf("%d created, %d updated, %d deleted\n", report.Created, report.Updated, report.Deleted)

@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,8 +16,6 @@ import (
 	"path/filepath"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/destination"
-	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
 func main() {
@@ -50,31 +47,16 @@ func run(ctx context.Context, source, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 
-	synced, err := do[destination.SyncReport](ctx, b, "sync")
-	if err != nil {
+	var synced bridge.SyncReport
+	if err := b.Do(ctx, "sync", "copy", nil, &synced); err != nil {
 		return err
 	}
 	fmt.Printf("%s: %d created, %d updated, %d deleted\n", synced.Mode, synced.Created, synced.Updated, synced.Deleted)
 
-	audited, err := do[destination.AuditReport](ctx, b, "audit")
-	if err != nil {
+	var audited bridge.AuditReport
+	if err := b.Do(ctx, "audit", "copy", nil, &audited); err != nil {
 		return err
 	}
 	fmt.Printf("equal: %t, %d resources\n", audited.Equal, audited.Resources)
 	return nil
-}
-
-// do begins a run and waits for its report.
-func do[R any](ctx context.Context, b *bridge.Bridge, action string) (report R, err error) {
-	run, _, err := b.Begin(action, "copy", "example", nil)
-	if err != nil {
-		return report, err
-	}
-	if run, err = b.Runner().Wait(ctx, run.ID); err != nil {
-		return report, err
-	}
-	if run.State != jobs.Done {
-		return report, errors.New(run.Error)
-	}
-	return report, json.Unmarshal(run.Result, &report)
 }

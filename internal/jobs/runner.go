@@ -114,6 +114,13 @@ func (r *Runner) add(j Job) error {
 	return nil
 }
 
+// CheckSchedule tells whether s is a schedule: five fields, @hourly, @every 5m,
+// with CRON_TZ=ZONE before it if wanted.
+func CheckSchedule(s string) error {
+	_, err := cron.ParseStandard(s)
+	return err
+}
+
 // recover finds the last id and marks what a dead process left running.
 func (r *Runner) recover() error {
 	var open []Run

@@ -1,0 +1,94 @@
+package changetrack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Kind of a change.
+type Kind string
+
+// The kinds of change. An entity that comes back after its deletion is created.
+const (
+	Created Kind = "created"
+	Updated Kind = "updated"
+	Deleted Kind = "deleted"
+)
+
+// Version is one state of an entity.
+type Version struct {
+	Sequence uint64 // of the change that made it
+	Time     time.Time
+	Graph    rdfres.Digest // graph digest
+	Format   rdfres.Format // of the representation
+	Wanted   rdfres.Format // asked for; not Format where that could not carry the graph
+	Fixity   rdfres.Fixity
+	Triples  int
+}
+
+// Change is one entry of the log. Before is nil for created, After for deleted.
+type Change struct {
+	Sequence uint64
+	Time     time.Time // strictly increasing, whole microseconds, UTC
+	Kind     Kind
+	Entity   string
+	Before   *Version
+	After    *Version
+	Finder   string // how it was found: "scan", "hint", ...
+}
+
+// State is what is known of an entity now: its current version, or its end.
+type State struct {
+	Entity  string
+	Current *Version // nil: deleted
+	Deleted *Change  // the deletion, when it is deleted and within retention
+	Changes int      // how often it changed, for changefreq
+	First   time.Time
+}
+
+// Blob is a representation as it is kept: raw deflate (RFC 1951), with what ZIP
+// and gzip want to know, so that it is never packed again.
+type Blob struct {
+	Deflated []byte
+	CRC32    uint32 // IEEE, of the unpacked bytes
+	Length   int64  // unpacked
+}
+
+// Bytes unpacks, checks length and CRC.
+func (b Blob) Bytes() ([]byte, error) {
+	src := bytes.NewReader(b.Deflated)
+	r := flate.NewReader(src)
+	defer r.Close()
+	var out bytes.Buffer
+	if b.Length > 0 && b.Length <= 1<<26 { // beyond it, grow as it comes: the length may be damaged
+		out.Grow(int(b.Length))
+	}
+	n, err := io.Copy(&out, io.LimitReader(r, b.Length+1))
+	if err != nil {
+		return nil, fmt.Errorf("unpack representation: %w", err)
+	}
+	if n != b.Length {
+		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
+	}
+	if crc := crc32.ChecksumIEEE(out.Bytes()); crc != b.CRC32 {
+		return nil, fmt.Errorf("unpack representation: CRC-32 is %08x, want %08x: %w", crc, b.CRC32, errDamaged)
+	}
+	return out.Bytes(), nil
+}
+
+// errDamaged is a record that is not what was written.
+var errDamaged = errors.New("the state is damaged; restore it from a backup, or remove it and scan again")
+
+// componentPrefix begins the IRIs of orphan components, see rdfres.OrphanEntity.
+const componentPrefix = "urn:rsbridge:component:"
+
+func isComponent(entity string) bool { return strings.HasPrefix(entity, componentPrefix) }

@@ -1,0 +1,346 @@
+package changetrack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Check verifies the invariants of the records: sequences without gaps, times
+// increasing, each state equal to the replay of the log, each representation
+// there with its hash, nothing there that belongs to nothing. For tests and for
+// `rsbridge check`. It reads everything, in bounded memory, and ends with the
+// first fault.
+func (l *Log) Check(ctx context.Context) error {
+	v := l.View()
+	defer v.Close()
+	c := &checker{v: v, ctx: ctx}
+	err := v.err
+	for _, step := range []func() error{c.log, c.entities, c.ended, c.rest} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("check log of set %s: %w", l.name, err)
+	}
+	return nil
+}
+
+type checker struct {
+	v   *View
+	ctx context.Context
+}
+
+func wrong(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, errDamaged)...)
+}
+
+// log reads every change in order.
+func (c *checker) log() error {
+	h := c.v.head
+	at, seq := h.tailTime, h.tail
+	for ch, err := range c.v.Changes(0) {
+		if err != nil {
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
+			return context.Cause(c.ctx)
+		}
+		if !ch.Time.After(at) {
+			return wrong("change %d is of %s, the one before of %s", ch.Sequence, ch.Time, at)
+		}
+		at, seq = ch.Time, ch.Sequence
+		if err := checkChange(&ch); err != nil {
+			return err
+		}
+		key := rdfres.EntityKey(ch.Entity)
+		if b, err := c.v.r.Get(entitySeqKey(kindHistory, key, seq)); err != nil || len(b) != 0 {
+			return wrong("change %d is not in the history of %s (%v)", seq, ch.Entity, err)
+		}
+	}
+	if seq != h.seq || !at.Equal(h.time) {
+		return wrong("log ends with %d at %s, head is %d at %s", seq, at, h.seq, h.time)
+	}
+	for _, err := range c.v.r.Scan([]byte{kindLog}, seqKey(kindLog, h.tail+1)) {
+		if err != nil {
+			return err
+		}
+		return wrong("there are changes before the tail %d", h.tail)
+	}
+	for _, err := range c.v.r.Scan(seqKey(kindLog, h.seq+1), []byte{kindLog + 1}) {
+		if err != nil {
+			return err
+		}
+		return wrong("there are changes after the head %d", h.seq)
+	}
+	return nil
+}
+
+// checkChange looks at one change alone.
+func checkChange(ch *Change) error {
+	b, a := ch.Before, ch.After
+	ok := ch.Entity != "" && ch.Finder != ""
+	switch ch.Kind {
+	case Created:
+		ok = ok && b == nil && a != nil
+	case Updated:
+		ok = ok && b != nil && a != nil
+	case Deleted:
+		ok = ok && b != nil && a == nil
+	default:
+		ok = false
+	}
+	if ok && a != nil {
+		ok = a.Sequence == ch.Sequence && a.Time.Equal(ch.Time)
+	}
+	if ok && b != nil {
+		ok = b.Sequence < ch.Sequence && b.Time.Before(ch.Time)
+	}
+	if !ok {
+		return wrong("change %d (%s of %s) contradicts itself", ch.Sequence, ch.Kind, ch.Entity)
+	}
+	return nil
+}
+
+// cursor steps through the records of one kind.
+type cursor struct {
+	next func() (kv.Pair, error, bool)
+	stop func()
+	pair kv.Pair
+	ok   bool
+}
+
+func (c *checker) cursor(kind byte) (*cursor, error) {
+	cur := &cursor{}
+	cur.next, cur.stop = iter.Pull2(c.v.r.Scan([]byte{kind}, []byte{kind + 1}))
+	return cur, cur.advance()
+}
+
+func (c *cursor) advance() (err error) {
+	c.pair, err, c.ok = c.next()
+	return err
+}
+
+// at tells whether the cursor stands at a record of the entity with this key.
+func (c *cursor) at(key []byte) bool { return c.ok && bytes.HasPrefix(c.pair.Key[1:], key) }
+
+// entities walks states, histories and representations side by side: all three
+// are in the order of the entity keys.
+func (c *checker) entities() error {
+	var cs [3]*cursor
+	for i, kind := range []byte{kindState, kindHistory, kindBlob} {
+		cur, err := c.cursor(kind)
+		if err != nil {
+			return err
+		}
+		defer cur.stop()
+		cs[i] = cur
+	}
+	states, history, blobs := cs[0], cs[1], cs[2]
+	var resources, components, triples int64
+	for states.ok {
+		if err := c.ctx.Err(); err != nil {
+			return context.Cause(c.ctx)
+		}
+		key := bytes.Clone(states.pair.Key[1:])
+		s, err := readState(states.pair.Value)
+		if err != nil {
+			return err
+		}
+		if k := rdfres.EntityKey(s.entity); !bytes.Equal(k[:], key) {
+			return wrong("state of %s stands under another key", s.entity)
+		}
+		if err := c.entity(s, key, history, blobs); err != nil {
+			return fmt.Errorf("%s: %w", s.entity, err)
+		}
+		if s.current != nil {
+			resources++
+			triples += int64(s.current.Triples)
+			if isComponent(s.entity) {
+				components++
+			}
+		}
+		if err := states.advance(); err != nil {
+			return err
+		}
+	}
+	if history.ok || blobs.ok {
+		return wrong("there is a history or a representation without an entity")
+	}
+	h := c.v.head
+	if resources != h.resources || components != h.components || triples != h.triples {
+		return wrong("head counts %d resources, %d components, %d triples; there are %d, %d, %d",
+			h.resources, h.components, h.triples, resources, components, triples)
+	}
+	return nil
+}
+
+// entity replays the history of one entity and compares the end with its state.
+func (c *checker) entity(s *stateRecord, key []byte, history, blobs *cursor) error {
+	var last *Change
+	var n uint64
+	for history.at(key) {
+		seq, b := lastSeq(history.pair.Key), history.pair.Value
+		moved := len(b) > 0
+		if moved != (seq <= c.v.head.tail) {
+			return wrong("change %d is in the history or in the log, and belongs to the other (tail %d)", seq, c.v.head.tail)
+		}
+		var err error
+		if !moved {
+			if b, err = c.v.r.Get(seqKey(kindLog, seq)); err != nil {
+				return fmt.Errorf("change %d: %w", seq, err)
+			}
+		}
+		ch, err := readChange(seq, b)
+		if err != nil {
+			return err
+		}
+		if err := c.follows(s, last, &ch); err != nil {
+			return err
+		}
+		if err := c.version(s, &ch, blobs, key); err != nil {
+			return err
+		}
+		last = &ch
+		n++
+		if err := history.advance(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case last == nil:
+		return wrong("there is no change of it")
+	case blobs.at(key):
+		return wrong("there is a representation of %d, which is no version", lastSeq(blobs.pair.Key))
+	case s.current == nil && (last.Kind != Deleted || last.Sequence != s.delSeq || !last.Time.Equal(s.delTime)):
+		return wrong("it is deleted by %d, its last change is %s by %d", s.delSeq, last.Kind, last.Sequence)
+	case s.current != nil && !reflect.DeepEqual(s.current, last.After):
+		return wrong("its version is %v, its last change made %v", s.current, last.After)
+	case s.changes < n || c.v.head.tail == 0 && s.changes != n:
+		return wrong("it counts %d changes, there are %d", s.changes, n)
+	case c.v.head.tail == 0 && last.Sequence == 0:
+		return wrong("sequence 0")
+	}
+	return nil
+}
+
+// follows: the change begins where the one before it ended.
+func (c *checker) follows(s *stateRecord, last, ch *Change) error {
+	if ch.Entity != s.entity {
+		return wrong("change %d is of %s", ch.Sequence, ch.Entity)
+	}
+	if err := checkChange(ch); err != nil {
+		return err
+	}
+	if last == nil {
+		if ch.Kind != Created && c.v.head.tail == 0 {
+			return wrong("the first change, %d, is %s", ch.Sequence, ch.Kind)
+		}
+		return nil
+	}
+	if (last.After == nil) != (ch.Before == nil) || last.After != nil && !reflect.DeepEqual(last.After, ch.Before) {
+		return wrong("change %d begins with %v, change %d ended with %v", ch.Sequence, ch.Before, last.Sequence, last.After)
+	}
+	return nil
+}
+
+// version: the representation of a version is there while it is current or
+// waits to be dropped, and has the bytes that were promised.
+func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte) error {
+	have := blobs.at(key) && lastSeq(blobs.pair.Key) == ch.Sequence
+	if ch.After == nil {
+		if have {
+			return wrong("there is a representation of the deletion %d", ch.Sequence)
+		}
+		return nil
+	}
+	if !have {
+		if s.current != nil && s.current.Sequence == ch.Sequence {
+			return wrong("there is no representation of the current version %d", ch.Sequence)
+		}
+		if ch.Sequence <= c.v.head.tail {
+			return wrong("change %d is kept, its version is not", ch.Sequence)
+		}
+		return nil // ended before what is retained; ended checks the others
+	}
+	blob, err := readBlob(blobs.pair.Value)
+	if err != nil {
+		return err
+	}
+	data, err := blob.Bytes()
+	if err != nil {
+		return fmt.Errorf("version %d: %w", ch.Sequence, err)
+	}
+	f := ch.After.Fixity
+	if got := rdfres.ComputeFixity(data, f.MD5 != nil, f.SHA1 != nil); !reflect.DeepEqual(got, f) {
+		return wrong("representation of version %d has not the promised hash", ch.Sequence)
+	}
+	return blobs.advance()
+}
+
+// ended: for every version that has ended and is kept there is a record that says
+// so, in the order of the sequences, and the other way round.
+func (c *checker) ended() error {
+	var ended int64
+	for p, err := range c.v.r.Scan([]byte{kindEnded}, []byte{kindEnded + 1}) {
+		if err != nil {
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
+			return context.Cause(c.ctx)
+		}
+		e, err := readEnded(p.Value)
+		if err != nil {
+			return err
+		}
+		seq := lastSeq(p.Key)
+		ch, err := c.v.change(e.key, seq)
+		if err != nil {
+			return fmt.Errorf("version %d ended with %d: %w", e.start, seq, err)
+		}
+		if ch.Before == nil || ch.Before.Sequence != e.start || !ch.Time.Equal(e.time) || e.deleted != (ch.Kind == Deleted) {
+			return wrong("version %d ended with %d, which says otherwise", e.start, seq)
+		}
+		if ok, err := exists(c.v.r, entitySeqKey(kindBlob, e.key, e.start)); err != nil || !ok {
+			return wrong("version %d, ended with %d, has no representation (%v)", e.start, seq, err)
+		}
+		ended++
+	}
+	var blobs int64
+	for _, err := range c.v.r.Scan([]byte{kindBlob}, []byte{kindBlob + 1}) {
+		if err != nil {
+			return err
+		}
+		blobs++
+	}
+	if blobs != ended+c.v.head.resources {
+		return wrong("there are %d representations, for %d current and %d ended versions", blobs, c.v.head.resources, ended)
+	}
+	return nil
+}
+
+// rest: what stands alone can be read.
+func (c *checker) rest() error {
+	if _, err := readHeld(c.v.r); err != nil {
+		return err
+	}
+	if b, err := c.v.r.Get(lastScanKey); err == nil {
+		if _, err := readLastScan(b); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	h := c.v.head
+	if h.tail > h.seq || h.baseline && h.baseSeq > h.seq {
+		return wrong("head %d, tail %d, end of the baseline %d", h.seq, h.tail, h.baseSeq)
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package changetrack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// staged is one change before it has a sequence and a time. old is the state
+// record of the entity as it was when it was compared, nil if there was none:
+// what is written depends on it and on nothing else, so that writing twice is
+// writing once.
+type staged struct {
+	kind   Kind
+	entity string
+	old    []byte
+	after  *Version // without sequence and time; nil for deleted
+	blob   Blob
+}
+
+func putStaged(b []byte, s *staged) []byte {
+	b = append(b, recordVersion, kindCodes[s.kind])
+	b = putString(b, s.entity)
+	b = putString(b, s.old)
+	if s.after == nil {
+		return b
+	}
+	b = putVersion(b, s.after)
+	return putBlob(b, s.blob)
+}
+
+func readStaged(b []byte) (*staged, error) {
+	r := &reading{b: b}
+	if err := r.begin("staged change"); err != nil {
+		return nil, err
+	}
+	s := &staged{kind: kindOf[r.byte()], entity: r.string(), old: r.bytes()}
+	if s.kind == "" {
+		r.bad = true
+	}
+	if s.kind != Deleted && !r.bad {
+		s.after = r.version()
+		blob, err := readBlob(r.b)
+		if err != nil {
+			return nil, err
+		}
+		s.blob, r.b = blob, nil
+	}
+	return s, r.end("staged change")
+}
+
+// intent is a commit that is under way, as JSON in the store. While it is there
+// the head is the old one, and Open and every writer finish it first.
+type intent struct {
+	Version  int    `json:"version"`
+	File     string `json:"file"` // in Options.Dir; "": not kept in a file, never stored
+	Records  uint64 `json:"records"`
+	First    uint64 `json:"first"` // sequence of the first record
+	Time     int64  `json:"time"`  // of the first record, microseconds since 1970; one more for each that follows
+	Finder   string `json:"finder"`
+	Head     []byte `json:"head"`      // the head record afterwards
+	LastScan []byte `json:"last_scan"` // the record of the scan
+	Clear    bool   `json:"clear"`     // nothing is held afterwards
+}
+
+// commit makes the staged changes durable and visible.
+func (l *Log) commit(sp *spool, in intent) error {
+	if sp.file == nil {
+		return l.apply(sp.all(), &in)
+	}
+	if err := sp.durable(); err != nil {
+		return err
+	}
+	in.File = filepath.Base(sp.file.Name())
+	if err := sp.keep(); err != nil {
+		return err
+	}
+	data, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	b := l.store.Batch()
+	defer b.Close()
+	b.Set(intentKey, data)
+	// From here on the file belongs to whoever reads the intent: after an error
+	// it is not known whether that was written.
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("commit changes: %w", err)
+	}
+	return l.finish(&in)
+}
+
+// finish does what an intent says.
+func (l *Log) finish(in *intent) error {
+	file := filepath.Join(l.t.o.Dir, in.File)
+	if err := l.apply(stagedFile(file, in.Records), in); err != nil {
+		return err
+	}
+	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
+		l.t.o.Logger.Warn("staged changes stay on disk", "set", l.name, "error", err)
+	}
+	return nil
+}
+
+// recover finishes the commit that was interrupted, if there is one, and reads
+// the head. The caller is the only writer.
+func (l *Log) recover() error {
+	data, err := l.store.Get(intentKey)
+	if err == nil {
+		var in intent
+		if err := json.Unmarshal(data, &in); err != nil {
+			return fmt.Errorf("finish the interrupted commit: %w: %w", err, errDamaged)
+		}
+		if in.Version > recordVersion {
+			return fmt.Errorf("finish the interrupted commit: it has version %d, this program knows %d: %w", in.Version, recordVersion, ErrNewer)
+		}
+		l.t.o.Logger.Info("finishing an interrupted commit", "set", l.name, "first", in.First, "changes", in.Records)
+		if err := l.finish(&in); err != nil {
+			return fmt.Errorf("finish the interrupted commit: %w", err)
+		}
+		return nil
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
+		return err
+	}
+	h, err := readHeadRecord(l.store)
+	if err != nil {
+		return err
+	}
+	l.show(h)
+	return nil
+}
+
+// apply writes the changes, in batches, and with the last one the head. Until
+// then readers get the snapshot from before.
+func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
+	head, err := readHead(in.Head)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if l.shared == nil {
+		l.shared = &sharedSnapshot{snap: l.store.Snapshot(), refs: 1}
+	}
+	l.mu.Unlock()
+	b := l.store.Batch()
+	defer b.Close()
+	seq, at := in.First, in.Time
+	for rec, err := range records {
+		if err == nil {
+			err = writeStaged(b, rec, seq, time.UnixMicro(at).UTC(), in.Finder)
+		}
+		if err != nil {
+			return fmt.Errorf("write change %d: %w", seq, err)
+		}
+		seq, at = seq+1, at+1
+		if in.File != "" && b.Size() >= l.t.o.batchBytes {
+			if err := b.Commit(false); err != nil {
+				return fmt.Errorf("write changes: %w", err)
+			}
+		}
+	}
+	b.Set(headKey, in.Head)
+	b.Set(lastScanKey, in.LastScan)
+	b.Delete(intentKey)
+	if in.Clear {
+		b.Delete(heldKey)
+		b.DeleteRange([]byte{kindCandidate}, []byte{kindCandidate + 1})
+	}
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("write changes: %w", err)
+	}
+	l.show(head)
+	return nil
+}
+
+// writeStaged writes all records of one change.
+func writeStaged(b kv.Batch, rec []byte, seq uint64, at time.Time, finder string) error {
+	s, err := readStaged(rec)
+	if err != nil {
+		return err
+	}
+	st := &stateRecord{entity: s.entity, first: at}
+	c := &Change{Sequence: seq, Time: at, Kind: s.kind, Entity: s.entity, Finder: finder}
+	if len(s.old) > 0 {
+		old, err := readState(s.old)
+		if err != nil {
+			return err
+		}
+		st.first, st.changes, c.Before = old.first, old.changes, old.current
+	}
+	st.changes++
+	key := rdfres.EntityKey(s.entity)
+	if s.after != nil {
+		s.after.Sequence, s.after.Time = seq, at
+		st.current, c.After = s.after, s.after
+		b.Set(entitySeqKey(kindBlob, key, seq), putBlob(nil, s.blob))
+	} else {
+		st.delSeq, st.delTime = seq, at
+	}
+	if c.Before != nil {
+		b.Set(seqKey(kindEnded, seq), putEnded(nil, &endedRecord{key, c.Before.Sequence, at, s.after == nil}))
+	}
+	b.Set(entityKey(kindState, key), putState(nil, st))
+	b.Set(seqKey(kindLog, seq), putChange(nil, c))
+	b.Set(entitySeqKey(kindHistory, key, seq), nil)
+	return nil
+}
+
+// ---- what is held
+
+// heldRecord is the candidate as it is kept, as JSON. The entities that would be
+// deleted stand under candidateKey.
+type heldRecord struct {
+	Held
+	Version     int    `json:"version"`
+	Generation  uint64 `json:"generation"`
+	Fingerprint string `json:"fingerprint"` // of the configuration that was scanned with
+	Lost        int64  `json:"lost"`        // triples that would go from descriptions that stay
+}
+
+func readHeld(r kv.Reader) (*heldRecord, error) {
+	b, err := r.Get(heldKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var h heldRecord
+	if err := json.Unmarshal(b, &h); err != nil {
+		return nil, fmt.Errorf("held scan cannot be read: %w: %w", err, errDamaged)
+	}
+	return &h, nil
+}
+
+// hold records the candidate: first its entities under a generation of their
+// own, then, with one commit, the candidate itself.
+func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error {
+	b := l.store.Batch()
+	defer b.Close()
+	head.candidates++
+	h.Version, h.Generation = recordVersion, head.candidates
+	b.DeleteRange(candidatePrefix(h.Generation), kv.PrefixEnd(candidatePrefix(h.Generation)))
+	for rec, err := range sp.all() {
+		var s *staged
+		if err == nil {
+			s, err = readStaged(rec)
+		}
+		if err != nil {
+			return fmt.Errorf("hold the scan: %w", err)
+		}
+		if s.kind == Deleted {
+			b.Set(candidateKey(h.Generation, rdfres.EntityKey(s.entity)), nil)
+		}
+		if b.Size() >= l.t.o.batchBytes {
+			if err := b.Commit(false); err != nil {
+				return fmt.Errorf("hold the scan: %w", err)
+			}
+		}
+	}
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	b.Set(heldKey, data)
+	b.Set(headKey, putHead(nil, &head))
+	b.Set(lastScanKey, scan)
+	b.DeleteRange([]byte{kindCandidate}, candidatePrefix(h.Generation))
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("hold the scan: %w", err)
+	}
+	l.show(head)
+	return nil
+}
+
+// nextTime is the time of the first change of a commit: now, or just after the
+// last change where the clock is behind it.
+func (l *Log) nextTime(head headRecord) time.Time {
+	now := l.t.o.Now().UTC().Truncate(time.Microsecond)
+	if head.seq == 0 || now.After(head.time) {
+		return now
+	}
+	if behind := head.time.Sub(now); behind > time.Second {
+		l.t.o.Logger.Warn("the clock is behind the last change; times go on from there",
+			"set", l.name, "clock", now, "last_change", head.time, "behind", behind)
+	}
+	return head.time.Add(time.Microsecond)
+}
+
+// candidateHas tells whether the deletion of an entity belongs to a held scan.
+func candidateHas(r kv.Reader, gen uint64, entity string) (bool, error) {
+	_, err := r.Get(candidateKey(gen, rdfres.EntityKey(entity)))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

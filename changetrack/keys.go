@@ -1,0 +1,56 @@
+package changetrack
+
+import (
+	"encoding/binary"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Keys of the tracker.
+var (
+	markerKey = []byte("v") // version of all records
+	namesKey  = []byte("n") // + set name -> id, 4 bytes
+)
+
+// setPrefix begins the keys of one set.
+func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("s"), id) }
+
+// Keys of one set, below its prefix. Numbers are big-endian, so that the order
+// of the keys is that of the numbers.
+const (
+	kindState     = 'e' // + entity key -> stateRecord
+	kindLog       = 'l' // + sequence -> change
+	kindHistory   = 'h' // + entity key + sequence -> nothing, or the change when it has left the log
+	kindBlob      = 'r' // + entity key + sequence -> blob
+	kindEnded     = 'x' // + sequence of the change that ended a version -> endedRecord
+	kindCandidate = 'c' // + generation + entity key -> nothing: a deletion of the held scan
+)
+
+var (
+	headKey     = []byte("H") // headRecord
+	intentKey   = []byte("I") // intent: a commit that is under way
+	heldKey     = []byte("C") // heldRecord
+	lastScanKey = []byte("S") // lastScan
+)
+
+func entityKey(kind byte, k rdfres.Digest) []byte {
+	return append(append(make([]byte, 0, 33), kind), k[:]...)
+}
+
+func entitySeqKey(kind byte, k rdfres.Digest, seq uint64) []byte {
+	out := append(append(make([]byte, 0, 41), kind), k[:]...)
+	return binary.BigEndian.AppendUint64(out, seq)
+}
+
+func seqKey(kind byte, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), kind), seq)
+}
+
+func candidatePrefix(gen uint64) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kindCandidate}, uint32(gen))
+}
+
+func candidateKey(gen uint64, k rdfres.Digest) []byte { return append(candidatePrefix(gen), k[:]...) }
+
+// lastSeq is the sequence at the end of a key.
+func lastSeq(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }

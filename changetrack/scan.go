@@ -1,0 +1,247 @@
+package changetrack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// ScanOptions of one comparison.
+type ScanOptions struct {
+	// Partial: the sequence holds the descriptions of some entities only (any
+	// order); one without triples is a deletion. Otherwise it holds all, in the
+	// order of rdfres.EntityKey, and what is not in it is gone.
+	Partial   bool
+	Finder    string        // "" is "scan"
+	Format    rdfres.Format // of new representations; "" is JSON-LD
+	MD5, SHA1 bool          // of new representations
+	// MaxDeleteRatio holds a scan that would delete more than
+	// max(ratio × resources, 10), everything, or the like share of triples.
+	// Orphan components do not count while their number holds. Less than 0:
+	// nothing is held for what it deletes.
+	MaxDeleteRatio float64
+	// Accept names the held candidate whose deletions are allowed, or "".
+	// ErrNoCandidate if that is not what is held.
+	Accept string
+	// Confirm asks the store a second time for entities that would be deleted
+	// (at most 500 at once) and returns the descriptions of those that are still
+	// there. nil: the sequence is believed.
+	Confirm func(ctx context.Context, entities []string) ([]rdfres.Description, error)
+	// Fingerprint of the set's configuration; a change of it is refused
+	// (ErrFingerprint, held) until accepted. "" is not compared.
+	Fingerprint string
+	// Failed entities keep what is known of them; they are no deletions. It is
+	// asked after the sequence has ended, for entities that were not in it.
+	Failed func(entity string) bool
+	// Progress is told, now and then, how many entities were compared; total is
+	// how many are known, 0 at first.
+	Progress func(done, total int64)
+	// Extra is asked after the sequence has ended; what it gives (JSON, such as
+	// the coverage) is kept with the result. May be nil.
+	Extra func() json.RawMessage
+}
+
+// Held is a scan that waits for a person. The id is made of what would be
+// deleted: the same deletions have the same id.
+type Held struct {
+	ID        string    `json:"id"`
+	Reason    string    `json:"reason"`
+	Deletions int64     `json:"deletions"`
+	Time      time.Time `json:"time"`
+	// Configuration: held because the configuration has changed.
+	Configuration bool `json:"configuration,omitempty"`
+}
+
+// ScanResult tells what a scan found. Held nil: it is in the log. Otherwise
+// nothing of it is, Created, Updated and Deleted say what would be, and Resources
+// and Triples what is.
+type ScanResult struct {
+	Resources int64           `json:"resources"`
+	Created   int64           `json:"created"`
+	Updated   int64           `json:"updated"`
+	Deleted   int64           `json:"deleted"`
+	Unchanged int64           `json:"unchanged"`
+	Failed    int64           `json:"failed"`
+	Triples   int64           `json:"triples"`            // of all current descriptions, doubles between descriptions counted
+	First     uint64          `json:"first,omitempty"`    // sequences added; 0, 0 for none
+	Last      uint64          `json:"last,omitempty"`     //
+	Fallback  int64           `json:"fallback,omitempty"` // new representations written as N-Triples because the format could not carry them
+	Held      *Held           `json:"held,omitempty"`
+	Failures  []Failure       `json:"failures,omitempty"` // at most 100 named
+	Extra     json.RawMessage `json:"extra,omitempty"`    // of ScanOptions.Extra
+}
+
+// Failure names an entity whose description could not be represented, or was not
+// had (ScanOptions.Failed).
+type Failure struct {
+	Entity string `json:"entity"`
+	Err    string `json:"error"`
+}
+
+const maxFailures = 100
+
+func (r *ScanResult) fail(f Failure) {
+	r.Failed++
+	if len(r.Failures) < maxFailures {
+		r.Failures = append(r.Failures, f)
+	}
+}
+
+// lastScan is the record of the last scan, as JSON.
+type lastScan struct {
+	Version int        `json:"version"`
+	Time    time.Time  `json:"time"`
+	Result  ScanResult `json:"result"`
+}
+
+func readLastScan(b []byte) (*lastScan, error) {
+	var s lastScan
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("last scan cannot be read: %w: %w", err, errDamaged)
+	}
+	return &s, nil
+}
+
+// Scan compares what was found with what is known and appends the differences
+// to the log in one transaction: staged in a file, made durable, then made
+// visible; a crash at any moment leaves all of it or nothing. An error from
+// found changes nothing, and neither does the end of ctx before the commit
+// begins; the commit itself is not interrupted.
+//
+// Deletions come last in the log. An entity that cannot be represented, not even
+// as N-Triples, keeps what is known of it and is told in Failures; the others go
+// on. After an error from the store it is not known whether the scan is in the
+// log; the next writer, or Open, finds out and finishes it.
+func (l *Log) Scan(ctx context.Context, found iter.Seq2[rdfres.Description, error], o ScanOptions) (ScanResult, error) {
+	if o.Finder == "" {
+		o.Finder = "scan"
+	}
+	if o.Format == "" {
+		o.Format = rdfres.JSONLD
+	}
+	if err := l.lock(ctx); err != nil {
+		return ScanResult{}, fmt.Errorf("scan set %s: %w", l.name, err)
+	}
+	defer l.unlock()
+	s := &scan{l: l, o: o}
+	defer s.close()
+	if err := s.run(ctx, found); err != nil {
+		return ScanResult{}, fmt.Errorf("scan set %s: %w", l.name, err)
+	}
+	return s.res, nil
+}
+
+// scan is one comparison under way.
+type scan struct {
+	l    *Log
+	o    ScanOptions
+	view *View
+	held *heldRecord // what is held now
+	dry  bool        // the configuration is not accepted: count, stage deletions only
+	res  ScanResult
+	sum  sums
+
+	changes *spool // staged records
+	absent  *spool // state records of entities that were not found
+}
+
+// sums is what the comparison adds up besides the result.
+type sums struct {
+	triples        int64 // current triples afterwards minus before
+	components     int64 // the same of orphan components
+	lost           int64 // triples gone from descriptions that stay
+	deletedTriples int64 // with their entities, components left out
+	componentsGone int64 // orphan components deleted
+	componentsGain int64 // and created
+	componentLost  int64 // triples of the ones
+	componentFound int64 // and of the others
+	allowed        int64 // deletions of a candidate that is accepted, components left out
+	allowedTriples int64
+
+	allowedComponents int64 // deletions of orphan components that it allows
+}
+
+func (s *scan) close() {
+	if s.changes != nil {
+		s.changes.discard()
+		s.absent.discard()
+	}
+	if s.view != nil {
+		s.view.Close()
+	}
+}
+
+func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
+	s.view = s.l.View()
+	if s.view.err != nil {
+		return s.view.err
+	}
+	if err := s.checkAccept(); err != nil {
+		return err
+	}
+	newSpool := func() *spool {
+		return &spool{dir: s.l.t.o.Dir, name: fmt.Sprintf("scan-%d-*.stage", s.l.id), limit: s.l.t.o.stageBytes}
+	}
+	s.changes, s.absent = newSpool(), newSpool()
+	if err := s.compare(ctx, found); err != nil {
+		return err
+	}
+	if err := s.confirm(ctx); err != nil {
+		return err
+	}
+	if s.o.Extra != nil {
+		s.res.Extra = s.o.Extra()
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	reason, configuration, err := s.reasonToHold()
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return s.hold(reason, configuration)
+	}
+	return s.commit()
+}
+
+// commit gives the changes their numbers and times.
+func (s *scan) commit() error {
+	head := s.view.head
+	at := s.l.nextTime(head)
+	in := intent{
+		Version: recordVersion, Records: s.changes.records, First: head.seq + 1, Time: at.UnixMicro(),
+		Finder: s.o.Finder, Clear: !s.o.Partial || s.o.Accept != "",
+	}
+	head.resources += s.res.Created - s.res.Deleted
+	head.components += s.sum.components
+	head.triples += s.sum.triples
+	if n := s.changes.records; n > 0 {
+		s.res.First, s.res.Last = head.seq+1, head.seq+n
+		head.seq += n
+		head.time = at.Add(time.Duration(n-1) * time.Microsecond)
+	}
+	if !s.o.Partial {
+		if s.o.Fingerprint != "" {
+			head.fingerprint = s.o.Fingerprint
+		}
+		if !head.baseline {
+			head.baseline, head.baseSeq, head.baseTime = true, head.seq, head.time
+			if head.seq == 0 {
+				head.baseTime = at
+			}
+		}
+	}
+	s.res.Resources, s.res.Triples = head.resources, head.triples
+	in.Head = putHead(nil, &head)
+	record, err := json.Marshal(lastScan{recordVersion, at, s.res})
+	if err != nil {
+		return fmt.Errorf("record the scan: %w", err)
+	}
+	in.LastScan = record
+	return s.l.commit(s.changes, in)
+}

@@ -1,0 +1,300 @@
+package changetrack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Errors that a caller branches on.
+var (
+	// ErrNewer comes when records were written by a newer version; nothing has
+	// been changed then.
+	ErrNewer = kv.ErrNewer
+	// ErrFingerprint comes from a partial scan whose configuration is not the
+	// one in force. A full scan is held instead.
+	ErrFingerprint = errors.New("the configuration of the set has changed; scan in full, then accept it")
+	// ErrNoCandidate comes when a scan accepts what is not held.
+	ErrNoCandidate = errors.New("nothing of that id is held")
+	// ErrBeyondRetention comes from questions about a time before View.Tail.
+	ErrBeyondRetention = errors.New("before what the log still holds")
+	// ErrClosed comes after Tracker.Close.
+	ErrClosed = errors.New("change tracker is closed")
+)
+
+// Options of Open.
+type Options struct {
+	Dir    string           // folder for staging files, of this tracker alone; made if it is not there
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
+
+	// For tests: how much is staged in memory, written at once, and the encoder.
+	stageBytes, batchBytes int
+	encode                 func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+}
+
+// batchBytes is how much is written to the store at once.
+const batchBytes = 4 << 20
+
+// Tracker keeps the logs of all sets of one state.
+type Tracker struct {
+	store  kv.Store
+	o      Options
+	closed chan struct{}
+
+	mu   sync.Mutex // guards what follows
+	logs map[string]*Log
+	next uint32 // id for the next new set
+}
+
+// Open reads the state and finishes what a crash interrupted. The store may be a
+// view made by kv.Prefix; it is not closed by the tracker.
+func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.stageBytes == 0 {
+		o.stageBytes = spoolMemory
+	}
+	if o.batchBytes == 0 {
+		o.batchBytes = batchBytes
+	}
+	if o.encode == nil {
+		o.encode = rdfres.Encode
+	}
+	t := &Tracker{store: store, o: o, closed: make(chan struct{}), logs: map[string]*Log{}, next: 1}
+	if err := t.open(ctx); err != nil {
+		return nil, fmt.Errorf("open change tracker: %w", err)
+	}
+	return t, nil
+}
+
+func (t *Tracker) open(ctx context.Context) error {
+	marker, err := t.store.Get(markerKey)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		b := t.store.Batch()
+		defer b.Close()
+		b.Set(markerKey, []byte{recordVersion})
+		if err := b.Commit(true); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case len(marker) != 1:
+		return fmt.Errorf("version of the records cannot be read: %w", errDamaged)
+	case marker[0] > recordVersion:
+		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
+	}
+	if err := os.MkdirAll(t.o.Dir, 0o755); err != nil {
+		return err
+	}
+	type entry struct {
+		name string
+		id   uint32
+	}
+	var sets []entry
+	for p, err := range t.store.Scan(namesKey, kv.PrefixEnd(namesKey)) {
+		if err != nil {
+			return err
+		}
+		if len(p.Value) != 4 {
+			return fmt.Errorf("set %q has no readable number: %w", p.Key[len(namesKey):], errDamaged)
+		}
+		sets = append(sets, entry{string(p.Key[len(namesKey):]), binary.BigEndian.Uint32(p.Value)})
+	}
+	for _, e := range sets {
+		l := newLog(t, e.name, e.id)
+		if err := l.recover(); err != nil {
+			return fmt.Errorf("set %s: %w", e.name, err)
+		}
+		t.logs[e.name] = l
+		t.next = max(t.next, e.id+1)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Log is the log of a set, opened or made; the same *Log for the same name.
+func (t *Tracker) Log(set string) (*Log, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l, ok := t.logs[set]; ok {
+		return l, nil
+	}
+	if t.isClosed() {
+		return nil, ErrClosed
+	}
+	if set == "" {
+		return nil, errors.New("open log: a set needs a name")
+	}
+	b := t.store.Batch()
+	defer b.Close()
+	b.Set(append(slices.Clone(namesKey), set...), binary.BigEndian.AppendUint32(nil, t.next))
+	if err := b.Commit(true); err != nil {
+		return nil, fmt.Errorf("open log of set %s: %w", set, err)
+	}
+	l := newLog(t, set, t.next)
+	if err := l.recover(); err != nil {
+		return nil, fmt.Errorf("open log of set %s: %w", set, err)
+	}
+	t.logs[set] = l
+	t.next++
+	return l, nil
+}
+
+// Sets are the names of all sets that have a log, sorted.
+func (t *Tracker) Sets() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.logs))
+}
+
+// Close waits for scans and retentions that are under way (end their contexts to
+// have them stop sooner) and ends every Wait. Views stay readable until the store
+// is closed. It may be called twice.
+func (t *Tracker) Close() error {
+	t.mu.Lock()
+	if !t.isClosed() {
+		close(t.closed)
+	}
+	logs := slices.Collect(maps.Values(t.logs))
+	t.mu.Unlock()
+	for _, l := range logs {
+		l.writer <- struct{}{} // the last writer; nobody comes after it
+		<-l.writer
+	}
+	return nil
+}
+
+func (t *Tracker) isClosed() bool {
+	select {
+	case <-t.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Log is the log and the states of one set. One writer at a time; readers see
+// whole runs: what a run adds becomes visible at once. Safe for concurrent use.
+type Log struct {
+	t      *Tracker
+	name   string
+	id     uint32
+	store  kv.Store      // below the set's prefix
+	writer chan struct{} // holds one token while somebody writes
+
+	mu     sync.Mutex // guards what follows
+	head   headRecord // as it is visible
+	moved  chan struct{}
+	shared *sharedSnapshot // what readers see while a commit is being applied
+}
+
+func newLog(t *Tracker, name string, id uint32) *Log {
+	return &Log{
+		t: t, name: name, id: id,
+		store:  kv.Prefix(t.store, setPrefix(id)),
+		writer: make(chan struct{}, 1),
+		moved:  make(chan struct{}),
+	}
+}
+
+// Set is the name of the set.
+func (l *Log) Set() string { return l.name }
+
+// lock waits until nobody else writes, and finishes what failed before.
+func (l *Log) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case l.writer <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.t.closed:
+		return ErrClosed
+	}
+	err := error(nil)
+	if l.t.isClosed() {
+		err = ErrClosed
+	} else {
+		err = l.recover()
+	}
+	if err != nil {
+		l.unlock()
+	}
+	return err
+}
+
+func (l *Log) unlock() { <-l.writer }
+
+// readHeadRecord gives the head of the log in r.
+func readHeadRecord(r kv.Reader) (headRecord, error) {
+	b, err := r.Get(headKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return headRecord{}, nil
+	}
+	if err != nil {
+		return headRecord{}, err
+	}
+	return readHead(b)
+}
+
+// show makes a new head visible and wakes who waits for it.
+func (l *Log) show(h headRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shared != nil {
+		l.shared.release(l)
+		l.shared = nil
+	}
+	moved := h.seq != l.head.seq
+	l.head = h
+	if moved {
+		close(l.moved)
+		l.moved = make(chan struct{})
+	}
+}
+
+// Head is View().Head() without the snapshot.
+func (l *Log) Head() (uint64, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head.seq, l.head.time
+}
+
+// Wait returns when the head is beyond after, or ctx ends, or the tracker is
+// closed.
+func (l *Log) Wait(ctx context.Context, after uint64) error {
+	for {
+		l.mu.Lock()
+		seq, moved := l.head.seq, l.moved
+		l.mu.Unlock()
+		if seq > after {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.t.closed:
+			return ErrClosed
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package changetrack
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// sharedSnapshot is the state before a commit, for all readers that come while
+// the commit is written in several batches. refs is guarded by Log.mu.
+type sharedSnapshot struct {
+	snap kv.Snapshot
+	refs int
+}
+
+// release is called with l.mu held.
+func (s *sharedSnapshot) release(l *Log) error {
+	if s.refs--; s.refs > 0 {
+		return nil
+	}
+	return s.snap.Close()
+}
+
+// View is one consistent state of the log. Close it. Safe for concurrent use.
+//
+// A view that is taken while a scan is being committed shows the state before
+// the scan.
+type View struct {
+	r       kv.Reader
+	head    headRecord
+	err     error // every question is answered with it
+	once    sync.Once
+	release func() error
+}
+
+// View is the present state.
+func (l *Log) View() *View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := &View{}
+	if s := l.shared; s != nil {
+		s.refs++
+		v.r = s.snap
+		v.release = func() error {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return s.release(l)
+		}
+	} else {
+		snap := l.store.Snapshot()
+		v.r, v.release = snap, snap.Close
+	}
+	v.head, v.err = readHeadRecord(v.r)
+	if v.err != nil {
+		v.err = fmt.Errorf("read log of set %s: %w", l.name, v.err)
+	}
+	return v
+}
+
+// Close gives the snapshot free. It may be called twice.
+func (v *View) Close() (err error) {
+	v.once.Do(func() { err = v.release() })
+	return err
+}
+
+// Err tells why the state cannot be read; then Head and its like are zero, which
+// must not be taken for an empty log.
+func (v *View) Err() error { return v.err }
+
+// Head is the last change; 0 and the zero time when there is none.
+func (v *View) Head() (seq uint64, t time.Time) { return v.head.seq, v.head.time }
+
+// Tail: the log is complete after this sequence and time; 0 at first, more when
+// Retain has dropped changes.
+func (v *View) Tail() (seq uint64, t time.Time) { return v.head.tail, v.head.tailTime }
+
+// Resources is the number of current entities.
+func (v *View) Resources() int64 { return v.head.resources }
+
+// Triples is the number of triples of all current descriptions; one that stands
+// in two descriptions counts twice.
+func (v *View) Triples() int64 { return v.head.triples }
+
+// BaselineEnd is the end of the first complete scan.
+func (v *View) BaselineEnd() (seq uint64, t time.Time, ok bool) {
+	return v.head.baseSeq, v.head.baseTime, v.head.baseline
+}
+
+// Held is the scan that waits for a person, or nil.
+func (v *View) Held() *Held {
+	c, err := readHeld(v.r)
+	if err != nil || c == nil {
+		return nil
+	}
+	return &c.Held
+}
+
+// LastScan is the last scan that came to its end, held ones included; zero and
+// nil when there was none.
+func (v *View) LastScan() (t time.Time, res *ScanResult) {
+	b, err := v.r.Get(lastScanKey)
+	if err != nil {
+		return time.Time{}, nil
+	}
+	s, err := readLastScan(b)
+	if err != nil {
+		return time.Time{}, nil
+	}
+	return s.Time, &s.Result
+}
+
+// Changes yields changes with after < sequence, in order. It begins after Tail:
+// what Retain has dropped is not told, so a caller that comes back compares its
+// own position with Tail first.
+func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if v.err != nil {
+			yield(Change{}, v.err)
+			return
+		}
+		want := max(after, v.head.tail) + 1
+		for p, err := range v.r.Scan(seqKey(kindLog, want), seqKey(kindLog, v.head.seq+1)) {
+			var c Change
+			if err == nil {
+				if seq := lastSeq(p.Key); seq != want {
+					err = fmt.Errorf("log: sequence %d follows %d: %w", seq, want-1, errDamaged)
+				} else {
+					c, err = readChange(seq, p.Value)
+				}
+			}
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+			want++
+		}
+		if want <= v.head.seq && after < v.head.seq {
+			yield(Change{}, fmt.Errorf("log ends after sequence %d, want %d: %w", want-1, v.head.seq, errDamaged))
+		}
+	}
+}
+
+// SequenceAt is the last sequence with time <= t, 0 when t is before the first.
+// ErrBeyondRetention when t is before Tail.
+func (v *View) SequenceAt(t time.Time) (uint64, error) {
+	if v.err != nil {
+		return 0, v.err
+	}
+	if v.head.tail > 0 && t.Before(v.head.tailTime) {
+		return 0, fmt.Errorf("sequence at %s: the log begins at %s: %w",
+			t.Format(time.RFC3339Nano), v.head.tailTime.Format(time.RFC3339Nano), ErrBeyondRetention)
+	}
+	var failed error
+	n := sort.Search(int(v.head.seq-v.head.tail), func(i int) bool {
+		seq := v.head.tail + 1 + uint64(i)
+		b, err := v.r.Get(seqKey(kindLog, seq))
+		var at time.Time
+		if err == nil {
+			at, err = changeTime(b)
+		}
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("sequence at %s: %d: %w", t.Format(time.RFC3339Nano), seq, err)
+		}
+		return failed != nil || at.After(t)
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	return v.head.tail + uint64(n), nil
+}
+
+// Entity gives the state of one entity; kv.ErrNotFound if it was never known, or
+// was deleted before what is retained.
+func (v *View) Entity(iri string) (State, error) { return v.EntityByKey(rdfres.EntityKey(iri)) }
+
+// EntityByKey finds by rdfres.EntityKey.
+func (v *View) EntityByKey(k rdfres.Digest) (State, error) {
+	if v.err != nil {
+		return State{}, v.err
+	}
+	b, err := v.r.Get(entityKey(kindState, k))
+	if err != nil {
+		return State{}, err
+	}
+	s, err := readState(b)
+	if err != nil {
+		return State{}, err
+	}
+	return v.state(k, s)
+}
+
+func (v *View) state(k rdfres.Digest, s *stateRecord) (State, error) {
+	st := State{Entity: s.entity, Current: s.current, Changes: int(s.changes), First: s.first}
+	if s.current == nil {
+		c, err := v.change(k, s.delSeq)
+		switch {
+		case err == nil:
+			st.Deleted = &c
+		case !errors.Is(err, kv.ErrNotFound):
+			return State{}, err
+		}
+	}
+	return st, nil
+}
+
+// change finds a change of an entity in the log or, when it has left it, in the
+// history of the entity.
+func (v *View) change(k rdfres.Digest, seq uint64) (Change, error) {
+	b, err := v.r.Get(entitySeqKey(kindHistory, k, seq))
+	if err == nil && len(b) == 0 {
+		b, err = v.r.Get(seqKey(kindLog, seq))
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	return readChange(seq, b)
+}
+
+// Current yields current entities with lo <= EntityKey, and < hi unless hi is
+// zero, in that order.
+func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		if v.err != nil {
+			yield(State{}, v.err)
+			return
+		}
+		end := kv.PrefixEnd([]byte{kindState})
+		if !hi.IsZero() {
+			end = entityKey(kindState, hi)
+		}
+		for p, err := range v.r.Scan(entityKey(kindState, lo), end) {
+			var s *stateRecord
+			if err == nil {
+				s, err = readState(p.Value)
+			}
+			if err != nil {
+				yield(State{}, err)
+				return
+			}
+			if s.current == nil {
+				continue
+			}
+			if !yield(State{Entity: s.entity, Current: s.current, Changes: int(s.changes), First: s.first}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// History yields the changes of one entity within retention, oldest first: those
+// in the log, and those whose version is still kept.
+func (v *View) History(iri string) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if v.err != nil {
+			yield(Change{}, v.err)
+			return
+		}
+		prefix := entityKey(kindHistory, rdfres.EntityKey(iri))
+		for p, err := range v.r.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var c Change
+			if err == nil {
+				seq, b := lastSeq(p.Key), p.Value
+				if len(b) == 0 {
+					b, err = v.r.Get(seqKey(kindLog, seq))
+				}
+				if err == nil {
+					c, err = readChange(seq, b)
+				}
+			}
+			if err != nil {
+				yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Representation gives the bytes of a version that is current or within
+// retention; kv.ErrNotFound otherwise.
+func (v *View) Representation(iri string, sequence uint64) (Blob, error) {
+	if v.err != nil {
+		return Blob{}, v.err
+	}
+	b, err := v.r.Get(entitySeqKey(kindBlob, rdfres.EntityKey(iri), sequence))
+	if err != nil {
+		return Blob{}, err
+	}
+	return readBlob(b)
+}

@@ -23,6 +23,10 @@ var (
 	ErrPackage = errors.New("unusable package")
 )
 
+// errNotRead is an ErrSyntax for what may be well-formed and is not read: DTDs,
+// other encodings, packed bytes.
+var errNotRead = fmt.Errorf("%w for this reader", ErrSyntax)
+
 // DocumentError says what is wrong with a document, and where.
 type DocumentError struct {
 	Location string // address of the document, if known

@@ -98,11 +98,11 @@ func (in *input) check() {
 	}
 	if rest := in.buf[in.end:in.tail]; !ok || in.bad == io.EOF {
 		r, size := utf8.DecodeRune(rest)
-		what := fmt.Sprintf("the character %U is not allowed in XML", r)
+		kind, what := ErrSyntax, fmt.Sprintf("the character %U is not allowed in XML", r)
 		if r == utf8.RuneError && size <= 1 {
-			what = fmt.Sprintf("byte %#02x is not UTF-8", rest[0])
+			kind, what = errNotRead, fmt.Sprintf("byte %#02x is not UTF-8", rest[0])
 		}
-		in.bad = &DocumentError{Location: in.location, Line: in.lineHere(in.end), Kind: ErrSyntax, Message: what}
+		in.bad = &DocumentError{Location: in.location, Line: in.lineHere(in.end), Kind: kind, Message: what}
 	}
 }
 
@@ -241,7 +241,7 @@ func (in *input) signature(b []byte) error {
 	default:
 		return nil
 	}
-	return in.fail(ErrSyntax, what)
+	return in.fail(errNotRead, what)
 }
 
 func (in *input) xmlDeclaration(s string) error {
@@ -280,7 +280,7 @@ func (in *input) xmlDeclaration(s string) error {
 		switch strings.ToLower(e) {
 		case "utf-8", "utf8", "us-ascii", "ascii":
 		default:
-			return in.failf(ErrSyntax, "the document is declared to be in %q; the Sitemap protocol wants UTF-8", clip(e))
+			return in.failf(errNotRead, "the document is declared to be in %q; the Sitemap protocol wants UTF-8", clip(e))
 		}
 	}
 	return nil

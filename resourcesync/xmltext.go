@@ -203,7 +203,7 @@ func (s *scanner) declaration() error {
 		s.pos += len(cdataStart)
 		return s.cdata()
 	case bytes.HasPrefix(w, []byte("<!DOCTYPE")):
-		return s.failf(ErrSyntax, "the document has a DTD (<!DOCTYPE); DTDs and entities are refused")
+		return s.failf(errNotRead, "the document has a DTD (<!DOCTYPE); DTDs and entities are refused")
 	}
 	return s.failf(ErrSyntax, "a declaration that is neither a comment nor CDATA")
 }

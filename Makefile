@@ -33,3 +33,11 @@ vuln:
 
 clean:
 	rm -rf bin build
+
+bench: build
+	$(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+
+# The reference pages and notices that are made from the code.
+generate:
+	$(GO) test ./bridge ./httpapi ./cmd/rsbridge -run 'Reference' -update
+	$(GO) run ./internal/notices > NOTICE

@@ -1,0 +1,149 @@
+// Command bench measures rsbridge against baselines of the same run and prints
+// one table, each row a ratio.
+//
+//	make bench            all rows
+//	make bench ROW=load   one of them
+//
+// A row is the median of five interleaved runs of both sides (-runs), with the
+// spread. The same goes to build/bench.json. Rows that need a store which is not
+// there are named and left out.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one comparison. measure gives seconds of the thing and of its baseline
+// for the same work; the ratio is thing / baseline, or its inverse for speed.
+type row struct {
+	id, what, baseline string
+	speed              bool // the ratio is of speeds: at least limit; else of times: at most limit
+	limit              float64
+	needs              string // environment variable
+	measure            func(ctx context.Context, e *env) (thing, base time.Duration, err error)
+}
+
+// result is a row of build/bench.json.
+type result struct {
+	ID       string     `json:"id"`
+	What     string     `json:"what"`
+	Value    float64    `json:"value"`
+	Unit     string     `json:"unit"`
+	Baseline string     `json:"baseline"`
+	Base     float64    `json:"baseline_value"`
+	Ratio    float64    `json:"ratio"`
+	Spread   [2]float64 `json:"spread"`
+	Limit    float64    `json:"limit"`
+	Holds    bool       `json:"holds"`
+}
+
+// env is what the rows share.
+type env struct {
+	dir     string
+	triples string // N-Triples file
+	n       int64  // entities in it
+	lines   int64  // triples in it
+}
+
+func main() {
+	only := flag.String("row", "", "run this row only")
+	runs := flag.Int("runs", 5, "runs of each row")
+	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
+	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *only, *runs, *entities, *out)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, runs int, entities int64, out string) error {
+	e, err := prepare(entities)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(e.dir)
+	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples, median of %d interleaved runs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines, runs)
+	fmt.Println(machine)
+	var results []result
+	for _, r := range rows {
+		if only != "" && r.id != only {
+			continue
+		}
+		if r.needs != "" && os.Getenv(r.needs) == "" {
+			fmt.Printf("%s: left out: %s is not set (make bench sets it)\n", r.id, r.needs)
+			continue
+		}
+		res, err := r.run(ctx, e, runs)
+		if err != nil {
+			return fmt.Errorf("row %s: %w", r.id, err)
+		}
+		results = append(results, res)
+		fmt.Fprintf(os.Stderr, "%s: %.2f\n", r.id, res.Ratio)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "row\twhat\tvalue\tbaseline\tratio\tspread\tlimit\tholds")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%s\t%.3f %s\t%s: %.3f\t%.2f\t%.2f-%.2f\t%.2f\t%t\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Limit, r.Holds)
+	}
+	w.Flush()
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(map[string]any{"machine": machine, "rows": results}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}
+
+func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
+	var ratios, things, bases []float64
+	for range runs {
+		thing, base, err := r.measure(ctx, e)
+		if err != nil {
+			return result{}, err
+		}
+		ratio := thing.Seconds() / base.Seconds()
+		if r.speed {
+			ratio = 1 / ratio
+		}
+		ratios, things, bases = append(ratios, ratio), append(things, thing.Seconds()), append(bases, base.Seconds())
+	}
+	slices.Sort(ratios)
+	slices.Sort(things)
+	slices.Sort(bases)
+	mid := len(ratios) / 2
+	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: "s", Baseline: r.baseline, Base: bases[mid],
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Limit: r.limit, Holds: ratios[mid] <= r.limit}
+	if r.speed {
+		res.Holds = ratios[mid] >= r.limit
+	}
+	return res, nil
+}
+
+// rss is the resident memory of a process in bytes, 0 where it cannot be told.
+func rss(pid int) int64 {
+	raw, err := exec.Command("ps", "-o", "rss=", "-p", fmt.Sprint(pid)).Output()
+	if err != nil {
+		return 0
+	}
+	var kb int64
+	fmt.Sscan(strings.TrimSpace(string(raw)), &kb)
+	return kb << 10
+}

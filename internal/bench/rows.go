@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/simulate"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+var rows = []row{
+	{id: "load", what: "embedded store: load by one Graph Store POST", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
+		measure: func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
+			return both(ctx, e, false, func(s store) (time.Duration, error) { return s.load(ctx, e) })
+		}},
+	{id: "stream", what: "embedded store: the whole graph by Graph Store GET", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
+		measure: func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
+			return both(ctx, e, true, func(s store) (time.Duration, error) {
+				return timed(ctx, "GET", s.graph(), "", "application/n-triples", nil)
+			})
+		}},
+	{id: "tsv", what: "embedded store: the whole graph by SELECT as TSV", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
+		measure: query(func(*env) string { return "SELECT ?s ?p ?o FROM <" + benchGraph + "> WHERE { ?s ?p ?o }" }, "text/tab-separated-values")},
+	{id: "subjects", what: "embedded store: distinct subjects", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
+		measure: query(func(*env) string { return "SELECT DISTINCT ?s FROM <" + benchGraph + "> WHERE { ?s ?p ?o }" }, "text/tab-separated-values")},
+	{id: "cbd", what: "embedded store: CBD of 200 entities in one query", baseline: "Oxigraph", speed: true, limit: 0.5, needs: teststores.EnvOxigraph,
+		measure: query(func(e *env) string {
+			var values strings.Builder
+			for i := range int64(200) {
+				values.WriteString("<" + simulate.IRI(i*(e.n/200)) + "> ")
+			}
+			v := values.String()
+			return fmt.Sprintf(`CONSTRUCT { ?s ?p ?o } FROM <%[1]s> WHERE {
+  { VALUES ?s { %[2]s } ?s ?p ?o }
+  UNION { VALUES ?e { %[2]s } ?e ?p1 ?s FILTER(isBlank(?s)) ?s ?p ?o }
+  UNION { VALUES ?e { %[2]s } ?e ?p1 ?b FILTER(isBlank(?b)) ?b ?p2 ?s FILTER(isBlank(?s)) ?s ?p ?o } }`, benchGraph, v)
+		}, "application/n-triples")},
+}
+
+// both measures the embedded store and Oxigraph, with the data in them or empty.
+func both(ctx context.Context, e *env, loaded bool, measure func(store) (time.Duration, error)) (thing, base time.Duration, err error) {
+	ours, err := embedded(ctx, e)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer ours.stop()
+	theirs := oxigraph()
+	if err := theirs.drop(ctx); err != nil {
+		return 0, 0, err
+	}
+	for _, s := range []store{ours, theirs} {
+		if loaded {
+			if _, err := s.load(ctx, e); err != nil {
+				return 0, 0, err
+			}
+		}
+		d, err := measure(s)
+		if err != nil {
+			return 0, 0, err
+		}
+		if s.pid != 0 {
+			thing = d
+		} else {
+			base = d
+		}
+	}
+	if m := rss(ours.pid); m > 0 {
+		fmt.Printf("  resident memory of the embedded store: %d MB\n", m>>20)
+	}
+	return thing, base, theirs.drop(ctx)
+}
+
+func query(text func(*env) string, accept string) func(context.Context, *env) (time.Duration, time.Duration, error) {
+	return func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
+		return both(ctx, e, true, func(s store) (time.Duration, error) {
+			if _, err := s.ask(ctx, text(e), accept); err != nil { // both warm
+				return 0, err
+			}
+			return s.ask(ctx, text(e), accept)
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/simulate"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// prepare writes the data.
+func prepare(entities int64) (*env, error) {
+	dir, err := os.MkdirTemp("", "rsbridge-bench-")
+	if err != nil {
+		return nil, err
+	}
+	e := &env{dir: dir, triples: filepath.Join(dir, "data.nt"), n: entities}
+	f, err := os.Create(e.triples)
+	if err != nil {
+		return nil, err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	for lines := range (simulate.World{Seed: 1}).Lines(0, entities, entities) {
+		e.lines += int64(bytes.Count(lines, []byte{'\n'}))
+		if _, err := w.Write(lines); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	return e, f.Close()
+}
+
+const benchGraph = "http://bench.example/g"
+
+// store is a SPARQL store under measurement.
+type store struct {
+	query, update, data string
+	stop                func()
+	pid                 int
+}
+
+func oxigraph() store {
+	base := os.Getenv(teststores.EnvOxigraph)
+	return store{query: base + "/query", update: base + "/update", data: base + "/store", stop: func() {}}
+}
+
+// embedded starts `rsbridge store serve` in a process of its own.
+func embedded(ctx context.Context, e *env) (store, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return store{}, err
+	}
+	addr := l.Addr().String()
+	l.Close()
+	dir, err := os.MkdirTemp(e.dir, "embedded-")
+	if err != nil {
+		return store{}, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join("bin", "rsbridge"), "store", "serve", dir, "--listen", addr)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return store{}, fmt.Errorf("start bin/rsbridge (make build): %w", err)
+	}
+	s := store{query: "http://" + addr + "/query", update: "http://" + addr + "/update", data: "http://" + addr + "/data", pid: cmd.Process.Pid,
+		stop: func() { cmd.Process.Kill(); cmd.Wait(); os.RemoveAll(dir) }}
+	for range 200 {
+		if res, err := http.Get(s.query + "?query=" + url.QueryEscape("ASK {}")); err == nil {
+			res.Body.Close()
+			return s, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.stop()
+	return store{}, fmt.Errorf("the embedded store did not start")
+}
+
+func (s store) graph() string { return s.data + "?graph=" + url.QueryEscape(benchGraph) }
+
+// load posts the data in one request.
+func (s store) load(ctx context.Context, e *env) (time.Duration, error) {
+	f, err := os.Open(e.triples)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return timed(ctx, http.MethodPost, s.graph(), "application/n-triples", "", f)
+}
+
+func (s store) drop(ctx context.Context) error {
+	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update", "", strings.NewReader("DROP SILENT GRAPH <"+benchGraph+">"))
+	return err
+}
+
+// ask posts a query and reads the answer to its end.
+func (s store) ask(ctx context.Context, query, accept string) (time.Duration, error) {
+	return timed(ctx, http.MethodPost, s.query, "application/sparql-query", accept, strings.NewReader(query))
+}
+
+// timed sends a request and discards the answer.
+func timed(ctx context.Context, method, addr, contentType, accept string, body io.Reader) (time.Duration, error) {
+	req, err := http.NewRequestWithContext(ctx, method, addr, body)
+	if err != nil {
+		return 0, err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	began := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		why, _ := io.ReadAll(io.LimitReader(res.Body, 500))
+		return 0, fmt.Errorf("%s %s: %s: %s", method, addr, res.Status, why)
+	}
+	n, err := io.Copy(io.Discard, res.Body)
+	if err == nil && method == http.MethodGet && n == 0 {
+		err = fmt.Errorf("%s %s: the answer is empty", method, addr)
+	}
+	return time.Since(began), err
+}

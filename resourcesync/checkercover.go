@@ -1,0 +1,169 @@
+package resourcesync
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// coverage is what the documents of one set say of its resources: rules 64 and
+// 68. A nil coverage notes nothing.
+type coverage struct {
+	listed, dumped map[string]struct{}
+	changes        map[string]lastChange
+	listAt, dumpAt time.Time // the earliest of the parts
+	changesFrom    time.Time // the earliest of the Change Lists
+	full           bool
+	incomplete     bool // something of the set could not be read
+
+	inIndex bool
+	doubles []string
+
+	sample  []Entry
+	offered int
+}
+
+type lastChange struct {
+	change string
+	at     time.Time
+}
+
+const maxCovered = 500_000
+
+func newCoverage() *coverage {
+	return &coverage{listed: map[string]struct{}{}, dumped: map[string]struct{}{}, changes: map[string]lastChange{}}
+}
+
+func (c *coverage) add(h *Head, e *Entry, sample int, random *rand.Rand) {
+	if c == nil || h.Index || e.Loc == "" {
+		return
+	}
+	k := h.Meta.Capability
+	if k != ResourceList && k != ResourceDumpManifest && k != ChangeList {
+		return
+	}
+	if k != ResourceDumpManifest && sample > 0 {
+		c.offer(e, sample, random)
+	}
+	if c.full = c.full || len(c.listed)+len(c.dumped)+len(c.changes) >= maxCovered; c.full {
+		return
+	}
+	switch k {
+	case ResourceList:
+		if _, twice := c.listed[e.Loc]; twice && c.inIndex && len(c.doubles) < 100 {
+			c.doubles = append(c.doubles, e.Loc)
+		}
+		c.listed[e.Loc] = struct{}{}
+	case ResourceDumpManifest:
+		c.dumped[e.Loc] = struct{}{}
+	case ChangeList:
+		c.changes[e.Loc] = lastChange{e.Meta.Change, e.Meta.DateTime}
+	}
+}
+
+// root notes the times of a document that was read.
+func (c *coverage) root(h *Head, broken bool) {
+	if c == nil {
+		return
+	}
+	c.incomplete = c.incomplete || broken
+	earlier := func(t *time.Time, now time.Time) {
+		if t.IsZero() || now.Before(*t) {
+			*t = now
+		}
+	}
+	if h.Index {
+		return
+	}
+	switch h.Meta.Capability {
+	case ResourceList:
+		earlier(&c.listAt, h.Meta.At)
+	case ResourceDumpManifest:
+		earlier(&c.dumpAt, h.Meta.At)
+	case ChangeList:
+		earlier(&c.changesFrom, h.Meta.From)
+	}
+}
+
+func (c *coverage) lost() {
+	if c != nil {
+		c.incomplete = true
+	}
+}
+
+// comparable says whether list and dump can be held against each other: they are
+// of one time, or the Change Lists tell what happened between them.
+func (c *coverage) comparable() bool {
+	if len(c.listed) == 0 || len(c.dumped) == 0 || c.listAt.IsZero() || c.dumpAt.IsZero() {
+		return false
+	}
+	if c.listAt.Equal(c.dumpAt) {
+		return true
+	}
+	first := c.listAt
+	if c.dumpAt.Before(first) {
+		first = c.dumpAt
+	}
+	return !c.changesFrom.IsZero() && !c.changesFrom.After(first)
+}
+
+// offer keeps a fair sample of the resources.
+func (c *coverage) offer(e *Entry, size int, random *rand.Rand) {
+	c.offered++
+	kept := *e
+	kept.Links = append([]Link(nil), e.Links...)
+	if len(c.sample) < size {
+		c.sample = append(c.sample, kept)
+	} else if i := random.IntN(c.offered); i < size {
+		c.sample[i] = kept
+	}
+}
+
+func (c *coverage) beginIndex() {
+	if c != nil {
+		c.inIndex = true
+	}
+}
+
+func (c *coverage) endIndex() []string {
+	if c == nil {
+		return nil
+	}
+	doubles := c.doubles
+	c.doubles, c.inIndex = nil, false
+	return doubles
+}
+
+// covers is rule 64. Resources that changed are left out of the comparison of
+// list and dump, which may be of different times. The findings are in no order.
+func (c *Checker) covers(d *seen) {
+	v := c.cover
+	if v.full {
+		c.find(d, 64, SeverityInfo, 0, "the set has more than %d resources; whether its documents cover the same was not checked", maxCovered)
+		return
+	}
+	if v.incomplete {
+		return // what is missing was told already
+	}
+	changed := func(loc string) bool { _, ok := v.changes[loc]; return ok }
+	if v.comparable() {
+		for loc := range v.listed {
+			if _, ok := v.dumped[loc]; !ok && !changed(loc) {
+				c.find(d, 64, SeverityError, 0, "%s is in the Resource List, not in the Resource Dump, and no Change List tells why", clip(loc))
+			}
+		}
+		for loc := range v.dumped {
+			if _, ok := v.listed[loc]; !ok && !changed(loc) {
+				c.find(d, 64, SeverityError, 0, "%s is in the Resource Dump, not in the Resource List, and no Change List tells why", clip(loc))
+			}
+		}
+	}
+	if len(v.listed) == 0 {
+		return
+	}
+	for loc, last := range v.changes {
+		_, listed := v.listed[loc]
+		if !listed && last.change != Deleted && !last.at.IsZero() && last.at.Before(v.listAt) {
+			c.find(d, 64, SeverityError, 0, "%s was %s at %s, but is not in the Resource List of %s", clip(loc), last.change, FormatTime(last.at), FormatTime(v.listAt))
+		}
+	}
+}

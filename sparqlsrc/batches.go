@@ -1,0 +1,353 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// batches reads the whole scope in parts, for stores that cut long answers: the
+// triples with blank nodes in one answer, because labels hold within one answer
+// only, then the others by batches of subjects. The sum is held against the
+// counts taken before and after.
+func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan) (err error) {
+	scope, err := s.scope(ctx, caps)
+	if err != nil {
+		return err
+	}
+	g, err := newGrouper(&s.cfg, s.scbd)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
+	before, err := s.client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count before reading: %w", err)
+	}
+	if err := s.readBlanks(ctx, caps, scope, g); err != nil {
+		return fmt.Errorf("read the triples with blank nodes: %w", err)
+	}
+	subjects, err := extsort.New(g.dir, s.cfg.MemoryBytes/4)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = subjects.Close() }() // its folder goes with the grouper's
+	err = s.eachSubject(ctx, caps, scope, scope.all(), func(entity string) error {
+		key := rdfres.EntityKey(entity)
+		return subjects.Add(key[:], []byte(entity))
+	})
+	if err != nil {
+		return fmt.Errorf("enumerate the subjects: %w", err)
+	}
+	err = eachOf(subjects, s.batchSize(), func(part []string) error {
+		err := s.ownTriples(ctx, caps, scope, part, "?o", func(t rdfres.Triple) error {
+			if t.O[0] == '_' {
+				return nil // came with the others
+			}
+			return g.add([]byte(t.S), []byte(t.P), []byte(t.O))
+		})
+		s.cfg.Progress("read", g.rows, before)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read by batches: %w", err)
+	}
+	after, err := s.client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count after reading: %w", err)
+	}
+	if g.rows < min(before, after) || g.rows > max(before, after) {
+		return fmt.Errorf("%w: %d triples came by batches; it counts %d before and %d after", ErrShort, g.rows, before, after)
+	}
+	sc.group, sc.rows = g, g.rows
+	sc.stats.Way = "batches"
+	return nil
+}
+
+// readBlanks reads all triples with a blank node in one answer.
+func (s *Source) readBlanks(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper) error {
+	return s.readCounted(ctx, caps, scope.all()+"FILTER(isBlank(?s) || isBlank(?o)) ", g.add)
+}
+
+// readCounted reads a pattern in one answer, confirmed by counts.
+func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, pattern string, f sparql.TripleFunc) error {
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + pattern + "}"
+	before, err := s.client.Count(ctx, count)
+	if err != nil {
+		return err
+	}
+	if before == 0 {
+		return nil
+	}
+	rows := int64(0)
+	err = s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", s.selectReading(caps), func(sub, p, o []byte) error {
+		rows++
+		return f(sub, p, o)
+	})
+	if err != nil {
+		return err
+	}
+	after, err := s.client.Count(ctx, count)
+	if err != nil {
+		return err
+	}
+	if rows < min(before, after) || rows > max(before, after) {
+		return fmt.Errorf("%w: %d triples with blank nodes came; it counts %d before and %d after; their labels hold within one answer only, so they cannot be read in parts: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, rows, before, after)
+	}
+	return nil
+}
+
+// selectReading is the faster format of a SELECT.
+func (s *Source) selectReading(caps sparql.Capabilities) sparql.Reading {
+	for _, r := range caps.Readings {
+		if r == sparql.ReadSelectTSV || r == sparql.ReadSelectJSON {
+			return r
+		}
+	}
+	return sparql.ReadSelectJSON
+}
+
+// eachSubject gives the IRIs that ?s takes in a pattern: in one answer where the
+// store gives it whole, else by pages with a key. One may come more than once.
+func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scope *scope, pattern string, f func(string) error) error {
+	pattern += " FILTER(isIRI(?s)) "
+	count := "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { " + pattern + "}"
+	before, err := s.client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	list := func(query string) (rows int64, last string, err error) {
+		sol, err := s.client.SelectAs(ctx, query, s.selectReading(caps))
+		if err != nil {
+			return 0, "", err
+		}
+		for row, err := range sol.Rows {
+			if err != nil {
+				return rows, last, err
+			}
+			rows++
+			last = row[0].IRI()
+			if err := f(last); err != nil {
+				return rows, last, err
+			}
+		}
+		return rows, last, nil
+	}
+	rows, _, err := list("SELECT DISTINCT ?s WHERE { " + pattern + "}")
+	if err != nil && !sparql.IsTooLarge(err) {
+		return err
+	}
+	after := before
+	if rows != before || err != nil {
+		if after, err = s.client.Count(ctx, count); err != nil {
+			return fmt.Errorf("count: %w", err)
+		}
+	}
+	if rows >= min(before, after) && rows <= max(before, after) && !s.onLimit(rows, caps) {
+		return nil
+	}
+	// By pages: slow everywhere, and the only way here.
+	page := int64(5000)
+	if limit := s.client.MaxRows(); limit > 0 {
+		page = min(page, max(1, limit/2))
+	}
+	if caps.RowLimit > 0 {
+		page = min(page, max(1, caps.RowLimit/2))
+	}
+	total, key := int64(0), ""
+	for {
+		q := "SELECT DISTINCT ?s WHERE { " + pattern + "FILTER(STR(?s) > " + sparql.EscapeString(key) + ") } ORDER BY STR(?s) LIMIT " + fmt.Sprint(page)
+		rows, last, err := list(q)
+		if err != nil {
+			return fmt.Errorf("page after %q: %w", key, err)
+		}
+		total += rows
+		if rows == 0 {
+			break
+		}
+		if last <= key {
+			return fmt.Errorf("%w: a page of subjects after %q ends with %q: the store does not sort by code points", ErrShort, key, last)
+		}
+		key = last
+	}
+	if after, err = s.client.Count(ctx, count); err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	if total < min(before, after) || total > max(before, after) {
+		return fmt.Errorf("%w: %d subjects came by pages; it counts %d before and %d after", ErrShort, total, before, after)
+	}
+	return nil
+}
+
+// eachOf goes through a list of entities (key: EntityKey, value: IRI) in parts,
+// doubles dropped.
+func eachOf(list *extsort.Sorter, size int, f func([]string) error) error {
+	var part []string
+	var last []byte
+	for r, err := range list.Sort() {
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(last, r.Value) {
+			continue
+		}
+		last = append(last[:0], r.Value...)
+		if part = append(part, string(r.Value)); len(part) >= size {
+			if err := f(part); err != nil {
+				return err
+			}
+			part = nil
+		}
+	}
+	if len(part) > 0 {
+		return f(part)
+	}
+	return nil
+}
+
+// eachBatch calls ask with as many entities as the store takes; a batch that is
+// too large for it, or whose answer was cut, is halved. ask must have no effect
+// when it fails.
+func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]string) error) error {
+	for from := 0; from < len(entities); {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := min(s.batchSize(), len(entities)-from)
+		err := ask(entities[from : from+n])
+		switch {
+		case err == nil:
+			from += n
+		case n > 1 && (sparql.IsTooLarge(err) || errors.Is(err, ErrShort)):
+			s.log.Info("a batch was too large for the store", "entities", n, "err", err)
+			s.shrink(n)
+		case n == 1:
+			return fmt.Errorf("entity %s: %w", entities[from], err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmRows counts again where the number of rows looks like a limit.
+func (s *Source) confirmRows(ctx context.Context, caps sparql.Capabilities, rows int64, count func() (int64, error)) error {
+	if !s.onLimit(rows, caps) && (rows < 1000 || !isRound(rows)) {
+		return nil
+	}
+	n, err := count()
+	if err != nil {
+		return fmt.Errorf("count the rows of an answer that may have been cut: %w", err)
+	}
+	if n != rows {
+		return fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)
+	}
+	return nil
+}
+
+// countSelected counts the rows of a user's SELECT.
+func (s *Source) countSelected(ctx context.Context, text string) (int64, error) {
+	q, err := parseQuery(text, "SELECT")
+	if err != nil {
+		return 0, err
+	}
+	return s.client.Count(ctx, q.prologue+" SELECT (COUNT(*) AS ?rsbridge_n) WHERE { { "+text[q.form:]+"\n} }")
+}
+
+// escapeAll writes IRIs for a query; odd are those that cannot be written.
+func escapeAll(iris []string) (values, odd []string) {
+	for _, iri := range iris {
+		v, err := sparql.EscapeIRI(iri)
+		if err != nil {
+			odd = append(odd, iri)
+			continue
+		}
+		values = append(values, v)
+	}
+	return values, odd
+}
+
+// ownTriples asks for the triples that have one of the entities as subject
+// (position "?o" free) by batches, each confirmed. IRIs that cannot be written
+// in a query are compared as strings. Terms come as the store gave them.
+func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope *scope, entities []string, object string, f func(rdfres.Triple) error) error {
+	ask := func(restrict string) error {
+		pattern := restrict + scope.triple("?s", "?p", object)
+		got, err := s.rows(ctx, caps, pattern)
+		if err != nil {
+			return err
+		}
+		for _, t := range got {
+			if err := f(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var plain, odd []string
+	for _, e := range entities {
+		if _, err := sparql.EscapeIRI(e); err != nil {
+			odd = append(odd, e)
+		} else {
+			plain = append(plain, e)
+		}
+	}
+	err := s.eachBatch(ctx, plain, func(part []string) error {
+		values, _ := escapeAll(part)
+		return ask("VALUES ?s { " + strings.Join(values, " ") + " } ")
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range odd {
+		if err := ask("FILTER(isIRI(?s) && STR(?s) = " + sparql.EscapeString(e) + ") "); err != nil {
+			return fmt.Errorf("entity %s: %w", e, err)
+		}
+	}
+	return nil
+}
+
+// rows reads ?s ?p ?o of a pattern into memory and confirms their number.
+func (s *Source) rows(ctx context.Context, caps sparql.Capabilities, pattern string) ([]rdfres.Triple, error) {
+	var out []rdfres.Triple
+	err := s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", s.selectReading(caps), func(sub, p, o []byte) error {
+		if len(out) >= 4*s.cfg.MaxDescriptionTriples {
+			return fmt.Errorf("%w: more than %d rows for one batch", ErrShort, len(out))
+		}
+		all := string(append(append(append(make([]byte, 0, len(sub)+len(p)+len(o)), sub...), p...), o...))
+		out = append(out, rdfres.Triple{S: rdfres.Term(all[:len(sub)]), P: rdfres.Term(all[len(sub) : len(sub)+len(p)]), O: rdfres.Term(all[len(sub)+len(p):])})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, s.confirmRows(ctx, caps, int64(len(out)), func() (int64, error) {
+		return s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	})
+}
+
+// addDescribed adds a ready description.
+func (g *grouper) addDescribed(entity string, ts []rdfres.Triple, flag byte) error {
+	key := rdfres.EntityKey(entity)
+	if err := g.entities.Add(key[:], append([]byte{recordEntity}, entity...)); err != nil {
+		return err
+	}
+	for _, t := range ts {
+		g.value = append(appendTriple(g.value[:0], t), flag)
+		if err := g.entities.Add(key[:], g.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package sparqlsrc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// construct is a user's description rule, taken apart: the rows of its WHERE
+// are asked for many entities at once (a SELECT with VALUES ?entity), and the
+// template is filled in on this side, row by row.
+//
+// Blank nodes of a constructed description are its own: two descriptions never
+// share one, because a template makes new ones for each row.
+type construct struct {
+	prologue string
+	template []templateTriple
+	vars     []string // of the template, ?entity first
+	where    string   // between the outer braces
+}
+
+type templateTriple [3]node
+
+// node is a term of a template: a constant, a variable (its index), or a blank
+// node that is new in each row.
+type node struct {
+	term  rdfres.Term
+	v     int // -1: none
+	blank string
+}
+
+func parseConstruct(text string) (*construct, error) {
+	q, err := parseQuery(text, "CONSTRUCT")
+	if err != nil {
+		return nil, fmt.Errorf(`%q is not cbd, scbd or a CONSTRUCT query: %w`, excerpt(text), err)
+	}
+	c := &construct{prologue: q.prologue, vars: []string{"entity"}}
+	toks := q.tokens
+	var template []token
+	if len(toks) > 0 && toks[0].text == "{" && toks[0].kind == tokPunct {
+		end := closing(toks, 0)
+		if end < 0 {
+			return nil, fmt.Errorf("the template has no closing brace")
+		}
+		template, toks = toks[1:end], toks[end+1:]
+	}
+	if len(toks) > 0 && toks[0].kind == tokWord && strings.EqualFold(toks[0].text, "FROM") {
+		return nil, fmt.Errorf("FROM in a CONSTRUCT: the graphs are those of the set")
+	}
+	if len(toks) > 0 && toks[0].kind == tokWord && strings.EqualFold(toks[0].text, "WHERE") {
+		toks = toks[1:]
+	}
+	if len(toks) == 0 || toks[0].kind != tokPunct || toks[0].text != "{" {
+		return nil, fmt.Errorf("no WHERE { ... } after the template")
+	}
+	end := closing(toks, 0)
+	if end < 0 {
+		return nil, fmt.Errorf("WHERE has no closing brace")
+	}
+	if end+1 < len(toks) {
+		return nil, fmt.Errorf("%q after WHERE: a description takes no solution modifiers", toks[end+1].text)
+	}
+	c.where = text[toks[0].at+1 : toks[end].at]
+	where := toks[1:end]
+	if template == nil {
+		template = where // CONSTRUCT WHERE { ... }
+	}
+	if !slices.ContainsFunc(where, func(t token) bool { return t.kind == tokVar && t.text == "entity" }) {
+		return nil, fmt.Errorf("WHERE does not use ?entity, the variable that stands for the entity to be described")
+	}
+	p := &templateParser{q: q, c: c, toks: template}
+	if err := p.triples(); err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	if len(c.template) == 0 {
+		return nil, fmt.Errorf("the template is empty")
+	}
+	return c, nil
+}
+
+func excerpt(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "..."
+	}
+	return s
+}
+
+// closing finds the brace that closes the one at i.
+func closing(toks []token, i int) int {
+	depth := 0
+	for ; i < len(toks); i++ {
+		if toks[i].kind != tokPunct {
+			continue
+		}
+		switch toks[i].text {
+		case "{":
+			depth++
+		case "}":
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// query asks for the rows of some entities (escaped IRIs).
+func (c *construct) query(sc *scope, values []string) string {
+	var b strings.Builder
+	b.WriteString(c.prologue)
+	b.WriteString(" SELECT")
+	for _, v := range c.vars {
+		b.WriteString(" ?" + v)
+	}
+	if sc.kind == severalGraphs {
+		for _, g := range sc.graphs {
+			b.WriteString(" FROM " + g)
+		}
+	}
+	b.WriteString(" WHERE { VALUES ?entity { " + strings.Join(values, " ") + " } ")
+	if sc.kind == oneGraph {
+		b.WriteString("GRAPH <" + sc.graph + "> { " + c.where + "\n} }")
+	} else {
+		b.WriteString("{ " + c.where + "\n} }")
+	}
+	return b.String()
+}
+
+// fill gives the triples of one row; fresh numbers the rows of an entity.
+func (c *construct) fill(row []rdfres.Term, fresh int, out []rdfres.Triple) []rdfres.Triple {
+	for _, t := range c.template {
+		var terms [3]rdfres.Term
+		for i, n := range t {
+			switch {
+			case n.v >= 0:
+				terms[i] = row[n.v]
+				if terms[i].Kind() == rdfres.KindBlank {
+					terms[i] = "_:s" + terms[i][2:] // of the store; never one of the template
+				}
+			case n.blank != "":
+				terms[i] = rdfres.Term(fmt.Sprintf("_:t%dx%s", fresh, n.blank))
+			default:
+				terms[i] = n.term
+			}
+		}
+		s, p, o := terms[0].Kind(), terms[1].Kind(), terms[2].Kind()
+		if (s == rdfres.KindIRI || s == rdfres.KindBlank) && p == rdfres.KindIRI && o != rdfres.KindNone {
+			out = append(out, rdfres.Triple{S: terms[0], P: terms[1], O: terms[2]})
+		} // SPARQL 1.1, section 16.2: unbound or impossible triples are left out
+	}
+	return out
+}
+
+// constructBatch describes some entities. Those without rows are not in the map.
+func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []string) (map[string][]rdfres.Triple, error) {
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw := map[string][]rdfres.Triple{}
+	err = s.eachBatch(ctx, entities, func(part []string) error {
+		values, odd := escapeAll(part)
+		if len(odd) > 0 {
+			return fmt.Errorf("entity %q cannot be written in a query", odd[0])
+		}
+		got := map[string][]rdfres.Triple{}
+		query := s.construct.query(sc, values)
+		sol, err := s.client.Select(ctx, query)
+		if err != nil {
+			return err
+		}
+		rows := int64(0)
+		for row, err := range sol.Rows {
+			if err != nil {
+				return err
+			}
+			if len(row) != len(s.construct.vars) {
+				return fmt.Errorf("the answer has %d columns, want %d", len(row), len(s.construct.vars))
+			}
+			rows++
+			for i := range row {
+				row[i] = rdfres.Unskolemize(row[i])
+			}
+			if e := row[0].IRI(); e != "" {
+				if got[e] = s.construct.fill(row, int(rows), got[e]); len(got[e]) > 4*s.cfg.MaxDescriptionTriples {
+					return fmt.Errorf("describe %s: more than max_description_triples (%d)", e, s.cfg.MaxDescriptionTriples)
+				}
+			}
+		}
+		if err := s.confirmRows(ctx, caps, rows, func() (int64, error) {
+			at := strings.Index(query[len(s.construct.prologue):], " SELECT") + len(s.construct.prologue)
+			inner := query[at:]
+			if sc.kind == severalGraphs {
+				return 0, fmt.Errorf("the rows cannot be counted over several graphs")
+			}
+			return s.client.Count(ctx, query[:at]+" SELECT (COUNT(*) AS ?rsbridge_n) WHERE { {"+inner+"} }")
+		}); err != nil {
+			return err
+		}
+		for e, ts := range got {
+			raw[e] = ts
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// scanConstruct enumerates the entities and describes them by batches.
+func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc *Scan) (err error) {
+	scope, err := s.scope(ctx, caps)
+	if err != nil {
+		return err
+	}
+	if sc.group, err = newGrouper(&s.cfg, false); err != nil {
+		return err
+	}
+	sc.stats.Way = "batches"
+	list, err := extsort.New(sc.group.dir, s.cfg.MemoryBytes/4)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = list.Close() }() // its folder goes with the grouper's
+	add := func(entity string) error {
+		if !hasPrefix(entity, s.cfg.Select.Prefixes) || strings.HasPrefix(entity, ownGraphs) {
+			return nil
+		}
+		key := rdfres.EntityKey(entity)
+		return list.Add(key[:], []byte(entity))
+	}
+	if s.cfg.Select.Query != "" {
+		_, err = s.eachSelected(ctx, s.cfg.Select.Query, add)
+	} else {
+		err = s.eachSubject(ctx, caps, scope, s.selectionPattern(scope), add)
+	}
+	if err != nil {
+		return fmt.Errorf("enumerate the entities: %w", err)
+	}
+	done := int64(0)
+	return eachOf(list, s.batchSize(), func(part []string) error {
+		got, err := s.constructBatch(ctx, scope, part)
+		if err != nil {
+			return err
+		}
+		for entity, raw := range got {
+			ts, err := s.nameOwn(entity, raw)
+			if err != nil {
+				sc.group.fail(entity, err)
+				continue
+			}
+			if err := sc.group.addDescribed(entity, ts, flagOwn); err != nil {
+				return err
+			}
+		}
+		done += int64(len(part))
+		s.cfg.Progress("read", done, list.Len())
+		sc.rows = done
+		return nil
+	})
+}
+
+// nameOwn names the blank nodes of a description that are nobody else's.
+func (s *Source) nameOwn(entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
+	ts = rdfres.SortUnique(ts)
+	if len(ts) > s.cfg.MaxDescriptionTriples {
+		return nil, fmt.Errorf("more than max_description_triples (%d)", s.cfg.MaxDescriptionTriples)
+	}
+	named, _, err := rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: entity, WorkLimit: s.cfg.WorkLimit})
+	return named, err
+}
+
+// selectionPattern is the pattern of the subjects that the classes and prefixes name.
+func (s *Source) selectionPattern(sc *scope) string {
+	pattern := sc.all()
+	if len(s.cfg.Select.Classes) > 0 {
+		values, _ := escapeAll(s.cfg.Select.Classes) // checked by New
+		pattern = "VALUES ?class { " + strings.Join(values, " ") + " } " + sc.triple("?s", rdfType, "?class")
+	}
+	var prefixes []string
+	for _, p := range s.cfg.Select.Prefixes {
+		prefixes = append(prefixes, "STRSTARTS(STR(?s), "+sparql.EscapeString(p)+")")
+	}
+	if len(prefixes) > 0 {
+		pattern += " FILTER(" + strings.Join(prefixes, " || ") + ")"
+	}
+	return pattern
+}

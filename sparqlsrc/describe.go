@@ -1,0 +1,554 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Describe describes the named entities by batches of VALUES; one that is not
+// there (any more), or not of the selection, comes with no triples. Every owner
+// of a touched blank-node component is described too. The descriptions, and the
+// names of their blank nodes, are those of a full scan; they come in the order
+// of rdfres.EntityKey.
+func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Description, error) {
+	d := &describer{s: s, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}}
+	for _, e := range entities {
+		d.asked[e] = true
+	}
+	if err := d.run(ctx); err != nil {
+		return nil, fmt.Errorf("describe %d entities of %s: %w", len(entities), s.cfg.Name, err)
+	}
+	out := make([]rdfres.Description, 0, len(d.done))
+	for e, ts := range d.done {
+		if !hasPrefix(e, s.cfg.Select.Prefixes) && !strings.HasPrefix(e, orphanPrefix) || !d.inClasses(e, ts) {
+			ts = nil
+		}
+		if d.asked[e] || len(ts) > 0 {
+			out = append(out, rdfres.Description{Entity: e, Triples: ts})
+		}
+	}
+	if err := d.keepSelected(ctx, out); err != nil {
+		return nil, fmt.Errorf("describe %d entities of %s: select query: %w", len(entities), s.cfg.Name, err)
+	}
+	out = slices.DeleteFunc(out, func(x rdfres.Description) bool { return len(x.Triples) == 0 && !d.asked[x.Entity] })
+	slices.SortFunc(out, func(a, b rdfres.Description) int {
+		ka, kb := rdfres.EntityKey(a.Entity), rdfres.EntityKey(b.Entity)
+		return slices.Compare(ka[:], kb[:])
+	})
+	return out, nil
+}
+
+// describer is one call of Describe.
+type describer struct {
+	s     *Source
+	caps  sparql.Capabilities
+	scope *scope
+	asked map[string]bool
+	done  map[string][]rdfres.Triple
+	hard  map[string]bool // need all triples with blank nodes
+}
+
+func (d *describer) run(ctx context.Context) (err error) {
+	if d.caps, err = d.s.Capabilities(ctx); err != nil {
+		return err
+	}
+	if d.scope, err = d.s.scope(ctx, d.caps); err != nil {
+		return err
+	}
+	d.hard = map[string]bool{}
+	pending := make([]string, 0, len(d.asked))
+	for e := range d.asked {
+		d.done[e] = nil
+		if strings.HasPrefix(e, orphanPrefix) {
+			d.hard[e] = true
+			continue
+		}
+		pending = append(pending, e)
+	}
+	slices.Sort(pending)
+	if d.s.construct != nil {
+		return d.constructed(ctx, pending)
+	}
+	if d.s.scbd {
+		// Inbound parts lead anywhere: the exact way serves them all.
+		for _, e := range pending {
+			d.hard[e] = true
+		}
+		pending = nil
+	}
+	for len(pending) > 0 {
+		n := min(d.s.batchSize(), len(pending))
+		owners, err := d.batch(ctx, pending[:n])
+		if err != nil {
+			return err
+		}
+		pending = pending[n:]
+		for _, o := range owners {
+			if _, known := d.done[o]; !known {
+				d.done[o] = nil
+				pending = append(pending, o)
+			}
+		}
+	}
+	if len(d.hard) > 0 {
+		return d.exact(ctx)
+	}
+	return nil
+}
+
+// batch describes some entities: first their own triples, then, for those that
+// lead to blank nodes, everything in one answer, to a growing depth.
+func (d *describer) batch(ctx context.Context, entities []string) (owners []string, err error) {
+	own := map[string][]rdfres.Triple{}
+	err = d.s.ownTriples(ctx, d.caps, d.scope, entities, "?o", func(t rdfres.Triple) error {
+		e := t.S.IRI()
+		own[e] = append(own[e], local(t))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var deep []string
+	skolem := false
+	for _, e := range entities {
+		ts := own[e]
+		if len(ts) > d.s.cfg.MaxDescriptionTriples {
+			return nil, fmt.Errorf("describe %s: more than max_description_triples (%d)", e, d.s.cfg.MaxDescriptionTriples)
+		}
+		if slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return t.O.Kind() == rdfres.KindBlank }) {
+			if _, err := sparql.EscapeIRI(e); err != nil {
+				d.hard[e] = true
+				continue
+			}
+			deep = append(deep, e)
+			skolem = skolem || slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return rdfres.IsWireName(t.O.Label()) })
+			continue
+		}
+		d.done[e] = rdfres.SortUnique(ts)
+	}
+	if skolem || d.scope.kind == unionButOwn {
+		for _, e := range deep {
+			d.hard[e] = true
+		}
+		return nil, nil
+	}
+	for _, depth := range []int{1, 3} {
+		if len(deep) == 0 {
+			break
+		}
+		var left []string
+		err := d.s.eachBatch(ctx, deep, func(part []string) error {
+			found, rest, err := d.closure(ctx, part, depth)
+			if err != nil {
+				return err
+			}
+			owners = append(owners, found...)
+			left = append(left, rest...)
+			return nil
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			// Too hard for the store: the exact way asks simple questions only.
+			d.s.log.Info("a query for blank nodes failed; reading all of them", "err", err)
+			left = deep
+			for _, e := range left {
+				d.hard[e] = true
+			}
+			return owners, nil
+		}
+		deep = left
+	}
+	for _, e := range deep {
+		d.hard[e] = true
+	}
+	return owners, nil
+}
+
+func local(t rdfres.Triple) rdfres.Triple {
+	if t.S.Kind() != rdfres.KindLiteral {
+		t.S = rdfres.Term(localTerm([]byte(t.S)))
+	}
+	if t.O.Kind() != rdfres.KindLiteral {
+		t.O = rdfres.Term(localTerm([]byte(t.O)))
+	}
+	return t
+}
+
+// closure asks for the entities' own triples and for all triples of the blank
+// nodes that are at most depth steps away, in either direction. Entities whose
+// components reach farther come back in deeper.
+func (d *describer) closure(ctx context.Context, entities []string, depth int) (owners, deeper []string, err error) {
+	got, err := d.s.rows(ctx, d.caps, d.closurePattern(entities, depth))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range got {
+		got[i] = local(got[i])
+	}
+	got = rdfres.SortUnique(got)
+	var blanks []rdfres.Triple
+	level := map[rdfres.Term]int{}
+	next := map[rdfres.Term][]rdfres.Term{}
+	mine := map[rdfres.Term]bool{}
+	for _, e := range entities {
+		mine[rdfres.NewIRI(e)] = true
+	}
+	var queue []rdfres.Term
+	starts := map[rdfres.Term][]rdfres.Term{} // of an entity
+	for _, t := range got {
+		sb, ob := t.S.Kind() == rdfres.KindBlank, t.O.Kind() == rdfres.KindBlank
+		if sb || ob {
+			blanks = append(blanks, t)
+		}
+		if sb && ob {
+			next[t.S] = append(next[t.S], t.O)
+			next[t.O] = append(next[t.O], t.S)
+		}
+		if mine[t.S] && ob {
+			starts[t.S] = append(starts[t.S], t.O)
+			if level[t.O] == 0 {
+				level[t.O] = 1
+				queue = append(queue, t.O)
+			}
+		}
+	}
+	far := map[rdfres.Term]bool{} // whose triples were not all asked for
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		if level[n] > depth {
+			far[n] = true
+			continue
+		}
+		for _, m := range next[n] {
+			if level[m] == 0 {
+				level[m] = level[n] + 1
+				queue = append(queue, m)
+			}
+		}
+	}
+	// An entity is whole when nothing far is connected with it.
+	whole := []string{}
+	for _, e := range entities {
+		if slices.ContainsFunc(starts[rdfres.NewIRI(e)], func(n rdfres.Term) bool { return connects(n, next, far) }) {
+			deeper = append(deeper, e)
+		} else {
+			whole = append(whole, e)
+		}
+	}
+	if len(whole) == 0 {
+		return nil, deeper, nil
+	}
+	var reached map[rdfres.Term]bool
+	keep := blanks
+	if len(deeper) > 0 {
+		reached = map[rdfres.Term]bool{}
+		for _, e := range whole {
+			for _, n := range starts[rdfres.NewIRI(e)] {
+				spread(n, next, reached)
+			}
+		}
+		keep = slices.DeleteFunc(slices.Clone(blanks), func(t rdfres.Triple) bool { return !reached[t.S] && !reached[t.O] })
+	}
+	named, comps, err := rdfres.NameBlanks(keep, rdfres.NameOptions{WorkLimit: d.s.cfg.WorkLimit})
+	if err != nil {
+		return nil, nil, err
+	}
+	all := named
+	for _, t := range got {
+		if mine[t.S] && t.O.Kind() != rdfres.KindBlank {
+			all = append(all, t)
+		}
+	}
+	graph := rdfres.NewGraph(all)
+	for _, e := range whole {
+		ts, err := graph.BoundedCBD(rdfres.NewIRI(e), d.s.cfg.MaxDescriptionTriples)
+		if err != nil {
+			return nil, nil, err
+		}
+		d.done[e] = ts
+	}
+	for _, t := range named {
+		if t.S.Kind() == rdfres.KindIRI {
+			owners = append(owners, t.S.IRI())
+		}
+	}
+	for _, c := range comps {
+		d.rest(c, graph)
+	}
+	return slices.Compact(owners), deeper, nil
+}
+
+// rest describes the part of an owned component that no IRI leads to.
+func (d *describer) rest(c rdfres.Component, graph *rdfres.Graph) {
+	if !d.s.cfg.Select.isZero() {
+		return
+	}
+	next := map[rdfres.Term][]rdfres.Term{}
+	reached := map[rdfres.Term]bool{}
+	for _, t := range c.Triples {
+		if t.S.Kind() == rdfres.KindBlank && t.O.Kind() == rdfres.KindBlank {
+			next[t.S] = append(next[t.S], t.O)
+		}
+	}
+	for _, t := range c.Triples {
+		if t.S.Kind() == rdfres.KindIRI {
+			spread(t.O, next, reached)
+		}
+	}
+	var out []rdfres.Triple
+	seen := map[rdfres.Term]bool{}
+	for _, t := range c.Triples {
+		if t.S.Kind() == rdfres.KindBlank && !reached[t.S] && !seen[t.S] {
+			spread(t.S, next, seen)
+		}
+	}
+	for _, t := range c.Triples {
+		if seen[t.S] {
+			out = append(out, t)
+		}
+	}
+	if len(out) > 0 {
+		d.done[rdfres.OrphanEntity(c.Names.Digest, c.Ordinal)] = rdfres.SortUnique(out)
+	}
+}
+
+func spread(n rdfres.Term, next map[rdfres.Term][]rdfres.Term, seen map[rdfres.Term]bool) {
+	stack := []rdfres.Term{n}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		stack = append(stack, next[n]...)
+	}
+}
+
+func connects(n rdfres.Term, next map[rdfres.Term][]rdfres.Term, far map[rdfres.Term]bool) bool {
+	if len(far) == 0 {
+		return false
+	}
+	seen := map[rdfres.Term]bool{}
+	spread(n, next, seen)
+	for m := range seen {
+		if far[m] {
+			return true
+		}
+	}
+	return false
+}
+
+// closurePattern is a union of plain paths: the entities' own triples, and for
+// each way of at most depth steps through blank nodes (forwards or backwards)
+// the triples from and to the node at its end. Each branch is evaluated by
+// itself, so that no store has to join with a union.
+func (d *describer) closurePattern(entities []string, depth int) string {
+	values, _ := escapeAll(entities)
+	list := " { " + strings.Join(values, " ") + " } "
+	branches := []string{"{ VALUES ?s" + list + d.scope.triple("?s", "?p", "?o") + "}"}
+	var walk func(prefix, node string, level int)
+	walk = func(prefix, node string, level int) {
+		out := strings.ReplaceAll(prefix, node+" ", "?s ")
+		in := strings.ReplaceAll(prefix, node+" ", "?o ")
+		branches = append(branches,
+			"{ "+out+"FILTER(isBlank(?s)) "+d.scope.triple("?s", "?p", "?o")+"}",
+			"{ "+in+"FILTER(isBlank(?o)) "+d.scope.triple("?s", "?p", "?o")+"}")
+		if level == depth {
+			return
+		}
+		next := fmt.Sprintf("?n%d", level+1)
+		here := prefix + "FILTER(isBlank(" + node + " )) "
+		q := fmt.Sprintf("?q%d", level)
+		walk(here+d.scope.triple(node+" ", q, next+" "), next, level+1)
+		walk(here+d.scope.triple(next+" ", q, node+" "), next, level+1)
+	}
+	walk("VALUES ?e"+list+d.scope.triple("?e", "?q0", "?n1 "), "?n1", 1)
+	return strings.Join(branches, " UNION ") + " "
+}
+
+// exact describes what is left with all triples that have a blank node, read in
+// one answer and grouped on disk as in a scan; symmetric descriptions with all
+// triples at all.
+func (d *describer) exact(ctx context.Context) (err error) {
+	s := d.s
+	g, err := newGrouper(&s.cfg, s.scbd)
+	if err != nil {
+		return err
+	}
+	sc := &Scan{cfg: &s.cfg, group: g}
+	defer func() { err = errors.Join(err, sc.group.close()) }()
+	touched := map[string]bool{} // owners of components that somebody in hard owns
+	touch := func(owners []string) {
+		if slices.ContainsFunc(owners, func(o string) bool { return d.hard[rdfres.Term(o).IRI()] }) {
+			for _, o := range owners {
+				touched[rdfres.Term(o).IRI()] = true
+			}
+		}
+	}
+	wanted := func(owners []string, orphan string) bool {
+		if owners == nil {
+			return d.hard[orphan]
+		}
+		return slices.ContainsFunc(owners, func(o string) bool { e := rdfres.Term(o).IRI(); return d.hard[e] || touched[e] })
+	}
+	if s.scbd {
+		if err := g.close(); err != nil {
+			return err
+		}
+		if err := s.download(ctx, d.caps, sc); err != nil {
+			sc.group = g
+			return err
+		}
+		g = sc.group
+		g.touch = touch
+		if err := g.finish(ctx); err != nil {
+			return err
+		}
+	} else {
+		if err := s.readSkolemAndBlank(ctx, d.caps, d.scope, g); err != nil {
+			return err
+		}
+		g.touch, g.wanted = touch, wanted
+		if err := g.finish(ctx); err != nil {
+			return err
+		}
+		var list []string
+		for e := range d.hard {
+			touched[e] = true
+		}
+		for e := range touched {
+			if !strings.HasPrefix(e, orphanPrefix) {
+				list = append(list, e)
+			}
+		}
+		slices.Sort(list)
+		err := s.ownTriples(ctx, d.caps, d.scope, list, "?o", func(t rdfres.Triple) error {
+			if t = local(t); t.O.Kind() == rdfres.KindBlank {
+				return nil
+			}
+			return g.add([]byte(t.S), []byte(t.P), []byte(t.O))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for x, err := range sc.Descriptions() {
+		if err != nil {
+			return err
+		}
+		isRest := strings.HasPrefix(x.Entity, orphanPrefix) && !s.scbd && s.cfg.Select.isZero()
+		if d.hard[x.Entity] || touched[x.Entity] || isRest {
+			d.done[x.Entity] = x.Triples
+		}
+	}
+	for e := range touched {
+		if why := g.failed[e]; why != nil {
+			return why
+		}
+	}
+	for e := range d.hard {
+		if why := g.failed[e]; why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// readSkolemAndBlank reads all triples with a blank node, or with an IRI of our
+// own that stands for one.
+func (s *Source) readSkolemAndBlank(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper) error {
+	mark := sparql.EscapeString(string(genidMark))
+	pattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o) || CONTAINS(STR(?s), " + mark + ") || (isIRI(?o) && CONTAINS(STR(?o), " + mark + "))) "
+	return s.readCounted(ctx, caps, pattern, func(sub, p, o []byte) error {
+		// What only looks like one of ours is no business of the components.
+		if sub, o := localTerm(sub), localTerm(o); sub[0] != '_' && o[0] != '_' {
+			return nil
+		}
+		return g.add(sub, p, o)
+	})
+}
+
+// constructed describes by the user's CONSTRUCT.
+func (d *describer) constructed(ctx context.Context, entities []string) error {
+	got, err := d.s.constructBatch(ctx, d.scope, entities)
+	if err != nil {
+		return err
+	}
+	in, err := d.classMembers(ctx, entities)
+	if err != nil {
+		return err
+	}
+	for e, raw := range got {
+		if _, asked := d.done[e]; !asked || (in != nil && !in[e]) {
+			continue
+		}
+		if d.done[e], err = d.s.nameOwn(e, raw); err != nil {
+			return fmt.Errorf("describe %s: %w", e, err)
+		}
+	}
+	return nil
+}
+
+// classMembers are the entities of a selected class; nil without classes.
+func (d *describer) classMembers(ctx context.Context, entities []string) (map[string]bool, error) {
+	if len(d.s.cfg.Select.Classes) == 0 {
+		return nil, nil
+	}
+	in := map[string]bool{}
+	classes := map[rdfres.Term]bool{}
+	for _, c := range d.s.cfg.Select.Classes {
+		classes[rdfres.NewIRI(c)] = true
+	}
+	err := d.s.ownTriples(ctx, d.caps, d.scope, entities, "?o", func(t rdfres.Triple) error {
+		if t.P == rdfType && classes[t.O] {
+			in[t.S.IRI()] = true
+		}
+		return nil
+	})
+	return in, err
+}
+
+// inClasses tells whether a description shows one of the selected classes.
+func (d *describer) inClasses(entity string, ts []rdfres.Triple) bool {
+	sel := d.s.cfg.Select
+	if len(sel.Classes) == 0 || d.s.construct != nil {
+		return true
+	}
+	e := rdfres.NewIRI(entity)
+	return slices.ContainsFunc(ts, func(t rdfres.Triple) bool {
+		return t.S == e && t.P == rdfType && slices.Contains(sel.Classes, t.O.IRI())
+	})
+}
+
+// keepSelected empties what the user's SELECT does not name.
+func (d *describer) keepSelected(ctx context.Context, out []rdfres.Description) error {
+	if d.s.cfg.Select.Query == "" {
+		return nil
+	}
+	in := map[string]bool{}
+	for _, x := range out {
+		in[x.Entity] = false
+	}
+	_, err := d.s.eachSelected(ctx, d.s.cfg.Select.Query, func(e string) error {
+		if _, asked := in[e]; asked {
+			in[e] = true
+		}
+		return nil
+	})
+	for i := range out {
+		if !in[out[i].Entity] {
+			out[i].Triples = nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,170 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// grouper takes triples in any order and groups them by entity. Triples without
+// blank nodes go straight to the entity sorter; the others wait until their
+// components are known (components.go).
+type grouper struct {
+	cfg  *Config
+	scbd bool
+	dir  string // of its own, removed by close
+
+	entities *extsort.Sorter // key: EntityKey; value: a line and its flag, or a record
+	blanks   *extsort.Sorter // key: label hash; value: see addBlank
+	edges    uint64          // triples between two blank nodes
+
+	rows      int64 // triples received
+	blankRows int64 // of them with a blank node
+
+	subject    []byte // the last subject and its key
+	subjectKey rdfres.Digest
+	line       []byte
+	value      []byte
+
+	distinctBlank int64            // triples with a blank node, doubles dropped
+	failed        map[string]error // by entity
+	orphanFailed  bool
+	// touch and wanted limit the components that are described; nil: all. touch
+	// is told the owners of every component (canonical terms) before wanted is
+	// asked: about the owners of a component, or about the name of an orphan.
+	touch  func(owners []string)
+	wanted func(owners []string, orphan string) bool
+}
+
+func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
+	if cfg.TempDir != "" {
+		if err := os.MkdirAll(cfg.TempDir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder for spill files: %w", err)
+		}
+	}
+	dir, err := os.MkdirTemp(cfg.TempDir, "scan-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for spill files: %w", err)
+	}
+	g := &grouper{cfg: cfg, scbd: scbd, dir: dir, failed: map[string]error{}}
+	var err1, err2 error
+	g.entities, err1 = extsort.New(dir, cfg.MemoryBytes/2)
+	g.blanks, err2 = extsort.New(dir, cfg.MemoryBytes/8)
+	if err := errors.Join(err1, err2); err != nil {
+		_ = os.RemoveAll(dir) // the error that counts is err
+		return nil, err
+	}
+	return g, nil
+}
+
+// close removes everything.
+func (g *grouper) close() error {
+	err := errors.Join(g.entities.Close(), g.blanks.Close())
+	if e := os.RemoveAll(g.dir); e != nil {
+		err = errors.Join(err, fmt.Errorf("remove spill files: %w", e))
+	}
+	return err
+}
+
+// add takes one triple in canonical terms, which it may not keep.
+func (g *grouper) add(s, p, o []byte) error {
+	g.rows++
+	s, o = localTerm(s), localTerm(o)
+	if s[0] == '_' || o[0] == '_' {
+		return g.addBlank(s, p, o)
+	}
+	if s[0] != '<' || p[0] != '<' {
+		return fmt.Errorf("the store gave %s %s as subject and predicate, which is no RDF", clip(s), clip(p))
+	}
+	g.value = appendLine(g.value[:0], s, p, o)
+	flag := byte(flagOwn)
+	if g.scbd && o[0] == '<' && !bytes.Equal(s, o) {
+		flag = flagOwnShared
+	}
+	g.value = append(g.value, flag)
+	key := g.keyOf(s)
+	if err := g.entities.Add(key[:], g.value); err != nil {
+		return err
+	}
+	if flag == flagOwnShared {
+		g.value[len(g.value)-1] = flagInbound
+		return g.addNamed(iriOf(o), g.value)
+	}
+	return nil
+}
+
+// keyOf is the key of a subject in canonical bytes; subjects often come in a row.
+func (g *grouper) keyOf(s []byte) rdfres.Digest {
+	if !bytes.Equal(s, g.subject) {
+		g.subject = append(g.subject[:0], s...)
+		g.subjectKey = rdfres.EntityKey(iriOf(s))
+	}
+	return g.subjectKey
+}
+
+// addNamed adds a line to an entity that it does not name by its subject.
+func (g *grouper) addNamed(entity string, value []byte) error {
+	key := rdfres.EntityKey(entity)
+	if err := g.entities.Add(key[:], append([]byte{recordEntity}, entity...)); err != nil {
+		return err
+	}
+	return g.entities.Add(key[:], value)
+}
+
+// selected marks an entity that the user's SELECT named.
+func (g *grouper) selected(entity string) error {
+	key := rdfres.EntityKey(entity)
+	return errors.Join(g.entities.Add(key[:], append([]byte{recordEntity}, entity...)),
+		g.entities.Add(key[:], []byte{recordSelected}))
+}
+
+// What stands in the blanks sorter under a label's hash.
+const (
+	blankLine   = 0 // a line with this blank node only
+	edgeSubject = 1 // eight bytes of edge number, a line from this blank node to another
+	edgeObject  = 2 // eight bytes of edge number: this is its other end
+)
+
+func (g *grouper) addBlank(s, p, o []byte) error {
+	if p[0] != '<' || s[0] == '"' {
+		return fmt.Errorf("the store gave %s %s as subject and predicate, which is no RDF", clip(s), clip(p))
+	}
+	g.blankRows++
+	node := s
+	if s[0] != '_' {
+		node = o
+	}
+	key := labelKey(node)
+	if s[0] != '_' || o[0] != '_' || bytes.Equal(s, o) {
+		g.value = appendLine(append(g.value[:0], blankLine), s, p, o)
+		return g.blanks.Add(key[:], g.value)
+	}
+	g.edges++
+	g.value = binary.BigEndian.AppendUint64(append(g.value[:0], edgeSubject), g.edges)
+	g.value = appendLine(g.value, s, p, o)
+	if err := g.blanks.Add(key[:], g.value); err != nil {
+		return err
+	}
+	key = labelKey(o)
+	g.value = binary.BigEndian.AppendUint64(append(g.value[:0], edgeObject), g.edges)
+	return g.blanks.Add(key[:], g.value)
+}
+
+// finish finds the components and gives their triples to the entities.
+func (g *grouper) finish(ctx context.Context) error {
+	if g.blanks.Len() == 0 {
+		return nil
+	}
+	if err := g.components(ctx); err != nil {
+		return fmt.Errorf("group blank nodes: %w", err)
+	}
+	return g.blanks.Close()
+}
+
+func clip(b []byte) []byte { return b[:min(len(b), 120)] }

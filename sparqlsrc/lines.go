@@ -1,0 +1,103 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A line is a triple as "S P O" in canonical terms: the order of such lines is
+// the order of rdfres.Triple.Compare. In the entity sorter a flag byte follows.
+
+// Flags of a line in the entity sorter.
+const (
+	flagOwn       = 1 // subject is the entity, no blank node; nobody else has it
+	flagBlank     = 2 // with a blank node; nobody else has it
+	flagShared    = 3 // with a blank node; others may have it too
+	flagOwnShared = 5 // as flagOwn, but the object may have it as an inbound one
+	flagInbound   = 6 // leads to the entity (symmetric descriptions)
+)
+
+// Records of the entity sorter that are no lines; they sort before all lines.
+const (
+	recordEntity   = 0 // the IRI follows
+	recordSelected = 1 // the user's SELECT named the entity
+)
+
+func appendLine(dst []byte, s, p, o []byte) []byte {
+	dst = append(dst, s...)
+	dst = append(dst, ' ')
+	dst = append(dst, p...)
+	dst = append(dst, ' ')
+	return append(dst, o...)
+}
+
+func appendTriple(dst []byte, t rdfres.Triple) []byte {
+	dst = append(dst, t.S...)
+	dst = append(dst, ' ')
+	dst = append(dst, t.P...)
+	dst = append(dst, ' ')
+	return append(dst, t.O...)
+}
+
+// cutLine gives the lengths of the first two terms of a line. Canonical IRIs
+// hold no raw '>' and labels no space.
+func cutLine[B []byte | string](line B) (s, p int) {
+	return termEnd(line, 0), termEnd(line, termEnd(line, 0)+1)
+}
+
+func termEnd[B []byte | string](line B, from int) int {
+	end := byte(' ')
+	if line[from] == '<' {
+		end = '>'
+	}
+	for i := from; i < len(line); i++ {
+		if line[i] == end {
+			if end == '>' {
+				return i + 1
+			}
+			return i
+		}
+	}
+	return len(line)
+}
+
+// tripleOf takes a line apart; the terms share its bytes.
+func tripleOf(line string) rdfres.Triple {
+	s, p := cutLine(line)
+	return rdfres.Triple{S: rdfres.Term(line[:s]), P: rdfres.Term(line[s+1 : p]), O: rdfres.Term(line[p+1:])}
+}
+
+// iriOf is the IRI of a term in canonical bytes.
+func iriOf(t []byte) string {
+	if bytes.IndexByte(t, '\\') >= 0 {
+		return rdfres.Term(t).IRI()
+	}
+	return string(t[1 : len(t)-1])
+}
+
+// labelKey is what blank nodes are sorted by.
+func labelKey(label []byte) [16]byte {
+	h := sha256.Sum256(label)
+	return [16]byte(h[:16])
+}
+
+var genidMark = []byte("/.well-known/genid/rsb")
+
+// localTerm gives a term as a scan sees it: our own skolem IRIs are blank nodes
+// again, and a label of the store that looks like one of our names is changed,
+// so that the two cannot be mistaken for one node. buf is used when a term must
+// be made anew.
+func localTerm(t []byte) []byte {
+	switch {
+	case t[0] == '<' && len(t) > 60 && bytes.Contains(t, genidMark):
+		return []byte(rdfres.Unskolemize(rdfres.Term(t)))
+	case t[0] == '_' && len(t) > 42:
+		rest := bytes.TrimLeft(t[2:], "u")
+		if bytes.HasPrefix(rest, []byte("rsb")) && rdfres.IsWireName(string(rest)) {
+			return append([]byte("_:u"), t[2:]...)
+		}
+	}
+	return t
+}

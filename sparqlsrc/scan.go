@@ -1,0 +1,274 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// tries is how often a download is tried.
+const tries = 3
+
+// ErrShort marks a download that does not agree with the store's own counts.
+var ErrShort = errors.New("the store's answer does not agree with its own count")
+
+// Scan downloads and groups. It returns only when everything was received and
+// the counts agree; any short, cut or refused answer is an error.
+func (s *Source) Scan(ctx context.Context) (*Scan, error) {
+	sc, err := s.scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
+	}
+	return sc, nil
+}
+
+func (s *Source) scan(ctx context.Context) (*Scan, error) {
+	requests, bytes := s.client.Traffic()
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sc := &Scan{cfg: &s.cfg, selects: !s.cfg.Select.isZero(), built: s.construct != nil}
+	for _, class := range s.cfg.Select.Classes {
+		if sc.classes == nil {
+			sc.classes = map[rdfres.Term]bool{}
+		}
+		sc.classes[rdfres.NewIRI(class)] = true
+	}
+	switch {
+	case s.construct != nil:
+		err = s.scanConstruct(ctx, caps, sc)
+	default:
+		err = s.download(ctx, caps, sc)
+		if err == nil && s.cfg.Select.Query != "" {
+			sc.marked = true
+			err = s.selectedEntities(ctx, sc.group)
+		}
+		if err == nil {
+			err = sc.group.finish(ctx)
+		}
+	}
+	if err != nil {
+		if sc.group != nil {
+			err = errors.Join(err, sc.group.close())
+		}
+		return nil, err
+	}
+	r, b := s.client.Traffic()
+	sc.stats.Requests, sc.stats.Bytes = r-requests, b-bytes
+	sc.stats.Triples = sc.group.rows
+	return sc, nil
+}
+
+// download reads the whole scope into a grouper, by the first way that gives as
+// much as the store counts.
+func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Scan) error {
+	var ways []sparql.Reading
+	scope, err := s.scope(ctx, caps)
+	if err != nil {
+		return err
+	}
+	for _, r := range caps.Readings {
+		if scope.single() || r == sparql.ReadSelectTSV || r == sparql.ReadSelectJSON {
+			if r != sparql.ReadGraphStore || scope.kind == oneGraph || !caps.UnionDefault {
+				ways = append(ways, r)
+			}
+		}
+	}
+	if len(ways) == 0 && s.cfg.Strategy != "batches" {
+		return errors.New("the store has no way of reading that can hold several graphs (SELECT as TSV or JSON)")
+	}
+	var last error
+	if s.cfg.Strategy != "batches" {
+		way := 0
+		for try := 0; try < tries && way < len(ways); try++ {
+			var v verdict
+			v, last = s.wholeOnce(ctx, ways[way], sc)
+			if last == nil || ctx.Err() != nil {
+				return last
+			}
+			s.log.Warn("a download of the whole graph did not hold", "way", ways[way], "err", last)
+			if v == cut {
+				sc.stats.Truncated++
+				break // it will be cut again
+			}
+			if v == refused {
+				way++ // another way may do
+			}
+		}
+		if s.cfg.Strategy == "whole" {
+			return last
+		}
+	}
+	if err := s.batches(ctx, caps, sc); err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+// verdict is how a download ended.
+type verdict int
+
+const (
+	fine  verdict = iota
+	cut           // on a limit of the store
+	short         // it does not agree with the counts
+	refused
+)
+
+// wholeOnce reads everything once and holds it against the counts.
+func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v verdict, err error) {
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return refused, err
+	}
+	// The scope is found again for each try: a graph of ours may have appeared.
+	scope, err := s.scope(ctx, caps)
+	if err != nil {
+		return refused, err
+	}
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
+	before, err := s.client.Count(ctx, count)
+	if err != nil {
+		return refused, fmt.Errorf("count before reading: %w", err)
+	}
+	g, err := newGrouper(&s.cfg, s.scbd)
+	if err != nil {
+		return refused, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	fn := func(sub, p, o []byte) error {
+		if g.rows&0x3fff == 0 {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			s.cfg.Progress("read", g.rows, before)
+		}
+		return g.add(sub, p, o)
+	}
+	sel := "SELECT ?s ?p ?o WHERE { " + scope.all() + "}"
+	switch way {
+	case sparql.ReadGraphStore:
+		err = s.client.StreamGraph(ctx, scope.graph, fn)
+	case sparql.ReadConstruct:
+		err = s.client.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+scope.all()+"}", fn)
+	default:
+		err = s.client.StreamSelect(ctx, sel, way, fn)
+	}
+	if err != nil {
+		if errors.Is(err, sparql.ErrTruncated) {
+			return short, err
+		}
+		return refused, err
+	}
+	after, err := s.client.Count(ctx, count)
+	if err != nil {
+		return refused, fmt.Errorf("count after reading: %w", err)
+	}
+	s.cfg.Progress("read", g.rows, after)
+	now, err := s.scope(ctx, caps)
+	if err != nil {
+		return refused, err
+	}
+	if now.kind != scope.kind {
+		return short, fmt.Errorf("%w: a graph of rsbridge itself appeared while the default graph was read", ErrShort)
+	}
+	if v, err = s.judge(g.rows, before, after, caps); err != nil {
+		return v, err
+	}
+	sc.group, sc.rows = g, g.rows
+	sc.stats.Way = string(way)
+	return fine, nil
+}
+
+// judge holds what was received against the counts taken before and after.
+func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (verdict, error) {
+	least, most := min(before, after), max(before, after)
+	if s.onLimit(rows, caps) {
+		return cut, fmt.Errorf("%w: %d triples came, which is exactly the row limit of the store; it counts %d", ErrShort, rows, before)
+	}
+	switch {
+	case rows >= least && rows <= most:
+		return fine, nil
+	case rows < least && isRound(rows):
+		return cut, fmt.Errorf("%w: %d triples came, a round number that looks like a limit; it counts %d before and %d after", ErrShort, rows, before, after)
+	}
+	return short, fmt.Errorf("%w: %d triples came; it counts %d before and %d after", ErrShort, rows, before, after)
+}
+
+// onLimit tells whether a number of rows is a limit that is known of the store.
+func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
+	return rows > 0 && (rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
+}
+
+// isRound tells whether a number of rows looks like somebody's limit: 1, 2, 2.5
+// or 5 times a power of ten from 100 on, or a power of two from 1,024 on.
+func isRound(n int64) bool {
+	if n >= 1024 && n&(n-1) == 0 {
+		return true
+	}
+	if n < 100 {
+		return false
+	}
+	for n%10 == 0 {
+		n /= 10
+	}
+	return slices.Contains([]int64{1, 2, 25, 5}, n)
+}
+
+// selectedEntities runs the user's SELECT and marks what it names.
+func (s *Source) selectedEntities(ctx context.Context, g *grouper) error {
+	n, err := s.eachSelected(ctx, s.cfg.Select.Query, g.selected)
+	if err != nil {
+		return fmt.Errorf("select query: %w", err)
+	}
+	s.log.Debug("the select query named entities", "rows", n)
+	return nil
+}
+
+// eachSelected runs a SELECT and gives the IRIs that it names: in ?entity, or
+// in its first variable.
+func (s *Source) eachSelected(ctx context.Context, query string, f func(entity string) error) (rows int64, err error) {
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sol, err := s.client.Select(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	if len(sol.Vars) == 0 {
+		sol.Close()
+		return 0, errors.New("it selects no variable")
+	}
+	col := max(0, slices.Index(sol.Vars, "entity"))
+	for row, err := range sol.Rows {
+		if err != nil {
+			return rows, err
+		}
+		rows++
+		if row[col].Kind() == rdfres.KindIRI {
+			if err := f(row[col].IRI()); err != nil {
+				return rows, err
+			}
+		}
+	}
+	if s.onLimit(rows, caps) || isRound(rows) && rows >= 1000 {
+		counted, err := s.countSelected(ctx, query)
+		if err != nil {
+			return rows, fmt.Errorf("%d rows came, which may be a limit of the store, and counting them failed: %w", rows, err)
+		}
+		if counted != rows {
+			return rows, fmt.Errorf("%w: %d rows came of %d; choose a narrower query, or raise the row limit of the store", ErrShort, rows, counted)
+		}
+	}
+	return rows, nil
+}

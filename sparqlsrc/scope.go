@@ -1,0 +1,90 @@
+package sparqlsrc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// scope is the triples that a source is about, as patterns for queries. Each
+// row of a pattern is one triple in one graph, so that COUNT(*) of a pattern
+// and the rows of its SELECT are on the same terms; a triple that stands in two
+// graphs counts twice in both.
+type scope struct {
+	kind   scopeKind
+	graph  string   // of one
+	graphs []string // of several, escaped
+	next   int
+}
+
+type scopeKind int
+
+const (
+	defaultGraph  scopeKind = iota // the default graph, as the store shows it
+	unionButOwn                    // a default graph that shows all graphs, also our own: without them
+	oneGraph                       // one named graph
+	severalGraphs                  // several named graphs
+	allGraphs                      // the default graph and all named graphs but our own
+)
+
+// single tells whether the scope is one graph, which the Graph Store Protocol
+// and CONSTRUCT can give without dropping what counts twice.
+func (sc *scope) single() bool { return sc.kind == defaultGraph || sc.kind == oneGraph }
+
+// scope finds the patterns for what is configured and the store's habits.
+func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, error) {
+	g := s.cfg.Graphs
+	switch {
+	case len(g) == 1 && g[0] != "*":
+		return &scope{kind: oneGraph, graph: g[0]}, nil
+	case len(g) > 1:
+		sc := &scope{kind: severalGraphs}
+		for _, graph := range g {
+			iri, err := sparql.EscapeIRI(graph)
+			if err != nil {
+				return nil, err
+			}
+			sc.graphs = append(sc.graphs, iri)
+		}
+		return sc, nil
+	case caps.UnionDefault:
+		own, err := s.client.Ask(ctx, `ASK { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), "`+ownGraphs+`")) }`)
+		if err != nil {
+			return nil, err
+		}
+		if own {
+			return &scope{kind: unionButOwn}, nil
+		}
+		return &scope{kind: defaultGraph}, nil
+	case len(g) == 1:
+		return &scope{kind: allGraphs}, nil
+	}
+	return &scope{kind: defaultGraph}, nil
+}
+
+// triple is the pattern of one triple; s, p and o are variables or escaped terms.
+func (sc *scope) triple(s, p, o string) string {
+	t := s + " " + p + " " + o
+	switch sc.kind {
+	case oneGraph:
+		return "GRAPH <" + sc.graph + "> { " + t + " } "
+	case severalGraphs:
+		sc.next++
+		g := fmt.Sprintf("?g%d", sc.next)
+		return "VALUES " + g + " { " + strings.Join(sc.graphs, " ") + " } GRAPH " + g + " { " + t + " } "
+	case unionButOwn, allGraphs:
+		sc.next += 2
+		g, h := fmt.Sprintf("?g%d", sc.next-1), fmt.Sprintf("?g%d", sc.next)
+		named := "{ GRAPH " + g + " { " + t + " } FILTER(!STRSTARTS(STR(" + g + "), \"" + ownGraphs + "\")) }"
+		if sc.kind == allGraphs {
+			return "{ { " + t + " } UNION " + named + " } "
+		}
+		return "{ { " + t + " FILTER NOT EXISTS { GRAPH " + h + " { " + t + " } } } UNION " + named + " } "
+	}
+	return t + " . "
+}
+
+// all is the pattern of every triple.
+func (sc *scope) all() string { return sc.triple("?s", "?p", "?o") }

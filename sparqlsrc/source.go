@@ -1,0 +1,176 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// ownGraphs begins the names of the graphs that the bridge writes for itself.
+const ownGraphs = "urn:rsbridge:"
+
+// Select says which entities are of the set; the zero value is every subject
+// that is an IRI. An entity must satisfy each of the three that is given: have
+// one of the classes, begin with one of the prefixes, be named by the query.
+type Select struct {
+	Classes  []string
+	Prefixes []string
+	Query    string // a SELECT; its first variable (or ?entity) names the entities
+}
+
+func (s Select) isZero() bool { return len(s.Classes) == 0 && len(s.Prefixes) == 0 && s.Query == "" }
+
+// Config of a source.
+type Config struct {
+	Name                  string
+	Graphs                []string // nil: the default graph; "*": all
+	Select                Select
+	Describe              string // "cbd" (default), "scbd", or a CONSTRUCT with ?entity
+	TempDir               string // spill files; removed by Close
+	MemoryBytes           int64  // for sorting; default 64 MiB
+	MaxDescriptionTriples int    // default 2,000,000: beyond it the entity fails, by name
+	MaxDepth              int    // of blank nodes; default 100,000
+	BatchSize             int    // entities a query where batches are needed; default 200, adapts
+	WorkLimit             int    // of naming
+	Strategy              string // "", "whole", "batches"
+	Logger                *slog.Logger
+	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
+}
+
+// Source reads one store.
+type Source struct {
+	client    *sparql.Client
+	cfg       Config
+	log       *slog.Logger
+	scbd      bool
+	construct *construct // nil unless Describe is a CONSTRUCT
+
+	mu     sync.Mutex
+	probed *sparql.Capabilities
+	batch  int // entities a query, adapted
+}
+
+// New makes a source; it sends nothing. Close of the client stays with the caller.
+func New(c *sparql.Client, cfg Config) (*Source, error) {
+	s := &Source{client: c, cfg: cfg, log: cfg.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.log = s.log.With("source", cfg.Name)
+	fail := func(format string, a ...any) (*Source, error) {
+		return nil, fmt.Errorf("source %q: %w", cfg.Name, fmt.Errorf(format, a...))
+	}
+	if c == nil {
+		return fail("no store")
+	}
+	for _, g := range cfg.Graphs {
+		if strings.HasPrefix(g, ownGraphs) {
+			return fail("graph %s belongs to rsbridge itself and is never published", g)
+		}
+		if g == "*" {
+			if len(cfg.Graphs) > 1 {
+				return fail(`graphs: "*" means all graphs and stands alone`)
+			}
+			continue
+		}
+		if g == "" {
+			return fail("graphs: an empty graph name; leave graphs out for the default graph")
+		}
+		if _, err := sparql.EscapeIRI(g); err != nil {
+			return fail("graphs: %w", err)
+		}
+	}
+	s.cfg.Graphs = slices.Compact(slices.Sorted(slices.Values(cfg.Graphs)))
+	for _, class := range cfg.Select.Classes {
+		if _, err := sparql.EscapeIRI(class); err != nil {
+			return fail("select classes: %w", err)
+		}
+	}
+	if q := cfg.Select.Query; q != "" {
+		if _, err := parseQuery(q, "SELECT"); err != nil {
+			return fail("select query: %w", err)
+		}
+	}
+	switch cfg.Describe {
+	case "", "cbd":
+	case "scbd":
+		s.scbd = true
+	default:
+		var err error
+		if s.construct, err = parseConstruct(cfg.Describe); err != nil {
+			return fail("describe: %w", err)
+		}
+	}
+	switch cfg.Strategy {
+	case "", "whole", "batches":
+	default:
+		return fail("strategy %q is not one of whole, batches", cfg.Strategy)
+	}
+	d := &s.cfg
+	if d.MemoryBytes <= 0 {
+		d.MemoryBytes = 64 << 20
+	}
+	if d.MaxDescriptionTriples <= 0 {
+		d.MaxDescriptionTriples = 2_000_000
+	}
+	if d.MaxDepth <= 0 {
+		d.MaxDepth = 100_000
+	}
+	if d.BatchSize <= 0 {
+		d.BatchSize = 200
+	}
+	s.batch = d.BatchSize
+	if d.Progress == nil {
+		d.Progress = func(string, int64, int64) {}
+	}
+	return s, nil
+}
+
+// Capabilities is what is known of the store, by a probe that reads only; it is
+// made once.
+func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.probed != nil {
+		return *s.probed, nil
+	}
+	caps, err := s.client.Probe(ctx, sparql.ProbeOptions{Graphs: s.cfg.Graphs})
+	if err != nil {
+		return caps, err
+	}
+	if len(caps.Readings) == 0 {
+		return caps, errors.New("no way of reading this store works: it gives neither N-Triples nor W3C TSV nor JSON results that agree with its own counts")
+	}
+	if caps.ValuesLimit > 0 {
+		s.batch = min(s.batch, caps.ValuesLimit)
+	}
+	s.probed = &caps
+	return caps, nil
+}
+
+// batchSize is how many entities to ask for at once.
+func (s *Source) batchSize() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batch
+}
+
+// shrink makes batches smaller after one of n entities was refused.
+func (s *Source) shrink(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch = max(1, min(s.batch, n/2))
+}
+
+// SetCapabilities spares the probe where the caller has made one already.
+func (s *Source) SetCapabilities(caps sparql.Capabilities) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probed = &caps
+}

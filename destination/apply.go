@@ -1,0 +1,754 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// op is what happens to one resource in a batch.
+type op struct {
+	loc    hash16
+	it     *item   // nil after a restart
+	rec    *record // new state; nil: it goes
+	wire   []byte
+	fault  *fault // instead: it could not be had, and is remembered
+	settle bool   // instead: only forget what was pending
+
+	sts    []statement // made ahead by a worker, with packed
+	packed []byte
+}
+
+// counts of what batches did.
+type counts struct{ created, updated, deleted, unchanged, refused int64 }
+
+// errOverlap says that two resources would share a per-entity graph.
+var errOverlap = errors.New("graph belongs to another resource")
+
+// apply writes a batch: the mirror first, then the records, with the intent on
+// disk before either, so that a crash anywhere between them is made good by
+// redoing the batch. change moves the cursor in the same commit as the records.
+// A resource that the mirror refuses is taken out and remembered.
+func (d *Destination) apply(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	return d.applyLocked(ctx, ops, c, bulk, change)
+}
+
+func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+	err := d.applyOnce(ctx, ops, c, bulk, change)
+	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
+		return err
+	}
+	// The mirror refuses something. If it refuses everything it is broken.
+	if herr := d.mirror.healthy(ctx, d.checkpointOf(&d.meta, d.meta.Generation, d.meta.Phase)); herr != nil {
+		return fmt.Errorf("the mirror takes no writes: %w", err)
+	}
+	writes := 0
+	for _, o := range ops {
+		if o.fault == nil && !o.settle {
+			writes++
+		}
+	}
+	if writes > 1 {
+		// Parts of the whole may stand in the mirror already. Should this run end
+		// between the halves, only a comparison would find them.
+		before := d.meta.Compare
+		if err := d.saveMeta(func(m *meta) { m.Compare = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
+			return err
+		}
+		half := len(ops) / 2
+		if err := d.applyLocked(ctx, ops[:half], c, false, nil); err != nil {
+			return err
+		}
+		return d.applyLocked(ctx, ops[half:], c, false, func(m *meta) {
+			m.Compare = before
+			if change != nil {
+				change(m)
+			}
+		})
+	}
+	for i, o := range ops {
+		if o.fault != nil || o.settle {
+			continue
+		}
+		d.log.Warn("mirror: resource refused", "loc", d.locOf(o), "error", err)
+		if uerr := d.undo(ctx, o); uerr != nil {
+			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
+		}
+		if o.it == nil {
+			o.it = &item{Loc: d.locOf(o), Promise: promise{Length: -1}}
+		}
+		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err))}
+		c.refused++
+	}
+	return d.applyOnce(ctx, ops, c, false, change)
+}
+
+func (d *Destination) locOf(o *op) string {
+	switch {
+	case o.rec != nil:
+		return o.rec.Loc
+	case o.it != nil:
+		return o.it.Loc
+	}
+	if r, err := d.record(o.loc); err == nil && r != nil {
+		return r.Loc
+	}
+	return ""
+}
+
+// delta is one op worked out against the records.
+type delta struct {
+	op       *op
+	old      *record
+	oldSts   []statement
+	newSts   []statement
+	same     bool // nothing to write into the mirror
+	lost     bool // the old representation cannot be read
+	oldGraph string
+	newGraph string
+}
+
+func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+	changes := make([]*delta, 0, len(ops))
+	batch := map[hash16]bool{}
+	for _, o := range ops {
+		if o.fault != nil || o.settle {
+			changes = append(changes, &delta{op: o, same: true})
+			continue
+		}
+		ch, err := d.workOut(o)
+		if err != nil {
+			if errors.Is(err, errOverlap) || errors.Is(err, errUnusable) {
+				it := o.it
+				if it == nil {
+					it = &item{Loc: o.rec.Loc, Promise: promise{Length: -1}}
+				}
+				changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err))}, same: true})
+				c.refused++
+				continue
+			}
+			return err
+		}
+		changes = append(changes, ch)
+		if !ch.same {
+			batch[o.loc] = true
+		}
+	}
+	if d.mirror.lay.perEntity {
+		var err error
+		if changes, err = d.refuseOverlaps(changes); err != nil {
+			return err
+		}
+	}
+	p, err := d.plan(changes, batch)
+	if err != nil {
+		return err
+	}
+	generation := d.meta.Generation
+	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
+		inner := change // records run ahead; the graph is put whole at the end
+		if !p.empty() {
+			change = func(m *meta) {
+				m.Dirty = true
+				if inner != nil {
+					inner(m)
+				}
+			}
+		}
+	} else if !p.empty() {
+		if err := d.writeIntent(ops); err != nil {
+			return err
+		}
+		if err := d.crashAt("intent"); err != nil {
+			return err
+		}
+		switch {
+		case d.mirror.gspOnly():
+			err = d.putEntities(ctx, changes, p)
+		case bulk && d.mirror.canBulk() && len(p.deletes) == 0 && len(p.inserts) >= 500:
+			err = d.mirror.bulk(ctx, p.inserts)
+		default:
+			generation++
+			next := d.meta
+			if change != nil {
+				change(&next)
+			}
+			err = d.mirror.write(ctx, p, d.checkpointOf(&next, generation, next.Phase))
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.crashAt("written"); err != nil {
+			return err
+		}
+	}
+	return d.remember(changes, c, func(m *meta) {
+		m.Generation = generation
+		if change != nil {
+			change(m)
+		}
+	})
+}
+
+func (d *Destination) crashAt(point string) error {
+	if d.crash != nil {
+		return d.crash(point)
+	}
+	return nil
+}
+
+// errUnusable marks a resource that cannot stand in this mirror.
+var errUnusable = errors.New("cannot stand in the mirror")
+
+// workOut compares an op with the record.
+func (d *Destination) workOut(o *op) (*delta, error) {
+	ch := &delta{op: o}
+	old, err := d.record(o.loc)
+	if err != nil {
+		return nil, err
+	}
+	ch.old = old
+	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples &&
+		old.Entity == o.rec.Entity && old.Flags&^flagRewritten&^flagKept == o.rec.Flags&^flagRewritten {
+		ch.same = true
+		o.rec.Normal = old.Normal
+		o.rec.Flags |= old.Flags & flagRewritten
+		return ch, nil
+	}
+	if o.rec == nil && old == nil {
+		ch.same = true
+		return ch, nil
+	}
+	if o.rec == nil && d.cfg.Keep == "deleted" {
+		ch.same = true
+		return ch, nil
+	}
+	if old != nil && old.Triples > 0 {
+		var ts []rdfres.Triple
+		wire, err := d.body(o.loc)
+		if err == nil {
+			ts, err = parseWire(wire)
+		}
+		switch {
+		case errors.Is(err, errRecord) || errors.Is(err, kv.ErrNotFound):
+			// What it owned is found in the index; what of it must go from the
+			// mirror, only a comparison can tell.
+			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
+			ch.lost = true
+		case err != nil:
+			return nil, err
+		}
+		if ch.oldSts, err = d.mirror.lay.statements(old.Entity, ts); err != nil {
+			return nil, err
+		}
+		ch.oldGraph, _ = d.mirror.lay.graphOf(old.Entity)
+	}
+	if o.rec != nil {
+		if ch.newSts = o.sts; ch.newSts == nil {
+			ts, err := parseWire(o.wire)
+			if err != nil {
+				return nil, err
+			}
+			if ch.newSts, err = d.mirror.lay.statements(o.rec.Entity, ts); err != nil {
+				return nil, fmt.Errorf("%w: %w", errUnusable, err)
+			}
+			o.rec.Normal = normalDigest(ch.newSts)
+		}
+		if slices.ContainsFunc(ch.newSts, func(s statement) bool { return s.normal }) || int64(len(ch.newSts)) != o.rec.Triples {
+			o.rec.Flags |= flagRewritten
+		}
+		if len(ch.newSts) > 0 {
+			if ch.newGraph, err = d.mirror.lay.graphOf(o.rec.Entity); err != nil {
+				return nil, fmt.Errorf("%w: %w", errUnusable, err)
+			}
+		}
+	}
+	return ch, nil
+}
+
+// refuseOverlaps takes out resources whose per-entity graph belongs to another
+// resource, before this batch or within it.
+func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
+	leaves := map[string]bool{} // graphs given up in this batch
+	for _, ch := range changes {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph {
+			leaves[ch.oldGraph] = true
+		}
+	}
+	taken := map[string]hash16{}
+	for i, ch := range changes {
+		if ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+			continue
+		}
+		var other string
+		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
+			other = "a resource of the same batch"
+		} else if v, err := d.store.Get(key(kindGraph, d.space, hashString(ch.newGraph))); err == nil && len(v) >= 20 && !leaves[ch.newGraph] {
+			var o owner
+			o.dest = id(binary.BigEndian.Uint32(v))
+			copy(o.loc[:], v[4:20])
+			if o.dest != d.dest || o.loc != ch.op.loc {
+				other = "another resource"
+				if raw, err := d.store.Get(key(kindResource, o.dest, o.loc)); err == nil {
+					if r, err := decodeRecord(raw); err == nil {
+						other = r.Loc
+					}
+				}
+			}
+		} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return nil, err
+		}
+		if other == "" {
+			taken[ch.newGraph] = ch.op.loc
+			continue
+		}
+		it := ch.op.it
+		if it == nil {
+			it = &item{Loc: ch.op.rec.Loc, Promise: promise{Length: -1}}
+		}
+		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, shorten(ch.newGraph), shorten(ch.op.rec.Entity), shorten(other))
+		changes[i] = &delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err)}, same: true}
+	}
+	return changes, nil
+}
+
+// plan works out which triples go and which come. A triple goes only when no
+// resource owns it after the batch, of this destination or of another one that
+// writes into the same graph.
+func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, error) {
+	p := &plan{}
+	after := map[hash16]bool{}
+	for _, ch := range changes {
+		for i := range ch.newSts {
+			after[ch.newSts[i].hash] = true
+		}
+	}
+	candidates := map[hash16][]*statement{} // by subject
+	asked := map[hash16]bool{}
+	sent := map[hash16]bool{}
+	for _, ch := range changes {
+		if ch.same {
+			continue
+		}
+		if d.mirror.lay.perEntity && ch.oldGraph != "" && ch.newGraph != ch.oldGraph && len(ch.oldSts) > 0 {
+			p.drops = append(p.drops, ch.oldGraph)
+		}
+		had := map[hash16]bool{}
+		for i := range ch.oldSts {
+			st := &ch.oldSts[i]
+			if d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph {
+				continue // dropped whole
+			}
+			had[st.hash] = true
+			if !after[st.hash] && !asked[st.hash] {
+				asked[st.hash] = true
+				candidates[st.subj] = append(candidates[st.subj], st)
+			}
+		}
+		for i := range ch.newSts {
+			st := ch.newSts[i]
+			if !had[st.hash] && !sent[st.hash] {
+				sent[st.hash] = true
+				p.inserts = append(p.inserts, st)
+			}
+		}
+	}
+	for subj, sts := range candidates {
+		prefix := key(kindOwned, d.space, subj)
+		keep := make([]bool, len(sts))
+		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return nil, err
+			}
+			_, o, ok := splitOwned(pair.Key)
+			if !ok {
+				return nil, fmt.Errorf("%w: ownership key", errRecord)
+			}
+			if o.dest == d.dest && batch[o.loc] {
+				continue
+			}
+			for i, st := range sts {
+				keep[i] = keep[i] || holds(pair.Value, st.hash)
+			}
+		}
+		for i, st := range sts {
+			if !keep[i] {
+				p.deletes = append(p.deletes, *st)
+			}
+		}
+	}
+	return p, nil
+}
+
+// remember writes what is known now, and the changed meta, in one commit.
+func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) error {
+	b := d.store.Batch()
+	defer b.Close()
+	var resources int64
+	var n counts
+	lost := false
+	for _, ch := range changes {
+		o := ch.op
+		if o.fault != nil {
+			withFault(b, d, o.loc, o.fault)
+			continue
+		}
+		b.Delete(key(kindFault, d.dest, o.loc))
+		if o.settle {
+			continue
+		}
+		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil {
+			kept := *ch.old
+			if !kept.has(flagKept) {
+				kept.Flags |= flagKept
+				resources--
+				n.deleted++
+			}
+			b.Set(key(kindResource, d.dest, o.loc), kept.encode())
+			continue
+		}
+		switch {
+		case o.rec == nil && ch.old == nil:
+			n.unchanged++
+			continue
+		case ch.same:
+			n.unchanged++
+			if ch.old != nil && ch.old.has(flagKept) {
+				resources++
+			}
+			b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+			continue
+		case ch.old == nil:
+			n.created++
+			resources++
+		case o.rec == nil:
+			n.deleted++
+			if !ch.old.has(flagKept) {
+				resources--
+			}
+		default:
+			n.updated++
+			if ch.old.has(flagKept) {
+				resources++
+			}
+		}
+		if ch.lost {
+			if err := d.disown(b, o.loc); err != nil {
+				return err
+			}
+			lost = true
+		}
+		after := bySubject(ch.newSts)
+		for subj := range bySubject(ch.oldSts) {
+			if _, stays := after[subj]; !stays {
+				b.Delete(ownedKey(d.space, subj, d.dest, o.loc))
+			}
+		}
+		for subj, hashes := range after {
+			b.Set(ownedKey(d.space, subj, d.dest, o.loc), hashes)
+		}
+		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
+			if ch.oldGraph != "" {
+				b.Delete(key(kindGraph, d.space, hashString(ch.oldGraph)))
+			}
+		}
+		if o.rec == nil {
+			b.Delete(key(kindResource, d.dest, o.loc))
+			b.Delete(key(kindBody, d.dest, o.loc))
+			continue
+		}
+		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+		if len(o.wire) > 0 {
+			if o.packed == nil {
+				o.packed = pack(o.wire)
+			}
+			b.Set(key(kindBody, d.dest, o.loc), o.packed)
+		} else {
+			b.Delete(key(kindBody, d.dest, o.loc))
+		}
+	}
+	for _, ch := range changes { // after the deletions of graphs that moved
+		if d.mirror.lay.perEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
+			v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
+			v = append(v, ch.op.loc[:]...)
+			b.Set(key(kindGraph, d.space, hashString(ch.newGraph)), append(v, ch.newGraph...))
+		}
+	}
+	b.Delete(key(kindIntent, d.dest))
+	if err := d.commit(b, func(m *meta) {
+		m.Resources += resources
+		if lost {
+			m.Compare = "a kept representation was damaged"
+		}
+		if change != nil {
+			change(m)
+		}
+	}); err != nil {
+		return err
+	}
+	c.created += n.created
+	c.updated += n.updated
+	c.deleted += n.deleted
+	c.unchanged += n.unchanged
+	return d.crashAt("recorded")
+}
+
+// disown removes a resource from the whole ownership index, where the subjects
+// that it had are not known any more.
+func (d *Destination) disown(b kv.Batch, loc hash16) error {
+	prefix := key(kindOwned, d.space)
+	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		if _, o, ok := splitOwned(pair.Key); ok && o.dest == d.dest && o.loc == loc {
+			b.Delete(slices.Clone(pair.Key))
+		}
+	}
+	return nil
+}
+
+// undo brings what one refused op may have written in part back to the record.
+func (d *Destination) undo(ctx context.Context, o *op) error {
+	ch, err := d.workOut(o)
+	if err != nil || ch.same {
+		return err
+	}
+	p, err := d.plan([]*delta{ch}, map[hash16]bool{o.loc: true})
+	if err != nil {
+		return err
+	}
+	if d.mirror.gspOnly() || len(p.drops) > 0 {
+		return nil
+	}
+	// What the op inserted and nobody owns goes; what it deleted comes back.
+	back := &plan{inserts: p.deletes}
+	for i := range p.inserts {
+		owned, err := d.ownedByAny(p.inserts[i].subj, p.inserts[i].hash)
+		if err != nil {
+			return err
+		}
+		if !owned {
+			back.deletes = append(back.deletes, p.inserts[i])
+		}
+	}
+	for _, st := range back.deletes {
+		err := d.mirror.request(ctx, "", []updateOp{{'d', &st}}, "")
+		if err != nil && !errors.Is(err, errRefused) && !refusal(err) {
+			return err
+		}
+	}
+	for i := range back.inserts {
+		if err := d.mirror.request(ctx, "", []updateOp{{'i', &back.inserts[i]}}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Destination) ownedByAny(subj, triple hash16) (bool, error) {
+	prefix := key(kindOwned, d.space, subj)
+	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return false, err
+		}
+		if holds(pair.Value, triple) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// healthy writes the checkpoint again: a store that takes it works.
+func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
+	if m.gspOnly() {
+		return m.putCheckpoint(ctx, cp)
+	}
+	return m.client.Update(ctx, m.checkpointText(cp))
+}
+
+// ---- intent
+
+// writeIntent makes the batch durable before the mirror sees it.
+func (d *Destination) writeIntent(ops []*op) error {
+	var b []byte
+	b = append(b, 1)
+	for _, o := range ops {
+		if o.fault != nil || o.settle {
+			continue
+		}
+		b = append(b, o.loc[:]...)
+		if o.rec == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(b, 1)
+		b = appendString(b, string(o.rec.encode()))
+		b = binary.AppendVarint(b, int64(len(o.wire)))
+		b = append(b, o.wire...)
+	}
+	batch := d.store.Batch()
+	defer batch.Close()
+	batch.Set(key(kindIntent, d.dest), pack(b))
+	if err := batch.Commit(true); err != nil {
+		return fmt.Errorf("write the intent: %w", err)
+	}
+	return nil
+}
+
+// redo carries out the batch that a crash or a failed write left behind. It may
+// stand in the mirror whole, in part or not at all; afterwards it does.
+func (d *Destination) redo(ctx context.Context) error {
+	raw, err := d.store.Get(key(kindIntent, d.dest))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b, err := unpack(raw)
+	if err != nil || len(b) == 0 || b[0] != 1 {
+		return fmt.Errorf("intended batch: %w", errors.Join(errRecord, err))
+	}
+	var ops []*op
+	dec := decoder{b: b[1:]}
+	for len(dec.b) > 0 && !dec.bad {
+		o := &op{}
+		dec.fixed(o.loc[:])
+		if dec.flag() {
+			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
+				return fmt.Errorf("intended batch: %w", err)
+			}
+			o.wire = slices.Clone(dec.bytes())
+		}
+		ops = append(ops, o)
+	}
+	if dec.bad {
+		return fmt.Errorf("intended batch: %w", errRecord)
+	}
+	d.log.Info("redoing the batch that was under way", "resources", len(ops))
+	var c counts
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	// What the record says may be in the mirror or not: deletions of the old and
+	// insertions of the new state are both repeated.
+	return d.applyLocked(ctx, ops, &c, d.meta.Phase == phaseBaseline, nil)
+}
+
+// ---- reading records
+
+func (d *Destination) record(loc hash16) (*record, error) {
+	raw, err := d.store.Get(key(kindResource, d.dest, loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeRecord(raw)
+}
+
+func (d *Destination) body(loc hash16) ([]byte, error) {
+	raw, err := d.store.Get(key(kindBody, d.dest, loc))
+	if err != nil {
+		return nil, fmt.Errorf("kept representation: %w", err)
+	}
+	return unpack(raw)
+}
+
+// wireOf reads the kept wire form and proves it by its digest.
+func (d *Destination) wireOf(loc hash16, rec *record) ([]rdfres.Triple, error) {
+	if rec.Triples == 0 {
+		return nil, nil
+	}
+	wire, err := d.body(loc)
+	if err != nil {
+		return nil, err
+	}
+	ts, err := parseWire(wire)
+	if err != nil {
+		return nil, err
+	}
+	if rdfres.GraphDigest(ts) != rec.Graph {
+		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", errRecord, rec.Loc)
+	}
+	return ts, nil
+}
+
+// ---- faults
+
+// fault is a resource that is pending or failed.
+type fault struct {
+	Loc    string    `json:"loc"`
+	Entity string    `json:"entity,omitempty"`
+	State  string    `json:"state"`
+	Reason string    `json:"reason"`
+	Tries  int       `json:"tries"`
+	Next   time.Time `json:"next"`
+	First  time.Time `json:"first"`
+	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
+	Item   []byte    `json:"item"`
+}
+
+// newFault remembers why a resource could not be had, and when to try again:
+// after a pause that doubles with each try for the same promise.
+func (d *Destination) newFault(it *item, loc hash16, err error) *fault {
+	now := d.opt.Now().UTC()
+	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode()}
+	if old, ferr := d.faultOf(loc); ferr == nil && old != nil {
+		f.First = old.First
+		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
+			f.Tries = old.Tries + 1
+			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
+				f.Change = old.Change
+			}
+		}
+	}
+	pause := d.lim.retryFirst << min(f.Tries-1, 20)
+	f.Next = now.Add(min(max(pause, d.lim.retryFirst), d.lim.retryMax))
+	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, errRefused) || errors.Is(err, errTooLarge) {
+		f.State = "failed"
+	}
+	return f
+}
+
+// withFault adds a fault to a batch.
+func withFault(b kv.Batch, d *Destination, loc hash16, f *fault) kv.Batch {
+	raw, err := json.Marshal(f)
+	if err != nil {
+		panic("destination: fault cannot be written: " + err.Error()) // plain fields only
+	}
+	b.Set(key(kindFault, d.dest, loc), raw)
+	return b
+}
+
+func samePromise(a, b *item) bool {
+	if equal, known := compareHashes(a.Promise.Hashes, b.Promise.Hashes); known {
+		return equal
+	}
+	return a.Promise.Length == b.Promise.Length && a.LastMod.Equal(b.LastMod)
+}
+
+func (d *Destination) faultOf(loc hash16) (*fault, error) {
+	raw, err := d.store.Get(key(kindFault, d.dest, loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &fault{}
+	if err := json.Unmarshal(raw, f); err != nil {
+		return nil, fmt.Errorf("%w: fault: %w", errRecord, err)
+	}
+	return f, nil
+}

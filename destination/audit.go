@@ -1,0 +1,420 @@
+package destination
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Audit compares the source's inventory with the records and, unless the depth
+// is inventory, the records with what is read from the mirror; with the depth
+// origin every resource is fetched again as well. Repair writes what differs
+// from the kept representations, removes what is extra, fetches what the source
+// has otherwise, and audits again: the report is of the second audit, Repaired
+// of what it does not find any more.
+func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+	rep, err := d.audit(ctx, o)
+	if err != nil {
+		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
+	}
+	return rep, nil
+}
+
+func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+	start := d.opt.Now()
+	rep := AuditReport{Name: d.cfg.Name, Depth: o.Depth, Time: start.UTC()}
+	switch o.Depth {
+	case "":
+		rep.Depth = "store"
+	case "inventory", "store", "origin":
+	default:
+		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
+	}
+	d.fetch.failures.Store(0)
+	if err := d.ready(ctx); err != nil {
+		return rep, err
+	}
+	if d.snapshotMeta().Phase == "" {
+		return rep, errors.New("nothing was mirrored yet: run sync first")
+	}
+	if err := d.redo(ctx); err != nil {
+		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
+	}
+	offer, err := d.discover(ctx)
+	if err != nil {
+		return rep, err
+	}
+	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
+	if err := a.once(ctx, &rep); err != nil {
+		return rep, err
+	}
+	if o.Repair && !(rep.Equal && a.fixed == 0) {
+		first := rep
+		if a.sourceDiffers || a.refetch > 0 {
+			r := &run{full: true, touched: map[hash16]bool{}}
+			if err := d.repairFromSource(ctx, r, offer); err != nil {
+				return rep, fmt.Errorf("repair: %w", err)
+			}
+		}
+		if err := d.putWhole(ctx); err != nil {
+			return rep, fmt.Errorf("repair: %w", err)
+		}
+		b := &auditRun{d: d, offer: offer, depth: rep.Depth, second: true}
+		rep = AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
+		if err := b.once(ctx, &rep); err != nil {
+			return rep, err
+		}
+		rep.Repaired = max(0, first.Missing+first.Extra+first.Different-rep.Missing-rep.Extra-rep.Different)
+	}
+	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
+	kept := rep
+	if len(kept.Named) > 20 {
+		kept.Named = kept.Named[:20]
+	}
+	return rep, d.saveMeta(func(m *meta) {
+		m.LastAudit = &kept
+		if rep.Equal && rep.Depth != "inventory" {
+			m.Compare = ""
+		}
+	})
+}
+
+// repairFromSource fetches what the source has otherwise.
+func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
+	if o.ResourceList != "" {
+		end, err := d.compare(ctx, r, o, nil)
+		if err != nil {
+			return err
+		}
+		if err := d.saveMeta(func(m *meta) {
+			before := m.Cursor
+			end(m)
+			if o.ChangeList != "" {
+				m.Cursor = before // the changes are followed from where they were
+			}
+		}); err != nil {
+			return err
+		}
+	} else if err := d.increment(ctx, r, o, 0); err != nil {
+		return err
+	}
+	return d.retry(ctx, r)
+}
+
+// auditRun is one pass of an audit.
+type auditRun struct {
+	d      *Destination
+	offer  *offer
+	depth  string
+	fix    bool // repair the mirror while comparing
+	second bool // after a repair: what is still otherwise, the store makes so
+
+	events        *extsort.Sorter
+	sourceDiffers bool
+	refetch       int64
+	fixed         int64
+	rewritten     int64
+	named         []Difference // rewritten ones that the normal form explains
+}
+
+// event is one finding on a resource or an entity; several make a Difference.
+type event struct {
+	Entity   string `json:"e,omitempty"`
+	Location string `json:"l,omitempty"`
+	Detail   string `json:"d"`
+	Triples  int    `json:"n,omitempty"`
+}
+
+// Ranks of events: the first of a resource decides its kind.
+const (
+	rankMissing      = 1 // the source has it, the records do not
+	rankExtra        = 2 // the records have it, the source does not
+	rankDifferent    = 3 // both, otherwise
+	rankNoSubject    = 4 // in the mirror, of a subject that nobody owns
+	rankMirrorLacks  = 5 // triples of it are not in the mirror
+	rankMirrorExcess = 6 // its subjects have triples in the mirror that nobody owns
+	rankRewritten    = 7
+)
+
+func (a *auditRun) event(loc hash16, rank byte, e event) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return a.events.Add(append(append(make([]byte, 0, 17), loc[:]...), rank), raw)
+}
+
+func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
+	d := a.d
+	var err error
+	if a.events, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+		return err
+	}
+	defer a.events.Close()
+	if err := a.source(ctx); err != nil {
+		return err
+	}
+	if a.depth == "origin" {
+		if err := a.origin(ctx); err != nil {
+			return err
+		}
+	}
+	if a.depth != "inventory" {
+		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, event: a.event}
+		if err := mc.run(ctx); err != nil {
+			return err
+		}
+		a.fixed, a.refetch = mc.fixed, mc.refetch
+	}
+	return a.conclude(ctx, rep)
+}
+
+// source compares the records with what the source says now.
+func (a *auditRun) source(ctx context.Context) error {
+	d := a.d
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	v := &inventory{}
+	var err error
+	complete := a.offer.ResourceList != ""
+	if complete {
+		v, err = d.readInventory(ctx, a.offer, nil)
+	} else {
+		v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+		if err == nil && a.offer.ChangeList != "" { // the records, overlaid with what came since
+			from := d.snapshotMeta().Cursor
+			err = d.eachChange(ctx, a.offer.ChangeList, &from, false, func(c change) error {
+				if c.it == nil {
+					return nil
+				}
+				return v.add(c.it)
+			})
+		}
+	}
+	if v != nil && v.sorter != nil {
+		defer v.Close()
+	}
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for p, err := range d.merged(v, snap) {
+		if err != nil {
+			return err
+		}
+		if n++; n%4096 == 0 {
+			d.opt.Progress("inventory", n, 0)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if p.rec != nil && p.rec.has(flagRewritten) {
+			a.rewritten++
+			if len(a.named) < 20 {
+				a.named = append(a.named, Difference{Entity: p.rec.Entity, Location: p.rec.Loc, Kind: "rewritten", Detail: "the store keeps literals of it in its own form"})
+			}
+		}
+		switch {
+		case p.there() && p.here():
+			v, why := p.it.differs(p.rec)
+			if v != different {
+				continue
+			}
+			err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why})
+		case p.there():
+			err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: "the source has it, it is not mirrored"})
+		case p.here() && (complete || p.it != nil) && d.cfg.Keep != "deleted":
+			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
+		default:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		a.sourceDiffers = true
+	}
+	return nil
+}
+
+// origin fetches every recorded resource again and compares the graphs.
+func (a *auditRun) origin(ctx context.Context) error {
+	d := a.d
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	jobs := func(yield func(job, error) bool) {
+		for loc, rec := range d.stored(snap) {
+			if rec.err != nil {
+				yield(nil, rec.err)
+				return
+			}
+			if rec.has(flagKept) {
+				continue
+			}
+			it := &item{Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
+			if rec.has(flagWireNames) {
+				it.Promise.Graph = rec.Graph
+			}
+			if !yield(func(ctx context.Context) *outcome {
+				o := d.obtain(ctx, it)
+				switch {
+				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, errSourceGone)):
+				case o.err != nil:
+					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
+				case o.rec.Graph != rec.Graph:
+					o = &outcome{it: it, wire: []byte("the source gives another graph than is recorded")}
+				default:
+					o = &outcome{it: it}
+				}
+				o.rec = &record{Loc: rec.Loc, Entity: rec.Entity}
+				o.packed = loc[:]
+				return o
+			}, nil) {
+				return
+			}
+		}
+	}
+	return d.pipelineRaw(ctx, jobs, func(o *outcome) error {
+		if o.wire == nil {
+			return nil
+		}
+		a.sourceDiffers = true
+		return a.event(hash16(o.packed), rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: string(o.wire)})
+	})
+}
+
+// conclude makes one Difference of all events of a resource, keeps them, and
+// counts.
+func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
+	d := a.d
+	rep.Resources = d.snapshotMeta().Resources
+	b := d.store.Batch()
+	defer b.Close()
+	prefix := key(kindDiff, d.dest)
+	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
+	var (
+		have  hash16
+		first byte
+		ev    event
+		lacks int
+		some  bool
+	)
+	emit := func() error {
+		if !some {
+			return nil
+		}
+		diff := Difference{Entity: ev.Entity, Location: ev.Location, Detail: ev.Detail}
+		switch first {
+		case rankMissing:
+			diff.Kind = "missing"
+		case rankExtra, rankNoSubject:
+			diff.Kind = "extra"
+		case rankRewritten:
+			diff.Kind = "rewritten"
+		default:
+			diff.Kind = "different"
+			if lacks > 0 && first == rankMirrorLacks {
+				diff.Detail = fmt.Sprintf("%d of its triples are not in the mirror", lacks)
+				if all, err := d.statementCount(have); err == nil && lacks >= all {
+					diff.Kind, diff.Detail = "missing", "none of its triples is in the mirror"
+				}
+			}
+		}
+		switch diff.Kind {
+		case "missing":
+			rep.Missing++
+		case "extra":
+			rep.Extra++
+		case "different":
+			rep.Different++
+		case "rewritten":
+			rec, err := d.record(have)
+			if err == nil && rec != nil && rec.has(flagRewritten) {
+				return nil // counted with the normal form
+			}
+			rep.Rewritten++
+		}
+		if len(rep.Named) < d.lim.named {
+			rep.Named = append(rep.Named, diff)
+		}
+		raw, err := json.Marshal(diff)
+		if err != nil {
+			return err
+		}
+		b.Set(key(kindDiff, d.dest, have), raw)
+		if b.Size() > 4<<20 {
+			return b.Commit(false)
+		}
+		return nil
+	}
+	for rec, err := range a.events.Sort() {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var loc hash16
+		copy(loc[:], rec.Key)
+		if !some || loc != have {
+			if err := emit(); err != nil {
+				return err
+			}
+			have, first, lacks, some = loc, rec.Key[16], 0, true
+			ev = event{}
+			if err := json.Unmarshal(rec.Value, &ev); err != nil {
+				return err
+			}
+			if first == rankMirrorLacks {
+				lacks = ev.Triples
+			}
+			continue
+		}
+		if rec.Key[16] == rankMirrorLacks {
+			var e event
+			if err := json.Unmarshal(rec.Value, &e); err != nil {
+				return err
+			}
+			lacks += e.Triples
+		}
+	}
+	if err := emit(); err != nil {
+		return err
+	}
+	rep.Rewritten += a.rewritten
+	for _, n := range a.named {
+		if len(rep.Named) < d.lim.named {
+			rep.Named = append(rep.Named, n)
+		}
+	}
+	rep.Equal = rep.Missing+rep.Extra+rep.Different == 0
+	return b.Commit(true)
+}
+
+// statementCount is how many triples a resource has in the mirror's normal form.
+func (d *Destination) statementCount(loc hash16) (int, error) {
+	sts, _, err := d.statementsOf(loc)
+	return len(sts), err
+}
+
+// statementsOf computes what a recorded resource has in the mirror, from its
+// kept representation, which is proven by its digest.
+func (d *Destination) statementsOf(loc hash16) ([]statement, *record, error) {
+	rec, err := d.record(loc)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rec == nil {
+		return nil, nil, kv.ErrNotFound
+	}
+	ts, err := d.wireOf(loc, rec)
+	if err != nil {
+		return nil, rec, err
+	}
+	sts, err := d.mirror.lay.statements(rec.Entity, ts)
+	return sts, rec, err
+}

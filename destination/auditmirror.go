@@ -1,0 +1,681 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// mirrorCompare compares what the records own with what the mirror holds: the
+// graph is read once, sorted on disk by subject, and merged with the ownership
+// index, which is in the same order. With fix the mirror is repaired on the way.
+type mirrorCompare struct {
+	d      *Destination
+	fix    bool
+	second bool
+	event  func(hash16, byte, event) error
+
+	plan    plan
+	fixed   int64 // triples written or removed
+	refetch int64 // resources whose kept representation is not as recorded
+	broken  map[hash16]bool
+
+	lastLoc hash16
+	lastSts map[hash16]*statement
+	lastRec *record
+}
+
+// compareMirror is the comparison that Sync makes when state and mirror do not
+// stand at the same write.
+func (d *Destination) compareMirror(ctx context.Context, r *run) error {
+	mc := &mirrorCompare{d: d, fix: true, event: func(hash16, byte, event) error { return nil }}
+	if err := mc.run(ctx); err != nil {
+		return err
+	}
+	if mc.fixed > 0 {
+		r.why("%d triples of the mirror were put right", mc.fixed)
+	}
+	if mc.refetch > 0 {
+		r.full = true
+	}
+	return d.checkpoint(ctx, d.snapshotMeta().Phase, func(m *meta) { m.Compare = "" })
+}
+
+func (c *mirrorCompare) run(ctx context.Context) error {
+	d := c.d
+	d.spaceL.Lock() // nobody else writes into the graph meanwhile
+	defer d.spaceL.Unlock()
+	c.broken = map[hash16]bool{}
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	if err := c.read(ctx, sorter); err != nil {
+		return fmt.Errorf("read the mirror: %w", err)
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	if err := c.merge(ctx, sorter, snap); err != nil {
+		return err
+	}
+	return c.flush(ctx)
+}
+
+// read streams the mirror into the sorter: key subject and triple hash in normal
+// form, value graph, zero byte, line.
+func (c *mirrorCompare) read(ctx context.Context, sorter *extsort.Sorter) error {
+	d := c.d
+	m := d.mirror
+	var got int64
+	var k, val []byte
+	add := func(graph string, t rdfres.Triple) error {
+		n := m.lay.nf.Triple(t)
+		if got++; got%8192 == 0 {
+			d.opt.Progress("mirror", got, 0)
+		}
+		s, h := subjectHash(graph, n.S), tripleHash(graph, n)
+		k = append(append(k[:0], s[:]...), h[:]...)
+		val = append(append(val[:0], graph...), 0)
+		return sorter.Add(k, t.AppendLine(val))
+	}
+	if m.lay.perEntity {
+		return c.readEntities(ctx, add)
+	}
+	for attempt := 0; ; attempt++ {
+		before, err := c.count(ctx)
+		if err != nil {
+			return err
+		}
+		start := got
+		for t, err := range m.graph(ctx) {
+			if err != nil {
+				return err
+			}
+			if err := add("", t); err != nil {
+				return err
+			}
+		}
+		n := got - start
+		if before < 0 || n == before {
+			return nil
+		}
+		after, err := c.count(ctx)
+		if err != nil {
+			return err
+		}
+		if n >= min(before, after) {
+			return nil
+		}
+		if attempt == 1 || n == m.caps.RowLimit {
+			return fmt.Errorf("the store gave %d of %d triples without a word: it cuts long answers; raise its row limit or give it a graph_store address", n, min(before, after))
+		}
+		// Reading again only adds doubles, which the merge passes over.
+	}
+}
+
+// count asks for the number of triples, -1 where it cannot be asked.
+func (c *mirrorCompare) count(ctx context.Context) (int64, error) {
+	m := c.d.mirror
+	if m.client.Endpoint().Query == "" || m.lay.graph == "" && m.caps.UnionDefault {
+		return -1, nil
+	}
+	if m.lay.graph == "" {
+		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
+	}
+	return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { GRAPH <"+m.lay.graph+"> { ?s ?p ?o } }")
+}
+
+// graph streams the single graph by the fastest way that the store offers.
+func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
+	pattern := "{ ?s ?p ?o }"
+	if m.lay.graph != "" {
+		pattern = "{ GRAPH <" + m.lay.graph + "> { ?s ?p ?o } }"
+	}
+	e := m.client.Endpoint()
+	ways := slices.Clone(m.caps.Readings)
+	ways = append(ways, sparql.ReadGraphStore, sparql.ReadConstruct)
+	for _, way := range ways {
+		switch {
+		case way == sparql.ReadGraphStore && e.GraphStore != "":
+			return m.client.GetGraph(ctx, m.lay.graph)
+		case e.Query == "" || m.lay.graph == "" && m.caps.UnionDefault:
+		case way == sparql.ReadConstruct:
+			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
+		case way == sparql.ReadSelectTSV, way == sparql.ReadSelectJSON:
+			return func(yield func(rdfres.Triple, error) bool) {
+				s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE "+pattern)
+				if err != nil {
+					yield(rdfres.Triple{}, err)
+					return
+				}
+				for row, err := range s.Rows {
+					if err == nil && len(row) != 3 {
+						err = errors.New("the store answered with other columns than asked for")
+					}
+					if err != nil {
+						yield(rdfres.Triple{}, err)
+						return
+					}
+					if !yield(rdfres.Triple{S: row[0], P: row[1], O: row[2]}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return func(yield func(rdfres.Triple, error) bool) {
+		yield(rdfres.Triple{}, errors.New("the store offers no way to read a whole graph"))
+	}
+}
+
+// readEntities reads all graphs and takes those that are ours: owned by a
+// resource, or of the form that the template gives.
+func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	d := c.d
+	if d.mirror.client.Endpoint().Query == "" {
+		return c.readEntitiesOneByOne(ctx, add)
+	}
+	before, after, _ := strings.Cut(d.mirror.lay.template, "{entity}")
+	named := before != "" || after != ""
+	ours := map[string]bool{}
+	is := func(g string) (bool, error) {
+		if v, ok := ours[g]; ok {
+			return v, nil
+		}
+		_, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return false, err
+		}
+		v := err == nil || named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after)
+		if len(ours) > 100_000 {
+			clear(ours)
+		}
+		ours[g] = v
+		return v, nil
+	}
+	s, err := d.mirror.client.Select(ctx, "SELECT ?g ?s ?p ?o WHERE { GRAPH ?g { ?s ?p ?o } }")
+	if err != nil {
+		return err
+	}
+	rows := int64(0)
+	for row, err := range s.Rows {
+		if err != nil {
+			return err
+		}
+		if len(row) != 4 {
+			return errors.New("the store answered with other columns than asked for")
+		}
+		rows++
+		g := row[0].IRI()
+		if g == stateGraph || strings.HasPrefix(g, stateGraph+":") {
+			continue
+		}
+		ok, err := is(g)
+		if err != nil {
+			return err
+		}
+		if ok {
+			if err := add(g, rdfres.Triple{S: row[1], P: row[2], O: row[3]}); err != nil {
+				return err
+			}
+		}
+	}
+	if l := d.mirror.caps.RowLimit; l > 0 && rows == l {
+		return fmt.Errorf("the store gave exactly its row limit of %d rows: raise it", l)
+	}
+	return nil
+}
+
+func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	prefix := key(kindGraph, c.d.space)
+	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		if len(pair.Value) < 20 {
+			return errRecord
+		}
+		g := string(pair.Value[20:])
+		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
+			if err == nil {
+				err = add(g, t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// held is one triple as the mirror holds it.
+type held struct {
+	hash  hash16
+	graph string
+	line  string
+}
+
+// group is everything about one subject.
+type group struct {
+	subj   hash16
+	owned  []byte // sorted, without doubles
+	owners []owner
+	lists  [][]byte
+}
+
+func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader) error {
+	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
+	defer stopOwned()
+	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
+	defer stopHeld()
+	g, gerr, gok := nextOwned()
+	h, herr, hok := nextHeld()
+	n := 0
+	for gok || hok {
+		if gok && gerr != nil {
+			return gerr
+		}
+		if hok && herr != nil {
+			return herr
+		}
+		if n++; n%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			c.d.opt.Progress("subjects", int64(n), 0)
+		}
+		cur := group{}
+		switch {
+		case gok && (!hok || string(g.subj[:]) <= string(h.Key[:16])):
+			cur = *g
+		default:
+			copy(cur.subj[:], h.Key[:16])
+		}
+		seen := make([]bool, len(cur.owned)/16)
+		var extra []held
+		over := 0
+		var last hash16
+		for hok && herr == nil && string(h.Key[:16]) == string(cur.subj[:]) {
+			var hash hash16
+			copy(hash[:], h.Key[16:32])
+			if i, ok := find(cur.owned, hash); ok {
+				seen[i] = true
+			} else if hash != last || len(extra) == 0 && over == 0 {
+				graph, line, _ := strings.Cut(string(h.Value), "\x00")
+				if len(extra) < c.d.lim.diffCap {
+					extra = append(extra, held{hash, graph, line})
+				} else {
+					over++
+				}
+			}
+			last = hash
+			h, herr, hok = nextHeld()
+		}
+		if hok && herr != nil {
+			return herr
+		}
+		var missing []hash16
+		for i, ok := range seen {
+			if !ok {
+				missing = append(missing, hash16(cur.owned[i*16:i*16+16]))
+			}
+		}
+		if len(missing)+len(extra) > 0 {
+			if err := c.differ(ctx, &cur, missing, extra); err != nil {
+				return err
+			}
+		}
+		if gok && g.subj == cur.subj {
+			g, gerr, gok = nextOwned()
+		}
+	}
+	return nil
+}
+
+// find is the position of a hash in a sorted list.
+func find(list []byte, h hash16) (int, bool) {
+	lo, hi := 0, len(list)/16
+	for lo < hi {
+		mid := (lo + hi) / 2
+		switch strings.Compare(string(list[mid*16:mid*16+16]), string(h[:])) {
+		case 0:
+			return mid, true
+		case -1:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return 0, false
+}
+
+// groups yields the ownership index by subject.
+func (c *mirrorCompare) groups(snap kv.Reader) iter.Seq2[*group, error] {
+	return func(yield func(*group, error) bool) {
+		prefix := key(kindOwned, c.d.space)
+		var g *group
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			subj, o, ok := splitOwned(pair.Key)
+			if !ok || len(pair.Value)%16 != 0 {
+				yield(nil, fmt.Errorf("%w: ownership", errRecord))
+				return
+			}
+			if g != nil && g.subj != subj {
+				if !yield(g.done(), nil) {
+					return
+				}
+				g = nil
+			}
+			if g == nil {
+				g = &group{subj: subj}
+			}
+			g.owners = append(g.owners, o)
+			g.lists = append(g.lists, slices.Clone(pair.Value))
+		}
+		if g != nil {
+			yield(g.done(), nil)
+		}
+	}
+}
+
+func (g *group) done() *group {
+	if len(g.lists) == 1 {
+		g.owned = g.lists[0]
+		return g
+	}
+	var all []hash16
+	for _, l := range g.lists {
+		for i := 0; i+16 <= len(l); i += 16 {
+			all = append(all, hash16(l[i:i+16]))
+		}
+	}
+	slices.SortFunc(all, func(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) })
+	all = slices.Compact(all)
+	g.owned = make([]byte, 0, 16*len(all))
+	for _, h := range all {
+		g.owned = append(g.owned, h[:]...)
+	}
+	return g
+}
+
+// lack is an owned triple that the mirror does not have.
+type lack struct {
+	hash  hash16
+	st    *statement // nil: the kept representation is gone
+	owner owner
+}
+
+// differ works on one subject whose triples are not as owned.
+func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, extra []held) error {
+	d := c.d
+	tolerated := map[hash16]bool{}
+	prefix := key(kindRewritten, d.space, g.subj)
+	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		tolerated[hash16(pair.Key[len(prefix):])] = true
+	}
+	var ownerHere *owner
+	for i := range g.owners {
+		if g.owners[i].dest == d.dest {
+			ownerHere = &g.owners[i]
+			break
+		}
+	}
+	rewritten := map[hash16]bool{} // resources
+	var lacks []lack
+	for _, h := range missing {
+		l := lack{hash: h}
+		mine := false
+		for i, o := range g.owners {
+			if o.dest == d.dest && holds(g.lists[i], h) {
+				l.owner, mine = o, true
+				break
+			}
+		}
+		if !mine {
+			continue // of another destination: its own audit tells
+		}
+		if tolerated[h] {
+			rewritten[l.owner.loc] = true
+			continue
+		}
+		st, err := c.statement(l.owner.loc, h)
+		if err != nil {
+			return err
+		}
+		l.st = st
+		lacks = append(lacks, l)
+	}
+	// Triples that the store has in another form than it was given.
+	kept := extra[:0]
+	triples := make([]rdfres.Triple, 0, len(extra))
+	for _, e := range extra {
+		if tolerated[e.hash] {
+			if ownerHere != nil {
+				rewritten[ownerHere.loc] = true
+			}
+			continue
+		}
+		q, ok, err := rdfres.ParseLine([]byte(strings.TrimSuffix(e.line, "\n")))
+		if err != nil || !ok {
+			return fmt.Errorf("triple of the mirror: %w", err)
+		}
+		kept = append(kept, e)
+		triples = append(triples, q.Triple)
+	}
+	extra = kept
+	paired := make([]bool, len(extra))
+	still := lacks[:0]
+	for _, l := range lacks {
+		match := -1
+		if l.st != nil {
+			for i := range extra {
+				t := triples[i]
+				if paired[i] || t.P != l.st.triple.P || extra[i].graph != l.st.graph {
+					continue
+				}
+				same := t.O.Kind() == rdfres.KindLiteral && l.st.triple.O.Kind() == rdfres.KindLiteral
+				if same && (rdfres.ValueEqual(l.st.triple.O, t.O) || c.second) {
+					match = i
+					break
+				}
+			}
+		}
+		if match < 0 {
+			still = append(still, l)
+			continue
+		}
+		paired[match] = true
+		rewritten[l.owner.loc] = true
+		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
+			b := d.store.Batch()
+			b.Set(key(kindRewritten, d.space, g.subj, l.hash), nil)
+			b.Set(key(kindRewritten, d.space, g.subj, extra[match].hash), nil)
+			err := b.Commit(true)
+			b.Close()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	lackOf := map[hash16]int{}
+	for _, l := range still {
+		lackOf[l.owner.loc]++
+		if c.fix && l.st != nil {
+			c.plan.inserts = append(c.plan.inserts, *l.st)
+		}
+	}
+	for loc, n := range lackOf {
+		if err := c.tell(loc, rankMirrorLacks, fmt.Sprintf("%d of its triples are not in the mirror", n), n); err != nil {
+			return err
+		}
+	}
+	excess := 0
+	for i, e := range extra {
+		if paired[i] {
+			continue
+		}
+		excess++
+		t := triples[i]
+		if c.fix && t.S.Kind() != rdfres.KindBlank && t.O.Kind() != rdfres.KindBlank {
+			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash}
+			st.normal = d.mirror.lay.nf.Triple(t) != t
+			c.plan.deletes = append(c.plan.deletes, st)
+		}
+		if excess > 1 {
+			continue
+		}
+		detail := "the mirror has a triple that no resource owns: " + shorten(strings.TrimSpace(e.line))
+		var err error
+		if ownerHere != nil {
+			err = c.tell(ownerHere.loc, rankMirrorExcess, detail, 0)
+		} else {
+			entity := t.S.IRI()
+			if entity == "" {
+				entity = string(t.S)
+			}
+			err = c.event(hashString("entity\x00"+entity), rankNoSubject, event{Entity: entity, Detail: detail})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for loc := range rewritten {
+		if err := c.tell(loc, rankRewritten, "the store keeps literals of it in its own form", 0); err != nil {
+			return err
+		}
+	}
+	if len(c.plan.inserts)+len(c.plan.deletes) >= d.mirror.limit {
+		return c.flush(ctx)
+	}
+	return nil
+}
+
+func (c *mirrorCompare) tell(loc hash16, rank byte, detail string, n int) error {
+	e := event{Detail: detail, Triples: n}
+	if rec, err := c.d.record(loc); err == nil && rec != nil {
+		e.Entity, e.Location = rec.Entity, rec.Loc
+	}
+	return c.event(loc, rank, e)
+}
+
+// statement finds a triple of a resource by its hash; nil when the kept
+// representation is not as recorded, which makes the resource be fetched again.
+func (c *mirrorCompare) statement(loc, h hash16) (*statement, error) {
+	if c.lastSts == nil || c.lastLoc != loc {
+		c.lastLoc, c.lastSts = loc, map[hash16]*statement{}
+		sts, _, err := c.d.statementsOf(loc)
+		if err != nil && !errors.Is(err, errRecord) && !errors.Is(err, kv.ErrNotFound) {
+			return nil, err
+		}
+		if err != nil && !c.broken[loc] {
+			c.broken[loc] = true
+			c.refetch++
+			if c.fix {
+				if err := c.d.forget(loc); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for i := range sts {
+			c.lastSts[sts[i].hash] = &sts[i]
+		}
+	}
+	return c.lastSts[h], nil
+}
+
+// forget makes the next comparison fetch a resource again: what is recorded of
+// it is not trusted any more.
+func (d *Destination) forget(loc hash16) error {
+	rec, err := d.record(loc)
+	if err != nil || rec == nil {
+		return err
+	}
+	d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
+	rec.Graph, rec.Hashes, rec.Length, rec.LastMod = rdfres.Digest{}, resourcesync.Hashes{}, -1, time.Time{}
+	b := d.store.Batch()
+	defer b.Close()
+	b.Set(key(kindResource, d.dest, loc), rec.encode())
+	return b.Commit(true)
+}
+
+func (c *mirrorCompare) flush(ctx context.Context) error {
+	if c.plan.empty() {
+		return nil
+	}
+	d := c.d
+	c.fixed += int64(len(c.plan.inserts) + len(c.plan.deletes))
+	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
+		c.plan = plan{}
+		return d.saveMeta(func(m *meta) { m.Dirty = true })
+	}
+	if d.mirror.gspOnly() {
+		if err := c.putTouched(ctx); err != nil {
+			return err
+		}
+		c.plan = plan{}
+		return nil
+	}
+	m := d.snapshotMeta()
+	generation := m.Generation + 1
+	if err := d.mirror.write(ctx, &c.plan, d.checkpointOf(&m, generation, m.Phase)); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	c.plan = plan{}
+	if err := d.crashAt("written"); err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) { m.Generation = generation })
+}
+
+// putTouched puts the per-entity graphs that a repair touches, whole.
+func (c *mirrorCompare) putTouched(ctx context.Context) error {
+	graphs := map[string]bool{}
+	for _, list := range [][]statement{c.plan.inserts, c.plan.deletes} {
+		for _, st := range list {
+			graphs[st.graph] = true
+		}
+	}
+	for g := range graphs {
+		v, err := c.d.store.Get(key(kindGraph, c.d.space, hashString(g)))
+		if errors.Is(err, kv.ErrNotFound) {
+			if err := c.d.mirror.client.DeleteGraph(ctx, g); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(v) < 20 || id(binary.BigEndian.Uint32(v)) != c.d.dest {
+			continue
+		}
+		sts, _, err := c.d.statementsOf(hash16(v[4:20]))
+		if err != nil {
+			return err
+		}
+		ch := &delta{newSts: sts, newGraph: g}
+		if err := c.d.putEntities(ctx, []*delta{ch}, &plan{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,475 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// baseline brings records and mirror to a snapshot of the source: by the dump
+// where there is one and nothing is held yet, else by comparing with the
+// Resource List. It can be interrupted anywhere; what is done is not done again.
+func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool) error {
+	r.mode("baseline")
+	m := d.snapshotMeta()
+	if !r.dry {
+		if m.Phase != phaseBaseline {
+			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set = d.cfg.Source, d.cfg.Set }); err != nil {
+				return err
+			}
+		} else if m.Resources > 0 {
+			if err := d.noteCompare("the baseline was interrupted"); err != nil {
+				return err
+			}
+		}
+	}
+	var err error
+	var end func(*meta)
+	switch {
+	case o.ResourceDump != "" && (m.Resources == 0 || o.ResourceList == ""):
+		r.why("taken from the Resource Dump")
+		end, err = d.dump(ctx, r, o, nil)
+		if err != nil && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
+			d.log.Warn("dump could not be used; the Resource List is", "error", err)
+			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
+			end, err = d.compare(ctx, r, o, nil)
+		}
+	case o.ResourceList != "":
+		r.why("taken from the Resource List")
+		end, err = d.compare(ctx, r, o, nil)
+	default:
+		r.why("the source has neither list nor dump; its changes are applied from the first one")
+		end = func(m *meta) { m.Cursor = cursor{} }
+	}
+	if err != nil {
+		return err
+	}
+	if r.dry {
+		return nil
+	}
+	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
+		end(m)
+		m.Gap = ""
+	})
+}
+
+// ownFailure tells failures of our side, which another document does not help.
+func (d *Destination) ownFailure(err error) bool {
+	var pe *os.PathError
+	var fe *fetchError
+	if errors.As(err, &fe) {
+		return false
+	}
+	return errors.As(err, &pe) || errors.Is(err, errRecord) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
+}
+
+// errMirror marks failures of the mirror; errInjected those that tests make.
+var (
+	errMirror   = errors.New("mirror")
+	errInjected = errors.New("injected")
+)
+
+// compare makes the records and the mirror equal to the Resource List (and the
+// changes after it), fetching only what differs. It returns what the meta says
+// after it.
+func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+	v, err := d.readInventory(ctx, o, known)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	pending := map[hash16]*fault{}
+	for loc, f := range d.faults() {
+		if f.err != nil {
+			return nil, f.err
+		}
+		pending[loc] = f.fault
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	var (
+		gone, told []hash16 // inferred from absence, told by a change
+		held       int64
+		unchanged  int64
+		planned    counts
+		bytes      int64
+		now        = d.opt.Now()
+		total      = v.sorter.Len()
+	)
+	bulk := d.meta.Phase == phaseBaseline
+	b := d.batcher(&r.c, bulk)
+	jobs := func(yield func(job, error) bool) {
+		for p, err := range d.merged(v, snap) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if p.here() {
+				held++
+			}
+			f := pending[p.loc]
+			switch {
+			case p.there() && p.here():
+				if v, _ := p.it.differs(p.rec); v == provenSame || v == seemsSame {
+					unchanged++
+					continue // what was pending for it is settled below
+				}
+				planned.updated++
+			case p.there():
+				planned.created++
+			case p.here():
+				if p.it != nil {
+					told = append(told, p.loc)
+				} else {
+					gone = append(gone, p.loc)
+				}
+				continue
+			default:
+				continue
+			}
+			delete(pending, p.loc)
+			if f != nil && !r.full && f.Next.After(now) {
+				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
+					continue // its pause is not over
+				}
+			}
+			r.touched[p.loc] = true
+			if r.dry {
+				bytes += max(0, p.it.Promise.Length)
+				continue
+			}
+			if !yield(d.fetchJob(p.it), nil) {
+				return
+			}
+		}
+	}
+	n := int64(0)
+	err = d.pipeline(ctx, jobs, func(out *outcome) error {
+		if n++; n%100 == 0 {
+			d.opt.Progress("resources", n, total)
+		}
+		r.note(out)
+		return b.outcome(ctx, out)
+	})
+	if err != nil {
+		return nil, errors.Join(err, flushAfter(ctx, b, err))
+	}
+	r.c.unchanged += unchanged
+	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
+	if holdMsg != "" {
+		r.why("%s", holdMsg)
+		r.rep.Held = holdMsg
+		gone = nil
+	}
+	if r.dry {
+		planned.deleted, planned.unchanged = int64(len(gone)+len(told)), unchanged
+		r.planned = planned
+		r.rep.Bytes += bytes
+		r.complete = true
+		return func(*meta) {}, nil
+	}
+	for _, list := range [][]hash16{told, gone} {
+		for _, loc := range list {
+			if err := b.add(ctx, &op{loc: loc}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for loc := range pending { // not listed any more, or as recorded: nothing to wait for
+		rec, err := d.record(loc)
+		if err == nil {
+			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := b.flush(ctx, nil); err != nil {
+		return nil, err
+	}
+	if v.overlaid || o.ChangeList == "" {
+		r.complete = true
+	}
+	return func(m *meta) {
+		m.Held = holdMsg
+		m.Inventory = v.state
+		m.Cursor = cursor{Time: v.at, Sequence: v.sequence}
+	}, nil
+}
+
+// note counts what a report tells besides.
+func (r *run) note(o *outcome) {
+	if o.rec != nil && o.rec.has(flagNotRDF) {
+		r.notRDF++
+	}
+}
+
+// flushAfter keeps what was fetched before a run broke off, where that can be done.
+func flushAfter(ctx context.Context, b *batcher, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) {
+		return nil
+	}
+	return b.flush(ctx, nil)
+}
+
+// holdDeletes guards against lists that lost their entries: deletions that are
+// only inferred from absence wait for a person when there are too many.
+func (d *Destination) holdDeletes(gone, held, listed int64) string {
+	if gone == 0 {
+		return ""
+	}
+	if listed == 0 {
+		return fmt.Sprintf("the Resource List is empty: %d resources are kept; an empty list deletes nothing", gone)
+	}
+	if d.cfg.MaxDeleteRatio >= 1 {
+		return ""
+	}
+	allowed := max(int64(d.cfg.MaxDeleteRatio*float64(held)), 10)
+	if gone > allowed || gone == held {
+		return fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows: they are kept; if that is right, sync once with max_delete_ratio: 1", gone, held, allowed, d.cfg.MaxDeleteRatio)
+	}
+	return ""
+}
+
+// dump loads the packages of a Resource Dump. What a package does not have in
+// order is fetched from its own location.
+func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+	req := request{url: o.ResourceDump}
+	if known != nil && known.URL == o.ResourceDump {
+		req.etag, req.modified = known.ETag, known.Modified
+	}
+	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
+	if err != nil {
+		return nil, fmt.Errorf("Resource Dump: %w", err)
+	}
+	defer dl.Close()
+	if dl.notModified {
+		return nil, errUnchangedList
+	}
+	h := rd.Head()
+	at := h.SnapshotTime()
+	state := listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: at, Index: h.Index}
+	var sequence *uint64
+	if s, ok := sequenceOf(&h.Meta); ok {
+		sequence = &s
+	}
+	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest {
+		return nil, errUnchangedList
+	}
+	var packages []pkg
+	collect := func(rd *resourcesync.Reader, address string) error {
+		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
+			if len(packages) >= d.lim.parts {
+				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
+			}
+			p := pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}
+			if !e.HasMeta {
+				p.promise.Length = -1
+			}
+			if !p.isZIP() {
+				return fmt.Errorf("package %s is of type %q, and only ZIP packages are read", shorten(e.Loc), e.Meta.Type)
+			}
+			packages = append(packages, p)
+			return nil
+		})
+	}
+	if h.Index {
+		parts, perr := d.parts(ctx, dl, rd, resourcesync.ResourceDump)
+		if perr != nil {
+			return nil, perr
+		}
+		err = d.eachPart(ctx, parts, resourcesync.ResourceDump, func(p part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+	} else {
+		err = collect(rd, dl.url)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Resource Dump: %w", err)
+	}
+	if r.dry {
+		for _, p := range packages {
+			r.rep.Bytes += max(0, p.promise.Length)
+		}
+		r.complete = true
+		return func(*meta) {}, nil
+	}
+	listed, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
+	if err != nil {
+		return nil, err
+	}
+	defer listed.Close()
+	b := d.batcher(&r.c, true)
+	n := int64(0)
+	for i, p := range packages {
+		d.opt.Progress("packages", int64(i), int64(len(packages)))
+		err := d.loadPackage(ctx, r, p, listed, func(out *outcome) error {
+			if n++; n%1000 == 0 {
+				d.opt.Progress("resources", n, 0)
+			}
+			r.note(out)
+			return b.outcome(ctx, out)
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), flushAfter(ctx, b, err))
+		}
+	}
+	if err := b.flush(ctx, nil); err != nil {
+		return nil, err
+	}
+	holdMsg, err := d.dropUnlisted(ctx, r, b, listed)
+	if err != nil {
+		return nil, err
+	}
+	if o.ChangeList == "" {
+		r.complete = true
+	}
+	return func(m *meta) {
+		m.Held = holdMsg
+		m.Inventory = state
+		m.Cursor = cursor{Time: at, Sequence: sequence}
+	}, nil
+}
+
+type pkg struct {
+	url     string
+	promise promise
+}
+
+func (p *pkg) isZIP() bool {
+	switch p.promise.Type {
+	case "application/zip", "application/x-zip-compressed", "application/octet-stream", "":
+		return p.promise.Type == "application/zip" || p.promise.Type == "application/x-zip-compressed" || strings.EqualFold(path.Ext(strings.SplitN(p.url, "?", 2)[0]), ".zip") || p.promise.Type == ""
+	}
+	return false
+}
+
+// loadPackage downloads a package, verifies it whole and streams its manifest.
+func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *extsort.Sorter, each func(*outcome) error) error {
+	if p.promise.Length > d.lim.pkg {
+		return fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
+	}
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg})
+	if err != nil {
+		return err
+	}
+	defer dl.Close()
+	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
+		return fmt.Errorf("%w: %w", errMismatch, err)
+	}
+	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
+	if err != nil {
+		return err
+	}
+	manifest, closer, err := z.Manifest()
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	jobs := func(yield func(job, error) bool) {
+		err := eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
+			it, err := newItem(e, nil)
+			if err != nil {
+				return err
+			}
+			it.Change = ""
+			loc := hashString(it.Loc)
+			if err := listed.Add(loc[:], nil); err != nil {
+				return err
+			}
+			body, berr := readMember(z, it.Path, d.lim.resource)
+			if !yield(func(ctx context.Context) *outcome {
+				err := berr
+				if err == nil {
+					err = verifyBody(body, body, it.Promise)
+				}
+				if err == nil {
+					var o *outcome
+					if o, err = d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
+						return o
+					}
+					if errors.Is(err, errContent) {
+						return &outcome{it: it, err: err}
+					}
+				}
+				d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
+				o := d.obtain(ctx, it)
+				if o.err != nil {
+					o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
+				}
+				return o
+			}, nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+	return d.pipeline(ctx, jobs, each)
+}
+
+var errStopped = errors.New("stopped")
+
+func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, error) {
+	if path == "" {
+		return nil, errors.New("the manifest gives no path")
+	}
+	f, err := z.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	body, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, limit)
+	}
+	return body, err
+}
+
+// dropUnlisted removes what a dump that was read whole does not have.
+func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) (string, error) {
+	var gone []hash16
+	held := int64(0)
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	next, stop := pull(listed)
+	defer stop()
+	have, ok, err := next()
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return "", rec.err
+		}
+		for err == nil && ok && string(have[:]) < string(loc[:]) {
+			have, ok, err = next()
+		}
+		if err != nil {
+			return "", err
+		}
+		if rec.has(flagKept) {
+			continue
+		}
+		held++
+		if !ok || have != loc {
+			gone = append(gone, loc)
+		}
+	}
+	msg := d.holdDeletes(int64(len(gone)), held, listed.Len())
+	if msg != "" {
+		r.why("%s", msg)
+		r.rep.Held = msg
+		return msg, nil
+	}
+	for _, loc := range gone {
+		if err := b.add(ctx, &op{loc: loc}); err != nil {
+			return "", err
+		}
+	}
+	return "", b.flush(ctx, nil)
+}

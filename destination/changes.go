@@ -1,0 +1,588 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// change is one entry of a Change List, or, with it == nil, the end of a list.
+type change struct {
+	it       *item
+	list     string
+	position int // entries of the list up to and with this one
+	closed   bool
+	until    time.Time
+	sequence *uint64 // at the end: the position in the source's log that the list reaches
+}
+
+// gapError says that changes between the cursor and what the source still
+// offers are lost, or that its history is another one than we followed.
+type gapError struct{ why string }
+
+func (e *gapError) Error() string { return e.why }
+
+// eachChange reads the changes after from, in order, from a Change List or an
+// index of them. With strict a gap is a *gapError before any change is handed
+// out that lies behind it; without, what is there is taken.
+func (d *Destination) eachChange(ctx context.Context, address string, from *cursor, strict bool, f func(change) error) error {
+	dl, r, err := d.document(ctx, request{url: address}, resourcesync.ChangeList)
+	if err != nil {
+		return fmt.Errorf("Change List: %w", err)
+	}
+	defer dl.Close()
+	return d.eachChangeOf(ctx, dl, r, from, strict, f)
+}
+
+func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor, strict bool, f func(change) error) error {
+	h := r.Head()
+	rootSequence, hasRoot := sequenceOf(&h.Meta)
+	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
+		return &gapError{fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence)}
+	}
+	if !h.Index {
+		return d.listChanges(dl, from, strict, true, f)
+	}
+	parts, err := d.parts(ctx, dl, r, resourcesync.ChangeList)
+	if err != nil {
+		return err
+	}
+	sortParts(parts)
+	parts = skipApplied(parts, from)
+	var last time.Time
+	first := true
+	at := *from // moves with what was handed out
+	return d.eachPart(ctx, parts, resourcesync.ChangeList, func(p part, pdl *download, pr *resourcesync.Reader) error {
+		ph := pr.Head()
+		if strict && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
+			return &gapError{fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
+		}
+		err := d.listChanges(pdl, &at, strict, first, func(c change) error {
+			if c.it != nil && c.it.Sequence > 0 {
+				s := c.it.Sequence
+				at.Sequence = &s
+			}
+			return f(c)
+		})
+		first = false
+		last = time.Time{}
+		if ph.Closed() {
+			last = ph.Meta.Until
+		}
+		return err
+	})
+}
+
+// coversWith tells whether the first change of a list follows the cursor by its
+// number, so that a hole in the times is none in the changes.
+func (c *cursor) coversWith(dl *download, d *Destination) bool {
+	if c.Sequence == nil {
+		return false
+	}
+	r, err := d.reader(dl)
+	if err != nil {
+		return false
+	}
+	e, err := r.Next()
+	if err != nil {
+		h := r.Head()
+		s, ok := sequenceOf(&h.Meta)
+		return ok && s <= *c.Sequence
+	}
+	s, ok := sequenceOf(&e.Meta)
+	return ok && s <= *c.Sequence+1
+}
+
+// sortParts puts the parts of an index in the order of their intervals where all
+// tell one; older dialects list the newest first.
+func sortParts(parts []part) {
+	for _, p := range parts {
+		if p.from.IsZero() {
+			return
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
+}
+
+// skipApplied leaves out closed lists that end before the cursor.
+func skipApplied(parts []part, from *cursor) []part {
+	n := 0
+	for n < len(parts)-1 {
+		p := parts[n]
+		before := !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.Time)
+		if !before && !(p.url == from.List && from.Closed) {
+			break
+		}
+		n++
+	}
+	return parts[n:]
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// listChanges hands out the changes of one list after the cursor.
+func (d *Destination) listChanges(dl *download, from *cursor, strict, first bool, f func(change) error) error {
+	scan, err := d.scanChanges(dl, from)
+	if err != nil {
+		return err
+	}
+	h := scan.head
+	end := change{list: dl.url, position: scan.count, closed: h.Closed(), until: h.Meta.Until}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		end.sequence = &s
+	}
+	if strict && first {
+		if err := scan.gap(dl.url, from); err != nil {
+			return err
+		}
+	}
+	if scan.sorted != nil {
+		for _, it := range scan.sorted {
+			if scan.wanted(it, from) {
+				if err := f(change{it: it, list: dl.url, position: 0}); err != nil {
+					return err
+				}
+			}
+		}
+		return f(end)
+	}
+	r, err := d.reader(dl)
+	if err != nil {
+		return err
+	}
+	n := 0
+	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+		n++
+		if n <= scan.start {
+			return nil
+		}
+		it, err := d.changeItem(e, r, dl.url)
+		if err != nil {
+			return err
+		}
+		if !scan.wanted(it, from) {
+			return nil
+		}
+		return f(change{it: it, list: dl.url, position: n})
+	})
+	if err != nil {
+		return err
+	}
+	return f(end)
+}
+
+func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) (*item, error) {
+	it, err := newItem(e, r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shorten(address), err)
+	}
+	switch it.Change {
+	case "created", "updated", "deleted":
+	case "":
+		if t := it.Promise.Type; t == "application/zip" || t == "application/x-tar" || t == "application/x-xz" || t == "application/gzip" {
+			return nil, fmt.Errorf("%s line %d: the entry has no change and is a package: this is a Change Dump and no Change List", shorten(address), e.Line)
+		}
+		it.Change = "updated"
+	default:
+		return nil, fmt.Errorf("%s line %d: change %q is neither created, updated nor deleted", shorten(address), e.Line, shorten(it.Change))
+	}
+	return it, nil
+}
+
+// changeScan is what a first pass over a Change List found.
+type changeScan struct {
+	head      resourcesync.Head
+	count     int
+	start     int       // entries to pass over: applied already, by position
+	found     bool      // the identity of the cursor was found
+	firstTime time.Time // of the first entry
+	firstSeq  uint64
+	lastSeq   uint64
+	byTime    bool // choose by time: the list does not know our position
+	sorted    []*item
+}
+
+const maxUnordered = 500_000
+
+// scanChanges finds where to go on, and whether the list is in order. Lists of
+// early dialects have the newest first; what is out of order is sorted.
+func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, error) {
+	r, err := d.reader(dl)
+	if err != nil {
+		return nil, err
+	}
+	s := &changeScan{byTime: true}
+	var last time.Time
+	ordered, descending, strictly, sequences := true, true, false, true
+	at := 0
+	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+		it, err := d.changeItem(e, r, dl.url)
+		if err != nil {
+			return err
+		}
+		s.count++
+		if s.count == 1 {
+			s.firstTime, s.firstSeq = it.Time, it.Sequence
+		}
+		if it.Sequence == 0 {
+			sequences = false
+		}
+		s.lastSeq = it.Sequence
+		if from.Identity != "" && it.identity() == from.Identity && (!s.found || from.List != dl.url || at != from.Position) {
+			s.found = true
+			at = s.count
+		}
+		if !it.Time.IsZero() && !last.IsZero() {
+			ordered = ordered && !it.Time.Before(last)
+			descending = descending && !it.Time.After(last)
+			strictly = strictly || it.Time.Before(last)
+		}
+		if !it.Time.IsZero() {
+			last = it.Time
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.head = *r.Head()
+	bySequence := from.Sequence != nil && sequences && s.count > 0
+	if s.found && !bySequence {
+		s.start, s.byTime = at, false
+	}
+	if ordered || sequences {
+		return s, nil
+	}
+	if s.count > maxUnordered {
+		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", shorten(dl.url), s.count, maxUnordered)
+	}
+	d.log.Warn("change list is not in the order of its times", "list", dl.url, "newest_first", descending && strictly)
+	if r, err = d.reader(dl); err != nil {
+		return nil, err
+	}
+	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+		it, err := d.changeItem(e, r, dl.url)
+		s.sorted = append(s.sorted, it)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if descending && strictly {
+		slices.Reverse(s.sorted)
+	} else {
+		slices.SortStableFunc(s.sorted, func(a, b *item) int { return a.Time.Compare(b.Time) })
+	}
+	s.start, s.byTime = 0, true
+	return s, nil
+}
+
+// wanted leaves out what is surely applied: by number where both sides count,
+// else by time. Doubtful ones are applied again, which changes nothing.
+func (s *changeScan) wanted(it *item, from *cursor) bool {
+	if from.Sequence != nil && it.Sequence > 0 {
+		return it.Sequence > *from.Sequence
+	}
+	if s.byTime && !from.Time.IsZero() && !it.Time.IsZero() {
+		return !it.Time.Before(from.Time)
+	}
+	return true
+}
+
+// gap finds out whether changes between the cursor and this first list are lost.
+func (s *changeScan) gap(list string, from *cursor) error {
+	if from.Sequence != nil && s.count > 0 && s.firstSeq > 0 {
+		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.Time)) {
+			return &gapError{fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
+		}
+		if s.lastSeq < *from.Sequence {
+			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.head.Closed() {
+				return &gapError{fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
+			}
+		}
+		return nil
+	}
+	if s.found || from.Time.IsZero() {
+		return nil
+	}
+	if f := s.head.Meta.From; !f.IsZero() && f.After(from.Time) {
+		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
+			return nil // an empty list that begins where we stand
+		}
+		return &gapError{fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(from.Time))}
+	}
+	if from.Identity != "" && from.List == list && !from.Closed {
+		return &gapError{fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
+	}
+	return nil
+}
+
+// increment brings the mirror from the cursor to the newest change. depth counts
+// gaps closed in this run.
+func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int) error {
+	m := d.snapshotMeta()
+	if o.ChangeList == "" {
+		return d.incrementBySnapshot(ctx, r, o, &m)
+	}
+	from := m.Cursor
+	req := request{url: o.ChangeList}
+	if from.Root.URL == o.ChangeList && !from.Root.Index {
+		req.etag, req.modified = from.Root.ETag, from.Root.Modified
+	}
+	dl, rd, err := d.document(ctx, req, resourcesync.ChangeList)
+	if err != nil {
+		return fmt.Errorf("Change List: %w", err)
+	}
+	defer dl.Close()
+	if dl.notModified || from.Root.URL == o.ChangeList && from.Root.Digest == dl.digest.String() && !from.Root.Index {
+		r.complete = true
+		r.why("no change since the last poll")
+		return nil
+	}
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
+	var gap *gapError
+	if errors.As(err, &gap) {
+		return d.closeGap(ctx, r, o, gap, depth, dl)
+	}
+	if err != nil {
+		return err
+	}
+	return w.finish(ctx, dl, o.ChangeList)
+}
+
+// closeGap does what is configured when changes are lost.
+func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
+	d.log.Warn("changes are missing", "why", gap.why)
+	r.why("gap: %s", gap.why)
+	if d.cfg.OnGap == "stop" {
+		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to compare with the whole source"
+		if r.dry {
+			return nil
+		}
+		return d.saveMeta(func(m *meta) { m.Held = r.rep.Held })
+	}
+	if depth == 0 && (o.ResourceList != "" || o.ResourceDump != "") {
+		r.mode("baseline")
+		var end func(*meta)
+		var err error
+		if o.ResourceList != "" {
+			r.why("compared with the Resource List, fetching what differs")
+			end, err = d.compare(ctx, r, o, nil)
+		} else {
+			r.why("taken again from the Resource Dump")
+			end, err = d.dump(ctx, r, o, nil)
+		}
+		if err != nil || r.dry {
+			return err
+		}
+		if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" }); err != nil {
+			return err
+		}
+		return d.increment(ctx, r, o, depth+1)
+	}
+	// Nothing can close it. What is there is applied, and the gap stays told.
+	why := "gap: " + gap.why + "; the source has no newer inventory to close it with"
+	if r.dry {
+		return nil
+	}
+	if err := d.saveMeta(func(m *meta) { m.Gap = why }); err != nil {
+		return err
+	}
+	rd, err := d.reader(dl)
+	if err != nil {
+		return err
+	}
+	from := d.snapshotMeta().Cursor
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	from.Sequence, from.Identity = nil, ""
+	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
+		return err
+	}
+	return w.finish(ctx, dl, o.ChangeList)
+}
+
+// incrementBySnapshot follows a source without Change Lists: its list or dump is
+// compared when it has changed.
+func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer, m *meta) error {
+	if r.complete { // the baseline of this run was that
+		return nil
+	}
+	known := &m.Inventory
+	if m.Held != "" {
+		known = nil
+	}
+	var end func(*meta)
+	var err error
+	switch {
+	case o.ResourceList != "":
+		end, err = d.compare(ctx, r, o, known)
+	case o.ResourceDump != "":
+		end, err = d.dump(ctx, r, o, known)
+	default:
+		return errors.New("the source offers neither lists nor dumps")
+	}
+	if errors.Is(err, errUnchangedList) {
+		r.complete = true
+		r.why("the list is the one that was processed before")
+		return nil
+	}
+	if err != nil || r.dry {
+		return err
+	}
+	r.complete = true
+	r.mode("incremental")
+	r.why("the source has no Change List: compared with its list")
+	return d.saveMeta(end)
+}
+
+// window collects changes, keeps the last for each resource, fetches them beside
+// each other and applies them with the cursor behind the last.
+type window struct {
+	d     *Destination
+	r     *run
+	order []*item
+	items map[hash16]int // position in order
+	count int
+	at    cursor // behind everything that was added
+	any   bool
+}
+
+func (w *window) add(ctx context.Context, c change) error {
+	if c.it == nil { // the end of a list
+		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
+		if c.closed && c.until.After(w.at.Time) {
+			w.at.Time = c.until
+		}
+		if c.sequence != nil {
+			s := *c.sequence
+			if w.at.Sequence == nil || s > *w.at.Sequence {
+				w.at.Sequence = &s
+			}
+		}
+		return nil
+	}
+	loc := hashString(c.it.Loc)
+	if i, ok := w.items[loc]; ok {
+		w.order[i] = nil // only the last counts
+	}
+	w.items[loc] = len(w.order)
+	w.order = append(w.order, c.it)
+	w.any = true
+	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
+	if c.it.Time.After(w.at.Time) {
+		w.at.Time = c.it.Time
+	}
+	if c.it.Sequence > 0 {
+		s := c.it.Sequence
+		w.at.Sequence = &s
+	}
+	if len(w.order) >= w.d.lim.window {
+		return w.apply(ctx, nil)
+	}
+	return nil
+}
+
+// apply fetches and applies what is collected.
+func (w *window) apply(ctx context.Context, then func(*meta)) error {
+	d, r := w.d, w.r
+	items := w.order
+	w.order = nil
+	clear(w.items)
+	at := w.at
+	if r.dry {
+		for _, it := range items {
+			if it == nil {
+				continue
+			}
+			rec, err := d.record(hashString(it.Loc))
+			if err != nil {
+				return err
+			}
+			switch {
+			case it.Change == "deleted" && rec != nil:
+				r.planned.deleted++
+			case it.Change == "deleted":
+			case rec == nil:
+				r.planned.created++
+				r.rep.Bytes += max(0, it.Promise.Length)
+			default:
+				if v, _ := it.differs(rec); v == provenSame {
+					r.planned.unchanged++
+				} else {
+					r.planned.updated++
+					r.rep.Bytes += max(0, it.Promise.Length)
+				}
+			}
+		}
+		return nil
+	}
+	b := d.batcher(&r.c, false)
+	jobs := func(yield func(job, error) bool) {
+		for _, it := range items {
+			if it == nil {
+				continue
+			}
+			loc := hashString(it.Loc)
+			r.touched[loc] = true
+			rec, err := d.record(loc)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			j := d.fetchJob(it)
+			switch {
+			case it.Change == "deleted":
+				j = func(context.Context) *outcome { return &outcome{it: it} }
+			case rec != nil && !rec.has(flagKept):
+				if v, _ := it.differs(rec); v == provenSame {
+					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
+				}
+			}
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+	err := d.pipeline(ctx, jobs, func(o *outcome) error {
+		r.note(o)
+		w.count++
+		if w.count%100 == 0 {
+			d.opt.Progress("changes", int64(w.count), 0)
+		}
+		return b.outcome(ctx, o)
+	})
+	if err != nil {
+		return err
+	}
+	return b.flush(ctx, func(m *meta) {
+		m.Cursor = at
+		if then != nil {
+			then(m)
+		}
+	})
+}
+
+// finish applies the rest and remembers the document that was read to its end.
+func (w *window) finish(ctx context.Context, dl *download, address string) error {
+	w.r.complete = true
+	if w.any {
+		w.r.mode("incremental")
+		w.r.why("changes applied from where the last run stood")
+	} else if w.r.rep.Mode == "" {
+		w.r.why("no change since the last poll")
+	}
+	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index}
+	if w.r.dry {
+		return w.apply(ctx, nil)
+	}
+	return w.apply(ctx, func(m *meta) {
+		if m.Held != "" && w.d.cfg.OnGap == "stop" {
+			m.Held = ""
+		}
+	})
+}

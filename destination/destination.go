@@ -1,0 +1,430 @@
+package destination
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// Config of a destination.
+type Config struct {
+	Name           string
+	Source         string   // site, well-known address, Source Description, Capability List, Resource List, Change List, Resource Dump
+	Set            string   // name or address of the set when the source has several
+	Graph          string   // "single" (default) or "per-entity"
+	GraphIRI       string   // single: the graph, "" the default graph; per-entity: template with {entity}, default "{entity}"
+	MaxDeleteRatio float64  // default 0.2; 1 or more: everything may go
+	Adopt          bool     // take over a graph that already holds something; what the source does not have is extra then
+	OnGap          string   // "baseline" (default) or "stop"
+	Keep           string   // "current" (default) or "deleted" (nothing is ever removed)
+	Allow          []string // hosts (host or host:port) beside the source's own
+	Select         struct{ Classes, Prefixes []string }
+	Concurrency    int    // fetches at once; default 8
+	TempDir        string // packages and sorting; default: the system's
+	MemoryBytes    int64  // for batches and sorting; default 64 MiB
+}
+
+// Options of Open.
+type Options struct {
+	Transport http.RoundTripper // nil: its own
+	Now       func() time.Time
+	Logger    *slog.Logger
+	Progress  func(stage string, done, total int64) // total is 0 while it is not known
+}
+
+// Destination keeps one mirror. One of Sync, Audit at a time (the caller locks);
+// Status and Differences may be called beside them. Several destinations of one
+// kv.Store may share a graph.
+type Destination struct {
+	cfg    Config
+	opt    Options
+	lim    *limits
+	log    *slog.Logger
+	store  kv.Store
+	fetch  *fetcher
+	mirror *mirror
+	dest   id
+	space  id
+	target string
+	spaceL *sync.Mutex // held from the plan of a batch to its record
+
+	bigMu sync.Mutex // one big representation at a time
+
+	mu   sync.Mutex // guards meta
+	meta meta
+
+	crash func(point string) error // tests: an error here is a crash there
+}
+
+// meta is the record of a destination: where it stands.
+type meta struct {
+	Version    int       `json:"version"`
+	Name       string    `json:"name"`
+	Mark       string    `json:"mark"` // subject of the checkpoint in the mirror
+	Source     string    `json:"source"`
+	Set        string    `json:"set,omitempty"`
+	Graph      string    `json:"graph"` // layout and graph, never changed
+	Space      uint32    `json:"space"`
+	Authority  string    `json:"authority,omitempty"` // of skolem IRIs, never changed
+	Phase      string    `json:"phase,omitempty"`     // "", baseline, current
+	Generation uint64    `json:"generation"`          // last write that the mirror has confirmed
+	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
+	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
+	Resources  int64     `json:"resources"`
+	Cursor     cursor    `json:"cursor"`
+	Inventory  listState `json:"inventory"` // the Resource List or Dump that was last processed whole
+	Gap        string    `json:"gap,omitempty"`
+	Held       string    `json:"held,omitempty"`
+
+	LastPoll  time.Time    `json:"last_poll,omitzero"`
+	LastSync  time.Time    `json:"last_sync,omitzero"`
+	LastAudit *AuditReport `json:"last_audit,omitempty"`
+	LastError string       `json:"last_error,omitempty"`
+	InSync    bool         `json:"in_sync"`
+	Behind    time.Time    `json:"behind,omitzero"` // commit time of the oldest change not applied, at the last poll
+}
+
+// cursor is how far the Change Lists are applied.
+type cursor struct {
+	Time     time.Time `json:"time,omitzero"` // everything before is applied
+	Sequence *uint64   `json:"sequence,omitempty"`
+	List     string    `json:"list,omitempty"`
+	Position int       `json:"position,omitempty"` // entries of List that are applied
+	Identity string    `json:"identity,omitempty"` // of the last of them
+	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
+	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
+}
+
+// listState recognizes a document that did not change.
+type listState struct {
+	URL      string    `json:"url,omitempty"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified string    `json:"modified,omitempty"`
+	Digest   string    `json:"digest,omitempty"` // sha-256 of the body
+	At       time.Time `json:"at,omitzero"`
+	Index    bool      `json:"index,omitempty"`
+}
+
+const (
+	phaseBaseline = "baseline"
+	phaseCurrent  = "current"
+)
+
+var (
+	idsMu  sync.Mutex // ids are given out one at a time
+	spaces sync.Map   // of *sync.Mutex, by target and graph: writers into one graph take turns
+)
+
+// Open opens the records of a destination in store, which all destinations of a
+// state share. target is the mirror; it is not asked before the first run. The
+// caller closes store and target.
+func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config, o Options) (*Destination, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	lim := defaultLimits()
+	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store}
+	var err error
+	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, o.Transport, d.lim); err != nil {
+		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+	}
+	d.fetch.now, d.fetch.log = o.Now, d.log
+	e := target.Endpoint()
+	for _, a := range []string{e.Update, e.GraphStore, e.Query} {
+		if d.target == "" {
+			d.target = a
+		}
+	}
+	if e.Update == "" && e.GraphStore == "" {
+		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
+	}
+	d.mirror = &mirror{client: target, log: d.log}
+	d.mirror.lay = layout{perEntity: cfg.Graph == "per-entity"}
+	if d.mirror.lay.perEntity {
+		d.mirror.lay.template = cfg.GraphIRI
+	} else {
+		d.mirror.lay.graph = cfg.GraphIRI
+	}
+	if err := d.load(); err != nil {
+		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+	}
+	return d, ctx.Err()
+}
+
+func (c *Config) complete() error {
+	if c.Name == "" {
+		return errors.New("a destination needs a name")
+	}
+	switch c.Graph {
+	case "":
+		c.Graph = "single"
+	case "single", "per-entity":
+	default:
+		return fmt.Errorf("graph %q: single or per-entity", c.Graph)
+	}
+	if c.Graph == "per-entity" {
+		if c.GraphIRI == "" {
+			c.GraphIRI = "{entity}"
+		}
+		if !strings.Contains(c.GraphIRI, "{entity}") {
+			return fmt.Errorf("graph_iri %q: a template for per-entity graphs has {entity} in it", c.GraphIRI)
+		}
+	} else if c.GraphIRI != "" {
+		if strings.HasPrefix(c.GraphIRI, "urn:rsbridge:") {
+			return fmt.Errorf("graph_iri %q: graphs that begin with urn:rsbridge: are rsbridge's own", c.GraphIRI)
+		}
+		if err := safeIRI("<" + c.GraphIRI + ">"); err != nil {
+			return fmt.Errorf("graph_iri: %w", err)
+		}
+	}
+	switch c.OnGap {
+	case "":
+		c.OnGap = "baseline"
+	case "baseline", "stop":
+	default:
+		return fmt.Errorf("on_gap %q: baseline or stop", c.OnGap)
+	}
+	switch c.Keep {
+	case "":
+		c.Keep = "current"
+	case "current", "deleted":
+	case "versions":
+		return errors.New("keep: versions cannot be kept in the graphs of a store; current or deleted")
+	default:
+		return fmt.Errorf("keep %q: current or deleted", c.Keep)
+	}
+	if c.MaxDeleteRatio < 0 || math.IsNaN(c.MaxDeleteRatio) {
+		return fmt.Errorf("max_delete_ratio %v: 0 or more", c.MaxDeleteRatio)
+	}
+	if c.MaxDeleteRatio == 0 {
+		c.MaxDeleteRatio = 0.2
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 8
+	}
+	if c.MemoryBytes <= 0 {
+		c.MemoryBytes = 64 << 20
+	}
+	return nil
+}
+
+// load reads or makes the destination's own records.
+func (d *Destination) load() error {
+	idsMu.Lock()
+	defer idsMu.Unlock()
+	b := d.store.Batch()
+	defer b.Close()
+	v, err := d.store.Get([]byte{kindVersion})
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		b.Set([]byte{kindVersion}, []byte{layoutVersion})
+	case err != nil:
+		return err
+	case len(v) != 1 || v[0] > layoutVersion:
+		return fmt.Errorf("its records were written by a newer rsbridge (layout %v, this one knows %d)", v, layoutVersion)
+	}
+	if d.dest, err = d.allocate(b, nameKey(kindDestName, d.cfg.Name), kindDestLast); err != nil {
+		return err
+	}
+	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
+	spaceName := "single " + d.cfg.GraphIRI
+	if d.mirror.lay.perEntity {
+		spaceName = "per-entity"
+	}
+	if d.space, err = d.allocate(b, nameKey(kindSpaceName, d.target, spaceName), kindSpaceLast); err != nil {
+		return err
+	}
+	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &sync.Mutex{})
+	d.spaceL = l.(*sync.Mutex)
+
+	raw, err := d.store.Get(key(kindMeta, d.dest))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		var r [16]byte
+		rand.Read(r[:])
+		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space)}
+		d.putMeta(b, &d.meta)
+	case err != nil:
+		return err
+	default:
+		if err := json.Unmarshal(raw, &d.meta); err != nil {
+			return fmt.Errorf("%w: %w", errRecord, err)
+		}
+		if d.meta.Version != 1 {
+			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
+		}
+		if d.meta.Phase != "" && (d.meta.Graph != graph || d.meta.Space != uint32(d.space)) {
+			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.target)
+		}
+		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
+	}
+	d.mirror.mark = d.meta.Mark
+	d.mirror.lay.authority = d.meta.Authority
+	return b.Commit(true)
+}
+
+func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {
+	v, err := d.store.Get(name)
+	if err == nil && len(v) == 4 {
+		return id(binary.BigEndian.Uint32(v)), nil
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return 0, err
+	}
+	n := uint32(0)
+	if v, err := d.store.Get([]byte{last}); err == nil && len(v) == 4 {
+		n = binary.BigEndian.Uint32(v)
+	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return 0, err
+	}
+	n++
+	enc := binary.BigEndian.AppendUint32(nil, n)
+	b.Set(name, enc)
+	b.Set([]byte{last}, enc)
+	return id(n), nil
+}
+
+// Close forgets the connections to the source. The records stay with the store.
+func (d *Destination) Close() error {
+	d.fetch.client.CloseIdleConnections()
+	return nil
+}
+
+func (d *Destination) putMeta(b kv.Batch, m *meta) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		panic("destination: meta cannot be written: " + err.Error()) // plain fields only
+	}
+	b.Set(key(kindMeta, d.dest), raw)
+}
+
+// snapshotMeta is a copy of where the destination stands.
+func (d *Destination) snapshotMeta() meta {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.meta
+}
+
+// saveMeta changes the record of the destination durably.
+func (d *Destination) saveMeta(change func(*meta)) error {
+	b := d.store.Batch()
+	defer b.Close()
+	return d.commit(b, change)
+}
+
+// commit writes a batch together with a changed meta, all or nothing.
+func (d *Destination) commit(b kv.Batch, change func(*meta)) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.meta
+	if change != nil {
+		change(&m)
+	}
+	d.putMeta(b, &m)
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("write the records: %w", err)
+	}
+	d.meta = m
+	return nil
+}
+
+// ready probes the mirror once and remembers what it found.
+func (d *Destination) ready(ctx context.Context) error {
+	if d.mirror.limit > 0 {
+		return nil
+	}
+	k := nameKey(kindProbe, d.target)
+	raw, err := d.store.Get(k)
+	if err == nil && json.Unmarshal(raw, &d.mirror.caps) == nil {
+		d.mirror.lay.nf = d.mirror.caps.NormalForm
+		d.mirror.setLimit()
+		return nil
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	caps, err := d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true})
+	if err != nil {
+		return fmt.Errorf("probe the mirror %s: %w", d.target, err)
+	}
+	raw, err = json.Marshal(caps)
+	if err != nil {
+		return err
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	b.Set(k, raw)
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	d.log.Info("mirror probed", "product", caps.Product, "rules", caps.NormalForm.Rules, "transactional", caps.Transactional)
+	d.mirror.caps = caps
+	d.mirror.lay.nf = caps.NormalForm
+	d.mirror.setLimit()
+	return nil
+}
+
+// setAuthority fixes the authority of skolem IRIs for ever at the first sync.
+func (d *Destination) setAuthority(a string) error {
+	if d.meta.Authority != "" {
+		if a != d.meta.Authority {
+			d.log.Warn("the source has moved; skolem IRIs keep the authority they were made with", "authority", d.meta.Authority, "now", a)
+		}
+		return nil
+	}
+	if a == "" {
+		return errors.New("the source has no scheme and host to make skolem IRIs with")
+	}
+	if err := safeIRI("<" + a + "/>"); err != nil {
+		return err
+	}
+	if err := d.saveMeta(func(m *meta) { m.Authority = a }); err != nil {
+		return err
+	}
+	d.mirror.lay.authority = a
+	return nil
+}
+
+func (d *Destination) checkpointOf(m *meta, generation uint64, phase string) *checkpoint {
+	cp := &checkpoint{
+		Generation: fmt.Sprint(generation), Phase: phase, Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
+		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
+	}
+	if m.Cursor.Sequence != nil {
+		cp.Sequence = fmt.Sprint(*m.Cursor.Sequence)
+	}
+	return cp
+}
+
+// graphName names the graph in the checkpoint.
+func (d *Destination) graphName() string {
+	switch {
+	case d.mirror.lay.perEntity:
+		return d.mirror.lay.template
+	case d.mirror.lay.graph == "":
+		return "default"
+	}
+	return d.mirror.lay.graph
+}

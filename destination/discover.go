@@ -1,0 +1,523 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+const (
+	acceptDocument = "application/xml, text/xml;q=0.9, */*;q=0.5"
+	acceptAny      = "application/xml, text/xml;q=0.9, text/html;q=0.8, */*;q=0.5"
+)
+
+// offer is what a source offers for one set. Empty addresses are not offered.
+type offer struct {
+	CapabilityList string
+	ResourceList   string
+	ResourceDump   string
+	ChangeList     string
+	ChangeDump     string
+	ChangeArchive  string // changelist-archive
+	Authority      string // scheme://host that skolem IRIs are made with
+	Found          string // how it was found, for people
+}
+
+func (o *offer) set(c resourcesync.Capability, address string) bool {
+	var p *string
+	switch c {
+	case resourcesync.ResourceList:
+		p = &o.ResourceList
+	case resourcesync.ResourceDump:
+		p = &o.ResourceDump
+	case resourcesync.ChangeList:
+		p = &o.ChangeList
+	case resourcesync.ChangeDump:
+		p = &o.ChangeDump
+	case resourcesync.ChangeListArchive:
+		p = &o.ChangeArchive
+	default:
+		return false
+	}
+	if *p == "" {
+		*p = address
+	}
+	return true
+}
+
+func (o *offer) empty() bool {
+	return o.ResourceList == "" && o.ResourceDump == "" && o.ChangeList == "" && o.ChangeDump == ""
+}
+
+// errNotDocument says that a body is no ResourceSync document and no Sitemap.
+var errNotDocument = errors.New("no ResourceSync document")
+
+// discover finds the set to be followed from whatever address was configured.
+func (d *Destination) discover(ctx context.Context) (*offer, error) {
+	o, err := d.discoverFrom(ctx, d.cfg.Source, true)
+	if err != nil {
+		return nil, fmt.Errorf("discover %s: %w", shorten(d.cfg.Source), err)
+	}
+	return o, nil
+}
+
+func (d *Destination) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: address, accept: acceptAny, gzip: true, max: d.lim.document})
+	if err != nil {
+		var fe *fetchError
+		if pages && errors.As(err, &fe) && fe.Gone && isSiteRoot(address) {
+			return d.discoverSite(ctx, address, nil)
+		}
+		return nil, err
+	}
+	defer dl.Close()
+	r, err := d.reader(dl)
+	if err == nil {
+		return d.discoverDocument(ctx, dl.url, r)
+	}
+	if !errors.Is(err, errNotDocument) {
+		return nil, err
+	}
+	if !pages {
+		return nil, err
+	}
+	return d.discoverSite(ctx, dl.url, dl)
+}
+
+func isSiteRoot(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && strings.Trim(u.Path, "/") == ""
+}
+
+// discoverDocument goes on from a document of any kind.
+func (d *Destination) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+	h := r.Head()
+	switch h.Meta.Capability {
+	case resourcesync.Description:
+		return d.discoverSets(ctx, address, r)
+	case resourcesync.CapabilityList:
+		if h.Index {
+			return d.discoverSets(ctx, address, r)
+		}
+		return d.capabilityList(address, r)
+	case resourcesync.ResourceList, resourcesync.ResourceDump, resourcesync.ChangeList, resourcesync.ChangeDump, "":
+		kind := h.Meta.Capability
+		if kind == "" {
+			kind = resourcesync.ResourceList // a plain Sitemap is a Resource List without times
+		}
+		if o, ok := d.fromParent(ctx, address, h, kind, 0); ok {
+			return o, nil
+		}
+		o := &offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
+		if h.Meta.Capability == "" {
+			o.Found = "the address is a plain Sitemap"
+		}
+		o.set(kind, address)
+		return o, nil
+	}
+	return nil, fmt.Errorf("a document of capability %q is no start: give the address of the site, its Source Description, a Capability List or a list", h.Meta.Capability)
+}
+
+// fromParent follows the links of a list up to its Capability List, and takes it
+// when it really leads to the list again. A part of an index leads over it.
+func (d *Destination) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, bool) {
+	if depth > d.lim.depth {
+		return nil, false
+	}
+	for _, up := range []string{h.Parent(), h.IndexURL()} {
+		if up == "" || up == address || !d.fetch.mayFetch(up) {
+			continue
+		}
+		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+		if err != nil {
+			d.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
+			continue
+		}
+		r, err := d.reader(dl)
+		if err != nil {
+			dl.Close()
+			continue
+		}
+		ph := r.Head()
+		if ph.Meta.Capability == resourcesync.CapabilityList && !ph.Index {
+			o, err := d.capabilityList(dl.url, r)
+			dl.Close()
+			if err != nil {
+				continue
+			}
+			probe := offer{}
+			probe.set(kind, address)
+			listed := []string{o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump}
+			if slices.Contains(listed, address) || slices.Contains(listed, h.IndexURL()) {
+				return o, true
+			}
+			d.log.Warn("discover: the Capability List does not name the list that led to it; it is left aside", "list", address, "capabilitylist", up)
+			continue
+		}
+		dl.Close()
+		if ph.Meta.Capability == kind && ph.Index {
+			if o, ok := d.fromParent(ctx, dl.url, ph, kind, depth+1); ok {
+				return o, true
+			}
+			o := &offer{Authority: authorityOf(dl.url), Found: "the address is a part of " + dl.url}
+			o.set(kind, dl.url)
+			return o, true
+		}
+	}
+	return nil, false
+}
+
+// capabilityList reads what one set offers.
+func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
+	o := &offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
+	for n := 0; ; n++ {
+		e, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("Capability List %s: %w", shorten(address), err)
+		}
+		if n > d.lim.sets {
+			return nil, fmt.Errorf("Capability List %s has more than %d entries", shorten(address), d.lim.sets)
+		}
+		if !o.set(e.Meta.Capability, e.Loc) {
+			d.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
+		}
+	}
+	if o.empty() {
+		return nil, fmt.Errorf("Capability List %s offers neither lists nor dumps", shorten(address))
+	}
+	return o, nil
+}
+
+// offered is one set of a Source Description.
+type offered struct{ list, about string }
+
+// discoverSets reads a Source Description, or an index of them or of Capability
+// Lists, and chooses the set.
+func (d *Destination) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+	var sets []offered
+	seen := map[string]bool{address: true}
+	if err := d.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
+		return nil, err
+	}
+	set, err := chooseSet(sets, d.cfg.Set)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", shorten(address), err)
+	}
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: set.list, accept: acceptDocument, gzip: true, max: d.lim.document})
+	if err != nil {
+		return nil, fmt.Errorf("Capability List: %w", err)
+	}
+	defer dl.Close()
+	cr, err := d.reader(dl)
+	if err != nil {
+		return nil, err
+	}
+	if c := cr.Head().Meta.Capability; c != resourcesync.CapabilityList {
+		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q", shorten(dl.url), c)
+	}
+	return d.capabilityList(dl.url, cr)
+}
+
+func (d *Destination) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
+	h := r.Head()
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", shorten(address), err)
+		}
+		if len(*sets) >= d.lim.sets || len(seen) > d.lim.sets {
+			return fmt.Errorf("%s offers more than %d sets", shorten(address), d.lim.sets)
+		}
+		if h.Index && h.Meta.Capability == resourcesync.Description {
+			if depth >= d.lim.depth || seen[e.Loc] {
+				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", shorten(address), shorten(e.Loc))
+			}
+			seen[e.Loc] = true
+			dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: e.Loc, accept: acceptDocument, gzip: true, max: d.lim.document})
+			if err != nil {
+				return err
+			}
+			pr, err := d.reader(dl)
+			if err == nil {
+				err = d.collectSets(ctx, dl.url, pr, sets, seen, depth+1)
+			}
+			dl.Close()
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		s := offered{list: e.Loc}
+		if l := e.Link(resourcesync.RelDescribedBy); l != nil {
+			s.about = l.Href
+		}
+		*sets = append(*sets, s)
+	}
+}
+
+// chooseSet takes the only set, or the one that the configuration names: by the
+// address of its Capability List, by what describes it, or by its name, which is
+// the folder or file name in one of the two.
+func chooseSet(sets []offered, want string) (offered, error) {
+	if len(sets) == 0 {
+		return offered{}, errors.New("offers no set")
+	}
+	var found []offered
+	for _, s := range sets {
+		if want == "" || s.list == want || s.about == want || slices.Contains(setNames(s), want) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	var b strings.Builder
+	switch {
+	case len(found) == 0:
+		fmt.Fprintf(&b, "offers no set %q; it has", want)
+	case want == "":
+		fmt.Fprintf(&b, "offers %d sets; choose one with set:", len(sets))
+	default:
+		fmt.Fprintf(&b, "offers %d sets that %q can mean; name one by the address of its Capability List:", len(found), want)
+		sets = found
+	}
+	for i, s := range sets {
+		if i == 20 {
+			fmt.Fprintf(&b, " and %d more", len(sets)-i)
+			break
+		}
+		name := ""
+		if n := setNames(s); len(n) > 0 {
+			name = n[0]
+		}
+		fmt.Fprintf(&b, " %s (%s)", name, shorten(s.list))
+	}
+	return offered{}, errors.New(b.String())
+}
+
+func setNames(s offered) []string {
+	var names []string
+	add := func(n string) {
+		if n != "" && n != "." && n != "/" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	for _, a := range []string{s.list, s.about} {
+		u, err := url.Parse(a)
+		if err != nil || a == "" {
+			continue
+		}
+		p := strings.Trim(u.Path, "/")
+		base := path.Base(p)
+		stem := strings.TrimSuffix(base, path.Ext(base))
+		if a == s.list {
+			if dir := path.Base(path.Dir(p)); stem == "capabilitylist" || stem == "capability-list" {
+				add(dir)
+			}
+			add(stem)
+			add(base)
+			add(path.Base(path.Dir(p)))
+		} else {
+			add(stem)
+			add(base)
+			add(path.Base(path.Dir(p)))
+		}
+	}
+	return names
+}
+
+// discoverSite looks for the ways in that a site can show: Link headers, links
+// in the page, the well-known address, robots.txt.
+func (d *Destination) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	var tried []string
+	try := func(how, target string) *offer {
+		if slices.Contains(tried, target) || len(tried) > 50 {
+			return nil
+		}
+		tried = append(tried, target)
+		o, err := d.discoverFrom(ctx, target, false)
+		if err != nil {
+			d.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
+			return nil
+		}
+		o.Found = how + " led to " + o.Found
+		return o
+	}
+	if page != nil {
+		links := linkHeaders(page.header.Values("Link"), u)
+		if r, err := page.open(); err == nil {
+			links = append(links, pageLinks(io.LimitReader(r, d.lim.page), u)...)
+		}
+		var found []*offer
+		for _, l := range links {
+			o := try("a link of the page", l)
+			if o != nil && d.cfg.Set != "" && !slices.Contains(setNames(offered{list: o.CapabilityList}), d.cfg.Set) && o.CapabilityList != d.cfg.Set {
+				continue
+			}
+			if o != nil {
+				found = append(found, o)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			var sets []offered
+			for _, o := range found {
+				sets = append(sets, offered{list: o.CapabilityList})
+			}
+			_, err := chooseSet(sets, d.cfg.Set)
+			return nil, err
+		}
+	}
+	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
+	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
+	dl, err := d.fetch.get(ctx, request{url: wellKnown, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+	if err == nil {
+		if r, rerr := resourcesync.NewReader(bytes.NewReader(dl.body), d.readerOptions(dl.url)); rerr == nil {
+			o, err := d.discoverDocument(ctx, dl.url, r)
+			if err != nil {
+				return nil, err // the site is a source: what is wrong with it must be told
+			}
+			o.Found = "the well-known address led to " + o.Found
+			return o, nil
+		}
+	}
+	if robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2}); err == nil {
+		for line := range strings.Lines(string(robots.body)) {
+			name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+			if !ok || !strings.EqualFold(strings.TrimSpace(name), "sitemap") {
+				continue
+			}
+			target, err := u.Parse(strings.TrimSpace(value))
+			if err != nil {
+				continue
+			}
+			if o := try("robots.txt", target.String()); o != nil {
+				return o, nil
+			}
+		}
+	}
+	for _, guess := range []string{"/resourcelist.xml", "/sitemap.xml"} {
+		if o := try("a guess", root.JoinPath(guess).String()); o != nil {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source", errNotDocument, wellKnown)
+}
+
+// pageLinks finds <link rel="resourcesync" href> in the head of a page.
+func pageLinks(r io.Reader, base *url.URL) []string {
+	var out []string
+	z := html.NewTokenizer(r)
+	for len(out) < 50 {
+		switch z.Next() {
+		case html.ErrorToken:
+			return out
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			if t.Data == "base" || t.Data == "link" {
+				var rel, href string
+				for _, a := range t.Attr {
+					switch a.Key {
+					case "rel":
+						rel = a.Val
+					case "href":
+						href = a.Val
+					}
+				}
+				u, err := base.Parse(strings.TrimSpace(href))
+				if err != nil || href == "" {
+					continue
+				}
+				if t.Data == "base" {
+					base = u
+				} else if slices.ContainsFunc(strings.Fields(rel), func(s string) bool { return strings.EqualFold(s, "resourcesync") }) {
+					out = append(out, u.String())
+				}
+			}
+			if t.Data == "body" {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// linkHeaders finds the targets of rel="resourcesync" in Link headers (RFC 8288).
+func linkHeaders(values []string, base *url.URL) []string {
+	var out []string
+	for _, v := range values {
+		for len(v) > 0 && len(out) < 50 {
+			_, rest, ok := strings.Cut(v, "<")
+			if !ok {
+				break
+			}
+			target, rest, ok := strings.Cut(rest, ">")
+			if !ok {
+				break
+			}
+			params, next := splitParams(rest)
+			v = next
+			for _, p := range params {
+				name, value, _ := strings.Cut(p, "=")
+				value = strings.Trim(strings.TrimSpace(value), `"`)
+				if strings.EqualFold(strings.TrimSpace(name), "rel") && slices.ContainsFunc(strings.Fields(value), func(s string) bool { return strings.EqualFold(s, "resourcesync") }) {
+					if u, err := base.Parse(target); err == nil {
+						out = append(out, u.String())
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// splitParams takes the parameters of one link value; rest begins after the
+// comma that ends it. Commas and semicolons in quotes do not count.
+func splitParams(s string) (params []string, rest string) {
+	quoted, start := false, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ';' && !quoted:
+			params = append(params, s[start:i])
+			start = i + 1
+		case c == ',' && !quoted:
+			return append(params, s[start:i]), s[i+1:]
+		}
+	}
+	return append(params, s[min(start, len(s)):]), ""
+}
+
+// authorityOf is scheme://host of an address.
+func authorityOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}

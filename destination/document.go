@@ -1,0 +1,190 @@
+package destination
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
+	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries}
+}
+
+// reader opens a downloaded document. What is no document at all, a page for
+// people above all, gives errNotDocument.
+func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
+	body, err := dl.open()
+	if err != nil {
+		return nil, err
+	}
+	b := bufio.NewReaderSize(body, 64<<10)
+	head, err := b.Peek(512)
+	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
+	}
+	if notXML(head) {
+		return nil, fmt.Errorf("%s: %w: it begins with %s", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
+	}
+	r, err := resourcesync.NewReader(b, d.readerOptions(dl.url))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
+	}
+	dl.index = r.Head().Index
+	return r, nil
+}
+
+func notXML(head []byte) bool {
+	if len(head) >= 2 && (head[0] == 0xfe && head[1] == 0xff || head[0] == 0xff && head[1] == 0xfe) {
+		return false // UTF-16: the reader's business
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(head) == 0 || head[0] != '<' {
+		return true
+	}
+	lower := bytes.ToLower(head)
+	return bytes.HasPrefix(lower, []byte("<!doctype html")) || bytes.HasPrefix(lower, []byte("<html"))
+}
+
+// document downloads and opens a document that must be of the given capability;
+// none at all is taken for a Resource List.
+func (d *Destination) document(ctx context.Context, r request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	r.accept, r.gzip, r.max = acceptDocument, true, d.lim.document
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if dl.notModified {
+		return dl, nil, nil
+	}
+	rd, err := d.openAs(dl, want)
+	if err != nil {
+		dl.Close()
+		return nil, nil, err
+	}
+	return dl, rd, nil
+}
+
+func (d *Destination) openAs(dl *download, want resourcesync.Capability) (*resourcesync.Reader, error) {
+	rd, err := d.reader(dl)
+	if err != nil {
+		return nil, err
+	}
+	got := rd.Head().Meta.Capability
+	if got == want || got == "" && want == resourcesync.ResourceList {
+		return rd, nil
+	}
+	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q", shorten(dl.url), want, got)
+}
+
+// part is a document below an index, or the only document.
+type part struct {
+	url         string
+	from, until time.Time
+	at          time.Time
+	lastmod     time.Time
+	meta        bool // the index tells from or until
+}
+
+// parts lists the documents that an opened document consists of: itself, or what
+// its index (and the indexes below it) name, in their order.
+func (d *Destination) parts(ctx context.Context, dl *download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
+	h := r.Head()
+	if !h.Index {
+		return []part{{url: dl.url, from: h.Meta.From, until: h.Meta.Until, at: h.SnapshotTime()}}, nil
+	}
+	var out []part
+	return out, d.collectParts(ctx, dl.url, r, want, &out, map[string]bool{dl.url: true}, 0)
+}
+
+func (d *Destination) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("index %s: %w", shorten(address), err)
+		}
+		if seen[e.Loc] {
+			if e.Loc == address || depth > 0 {
+				return fmt.Errorf("index %s turns in circles: it names %s again", shorten(address), shorten(e.Loc))
+			}
+			continue
+		}
+		seen[e.Loc] = true
+		if len(*out) >= d.lim.parts {
+			return fmt.Errorf("index %s names more than %d documents", shorten(address), d.lim.parts)
+		}
+		*out = append(*out, part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()})
+	}
+}
+
+// eachEntry reads the entries of an opened document in order.
+func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", shorten(address), err)
+		}
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+}
+
+// eachPart opens the documents one after the other; an index below an index is
+// followed, never in circles.
+func (d *Destination) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
+	seen := map[string]bool{}
+	for _, p := range parts {
+		seen[p.url] = true
+	}
+	return d.eachPartDepth(ctx, parts, want, seen, 0, f)
+}
+
+func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {
+	for _, p := range parts {
+		dl, r, err := d.document(ctx, request{url: p.url}, want)
+		if err != nil {
+			return err
+		}
+		if r.Head().Index {
+			if depth >= d.lim.depth {
+				dl.Close()
+				return fmt.Errorf("%s: indexes are nested more than %d deep", shorten(p.url), d.lim.depth)
+			}
+			var below []part
+			err = d.collectParts(ctx, dl.url, r, want, &below, seen, depth+1)
+			if err == nil {
+				err = d.eachPartDepth(ctx, below, want, seen, depth+1, f)
+			}
+		} else {
+			err = f(p, dl, r)
+		}
+		dl.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sequenceOf reads our own sequence attribute; ok is false where there is none.
+func sequenceOf(m *resourcesync.Meta) (uint64, bool) {
+	s := m.Ext[resourcesync.ExtSequence]
+	if s == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	return n, err == nil
+}

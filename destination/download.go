@@ -1,0 +1,201 @@
+package destination
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// download is a body on disk: a list, a package. Close removes it.
+type download struct {
+	url         string // after redirects
+	file        *os.File
+	size        int64
+	header      http.Header
+	notModified bool
+	digest      rdfres.Digest // of the bytes as they came
+	max         int64
+	index       bool // an index, known once it was opened
+}
+
+func (d *download) Close() error {
+	if d == nil || d.file == nil {
+		return nil
+	}
+	name := d.file.Name()
+	err := d.file.Close()
+	return errors.Join(err, os.Remove(name))
+}
+
+// etag and modified are the validators for the next conditional request.
+func (d *download) etag() string     { return d.header.Get("ETag") }
+func (d *download) modified() string { return d.header.Get("Last-Modified") }
+
+// open reads the download from its start, with gzip undone, whether it was told
+// in a header or shows in the bytes (a stored .xml.gz). Each call is a pass.
+func (d *download) open() (io.Reader, error) {
+	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	b := bufio.NewReaderSize(d.file, 64<<10)
+	magic, _ := b.Peek(2)
+	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: gzip: %w", shorten(d.url), err)
+		}
+		return &boundedReader{r: z, left: d.max, what: d.url}, nil
+	}
+	return b, nil
+}
+
+// boundedReader fails beyond a number of bytes instead of ending silently.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+	what string
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n, fmt.Errorf("%w: %s unpacks to too much", errTooLarge, shorten(b.what))
+	}
+	return n, err
+}
+
+// download brings a body to disk. What broke off is taken up again with Range
+// and If-Range where the server has a strong validator; otherwise from the
+// start. With validators in r an unchanged document comes back as notModified.
+func (f *fetcher) download(ctx context.Context, dir string, r request) (_ *download, err error) {
+	select {
+	case f.sem <- struct{}{}:
+		defer func() { <-f.sem }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	file, err := os.CreateTemp(dir, "rsbridge-*.part")
+	if err != nil {
+		return nil, fmt.Errorf("temporary file for %s: %w", shorten(r.url), err)
+	}
+	d := &download{url: r.url, file: file, max: r.max}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	sum := sha256.New()
+	validator := ""
+	resumed := 0
+	err = f.repeat(ctx, r, func() (bool, error) {
+		before := d.size
+		q := r
+		if d.size > 0 && validator != "" {
+			q.rangeFrom, q.ifRange = d.size, validator
+			q.etag, q.modified = "", ""
+		} else if err := d.restart(sum); err != nil {
+			return false, err
+		}
+		err := f.downloadOnce(ctx, q, d, sum, &validator)
+		progress := d.size > before+(64<<10) && resumed < 1000
+		if progress {
+			resumed++
+		}
+		return progress, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	copy(d.digest[:], sum.Sum(nil))
+	return d, nil
+}
+
+func (d *download) restart(sum hash.Hash) error {
+	d.size = 0
+	sum.Reset()
+	if err := d.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := d.file.Seek(0, io.SeekStart)
+	return err
+}
+
+func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum hash.Hash, validator *string) error {
+	resp, err := f.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	fail := func(err error, temporary bool) error {
+		return &fetchError{URL: r.url, Status: resp.StatusCode, Temporary: temporary, Err: err}
+	}
+	d.url, d.header = resp.Request.URL.String(), resp.Header
+	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		d.notModified = true
+		return nil
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		*validator = "" // what we hold is not part of it any more
+		return fail(errors.New("the server does not know the rest of what it began"), true)
+	case resp.StatusCode == http.StatusPartialContent:
+		if r.rangeFrom == 0 || !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.rangeFrom)) {
+			*validator = ""
+			return fail(fmt.Errorf("asked for bytes from %d, got %q", r.rangeFrom, resp.Header.Get("Content-Range")), true)
+		}
+	case r.rangeFrom > 0: // it changed meanwhile, or ranges are not known: from the start
+		if err := d.restart(sum); err != nil {
+			return err
+		}
+	}
+	if coding := strings.ToLower(resp.Header.Get("Content-Encoding")); coding != "" && coding != "identity" && coding != "gzip" && coding != "x-gzip" {
+		return fail(fmt.Errorf("content coding %q was not asked for and is not known", coding), false)
+	}
+	*validator = resp.Header.Get("ETag")
+	if strings.HasPrefix(*validator, "W/") || *validator == "" {
+		*validator = ""
+	}
+	if r.max > 0 && resp.ContentLength > 0 && d.size+resp.ContentLength > r.max {
+		return fail(fmt.Errorf("%w: %d bytes announced, at most %d are taken", errTooLarge, d.size+resp.ContentLength, r.max), false)
+	}
+	n, err := io.Copy(io.MultiWriter(d.file, sum), resp.Body)
+	d.size += n
+	if err == nil && resp.ContentLength >= 0 && n != resp.ContentLength {
+		err = fmt.Errorf("body was cut: %d of %d bytes: %w", n, resp.ContentLength, io.ErrUnexpectedEOF)
+	}
+	if err == nil && r.max > 0 && d.size > r.max {
+		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, r.max)
+	}
+	if err != nil {
+		var pe *os.PathError // our own disk: no use in asking again
+		return fail(err, !errors.Is(err, errTooLarge) && !errors.As(err, &pe))
+	}
+	return nil
+}
+
+// verify compares a download with what its entry promised.
+func (d *download) verify(length int64, want resourcesync.Hashes) error {
+	if length >= 0 && d.size != length {
+		return fmt.Errorf("%s has %d bytes, promised were %d", shorten(d.url), d.size, length)
+	}
+	if want.IsZero() || (want.SHA256 == "" && want.MD5 == "" && want.SHA1 == "") {
+		return nil
+	}
+	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := checkHashesOf(bufio.NewReaderSize(d.file, 256<<10), want); err != nil {
+		return fmt.Errorf("%s: %w", shorten(d.url), err)
+	}
+	return nil
+}

@@ -1,0 +1,438 @@
+package destination
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// fetchError is a failed request: what was asked, what came, whether it can
+// help to ask again, and whether the thing is not there.
+type fetchError struct {
+	URL       string
+	Status    int
+	Temporary bool
+	Gone      bool // 404 or 410
+	Wait      time.Duration
+	Err       error
+}
+
+func (e *fetchError) Error() string {
+	return fmt.Sprintf("GET %s: %v", shorten(e.URL), e.Err)
+}
+func (e *fetchError) Unwrap() error { return e.Err }
+
+var (
+	errNotAllowed = errors.New("host is not allowed")
+	errScheme     = errors.New("scheme cannot be fetched")
+	errTooLarge   = errors.New("body is too large")
+	errStalled    = errors.New("no progress")
+	// errSourceGone ends a run: the source does not answer any more, and taking
+	// note of every single resource would say nothing.
+	errSourceGone = errors.New("the source does not answer")
+)
+
+// fetcher makes every request of a destination to its source: only to allowed
+// hosts, bounded in size and time, repeated where that can help.
+type fetcher struct {
+	client *http.Client
+	hosts  []hostRule
+	lim    *limits
+	sem    chan struct{}
+	now    func() time.Time
+	sleep  func(context.Context, time.Duration) error
+	log    *slog.Logger
+	agent  string
+
+	bytes    atomic.Int64
+	requests atomic.Int64
+	failures atomic.Int64 // in a row, after all attempts
+}
+
+type hostRule struct {
+	host, port string // port "": any
+	own        bool   // the source's own: the default ports of both schemes are one
+}
+
+func newFetcher(source string, allow []string, concurrency int, transport http.RoundTripper, lim *limits) (*fetcher, error) {
+	u, err := url.Parse(source)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("source %q is not an http or https address", source)
+	}
+	f := &fetcher{lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler), agent: "rsbridge"}
+	f.hosts = append(f.hosts, hostRule{strings.ToLower(u.Hostname()), portOf(u), true})
+	for _, a := range allow {
+		r, err := parseHostRule(a)
+		if err != nil {
+			return nil, err
+		}
+		f.hosts = append(f.hosts, r)
+	}
+	if transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DisableCompression = true
+		t.MaxIdleConnsPerHost = concurrency + 2
+		t.MaxIdleConns = concurrency + 8
+		t.MaxResponseHeaderBytes = 64 << 10
+		transport = t
+	}
+	f.client = &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) > lim.redirects {
+			return fmt.Errorf("more than %d redirects in a row", lim.redirects)
+		}
+		return f.allowed(req.URL)
+	}}
+	return f, nil
+}
+
+func parseHostRule(a string) (hostRule, error) {
+	s := strings.TrimSpace(a)
+	if strings.Contains(s, "://") {
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" {
+			return hostRule{}, fmt.Errorf("allow: %q is neither a host nor host:port", a)
+		}
+		s = u.Host
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		host, port = strings.Trim(s, "[]"), ""
+	}
+	if host == "" || strings.ContainsAny(host, "/ ") {
+		return hostRule{}, fmt.Errorf("allow: %q is neither a host nor host:port", a)
+	}
+	return hostRule{host: strings.ToLower(host), port: port}, nil
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// allowed refuses every address outside of the source's own host and the
+// configured ones, at the first request and at every redirect.
+func (f *fetcher) allowed(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%w: %q", errScheme, u.Scheme)
+	}
+	host, port := strings.ToLower(u.Hostname()), portOf(u)
+	for _, r := range f.hosts {
+		if r.host != host {
+			continue
+		}
+		if r.port == "" || r.port == port || (r.own && (r.port == "80" || r.port == "443") && (port == "80" || port == "443")) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s (add it to allow: if it belongs to the source)", errNotAllowed, u.Host)
+}
+
+func (f *fetcher) mayFetch(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && f.allowed(u) == nil
+}
+
+// request is what get and download ask for.
+type request struct {
+	url          string
+	accept       string
+	gzip         bool
+	etag         string // If-None-Match
+	modified     string // If-Modified-Since
+	rangeFrom    int64  // > 0: Range with ifRange
+	ifRange      string
+	max          int64 // bytes of the body as it comes, and unpacked
+	attempts     int   // 0: as configured
+	tooLargeHint string
+}
+
+// open makes one attempt. The caller closes the body.
+func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
+	u, err := url.Parse(r.url)
+	if err != nil {
+		return nil, &fetchError{URL: r.url, Err: fmt.Errorf("not an address: %w", err)}
+	}
+	if err := f.allowed(u); err != nil {
+		return nil, &fetchError{URL: r.url, Err: err}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(f.lim.header, func() { cancel(fmt.Errorf("%w: no answer within %s", errStalled, f.lim.header)) })
+	stop := func() { timer.Stop(); cancel(context.Canceled) }
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		stop()
+		return nil, &fetchError{URL: r.url, Err: err}
+	}
+	req.Header.Set("User-Agent", f.agent)
+	if r.accept != "" {
+		req.Header.Set("Accept", r.accept)
+	}
+	if r.gzip {
+		req.Header.Set("Accept-Encoding", "gzip")
+	} else {
+		req.Header.Set("Accept-Encoding", "identity")
+	}
+	if r.etag != "" {
+		req.Header.Set("If-None-Match", r.etag)
+	} else if r.modified != "" {
+		req.Header.Set("If-Modified-Since", r.modified)
+	}
+	if r.rangeFrom > 0 {
+		req.Header.Set("Range", "bytes="+strconv.FormatInt(r.rangeFrom, 10)+"-")
+		req.Header.Set("If-Range", r.ifRange)
+	}
+	f.requests.Add(1)
+	resp, err := f.client.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errStalled) {
+			err = cause
+		}
+		stop()
+		refused := errors.Is(err, errNotAllowed) || errors.Is(err, errScheme) || strings.Contains(err.Error(), "redirects in a row")
+		return nil, &fetchError{URL: r.url, Temporary: !refused && ctx.Err() == nil || errors.Is(err, errStalled), Err: err}
+	}
+	resp.Body = &guardedBody{ctx: ctx, body: resp.Body, timer: timer, stop: stop, cancel: cancel, lim: f.lim, max: r.max, count: &f.bytes}
+	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+		return resp, nil
+	}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+	resp.Body.Close()
+	e := &fetchError{URL: r.url, Status: resp.StatusCode, Err: fmt.Errorf("%s%s", resp.Status, quoteBody(head))}
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		e.Gone = true
+	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusTooEarly:
+		e.Temporary = true
+	default:
+		e.Temporary = resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
+	}
+	e.Wait = retryAfter(resp.Header.Get("Retry-After"), f.now())
+	return nil, e
+}
+
+func quoteBody(b []byte) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(b), "?")), " ")
+	if s == "" {
+		return ""
+	}
+	if len(s) > 120 {
+		s = s[:120] + "..."
+	}
+	return ": " + strconv.Quote(s)
+}
+
+func retryAfter(h string, now time.Time) time.Duration {
+	h = strings.TrimSpace(h)
+	if h == "" {
+		return 0
+	}
+	if n, err := strconv.ParseInt(h, 10, 32); err == nil && n >= 0 {
+		return time.Duration(n) * time.Second
+	}
+	if t, err := http.ParseTime(h); err == nil && t.After(now) {
+		return t.Sub(now)
+	}
+	return 0
+}
+
+// repeat calls attempt until it succeeds, fails for good, or the attempts are
+// used up. Pauses grow; Retry-After is honoured up to the longest pause, and
+// ends the attempts beyond it.
+func (f *fetcher) repeat(ctx context.Context, r request, attempt func() (progress bool, err error)) error {
+	attempts := r.attempts
+	if attempts == 0 {
+		attempts = f.lim.attempts
+	}
+	pause := f.lim.pause
+	for try := 1; ; try++ {
+		progress, err := attempt()
+		if err == nil {
+			f.failures.Store(0)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var fe *fetchError
+		if !errors.As(err, &fe) || !fe.Temporary {
+			f.failures.Store(0)
+			return err
+		}
+		if progress {
+			try, pause = 0, f.lim.pause
+		}
+		wait := max(pause, fe.Wait)
+		if try >= attempts || wait > f.lim.pauseMax {
+			if fe.Wait > f.lim.pauseMax {
+				fe.Err = fmt.Errorf("%w; it asks to come back after %s", fe.Err, fe.Wait)
+			}
+			if n := f.failures.Add(1); n >= int64(f.lim.dead) {
+				return fmt.Errorf("%w: %d requests in a row failed, the last: %w", errSourceGone, n, err)
+			}
+			return err
+		}
+		f.log.Debug("fetch: again after a pause", "url", r.url, "try", try, "pause", wait, "error", err)
+		if err := f.sleep(ctx, wait+rand.N(wait/4+1)); err != nil {
+			return err
+		}
+		pause = min(pause*2, f.lim.pauseMax)
+	}
+}
+
+func sleepContext(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// answer is a body read whole.
+type answer struct {
+	url    string // after redirects
+	header http.Header
+	raw    []byte // as it came
+	body   []byte // content coding undone
+}
+
+func (a *answer) contentType() string { return a.header.Get("Content-Type") }
+
+// get reads a body whole, at most r.max bytes.
+func (f *fetcher) get(ctx context.Context, r request) (*answer, error) {
+	select {
+	case f.sem <- struct{}{}:
+		defer func() { <-f.sem }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	var a *answer
+	err := f.repeat(ctx, r, func() (bool, error) {
+		resp, err := f.open(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		raw, err := readSized(resp.Body, resp.ContentLength, r.max)
+		if err == nil && resp.ContentLength >= 0 && int64(len(raw)) != resp.ContentLength {
+			err = fmt.Errorf("body was cut: %d of %d bytes: %w", len(raw), resp.ContentLength, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return false, &fetchError{URL: r.url, Status: resp.StatusCode, Temporary: !errors.Is(err, errTooLarge), Err: err}
+		}
+		a = &answer{url: resp.Request.URL.String(), header: resp.Header, raw: raw, body: raw}
+		a.body, err = undoCoding(raw, resp.Header.Get("Content-Encoding"), r.max)
+		if err != nil {
+			return false, &fetchError{URL: r.url, Status: resp.StatusCode, Err: err}
+		}
+		return false, nil
+	})
+	return a, err
+}
+
+func readSized(r io.Reader, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, fmt.Errorf("%w: %d bytes announced, at most %d are taken", errTooLarge, size, limit)
+	}
+	var buf bytes.Buffer
+	if size > 0 {
+		buf.Grow(int(min(size, 1<<20)) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(r)
+	return buf.Bytes(), err
+}
+
+func undoCoding(raw []byte, coding string, limit int64) ([]byte, error) {
+	switch strings.ToLower(strings.TrimSpace(coding)) {
+	case "", "identity":
+		return raw, nil
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(bytes.NewReader(raw))
+		if err != nil {
+			return nil, fmt.Errorf("body said to be gzip: %w", err)
+		}
+		body, err := io.ReadAll(io.LimitReader(z, limit+1))
+		if err != nil {
+			return nil, fmt.Errorf("body said to be gzip: %w", err)
+		}
+		if int64(len(body)) > limit {
+			return nil, fmt.Errorf("%w: it unpacks to more than %d bytes", errTooLarge, limit)
+		}
+		return body, nil
+	}
+	return nil, fmt.Errorf("content coding %q was not asked for and is not known", coding)
+}
+
+// guardedBody ends a body that is too large, that stalls, or that trickles.
+type guardedBody struct {
+	ctx    context.Context
+	body   io.ReadCloser
+	timer  *time.Timer
+	stop   func()
+	cancel context.CancelCauseFunc
+	lim    *limits
+	max    int64
+	got    int64
+	start  time.Time
+	count  *atomic.Int64
+}
+
+func (g *guardedBody) Read(p []byte) (int, error) {
+	if g.start.IsZero() {
+		g.start = time.Now()
+	}
+	g.timer.Reset(g.lim.idle)
+	n, err := g.body.Read(p)
+	g.got += int64(n)
+	g.count.Add(int64(n))
+	if err != nil && err != io.EOF {
+		if cause := context.Cause(g.ctx); cause != nil {
+			err = cause
+		}
+		return n, err
+	}
+	if g.max > 0 && g.got > g.max {
+		return n, fmt.Errorf("%w: more than %d bytes", errTooLarge, g.max)
+	}
+	if took := time.Since(g.start); took > g.lim.slowAfter && g.got < int64(took.Seconds())*g.lim.slowRate {
+		return n, fmt.Errorf("%w: %d bytes in %s", errStalled, g.got, took.Round(time.Second))
+	}
+	return n, err
+}
+
+func (g *guardedBody) Close() error {
+	g.timer.Stop()
+	if g.got < 64<<10 { // a small rest keeps the connection; anything else ends it
+		io.CopyN(io.Discard, g.body, 4<<10)
+	}
+	err := g.body.Close()
+	g.stop()
+	return err
+}
+
+// shorten keeps hostile addresses readable in messages.
+func shorten(s string) string {
+	if len(s) > 300 {
+		return s[:200] + "..." + s[len(s)-60:]
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// inventory is what the source says now, sorted by location on disk: the
+// Resource List overlaid with the changes after it.
+type inventory struct {
+	sorter   *extsort.Sorter
+	state    listState
+	sequence *uint64
+	at       time.Time
+	listed   int64 // entries of the list itself
+	order    uint64
+	overlaid bool
+}
+
+func (v *inventory) Close() error { return v.sorter.Close() }
+
+func (v *inventory) add(it *item) error {
+	loc := hashString(it.Loc)
+	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 24), loc[:]...), v.order)
+	v.order++
+	return v.sorter.Add(k, it.encode())
+}
+
+// items yields the last word on every location, in the order of location hashes.
+func (v *inventory) items() iter.Seq2[hash16, itemOr] {
+	return func(yield func(hash16, itemOr) bool) {
+		var have hash16
+		var last []byte
+		emit := func() bool {
+			it, err := decodeItem(last)
+			return yield(have, itemOr{it, err}) && err == nil
+		}
+		for rec, err := range v.sorter.Sort() {
+			if err != nil {
+				yield(hash16{}, itemOr{err: err})
+				return
+			}
+			if last != nil && string(rec.Key[:16]) != string(have[:]) && !emit() {
+				return
+			}
+			copy(have[:], rec.Key)
+			last = append(last[:0], rec.Value...)
+		}
+		if last != nil {
+			emit()
+		}
+	}
+}
+
+type itemOr struct {
+	*item
+	err error
+}
+
+// unchangedList says that a list is the one that was processed before.
+var errUnchangedList = errors.New("unchanged")
+
+// readInventory reads the Resource List, all of it, and the changes after it.
+// With known an unchanged list is errUnchangedList. An error means that nothing
+// may be concluded from what is not in it.
+func (d *Destination) readInventory(ctx context.Context, o *offer, known *listState) (_ *inventory, err error) {
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	v := &inventory{sorter: sorter}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	req := request{url: o.ResourceList}
+	if known != nil && known.URL == o.ResourceList {
+		req.etag, req.modified = known.ETag, known.Modified
+	}
+	dl, r, err := d.document(ctx, req, resourcesync.ResourceList)
+	if err != nil {
+		return nil, fmt.Errorf("Resource List: %w", err)
+	}
+	defer dl.Close()
+	if dl.notModified {
+		return nil, errUnchangedList
+	}
+	h := r.Head()
+	v.at = h.SnapshotTime()
+	v.state = listState{URL: o.ResourceList, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && (!h.Index || !v.at.IsZero()) {
+		return nil, errUnchangedList
+	}
+	n := int64(0)
+	each := func(r *resourcesync.Reader, address string) error {
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			it, err := newItem(e, nil)
+			if err != nil {
+				return fmt.Errorf("%s: %w", shorten(address), err)
+			}
+			it.Change = ""
+			if n++; n%10_000 == 0 {
+				d.opt.Progress("list", n, 0)
+			}
+			return v.add(it)
+		})
+	}
+	if h.Index {
+		parts, perr := d.parts(ctx, dl, r, resourcesync.ResourceList)
+		if perr != nil {
+			return nil, perr
+		}
+		err = d.eachPart(ctx, parts, resourcesync.ResourceList, func(p part, pdl *download, pr *resourcesync.Reader) error {
+			return each(pr, pdl.url)
+		})
+	} else {
+		err = each(r, dl.url)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Resource List: %w", err)
+	}
+	v.listed = n
+	return v, d.overlay(ctx, o, v)
+}
+
+// overlay adds the changes after the list was taken.
+func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error {
+	if o.ChangeList == "" {
+		return nil
+	}
+	v.overlaid = true
+	from := &cursor{Time: v.at, Sequence: v.sequence}
+	err := d.eachChange(ctx, o.ChangeList, from, false, func(c change) error {
+		if c.it == nil {
+			return nil
+		}
+		return v.add(c.it)
+	})
+	if err != nil {
+		return fmt.Errorf("changes since the Resource List: %w", err)
+	}
+	return nil
+}
+
+// stored yields the records of the destination in the order of location hashes.
+func (d *Destination) stored(r kv.Reader) iter.Seq2[hash16, recordOr] {
+	return func(yield func(hash16, recordOr) bool) {
+		prefix := key(kindResource, d.dest)
+		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var loc hash16
+			var rec *record
+			if err == nil {
+				copy(loc[:], pair.Key[len(prefix):])
+				rec, err = decodeRecord(pair.Value)
+			}
+			if !yield(loc, recordOr{rec, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+type recordOr struct {
+	*record
+	err error
+}
+
+// merged pairs what the source says with what is recorded, by location.
+func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, error] {
+	return func(yield func(pairing, error) bool) {
+		nextItem, stopItems := iter.Pull2(v.items())
+		defer stopItems()
+		nextRec, stopRecs := iter.Pull2(d.stored(snap))
+		defer stopRecs()
+		il, it, iok := nextItem()
+		rl, rec, rok := nextRec()
+		for iok || rok {
+			if iok && it.err != nil {
+				yield(pairing{}, it.err)
+				return
+			}
+			if rok && rec.err != nil {
+				yield(pairing{}, rec.err)
+				return
+			}
+			p := pairing{}
+			switch {
+			case iok && (!rok || string(il[:]) < string(rl[:])):
+				p.loc, p.it = il, it.item
+				il, it, iok = nextItem()
+			case rok && (!iok || string(rl[:]) < string(il[:])):
+				p.loc, p.rec = rl, rec.record
+				rl, rec, rok = nextRec()
+			default:
+				p.loc, p.it, p.rec = il, it.item, rec.record
+				il, it, iok = nextItem()
+				rl, rec, rok = nextRec()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pairing is one location as the source (it) and the records (rec) have it.
+type pairing struct {
+	loc hash16
+	it  *item   // nil: not in the source; Change "deleted": told to be gone
+	rec *record // nil: not recorded
+}
+
+// there tells whether the source has the resource now.
+func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" }
+
+// here tells whether we have it as current.
+func (p *pairing) here() bool { return p.rec != nil && !p.rec.has(flagKept) }

@@ -1,0 +1,298 @@
+package destination
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// item is one resource as a list, a manifest or a change tells of it: what to
+// fetch, what was promised, and when it changed. It is kept for what is pending,
+// so it has a byte form.
+type item struct {
+	Loc      string
+	Entity   string // from a describes or canonical link, "" if none
+	Change   string // created, updated, deleted; "" from a list
+	Promise  promise
+	LastMod  time.Time
+	Time     time.Time // of the change, zero if unknown
+	Sequence uint64    // 0 unknown
+	Version  *place    // the immutable version (memento)
+	Others   []place   // alternates that are RDF where loc is not, then duplicates by preference
+	Path     string    // in a package
+}
+
+// promise is what a source says about the bytes of a representation.
+type promise struct {
+	Hashes   resourcesync.Hashes
+	Length   int64 // -1 unknown
+	Type     string
+	Encoding string
+	Graph    rdfres.Digest // zero: not promised; labels mean nothing outside of the document then
+}
+
+// place is an address where a representation can be had.
+type place struct {
+	URL     string
+	Promise promise
+}
+
+// maxPlaces bounds the further addresses taken of one entry.
+const maxPlaces = 8
+
+func newItem(e *resourcesync.Entry, r *resourcesync.Reader) (*item, error) {
+	it := &item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
+	u, err := url.Parse(e.Loc)
+	if err != nil || u.Scheme == "" {
+		return nil, fmt.Errorf("line %d: loc %q is no absolute address", e.Line, shorten(e.Loc))
+	}
+	if len(e.Loc) > 64<<10 {
+		return nil, fmt.Errorf("line %d: loc of %d bytes", e.Line, len(e.Loc))
+	}
+	it.Promise = promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
+	if !e.HasMeta {
+		it.Promise.Length = -1
+	}
+	if g := e.Meta.Ext[resourcesync.ExtGraph]; g != "" {
+		d, err := parseGraph(g)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", e.Line, resourcesync.ExtGraph, err)
+		}
+		it.Promise.Graph = d
+	}
+	it.Sequence, _ = sequenceOf(&e.Meta)
+	if r != nil {
+		it.Time = r.ChangeTime(e)
+	}
+	if it.Time.IsZero() {
+		it.Time = e.Meta.DateTime
+	}
+	var alternates, duplicates []resourcesync.Link
+	for _, l := range e.Links {
+		switch l.Rel {
+		case resourcesync.RelDescribes:
+			if it.Entity == "" {
+				it.Entity = l.Href
+			}
+		case resourcesync.RelMemento:
+			if it.Version == nil && e.Meta.Change != "deleted" {
+				it.Version = &place{URL: l.Href, Promise: it.Promise}
+				it.Version.Promise.override(l)
+			}
+		case resourcesync.RelAlternate:
+			alternates = append(alternates, l)
+		case resourcesync.RelDuplicate:
+			duplicates = append(duplicates, l)
+		}
+	}
+	if it.Entity == "" {
+		if l := e.Link(resourcesync.RelCanonical); l != nil {
+			it.Entity = l.Href
+		}
+	}
+	if _, ok := rdfres.FormatByMediaType(it.Promise.Type); !ok {
+		slices.SortStableFunc(alternates, func(a, b resourcesync.Link) int {
+			return cmp.Or(cmp.Compare(formatRank(a.Type), formatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
+		})
+		for _, l := range alternates {
+			if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
+				p := place{URL: l.Href, Promise: promise{Length: -1}}
+				p.Promise.override(l)
+				it.Others = append(it.Others, p)
+			}
+		}
+	}
+	slices.SortStableFunc(duplicates, func(a, b resourcesync.Link) int { return cmp.Compare(pri(a), pri(b)) })
+	for _, l := range duplicates {
+		if len(it.Others) < maxPlaces {
+			p := place{URL: l.Href, Promise: it.Promise}
+			p.Promise.override(l)
+			it.Others = append(it.Others, p)
+		}
+	}
+	return it, nil
+}
+
+// override takes what a link promises by itself.
+func (p *promise) override(l resourcesync.Link) {
+	if !l.Hash.IsZero() {
+		p.Hashes = l.Hash
+	}
+	if l.Length >= 0 {
+		p.Length = l.Length
+	}
+	if l.Type != "" {
+		p.Type = essence(l.Type)
+	}
+	if l.Encoding != "" {
+		p.Encoding = strings.ToLower(l.Encoding)
+	}
+}
+
+func pri(l resourcesync.Link) int {
+	if l.Pri <= 0 {
+		return 999999
+	}
+	return l.Pri
+}
+
+// formatRank orders the formats by how cheap and how certain they are to read.
+func formatRank(mediaType string) int {
+	f, ok := rdfres.FormatByMediaType(mediaType)
+	if !ok {
+		return 100
+	}
+	return slices.Index([]rdfres.Format{rdfres.NTriples, rdfres.Turtle, rdfres.NQuads, rdfres.JSONLD, rdfres.RDFXML, rdfres.TriG}, f)
+}
+
+func essence(mediaType string) string {
+	t, _, _ := strings.Cut(mediaType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+func parseGraph(s string) (rdfres.Digest, error) {
+	for tok := range strings.FieldsSeq(s) {
+		if v, ok := strings.CutPrefix(tok, "sha-256:"); ok {
+			return rdfres.ParseDigest(v)
+		}
+	}
+	return rdfres.Digest{}, fmt.Errorf("%q is not sha-256:HEX", shorten(s))
+}
+
+// identity names a change for finding it again in a list: what, how and when.
+func (it *item) identity() string {
+	return it.Loc + " " + it.Change + " " + it.Time.UTC().Format(time.RFC3339Nano)
+}
+
+// differs compares a record with what a list says now. The digest of the graph
+// and a common hash decide; then length, then lastmod. Without any common
+// measure nothing is known, which is no difference.
+func (it *item) differs(r *record) (v verdict, why string) {
+	if !it.Promise.Graph.IsZero() && r.has(flagWireNames) && !r.has(flagUnselected) {
+		if it.Promise.Graph == r.Graph {
+			return provenSame, ""
+		}
+		return different, fmt.Sprintf("graph digest %s, recorded is %s", it.Promise.Graph, r.Graph)
+	}
+	if equal, known := compareHashes(it.Promise.Hashes, r.Hashes); known {
+		if equal {
+			return provenSame, ""
+		}
+		return different, fmt.Sprintf("hash %s, recorded is %s", it.Promise.Hashes, r.Hashes)
+	}
+	switch {
+	case it.Promise.Length >= 0 && r.Length >= 0 && it.Promise.Length != r.Length:
+		return different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, r.Length)
+	case !it.LastMod.IsZero() && !r.LastMod.IsZero():
+		if !it.LastMod.Equal(r.LastMod) {
+			return different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
+		}
+		return seemsSame, ""
+	case it.Promise.Length >= 0 && r.Length >= 0:
+		return seemsSame, ""
+	}
+	return unknown, ""
+}
+
+// verdict of comparing what is recorded with what is told.
+type verdict int
+
+const (
+	unknown    verdict = iota // no measure in common
+	different                 // proven by a measure
+	seemsSame                 // length or lastmod agree
+	provenSame                // a digest agrees
+)
+
+const itemVersion = 1
+
+func (it *item) encode() []byte {
+	b := []byte{itemVersion}
+	b = appendString(b, it.Loc)
+	b = appendString(b, it.Entity)
+	b = appendString(b, it.Change)
+	b = it.Promise.append(b)
+	b = appendTime(b, it.LastMod)
+	b = appendTime(b, it.Time)
+	b = binary.AppendVarint(b, int64(it.Sequence))
+	b = appendString(b, it.Path)
+	if it.Version == nil {
+		b = append(b, 0)
+	} else {
+		b = append(b, 1)
+		b = appendString(b, it.Version.URL)
+		b = it.Version.Promise.append(b)
+	}
+	b = binary.AppendVarint(b, int64(len(it.Others)))
+	for _, p := range it.Others {
+		b = appendString(b, p.URL)
+		b = p.Promise.append(b)
+	}
+	return b
+}
+
+func (p *promise) append(b []byte) []byte {
+	b = appendString(b, p.Hashes.String())
+	b = binary.AppendVarint(b, p.Length)
+	b = appendString(b, p.Type)
+	b = appendString(b, p.Encoding)
+	if p.Graph.IsZero() {
+		return append(b, 0)
+	}
+	return append(append(b, 1), p.Graph[:]...)
+}
+
+func decodeItem(b []byte) (*item, error) {
+	if len(b) == 0 || b[0] != itemVersion {
+		return nil, errRecord
+	}
+	d := decoder{b: b[1:]}
+	it := &item{Loc: d.str(), Entity: d.str(), Change: d.str(), Promise: d.promise(), LastMod: d.time(), Time: d.time()}
+	it.Sequence = uint64(d.varint())
+	it.Path = d.str()
+	if d.flag() {
+		it.Version = &place{URL: d.str(), Promise: d.promise()}
+	}
+	n := d.varint()
+	for range min(max(n, 0), maxPlaces) {
+		it.Others = append(it.Others, place{URL: d.str(), Promise: d.promise()})
+	}
+	if d.bad || n > maxPlaces {
+		return nil, errRecord
+	}
+	return it, nil
+}
+
+func (d *decoder) flag() bool {
+	var b [1]byte
+	d.fixed(b[:])
+	return b[0] == 1
+}
+
+func (d *decoder) promise() promise {
+	var p promise
+	if h := d.str(); h != "" {
+		var err error
+		if p.Hashes, err = resourcesync.ParseHashes(h); err != nil {
+			d.bad = true
+		}
+	}
+	p.Length = d.varint()
+	p.Type = d.str()
+	p.Encoding = d.str()
+	if d.flag() {
+		d.fixed(p.Graph[:])
+	}
+	return p
+}
+
+// short is a digest for messages.
+func short(d rdfres.Digest) string { return hex.EncodeToString(d[:6]) }

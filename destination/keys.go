@@ -1,0 +1,105 @@
+package destination
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// The key space (docs/format.md, "State: destination"). All destinations of a
+// state share it, because ownership of a triple spans every destination that
+// writes into the same graph. The first byte is the kind of record:
+//
+//	v                                    version of the layout, one byte
+//	n NAME                               -> id of the destination, 4 bytes big endian
+//	N                                    -> last id given out
+//	s TARGET 0 GRAPH                     -> id of the space (one graph, or all per-entity graphs, of one store)
+//	S                                    -> last space id given out
+//	p TARGET                             -> what the probe of the store found, JSON
+//	m DEST                               -> meta: cursor, generation, times, JSON
+//	r DEST LOC                           -> resource record
+//	b DEST LOC                           -> wire form of the resource, sorted N-Triples, compressed
+//	f DEST LOC                           -> pending or failed resource, JSON
+//	i DEST                               -> intent: the batch that is being written into the mirror
+//	o SPACE SUBJECT DEST LOC             -> hashes of the triples with this subject that the resource owns, 16 bytes each, sorted
+//	g SPACE GRAPH                        -> DEST LOC: the resource that owns a per-entity graph, then the graph's IRI
+//	d DEST LOC-or-ENTITY                 -> a difference that the last audit found, JSON
+//	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
+//
+// DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
+// first 16 bytes of a SHA-256.
+const layoutVersion = 1
+
+const (
+	kindVersion   = 'v'
+	kindDestName  = 'n'
+	kindDestLast  = 'N'
+	kindSpaceName = 's'
+	kindSpaceLast = 'S'
+	kindProbe     = 'p'
+	kindMeta      = 'm'
+	kindResource  = 'r'
+	kindBody      = 'b'
+	kindFault     = 'f'
+	kindIntent    = 'i'
+	kindOwned     = 'o'
+	kindGraph     = 'g'
+	kindDiff      = 'd'
+	kindRewritten = 'w'
+)
+
+// hash16 is the first half of a SHA-256: a name for a location, a subject or a
+// triple. 2^64 of them would have to be made before two meet by accident.
+type hash16 [16]byte
+
+func hashString(s string) hash16 { return hashBytes([]byte(s)) }
+
+func hashBytes(b []byte) hash16 {
+	sum := sha256.Sum256(b)
+	return hash16(sum[:16])
+}
+
+type id uint32
+
+func key(kind byte, n id, parts ...hash16) []byte {
+	k := make([]byte, 0, 5+16*len(parts)+4)
+	k = append(k, kind)
+	k = binary.BigEndian.AppendUint32(k, uint32(n))
+	for _, p := range parts {
+		k = append(k, p[:]...)
+	}
+	return k
+}
+
+// ownedKey is where the triples of one subject that one resource owns stand.
+func ownedKey(space id, subject hash16, dest id, loc hash16) []byte {
+	k := key(kindOwned, space, subject)
+	k = binary.BigEndian.AppendUint32(k, uint32(dest))
+	return append(k, loc[:]...)
+}
+
+// owner names a resource of any destination.
+type owner struct {
+	dest id
+	loc  hash16
+}
+
+func splitOwned(k []byte) (subject hash16, o owner, ok bool) {
+	if len(k) != 1+4+16+4+16 {
+		return
+	}
+	copy(subject[:], k[5:21])
+	o.dest = id(binary.BigEndian.Uint32(k[21:25]))
+	copy(o.loc[:], k[25:41])
+	return subject, o, true
+}
+
+func nameKey(kind byte, parts ...string) []byte {
+	k := []byte{kind}
+	for i, p := range parts {
+		if i > 0 {
+			k = append(k, 0)
+		}
+		k = append(k, p...)
+	}
+	return k
+}

@@ -1,0 +1,419 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Names in the state graph of a mirror. The subject is the mark of a
+// destination, made once; its properties are the checkpoint.
+const (
+	markPrefix = "urn:rsbridge:mirror:"
+	propPrefix = "urn:rsbridge:terms#"
+)
+
+// checkpoint is what state and mirror both carry (house, decision 23).
+type checkpoint struct {
+	Generation string
+	Phase      string
+	Sequence   string
+	Graph      string
+	Name       string
+	Source     string
+	Time       string
+}
+
+func (c *checkpoint) pairs() [][2]string {
+	return [][2]string{{"generation", c.Generation}, {"phase", c.Phase}, {"sequence", c.Sequence}, {"graph", c.Graph}, {"name", c.Name}, {"source", c.Source}, {"time", c.Time}}
+}
+
+func (c *checkpoint) set(name, value string) {
+	switch name {
+	case "generation":
+		c.Generation = value
+	case "phase":
+		c.Phase = value
+	case "sequence":
+		c.Sequence = value
+	case "graph":
+		c.Graph = value
+	case "name":
+		c.Name = value
+	case "source":
+		c.Source = value
+	case "time":
+		c.Time = value
+	}
+}
+
+// triples are the checkpoint as it stands in the mirror. All values are plain
+// strings, which no store rewrites.
+func (c *checkpoint) triples(mark string) []rdfres.Triple {
+	var ts []rdfres.Triple
+	for _, p := range c.pairs() {
+		if p[1] != "" {
+			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(mark), P: rdfres.NewIRI(propPrefix + p[0]), O: rdfres.NewLiteral(p[1], "", "")})
+		}
+	}
+	return ts
+}
+
+// plan is what one batch writes.
+type plan struct {
+	deletes []statement
+	inserts []statement
+	drops   []string // per-entity graphs that go whole
+}
+
+func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops) == 0 }
+
+// mirror writes into the target store.
+type mirror struct {
+	client *sparql.Client
+	caps   sparql.Capabilities
+	lay    layout
+	mark   string
+	limit  int // triples of one update request; adapts down
+	log    *slog.Logger
+	fault  func(point string) error // tests: called before and after a write
+}
+
+const (
+	defaultUpdateTriples = 10_000
+	maxUpdateBytes       = 8 << 20
+)
+
+func (m *mirror) setLimit() {
+	m.limit = defaultUpdateTriples
+	if n := m.caps.UpdateTriples; n > 0 {
+		m.limit = min(n, 50_000)
+	}
+}
+
+func (m *mirror) gspOnly() bool { return m.client.Endpoint().Update == "" }
+
+// canBulk tells whether large inserts may go through the Graph Store Protocol.
+func (m *mirror) canBulk() bool {
+	return !m.lay.perEntity && m.client.Endpoint().GraphStore != ""
+}
+
+// bulk adds statements by Graph Store POST: additive, so it can be repeated.
+func (m *mirror) bulk(ctx context.Context, sts []statement) error {
+	var text []byte
+	for i := range sts {
+		text = sts[i].triple.AppendLine(text)
+	}
+	if err := m.inject("before"); err != nil {
+		return err
+	}
+	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.inject("after")
+}
+
+func (m *mirror) inject(point string) error {
+	if m.fault != nil {
+		return m.fault(point)
+	}
+	return nil
+}
+
+// write carries out a plan and then sets the checkpoint: in the same request
+// when everything fits into one, in the last one otherwise. Every request can be
+// repeated. A request that the store refuses is halved until it is taken or only
+// one triple is left.
+func (m *mirror) write(ctx context.Context, p *plan, cp *checkpoint) error {
+	if err := m.inject("before"); err != nil {
+		return err
+	}
+	var err error
+	if m.gspOnly() {
+		err = m.writeGraphs(ctx, p, cp)
+	} else {
+		err = m.writeUpdates(ctx, p, cp)
+	}
+	if err != nil {
+		return err
+	}
+	return m.inject("after")
+}
+
+type updateOp struct {
+	kind byte // d, i
+	st   *statement
+}
+
+func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) error {
+	ops := make([]updateOp, 0, len(p.deletes)+len(p.inserts))
+	for i := range p.deletes {
+		ops = append(ops, updateOp{'d', &p.deletes[i]})
+	}
+	for i := range p.inserts {
+		ops = append(ops, updateOp{'i', &p.inserts[i]})
+	}
+	slices.SortStableFunc(ops, func(a, b updateOp) int {
+		if a.kind != b.kind {
+			return int(a.kind) - int(b.kind) // deletes first
+		}
+		return strings.Compare(a.st.graph, b.st.graph)
+	})
+	drops := ""
+	for _, g := range p.drops {
+		drops += "DROP SILENT GRAPH <" + g + "> ;\n"
+	}
+	check := m.checkpointText(cp)
+	separate := !m.caps.Transactional // data first, checkpoint last
+	for len(ops) > 0 || drops != "" {
+		n, size := 0, 0
+		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
+			t := ops[n].st.triple
+			size += len(t.S) + len(t.P) + len(t.O)
+			n++
+		}
+		tail := ""
+		if n == len(ops) && !separate {
+			tail = check
+		}
+		if err := m.request(ctx, drops, ops[:n], tail); err != nil {
+			return err
+		}
+		if tail != "" {
+			check = ""
+		}
+		ops, drops = ops[n:], ""
+	}
+	if check != "" {
+		if err := m.client.Update(ctx, check); err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+// request sends ops as one update, in halves where the store refuses it whole.
+func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail string) error {
+	text := m.updateText(drops, ops, tail)
+	err := m.client.Update(ctx, text)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if len(ops) <= 1 || !refusal(err) {
+		if len(ops) == 1 && refusal(err) {
+			return fmt.Errorf("%w: %s: %w", errRefused, shorten(string(ops[0].st.triple.AppendLine(nil))), err)
+		}
+		return err
+	}
+	half := len(ops) / 2
+	m.log.Info("mirror: update refused, trying halves", "triples", len(ops), "error", err)
+	if err := m.request(ctx, drops, ops[:half], ""); err != nil {
+		return err
+	}
+	if err := m.request(ctx, "", ops[half:], tail); err != nil {
+		return err
+	}
+	m.limit = max(100, min(m.limit, half))
+	return nil
+}
+
+// errRefused says that the store does not take a triple, whatever comes with it.
+var errRefused = errors.New("the mirror refuses a triple")
+
+// refusal tells an answer about the content of a request from a store that is
+// down, busy or locked.
+func refusal(err error) bool {
+	var e *sparql.Error
+	if !errors.As(err, &e) || e.Status == 0 {
+		return false
+	}
+	switch e.Status {
+	case 401, 403, 404, 405, 407, 408, 409, 423, 425, 429, 501, 502, 503, 504, 507:
+		return false
+	}
+	return e.Status >= 400
+}
+
+func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
+	var b bytes.Buffer
+	b.WriteString(drops)
+	var line []byte
+	for i := 0; i < len(ops); {
+		kind, graph := ops[i].kind, m.graphFor(ops[i].st)
+		if kind == 'd' {
+			b.WriteString("DELETE DATA { ")
+		} else {
+			b.WriteString("INSERT DATA { ")
+		}
+		for i < len(ops) && ops[i].kind == kind {
+			graph = m.graphFor(ops[i].st)
+			if graph != "" {
+				b.WriteString("GRAPH <" + graph + "> {\n")
+			} else {
+				b.WriteByte('\n')
+			}
+			for ; i < len(ops) && ops[i].kind == kind && m.graphFor(ops[i].st) == graph; i++ {
+				st := ops[i].st
+				line = appendSPARQL(line[:0], st.triple)
+				b.Write(line)
+				if kind == 'd' && st.normal {
+					line = appendSPARQL(line[:0], m.lay.nf.Triple(st.triple))
+					b.Write(line)
+				}
+			}
+			if graph != "" {
+				b.WriteString("} ")
+			}
+		}
+		b.WriteString("} ;\n")
+	}
+	b.WriteString(tail)
+	return strings.TrimSuffix(strings.TrimRight(b.String(), "\n "), ";")
+}
+
+func (m *mirror) graphFor(st *statement) string {
+	if m.lay.perEntity {
+		return st.graph
+	}
+	return m.lay.graph
+}
+
+func (m *mirror) checkpointText(cp *checkpoint) string {
+	if cp == nil {
+		return ""
+	}
+	var b []byte
+	b = fmt.Appendf(b, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } } ;\nINSERT DATA { GRAPH <%s> {\n", stateGraph, m.mark, stateGraph)
+	for _, t := range cp.triples(m.mark) {
+		b = appendSPARQL(b, t)
+	}
+	return string(append(b, "} }"...))
+}
+
+// writeGraphs is write for a store that has the Graph Store Protocol only, with
+// a graph for each entity. A single graph is put whole at the end of a run.
+func (m *mirror) writeGraphs(ctx context.Context, p *plan, cp *checkpoint) error {
+	for _, g := range p.drops {
+		if err := m.client.DeleteGraph(ctx, g); err != nil {
+			return err
+		}
+	}
+	return m.putCheckpoint(ctx, cp)
+}
+
+func (m *mirror) putCheckpoint(ctx context.Context, cp *checkpoint) error {
+	if cp == nil {
+		return nil
+	}
+	text := appendLines(nil, cp.triples(m.mark))
+	return m.client.PutGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix), rdfres.NTriples, func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	})
+}
+
+// readCheckpoint reads what the mirror says of itself; nil when it says nothing.
+func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
+	cp, found := &checkpoint{}, false
+	take := func(p, o rdfres.Term) {
+		if name, ok := strings.CutPrefix(p.IRI(), propPrefix); ok && o.Kind() == rdfres.KindLiteral {
+			lex, _, _ := o.Literal()
+			cp.set(name, lex)
+			found = true
+		}
+	}
+	if m.gspOnly() {
+		for t, err := range m.client.GetGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix)) {
+			if err != nil {
+				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
+			}
+			take(t.P, t.O)
+		}
+	} else {
+		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", stateGraph, m.mark))
+		if err != nil {
+			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
+		}
+		for row, err := range s.Rows {
+			if err != nil {
+				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
+			}
+			if len(row) == 2 {
+				take(row[0], row[1])
+			}
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return cp, nil
+}
+
+// otherMark looks for a checkpoint of another destination over the same graph.
+func (m *mirror) otherMark(ctx context.Context, graph string) (mark string, cp *checkpoint, err error) {
+	if m.gspOnly() {
+		return "", nil, nil
+	}
+	g := rdfres.NewLiteral(graph, "", "")
+	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", stateGraph, propPrefix, g))
+	if err != nil {
+		return "", nil, err
+	}
+	all := map[string]*checkpoint{}
+	for row, err := range s.Rows {
+		if err != nil {
+			return "", nil, err
+		}
+		if len(row) != 3 || !strings.HasPrefix(row[0].IRI(), markPrefix) || row[0].IRI() == m.mark {
+			continue
+		}
+		c := all[row[0].IRI()]
+		if c == nil {
+			c = &checkpoint{}
+			all[row[0].IRI()] = c
+		}
+		if lex, _, _ := row[2].Literal(); lex != "" {
+			c.set(strings.TrimPrefix(row[1].IRI(), propPrefix), lex)
+		}
+	}
+	for k, c := range all {
+		if mark == "" || k < mark {
+			mark, cp = k, c
+		}
+	}
+	return mark, cp, nil
+}
+
+// isEmpty asks whether the graph (per-entity: any graph that is not rsbridge's)
+// holds something.
+func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
+	if m.lay.perEntity {
+		if m.client.Endpoint().Query == "" {
+			return true, nil
+		}
+		some, err := m.client.Ask(ctx, `ASK { GRAPH ?g { ?s ?p ?o } FILTER(!STRSTARTS(STR(?g), "urn:rsbridge:")) }`)
+		return !some, err
+	}
+	if m.client.Endpoint().Query != "" {
+		q := "ASK { ?s ?p ?o }"
+		if m.lay.graph != "" {
+			q = "ASK { GRAPH <" + m.lay.graph + "> { ?s ?p ?o } }"
+		}
+		some, err := m.client.Ask(ctx, q)
+		return !some, err
+	}
+	for _, err := range m.client.GetGraph(ctx, m.lay.graph) {
+		return false, err
+	}
+	return true, nil
+}

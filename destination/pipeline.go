@@ -1,0 +1,189 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+)
+
+// job makes an outcome; jobs run beside each other.
+type job func(context.Context) *outcome
+
+// pipeline runs jobs on all workers and hands the outcomes to each, in the order
+// of the jobs. It ends at the first error of jobs or each, and always after all
+// workers have ended.
+func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], each func(*outcome) error) error {
+	return d.pipelineRaw(ctx, func(yield func(job, error) bool) {
+		for j, err := range jobs {
+			if !yield(func(ctx context.Context) *outcome {
+				o := j(ctx)
+				if o.err == nil {
+					d.prepare(o)
+				}
+				return o
+			}, err) {
+				return
+			}
+		}
+	}, each)
+}
+
+// pipelineRaw is pipeline without preparing the outcomes for a batch.
+func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error], each func(*outcome) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	type slot struct {
+		job  job
+		done chan *outcome
+	}
+	work := make(chan slot)
+	order := make(chan slot, 4*d.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for range d.cfg.Concurrency {
+		wg.Go(func() {
+			for s := range work {
+				s.done <- s.job(ctx)
+			}
+		})
+	}
+	var jobsErr error
+	wg.Go(func() {
+		defer close(order)
+		defer close(work)
+		for j, err := range jobs {
+			if err != nil {
+				jobsErr = err
+				return
+			}
+			s := slot{j, make(chan *outcome, 1)}
+			select {
+			case work <- s:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case order <- s:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	var err error
+	for s := range order {
+		if err != nil {
+			continue // let the workers end
+		}
+		select {
+		case o := <-s.done:
+			if o.err != nil && (errors.Is(o.err, errSourceGone) || ctx.Err() != nil) {
+				err = o.err
+			} else {
+				err = each(o)
+			}
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			cancel(err)
+		}
+	}
+	wg.Wait()
+	if err == nil {
+		err = jobsErr
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// prepare does the work on an outcome that needs no records, so that it runs on
+// all workers: hashes of the statements, compression.
+func (d *Destination) prepare(o *outcome) {
+	ts, err := parseWire(o.wire)
+	if err == nil && len(ts) > 0 {
+		if o.sts, err = d.mirror.lay.statements(o.rec.Entity, ts); err == nil {
+			o.rec.Normal = normalDigest(o.sts)
+		} else {
+			o.sts = nil // told when the batch is made
+		}
+	}
+	if len(o.wire) > 0 {
+		o.packed = pack(o.wire)
+	}
+}
+
+// batcher collects ops into batches that the mirror takes well.
+type batcher struct {
+	d       *Destination
+	c       *counts
+	bulk    bool
+	ops     []*op
+	seen    map[hash16]bool
+	triples int
+	bytes   int64
+	done    func(n int)
+}
+
+const bulkTriples = 100_000
+
+func (d *Destination) batcher(c *counts, bulk bool) *batcher {
+	return &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
+}
+
+// outcome adds what came of fetching a resource.
+func (b *batcher) outcome(ctx context.Context, o *outcome) error {
+	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, sts: o.sts, packed: o.packed}
+	if o.err != nil {
+		b.d.log.Warn("resource is pending", "loc", shorten(o.it.Loc), "error", o.err)
+		p.rec, p.wire = nil, nil
+		p.fault = b.d.newFault(o.it, p.loc, o.err)
+	}
+	return b.add(ctx, p)
+}
+
+func (b *batcher) add(ctx context.Context, p *op) error {
+	if b.seen[p.loc] { // one op for each resource; order is kept
+		if err := b.flush(ctx, nil); err != nil {
+			return err
+		}
+	}
+	b.seen[p.loc] = true
+	b.ops = append(b.ops, p)
+	if p.rec != nil {
+		b.triples += int(p.rec.Triples)
+	} else {
+		b.triples += 10 // deletions are read from the records
+	}
+	b.bytes += int64(len(p.wire))
+	limit := max(b.d.mirror.limit/2, 50)
+	if b.bulk && b.d.mirror.canBulk() {
+		limit = bulkTriples
+	}
+	if b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4 {
+		return b.flush(ctx, nil)
+	}
+	return nil
+}
+
+// flush applies what is collected; change is committed with it, or alone when
+// there is nothing.
+func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
+	if len(b.ops) == 0 {
+		if change == nil {
+			return nil
+		}
+		return b.d.saveMeta(change)
+	}
+	ops := b.ops
+	b.ops, b.triples, b.bytes = nil, 0, 0
+	clear(b.seen)
+	if err := b.d.apply(ctx, ops, b.c, b.bulk, change); err != nil {
+		return err
+	}
+	if b.done != nil {
+		b.done(len(ops))
+	}
+	return nil
+}

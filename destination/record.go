@@ -1,0 +1,237 @@
+package destination
+
+import (
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Flags of a resource record.
+const (
+	flagWireNames  = 1 << iota // labels are the source's wire names (rsb:graph was promised)
+	flagNotRDF                 // the representation is no RDF: counted, not stored
+	flagUnselected             // outside of the configured selection
+	flagKept                   // gone at the source, kept here (keep: deleted)
+	flagRewritten              // the store's normal form differs from what was sent
+)
+
+// record is what is remembered of one resource, without its triples.
+type record struct {
+	Flags   byte
+	Loc     string
+	Entity  string
+	Hashes  resourcesync.Hashes // as promised, or as computed where nothing was promised
+	Length  int64               // as promised, -1 unknown
+	LastMod time.Time
+	Graph   rdfres.Digest // graph digest of the wire form
+	Normal  rdfres.Digest // digest over the sorted hashes of its triples in the store's normal form
+	Triples int64
+	Changed time.Time // time of the change that made this state, zero if unknown
+}
+
+func (r *record) has(flag byte) bool { return r.Flags&flag != 0 }
+
+const recordVersion = 1
+
+func (r *record) encode() []byte {
+	b := []byte{recordVersion, r.Flags}
+	b = appendString(b, r.Loc)
+	b = appendString(b, r.Entity)
+	b = appendString(b, r.Hashes.String())
+	b = binary.AppendVarint(b, r.Length)
+	b = appendTime(b, r.LastMod)
+	b = append(b, r.Graph[:]...)
+	b = append(b, r.Normal[:]...)
+	b = binary.AppendVarint(b, r.Triples)
+	return appendTime(b, r.Changed)
+}
+
+var errRecord = errors.New("record of the destination is damaged")
+
+func decodeRecord(b []byte) (*record, error) {
+	if len(b) < 2 || b[0] != recordVersion {
+		return nil, fmt.Errorf("%w: unknown version", errRecord)
+	}
+	r := &record{Flags: b[1]}
+	d := decoder{b: b[2:]}
+	r.Loc = d.str()
+	r.Entity = d.str()
+	hashes := d.str()
+	r.Length = d.varint()
+	r.LastMod = d.time()
+	d.fixed(r.Graph[:])
+	d.fixed(r.Normal[:])
+	r.Triples = d.varint()
+	r.Changed = d.time()
+	if d.bad {
+		return nil, errRecord
+	}
+	if hashes != "" {
+		h, err := resourcesync.ParseHashes(hashes)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errRecord, err)
+		}
+		r.Hashes = h
+	}
+	return r, nil
+}
+
+// decoder reads the fields of a record; after a short read bad is set and
+// everything else is zero.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.varint()
+	if d.bad || n < 0 || n > int64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	s := d.b[:n]
+	d.b = d.b[n:]
+	return s
+}
+
+func (d *decoder) str() string { return string(d.bytes()) }
+
+func (d *decoder) fixed(dst []byte) {
+	if len(d.b) < len(dst) {
+		d.bad, d.b = true, nil
+		return
+	}
+	copy(dst, d.b)
+	d.b = d.b[len(dst):]
+}
+
+func (d *decoder) time() time.Time {
+	sec, nsec := d.varint(), d.varint()
+	if d.bad || (sec == 0 && nsec == -1) {
+		return time.Time{}
+	}
+	return time.Unix(sec, nsec).UTC()
+}
+
+func appendString(b []byte, s string) []byte {
+	b = binary.AppendVarint(b, int64(len(s)))
+	return append(b, s...)
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.AppendVarint(binary.AppendVarint(b, 0), -1)
+	}
+	return binary.AppendVarint(binary.AppendVarint(b, t.Unix()), int64(t.Nanosecond()))
+}
+
+// Bodies and intents are kept with zstd; both coders are safe for concurrent use
+// in their one-shot form. maxKept bounds what one value may unpack to.
+const maxKept = 1 << 30
+
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<18))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxKept))
+)
+
+func pack(b []byte) []byte { return packer.EncodeAll(b, nil) }
+
+func unpack(b []byte) ([]byte, error) {
+	out, err := unpacker.DecodeAll(b, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: kept body: %w", errRecord, err)
+	}
+	return out, nil
+}
+
+// hashesOf computes what a record keeps of a body when the source promised no
+// hash, so that the next list with one can be compared.
+func hashesOf(body []byte, like resourcesync.Hashes) resourcesync.Hashes {
+	sum := sha256.Sum256(body)
+	h := resourcesync.Hashes{SHA256: hex.EncodeToString(sum[:])}
+	if like.MD5 != "" {
+		m := md5.Sum(body)
+		h.MD5 = hex.EncodeToString(m[:])
+	}
+	if like.SHA1 != "" {
+		s := sha1.Sum(body)
+		h.SHA1 = hex.EncodeToString(s[:])
+	}
+	return h
+}
+
+// checkHashes compares a body with all promised hashes that are known.
+func checkHashes(body []byte, want resourcesync.Hashes) error {
+	got := hashesOf(body, want)
+	for _, c := range []struct{ name, got, want string }{
+		{"sha-256", got.SHA256, want.SHA256}, {"sha-1", got.SHA1, want.SHA1}, {"md5", got.MD5, want.MD5},
+	} {
+		if c.want != "" && !strings.EqualFold(c.got, c.want) {
+			return fmt.Errorf("%s is %s, promised was %s", c.name, c.got, c.want)
+		}
+	}
+	return nil
+}
+
+// compareHashes tells whether two hash attributes prove equality or difference;
+// known is false when they share no algorithm.
+func compareHashes(a, b resourcesync.Hashes) (equal, known bool) {
+	equal = true
+	for _, c := range [][2]string{{a.SHA256, b.SHA256}, {a.SHA1, b.SHA1}, {a.MD5, b.MD5}} {
+		if c[0] != "" && c[1] != "" {
+			known = true
+			equal = equal && strings.EqualFold(c[0], c[1])
+		}
+	}
+	return equal && known, known
+}
+
+// checkHashesOf is checkHashes of a stream.
+func checkHashesOf(r io.Reader, want resourcesync.Hashes) error {
+	s256, s1, m := sha256.New(), sha1.New(), md5.New()
+	var ws []io.Writer
+	if want.SHA256 != "" {
+		ws = append(ws, s256)
+	}
+	if want.SHA1 != "" {
+		ws = append(ws, s1)
+	}
+	if want.MD5 != "" {
+		ws = append(ws, m)
+	}
+	if _, err := io.Copy(io.MultiWriter(ws...), r); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name, want string
+		h          hash.Hash
+	}{{"sha-256", want.SHA256, s256}, {"sha-1", want.SHA1, s1}, {"md5", want.MD5, m}} {
+		if got := hex.EncodeToString(c.h.Sum(nil)); c.want != "" && !strings.EqualFold(got, c.want) {
+			return fmt.Errorf("%s is %s, promised was %s", c.name, got, c.want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package destination
+
+import "time"
+
+// SyncReport is the JSON of `sync --json` for one destination.
+type SyncReport struct {
+	Name          string    `json:"name"`
+	Mode          string    `json:"mode"` // baseline, incremental, none
+	Why           string    `json:"why"`
+	Created       int64     `json:"created"`
+	Updated       int64     `json:"updated"`
+	Deleted       int64     `json:"deleted"`
+	Unchanged     int64     `json:"unchanged"`
+	Failed        int64     `json:"failed"`
+	Pending       int64     `json:"pending"`
+	NotRDF        int64     `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run
+	Bytes         int64     `json:"bytes"`             // received from the source; of a dry run: that would be
+	InSync        bool      `json:"in_sync"`
+	BehindSeconds *float64  `json:"behind_seconds"`
+	Seconds       float64   `json:"seconds"`
+	Held          string    `json:"held,omitempty"`     // what waits for a person
+	Problems      []Problem `json:"problems,omitempty"` // at most 100
+}
+
+// Problem names a resource that is pending or failed.
+type Problem struct {
+	Location string    `json:"location"`
+	Entity   string    `json:"entity,omitempty"`
+	State    string    `json:"state"` // pending, failed
+	Reason   string    `json:"reason"`
+	Tries    int       `json:"tries"`
+	Next     time.Time `json:"next,omitzero"`
+}
+
+// AuditOptions of Audit.
+type AuditOptions struct {
+	Repair bool
+	Depth  string // "inventory", "store" (default), "origin"
+}
+
+// AuditReport is the JSON of `audit --json` for one destination.
+type AuditReport struct {
+	Name      string       `json:"name"`
+	Equal     bool         `json:"equal"` // missing, extra and different are 0
+	Resources int64        `json:"resources"`
+	Missing   int64        `json:"missing"`
+	Extra     int64        `json:"extra"`
+	Different int64        `json:"different"`
+	Rewritten int64        `json:"rewritten"` // resources with literals that the store rewrites by itself
+	Repaired  int64        `json:"repaired"`
+	Depth     string       `json:"depth"`
+	Seconds   float64      `json:"seconds"`
+	Time      time.Time    `json:"time"`
+	Named     []Difference `json:"differences,omitempty"` // at most 100
+}
+
+// Difference names what differs.
+type Difference struct {
+	Entity   string `json:"entity"`
+	Location string `json:"location,omitempty"`
+	Kind     string `json:"kind"` // missing, extra, different, rewritten; from Differences also pending, failed
+	Detail   string `json:"detail"`
+}
+
+// Status is the destination's part of `status --json` that it knows itself.
+type Status struct {
+	InSync        bool         `json:"in_sync"`
+	BehindSeconds *float64     `json:"behind_seconds"`
+	Resources     int64        `json:"resources"`
+	Sequence      *uint64      `json:"sequence"`
+	LastPoll      *time.Time   `json:"last_poll"`
+	LastSync      *time.Time   `json:"last_sync"`
+	LastAudit     *AuditReport `json:"last_audit"`
+	Pending       int64        `json:"pending"` // failed ones included
+	LastError     string       `json:"last_error"`
+	Held          string       `json:"held,omitempty"`
+	Source        string       `json:"source,omitempty"`
+}

@@ -1,0 +1,392 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// outcome is a resource fetched and verified, or why it could not be.
+type outcome struct {
+	it   *item
+	rec  *record // new state
+	wire []byte  // wire form, sorted N-Triples
+	err  error
+
+	sts    []statement // see prepare
+	packed []byte
+}
+
+var (
+	errMismatch = errors.New("does not keep its promise") // length, hash or graph digest
+	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
+)
+
+// bigBody is the size from which representations are worked on one at a time.
+const bigBody = 4 << 20
+
+// obtain fetches a resource from the best place and verifies it. The immutable
+// version comes first, then loc, then what else offers it; a place on another
+// host or of an unknown scheme is passed over.
+func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
+	var places []place
+	if it.Version != nil {
+		places = append(places, *it.Version)
+	}
+	plain := place{URL: it.Loc, Promise: it.Promise}
+	_, isRDF := rdfres.FormatByMediaType(it.Promise.Type)
+	alternates := 0
+	if !isRDF && it.Promise.Type != "" {
+		for _, o := range it.Others { // alternates come first, and only where loc is not RDF
+			if o.Promise.Type != it.Promise.Type {
+				places = append(places, o)
+				alternates++
+			}
+		}
+	}
+	places = append(places, plain)
+	places = append(places, it.Others[min(alternates, len(it.Others)):]...)
+	var first error
+	for _, p := range places {
+		if err := d.placeAllowed(p.URL); err != nil {
+			first = moreTelling(first, err)
+			continue
+		}
+		o, err := d.obtainFrom(ctx, it, p)
+		if err == nil {
+			return o
+		}
+		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+			return &outcome{it: it, err: err}
+		}
+		first = moreTelling(first, err)
+		if errors.Is(err, errContent) {
+			break // the bytes are the promised ones; another copy has the same
+		}
+	}
+	return &outcome{it: it, err: first}
+}
+
+func moreTelling(have, err error) error {
+	if have == nil || (errors.Is(have, errScheme) && !errors.Is(err, errScheme)) {
+		return err
+	}
+	return have
+}
+
+func (d *Destination) placeAllowed(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("%s is no address: %w", shorten(address), err)
+	}
+	if err := d.fetch.allowed(u); err != nil {
+		return &fetchError{URL: address, Err: err}
+	}
+	return nil
+}
+
+func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outcome, error) {
+	big := p.Promise.Length > bigBody
+	if big {
+		d.bigMu.Lock()
+		defer d.bigMu.Unlock()
+	}
+	if p.Promise.Length > d.lim.resource {
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken", shorten(p.URL), errTooLarge, p.Promise.Length, d.lim.resource)
+	}
+	accept := "*/*"
+	if p.Promise.Type != "" {
+		accept = p.Promise.Type + ", */*;q=0.1"
+	}
+	a, err := d.fetch.get(ctx, request{url: p.URL, accept: accept, max: d.lim.resource, attempts: 3,
+		gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
+	if err != nil {
+		return nil, err
+	}
+	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
+		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errMismatch, err)
+	}
+	if !big && len(a.body) > bigBody {
+		d.bigMu.Lock()
+		defer d.bigMu.Unlock()
+	}
+	return d.represent(it, p, a.body, a.contentType())
+}
+
+// verifyBody compares length and hashes. With a content coding the
+// specification leaves open which octets are meant, so either may match.
+func verifyBody(raw, body []byte, p promise) error {
+	err := verifyBytes(body, p)
+	if err != nil && len(raw) != len(body) && verifyBytes(raw, p) == nil {
+		return nil
+	}
+	return err
+}
+
+func verifyBytes(body []byte, p promise) error {
+	if p.Length >= 0 && int64(len(body)) != p.Length {
+		return fmt.Errorf("%d bytes came, promised were %d", len(body), p.Length)
+	}
+	return checkHashes(body, p.Hashes)
+}
+
+// represent makes the wire form of a verified body and the record to come. What
+// is no RDF gives a record without triples.
+func (d *Destination) represent(it *item, p place, body []byte, contentType string) (*outcome, error) {
+	rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
+		rec.Hashes = hashesOf(body, rec.Hashes)
+	}
+	format, certain, ok := chooseFormat(p, body, contentType)
+	if !ok {
+		rec.Flags |= flagNotRDF
+		return &outcome{it: it, rec: rec}, nil
+	}
+	ts, err := rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true})
+	if err != nil {
+		if !certain {
+			rec.Flags |= flagNotRDF
+			return &outcome{it: it, rec: rec}, nil
+		}
+		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
+	}
+	if int64(len(ts)) > d.lim.triples {
+		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken", shorten(p.URL), errContent, len(ts), d.lim.triples)
+	}
+	ts = rdfres.SortUnique(ts)
+	wireNames := false
+	if !it.Promise.Graph.IsZero() {
+		got := rdfres.GraphDigest(ts)
+		if got != it.Promise.Graph {
+			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s", shorten(p.URL), errMismatch, got, it.Promise.Graph)
+		}
+		wireNames = allWireNames(ts)
+	}
+	if wireNames {
+		rec.Flags |= flagWireNames
+	} else {
+		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: it.Loc, WorkLimit: d.lim.blankWork})
+		if err != nil {
+			return nil, fmt.Errorf("%s %w: blank nodes: %w", shorten(p.URL), errContent, err)
+		}
+	}
+	if err := safeTriples(ts); err != nil {
+		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
+	}
+	if rec.Entity == "" {
+		rec.Entity = guessEntity(it.Loc, ts)
+	}
+	rec.Graph = rdfres.GraphDigest(ts)
+	if !d.selected(rec.Entity, ts) {
+		rec.Flags |= flagUnselected
+		return &outcome{it: it, rec: rec}, nil
+	}
+	rec.Triples = int64(len(ts))
+	return &outcome{it: it, rec: rec, wire: appendLines(nil, ts)}, nil
+}
+
+func appendLines(b []byte, ts []rdfres.Triple) []byte {
+	for _, t := range ts {
+		b = t.AppendLine(b)
+	}
+	return b
+}
+
+var newline = []byte("\n")
+
+// parseWire reads a kept wire form back.
+func parseWire(wire []byte) ([]rdfres.Triple, error) {
+	var ts []rdfres.Triple
+	for len(wire) > 0 {
+		line, rest, _ := bytes.Cut(wire, newline)
+		wire = rest
+		q, ok, err := rdfres.ParseLine(line)
+		if err != nil {
+			return nil, fmt.Errorf("%w: kept triple: %w", errRecord, err)
+		}
+		if ok {
+			ts = append(ts, q.Triple)
+		}
+	}
+	return ts, nil
+}
+
+// chooseFormat finds the serialization: by the promised type, the type of the
+// answer, the suffix, the content. certain is false when only the content spoke.
+func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
+	if f, ok := rdfres.FormatByMediaType(p.Promise.Type); ok {
+		return f, true, true
+	}
+	if f, ok := rdfres.FormatByMediaType(contentType); ok {
+		return f, true, true
+	}
+	name := p.URL
+	if u, err := url.Parse(p.URL); err == nil {
+		name = u.Path
+	}
+	if f, ok := rdfres.FormatBySuffix(strings.TrimSuffix(path.Base(name), ".gz")); ok {
+		return f, true, true
+	}
+	for _, t := range []string{p.Promise.Type, essence(contentType)} {
+		if definitelyNotRDF(t) {
+			return "", false, false
+		}
+	}
+	f, ok = rdfres.SniffFormat(body[:min(len(body), 4096)])
+	return f, false, ok
+}
+
+func definitelyNotRDF(mediaType string) bool {
+	major, sub, _ := strings.Cut(mediaType, "/")
+	switch major {
+	case "image", "audio", "video", "font":
+		return true
+	case "text":
+		return sub == "html" || sub == "css" || sub == "csv" || sub == "javascript"
+	case "application":
+		return sub == "pdf" || sub == "zip" || sub == "gzip" || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
+	}
+	return false
+}
+
+func allWireNames(ts []rdfres.Triple) bool {
+	for _, t := range ts {
+		for _, x := range [2]rdfres.Term{t.S, t.O} {
+			if x.Kind() == rdfres.KindBlank && !rdfres.IsWireName(x.Label()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// safeTriples refuses what cannot be written into a store without doubt: terms
+// whose text could end early inside of an update. RDF's own syntax forbids them
+// too, so nothing honest is lost.
+func safeTriples(ts []rdfres.Triple) error {
+	for _, t := range ts {
+		if t.P.Kind() != rdfres.KindIRI || t.S.Kind() == rdfres.KindLiteral || t.S.Kind() == rdfres.KindNone || t.O.Kind() == rdfres.KindNone {
+			return fmt.Errorf("not a triple: %s", shorten(string(t.AppendLine(nil))))
+		}
+		for _, x := range [3]rdfres.Term{t.S, t.P, t.O} {
+			if err := safeTerm(string(x)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func safeTerm(s string) error {
+	switch {
+	case strings.HasPrefix(s, "<"):
+		return safeIRI(s)
+	case strings.HasPrefix(s, `"`):
+		end := strings.LastIndexByte(s, '"')
+		for i := 1; i < end; i++ {
+			switch c := s[i]; {
+			case c == '\\':
+				i++
+				if i >= end {
+					return fmt.Errorf("literal ends in an escape: %s", shorten(s))
+				}
+			case c == '"' || c == '\n' || c == '\r':
+				return fmt.Errorf("literal with a bare quote or line end: %s", shorten(s))
+			}
+		}
+		if end < 1 {
+			return fmt.Errorf("literal without an end: %s", shorten(s))
+		}
+		switch rest := s[end+1:]; {
+		case rest == "":
+		case strings.HasPrefix(rest, "@"):
+			for _, c := range []byte(rest[1:]) {
+				if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
+					return fmt.Errorf("language tag %q", shorten(rest))
+				}
+			}
+		case strings.HasPrefix(rest, "^^<"):
+			return safeIRI(rest[2:])
+		default:
+			return fmt.Errorf("literal with %q after its end", shorten(rest))
+		}
+		return nil
+	case strings.HasPrefix(s, "_:"):
+		return nil // becomes a skolem IRI, which is checked then
+	}
+	return fmt.Errorf("not a term: %s", shorten(s))
+}
+
+func safeIRI(s string) error {
+	if len(s) < 3 || s[len(s)-1] != '>' {
+		return fmt.Errorf("IRI without an end: %q", shorten(s))
+	}
+	for _, c := range []byte(s[1 : len(s)-1]) {
+		if c <= 0x20 || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {
+			return fmt.Errorf("IRI %q has the character %q, which no IRI may have", shorten(s), rune(c))
+		}
+	}
+	return nil
+}
+
+// guessEntity names what a document is about where no link says it: the
+// document's address without its suffix if it is a subject, else the subject
+// with the most triples.
+func guessEntity(loc string, ts []rdfres.Triple) string {
+	bare := loc
+	if u, err := url.Parse(loc); err == nil {
+		bare = strings.TrimSuffix(loc, path.Ext(u.Path))
+	}
+	best, most, count := "", 0, 0
+	var last rdfres.Term
+	for _, t := range ts { // sorted by subject
+		if t.S != last {
+			last, count = t.S, 0
+		}
+		count++
+		if t.S.Kind() != rdfres.KindIRI {
+			continue
+		}
+		if iri := t.S.IRI(); iri == loc || iri == bare {
+			return iri
+		}
+		if count > most {
+			best, most = t.S.IRI(), count
+		}
+	}
+	if best == "" {
+		return loc
+	}
+	return best
+}
+
+// selected applies the part of the source that was configured.
+func (d *Destination) selected(entity string, ts []rdfres.Triple) bool {
+	sel := d.cfg.Select
+	if len(sel.Prefixes) == 0 && len(sel.Classes) == 0 {
+		return true
+	}
+	for _, p := range sel.Prefixes {
+		if strings.HasPrefix(entity, p) {
+			return true
+		}
+	}
+	for _, t := range ts {
+		if t.P == rdfType && t.S.IRI() == entity {
+			for _, c := range sel.Classes {
+				if t.O.IRI() == c {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+const rdfType rdfres.Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

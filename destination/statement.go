@@ -1,0 +1,149 @@
+package destination
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"crypto/sha256"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// stateGraph holds what rsbridge itself writes into a mirror.
+const stateGraph = "urn:rsbridge:state"
+
+// statement is one triple as it is sent to the mirror, named by hashes of what
+// the store makes of it (its normal form).
+type statement struct {
+	triple rdfres.Triple // blank nodes skolemized
+	graph  string        // per-entity: the graph; "" in a single graph
+	subj   hash16
+	hash   hash16
+	normal bool // the normal form differs from triple
+}
+
+// layout says where and how resources stand in the mirror.
+type layout struct {
+	perEntity bool
+	graph     string // single: "" is the default graph
+	template  string // per-entity
+	authority string
+	nf        rdfres.NormalForm
+}
+
+// graphOf is the graph of an entity's statements.
+func (l *layout) graphOf(entity string) (string, error) {
+	if !l.perEntity {
+		return l.graph, nil
+	}
+	g := strings.ReplaceAll(l.template, "{entity}", entity)
+	if err := safeIRI("<" + g + ">"); err != nil {
+		return "", fmt.Errorf("graph of %s: %w", shorten(entity), err)
+	}
+	if strings.HasPrefix(g, "urn:rsbridge:") && !strings.HasPrefix(g, "urn:rsbridge:component:") {
+		return "", fmt.Errorf("graph %s of entity %s is one of rsbridge's own; change graph_iri", shorten(g), shorten(entity))
+	}
+	return g, nil
+}
+
+// statements turns a wire form into what the mirror gets, without doubles in
+// its normal form.
+func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, error) {
+	graph := ""
+	if l.perEntity {
+		g, err := l.graphOf(entity)
+		if err != nil {
+			return nil, err
+		}
+		graph = g
+	}
+	out := make([]statement, 0, len(ts))
+	var subject rdfres.Term
+	var subj hash16
+	for _, t := range ts {
+		m := rdfres.Triple{S: rdfres.Skolemize(t.S, l.authority), P: t.P, O: rdfres.Skolemize(t.O, l.authority)}
+		if m.S.Kind() != rdfres.KindIRI || m.O.Kind() == rdfres.KindBlank {
+			return nil, fmt.Errorf("blank node %s has no skolem IRI with authority %q", t.S, l.authority)
+		}
+		n := l.nf.Triple(m)
+		if n.S != subject || len(out) == 0 {
+			subject, subj = n.S, subjectHash(graph, n.S)
+		}
+		out = append(out, statement{triple: m, graph: graph, subj: subj, hash: tripleHash(graph, n), normal: n != m})
+	}
+	slices.SortStableFunc(out, func(a, b statement) int { return cmp.Compare(string(a.hash[:]), string(b.hash[:])) })
+	return slices.CompactFunc(out, func(a, b statement) bool { return a.hash == b.hash }), nil
+}
+
+func subjectHash(graph string, s rdfres.Term) hash16 {
+	if graph == "" {
+		return hashString(string(s))
+	}
+	return hashString(graph + "\x00" + string(s))
+}
+
+// tripleHash names a triple (in normal form) within a space.
+func tripleHash(graph string, t rdfres.Triple) hash16 {
+	b := make([]byte, 0, 256)
+	if graph != "" {
+		b = append(append(b, graph...), 0)
+	}
+	return hashBytes(t.AppendLine(b))
+}
+
+// normalDigest is SHA-256 over the sorted statement hashes of a resource.
+func normalDigest(sts []statement) rdfres.Digest {
+	h := sha256.New()
+	for i := range sts {
+		h.Write(sts[i].hash[:])
+	}
+	var d rdfres.Digest
+	h.Sum(d[:0])
+	return d
+}
+
+// bySubject groups the hashes of a resource's statements for the ownership
+// index. The statements are sorted by hash, so each group is too.
+func bySubject(sts []statement) map[hash16][]byte {
+	m := make(map[hash16][]byte, 4)
+	for i := range sts {
+		m[sts[i].subj] = append(m[sts[i].subj], sts[i].hash[:]...)
+	}
+	return m
+}
+
+// holds searches a sorted list of hashes.
+func holds(list []byte, h hash16) bool {
+	_, ok := find(list, h)
+	return ok
+}
+
+// appendSPARQL writes a statement for an update. Canonical N-Triples is SPARQL,
+// but for one trap: some engines undo \u escapes before they parse, so a
+// backslash in a literal must not be followed by a u.
+func appendSPARQL(b []byte, t rdfres.Triple) []byte {
+	b = append(append(append(b, t.S...), ' '), t.P...)
+	b = append(b, ' ')
+	o := string(t.O)
+	if strings.HasPrefix(o, `"`) && (strings.Contains(o, `\\u`) || strings.Contains(o, `\\U`)) {
+		end := strings.LastIndexByte(o, '"')
+		for i := 0; i < end; i++ {
+			if o[i] == '\\' && i+1 < end {
+				b = append(b, o[i], o[i+1])
+				i++
+				if o[i] == '\\' && i+1 < end && (o[i+1] == 'u' || o[i+1] == 'U') {
+					b = fmt.Appendf(b, `\u%04X`, o[i+1])
+					i++
+				}
+				continue
+			}
+			b = append(b, o[i])
+		}
+		b = append(b, o[end:]...)
+	} else {
+		b = append(b, o...)
+	}
+	return append(b, " .\n"...)
+}

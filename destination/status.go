@@ -1,0 +1,67 @@
+package destination
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Status tells where the destination stands, from its records alone.
+func (d *Destination) Status(ctx context.Context) (Status, error) {
+	m := d.snapshotMeta()
+	s := Status{InSync: m.InSync, Resources: m.Resources, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
+	if s.Held == "" {
+		s.Held = m.Gap
+	}
+	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
+	s.LastPoll, s.LastSync = timeOrNil(m.LastPoll), timeOrNil(m.LastSync)
+	for _, f := range d.faults() {
+		if f.err != nil {
+			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.err)
+		}
+		s.Pending++
+	}
+	return s, ctx.Err()
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Differences yields pending and failed resources, then what the last audit
+// found. The sequence ends after the first error.
+func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
+	return func(yield func(Difference, error) bool) {
+		for _, f := range d.faults() {
+			if f.err != nil {
+				yield(Difference{}, f.err)
+				return
+			}
+			if !yield(Difference{Entity: f.Entity, Location: f.Loc, Kind: f.State, Detail: f.Reason}, nil) {
+				return
+			}
+		}
+		prefix := key(kindDiff, d.dest)
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var diff Difference
+			if err == nil {
+				err = json.Unmarshal(pair.Value, &diff)
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !yield(diff, err) || err != nil {
+				return
+			}
+		}
+	}
+}

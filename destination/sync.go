@@ -1,0 +1,379 @@
+package destination
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// SyncOptions of Sync. Full compares with the whole inventory whatever the
+// cursor says, and tries again everything that is pending. DryRun tells what
+// would be done and what it would cost, and changes nothing.
+type SyncOptions struct{ Full, DryRun bool }
+
+// run is one Sync or Audit under way.
+type run struct {
+	rep      SyncReport
+	c        counts
+	dry      bool
+	full     bool
+	touched  map[hash16]bool // pending resources that this run has tried
+	planned  counts          // dry run
+	notRDF   int64
+	complete bool // the source was read up to its newest change
+}
+
+func (r *run) why(format string, a ...any) {
+	s := fmt.Sprintf(format, a...)
+	if r.rep.Why != "" {
+		s = r.rep.Why + "; " + s
+	}
+	r.rep.Why = s
+}
+
+// mode keeps the most telling of what a run did.
+func (r *run) mode(m string) {
+	if r.rep.Mode == "" || r.rep.Mode == "none" || m == "baseline" {
+		r.rep.Mode = m
+	}
+}
+
+// Sync brings the mirror to what the source says now: by a baseline or by the
+// changes since the last run, whichever is right; Why tells. What could not be
+// had is pending and does not stop the rest. An error means that the run could
+// not be finished; what was done stands and is taken up by the next run.
+func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
+	start := d.opt.Now()
+	r := &run{dry: o.DryRun, full: o.Full, touched: map[hash16]bool{}}
+	r.rep.Name = d.cfg.Name
+	d.fetch.bytes.Store(0)
+	d.fetch.failures.Store(0)
+	err := d.sync(ctx, r)
+	if ferr := d.finish(ctx, r, start, err); ferr != nil {
+		err = errors.Join(err, ferr)
+	}
+	if err != nil {
+		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
+	}
+	return r.rep, nil
+}
+
+func (d *Destination) sync(ctx context.Context, r *run) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	if !r.dry {
+		if err := d.redo(ctx); err != nil {
+			return fmt.Errorf("finish the batch that was under way: %w", err)
+		}
+	}
+	offer, err := d.discover(ctx)
+	if err != nil {
+		return err
+	}
+	if r.dry {
+		d.mirror.lay.authority = offer.Authority
+	} else if err := d.setAuthority(offer.Authority); err != nil {
+		return err
+	}
+	m := d.snapshotMeta()
+	if err := d.checkMirror(ctx, r, &m); err != nil {
+		return err
+	}
+	m = d.snapshotMeta()
+	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
+	switch {
+	case m.Phase == "":
+		r.why("nothing was mirrored yet")
+		err = d.baseline(ctx, r, offer, true)
+	case m.Phase == phaseBaseline:
+		r.why("the baseline was interrupted and goes on")
+		err = d.baseline(ctx, r, offer, false)
+	case moved:
+		r.why("the source is another one than before")
+		err = d.baseline(ctx, r, offer, false)
+	case r.full:
+		r.why("a full comparison was asked for")
+		err = d.baseline(ctx, r, offer, false)
+	}
+	if err != nil {
+		return err
+	}
+	if m = d.snapshotMeta(); m.Compare != "" && !r.dry {
+		r.why("%s: everything in the mirror is compared", m.Compare)
+		if err := d.compareMirror(ctx, r); err != nil {
+			return err
+		}
+	}
+	if r.dry && m.Phase != phaseCurrent {
+		return nil
+	}
+	if err := d.increment(ctx, r, offer, 0); err != nil {
+		return err
+	}
+	if !r.dry {
+		if err := d.retry(ctx, r); err != nil {
+			return err
+		}
+		return d.putWhole(ctx)
+	}
+	return nil
+}
+
+// checkMirror compares the checkpoint in the mirror with ours, and refuses a
+// graph that holds what is not ours.
+func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
+	cp, err := d.mirror.readCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	if m.Phase != "" {
+		switch {
+		case cp == nil:
+			return d.noteCompare("the mirror has lost its checkpoint")
+		case cp.Generation != fmt.Sprint(m.Generation) || cp.Phase != m.Phase:
+			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.Phase))
+		}
+		return nil
+	}
+	ours, err := d.ourMarks()
+	if err != nil {
+		return err
+	}
+	mark, other, err := d.mirror.otherMark(ctx, d.graphName())
+	if err != nil {
+		return fmt.Errorf("read the state graph of the mirror: %w", err)
+	}
+	if mark != "" && !slices.Contains(ours, mark) {
+		switch {
+		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
+			r.why("the mirror was kept by an earlier state of this destination, which is lost")
+			return d.noteCompare("the mirror was written by an earlier state of this destination")
+		case !d.cfg.Adopt:
+			return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge: choose another graph_iri, or set adopt: true to take it over", d.graphName(), d.target, other.Name, other.Source)
+		}
+		return nil
+	}
+	if mark != "" {
+		return nil // shared with another destination of this state
+	}
+	empty, err := d.mirror.isEmpty(ctx)
+	if err != nil {
+		return fmt.Errorf("ask whether the mirror is empty: %w", err)
+	}
+	if !empty && !d.cfg.Adopt {
+		what := "graph " + d.graphName()
+		if d.mirror.lay.perEntity {
+			what = "the store"
+		}
+		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another graph_iri, empty it, or set adopt: true to make it this mirror", what, d.target)
+	}
+	return nil
+}
+
+func (d *Destination) noteCompare(why string) error {
+	if d.meta.Compare != "" {
+		return nil
+	}
+	d.log.Warn("mirror must be compared", "why", why)
+	return d.saveMeta(func(m *meta) { m.Compare = why })
+}
+
+// ourMarks are the marks of all destinations of this state.
+func (d *Destination) ourMarks() ([]string, error) {
+	var marks []string
+	for pair, err := range d.store.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		var m meta
+		if err := json.Unmarshal(pair.Value, &m); err != nil {
+			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+		}
+		marks = append(marks, m.Mark)
+	}
+	return marks, nil
+}
+
+// checkpoint writes the phase into mirror and records.
+func (d *Destination) checkpoint(ctx context.Context, phase string, change func(*meta)) error {
+	next := d.snapshotMeta()
+	next.Phase = phase
+	if change != nil {
+		change(&next)
+	}
+	generation := next.Generation + 1
+	if err := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&next, generation, phase)); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := d.crashAt("checkpoint"); err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) {
+		m.Phase, m.Generation = phase, generation
+		if change != nil {
+			change(m)
+		}
+	})
+}
+
+// retry tries again what is pending and due.
+func (d *Destination) retry(ctx context.Context, r *run) error {
+	now := d.opt.Now()
+	b := d.batcher(&r.c, false)
+	jobs := func(yield func(job, error) bool) {
+		for loc, f := range d.faults() {
+			if f.err != nil {
+				yield(nil, f.err)
+				return
+			}
+			if r.touched[loc] || (!r.full && f.Next.After(now)) {
+				continue
+			}
+			it, err := decodeItem(f.Item)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(d.fetchJob(it), nil) {
+				return
+			}
+		}
+	}
+	n := int64(0)
+	err := d.pipeline(ctx, jobs, func(o *outcome) error {
+		n++
+		d.opt.Progress("retry", n, 0)
+		return b.outcome(ctx, o)
+	})
+	if err != nil {
+		return err
+	}
+	return b.flush(ctx, nil)
+}
+
+func (d *Destination) fetchJob(it *item) job {
+	return func(ctx context.Context) *outcome { return d.obtain(ctx, it) }
+}
+
+type faultOr struct {
+	*fault
+	err error
+}
+
+// faults yields what is pending or failed, from one consistent state.
+func (d *Destination) faults() iter.Seq2[hash16, faultOr] {
+	return func(yield func(hash16, faultOr) bool) {
+		prefix := key(kindFault, d.dest)
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				yield(hash16{}, faultOr{err: err})
+				return
+			}
+			var loc hash16
+			copy(loc[:], pair.Key[len(prefix):])
+			f := &fault{}
+			if err := json.Unmarshal(pair.Value, f); err != nil {
+				yield(loc, faultOr{err: fmt.Errorf("%w: fault: %w", errRecord, err)})
+				return
+			}
+			if !yield(loc, faultOr{fault: f}) {
+				return
+			}
+		}
+	}
+}
+
+// finish fills the report and remembers how the run ended.
+func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runErr error) error {
+	now := d.opt.Now()
+	if r.rep.Mode == "" {
+		r.rep.Mode = "none"
+	}
+	rep := &r.rep
+	rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.c.created, r.c.updated, r.c.deleted, r.c.unchanged
+	if r.dry {
+		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.planned.created, r.planned.updated, r.planned.deleted, r.planned.unchanged
+	}
+	rep.NotRDF = r.notRDF
+	if !r.dry {
+		rep.Bytes = d.fetch.bytes.Load()
+	}
+	var oldest time.Time
+	for _, f := range d.faults() {
+		if f.err != nil {
+			return f.err
+		}
+		if f.State == "failed" {
+			rep.Failed++
+		} else {
+			rep.Pending++
+		}
+		t := f.Change
+		if t.IsZero() {
+			t = f.First
+		}
+		if oldest.IsZero() || t.Before(oldest) {
+			oldest = t
+		}
+		if len(rep.Problems) < d.lim.named {
+			rep.Problems = append(rep.Problems, Problem{Location: f.Loc, Entity: f.Entity, State: f.State, Reason: f.Reason, Tries: f.Tries, Next: f.Next})
+		}
+	}
+	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
+	m := d.snapshotMeta()
+	if rep.Held == "" {
+		rep.Held = m.Held
+	}
+	if m.Gap != "" && rep.Held == "" {
+		rep.Held = m.Gap
+	}
+	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == ""
+	if r.dry {
+		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
+		return nil
+	}
+	err := d.saveMeta(func(m *meta) {
+		m.InSync = rep.InSync
+		if r.complete {
+			m.LastPoll = start.UTC()
+			m.Behind = oldest
+		}
+		if runErr == nil {
+			m.LastSync = now.UTC()
+			m.LastError = ""
+		} else {
+			m.LastError = shorten(runErr.Error())
+		}
+	})
+	m = d.snapshotMeta()
+	rep.BehindSeconds = m.behind(now, runErr != nil)
+	return err
+}
+
+// behind is the lag in seconds: now minus the commit time of the oldest change
+// not applied, 0 if there is none, growing since the last successful poll while
+// the source cannot be reached, nil while nothing is known.
+func (m *meta) behind(now time.Time, unreachable bool) *float64 {
+	if m.LastPoll.IsZero() {
+		return nil
+	}
+	s := 0.0
+	switch {
+	case !m.Behind.IsZero():
+		s = now.Sub(m.Behind).Seconds()
+	case unreachable:
+		s = now.Sub(m.LastPoll).Seconds()
+	}
+	s = max(0, math.Round(s*1000)/1000)
+	return &s
+}

@@ -1,0 +1,137 @@
+package destination
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Stores that have the Graph Store Protocol and no SPARQL Update. A per-entity
+// graph is put or deleted by itself; a single graph cannot lose a triple but by
+// being put whole, which is done once, at the end of a run.
+
+func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan) error {
+	for _, g := range p.drops {
+		if err := d.mirror.client.DeleteGraph(ctx, g); err != nil {
+			return err
+		}
+	}
+	for _, ch := range changes {
+		if ch.same || ch.newGraph == "" {
+			continue
+		}
+		var text []byte
+		for i := range ch.newSts {
+			text = ch.newSts[i].triple.AppendLine(text)
+		}
+		err := d.mirror.client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(text)), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putWhole puts the single graph of a store without updates from the records of
+// every destination that writes into it.
+func (d *Destination) putWhole(ctx context.Context) error {
+	if !d.mirror.gspOnly() || d.mirror.lay.perEntity || !d.meta.Dirty {
+		return nil
+	}
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	err := d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+		pr, pw := io.Pipe()
+		go func() { // ends when the request has read everything or closes the pipe
+			w := bufio.NewWriterSize(pw, 256<<10)
+			err := d.writeWhole(w)
+			if err == nil {
+				err = w.Flush()
+			}
+			pw.CloseWithError(err)
+		}()
+		return pr, nil
+	})
+	if err != nil {
+		return fmt.Errorf("put the graph: %w", err)
+	}
+	if err := d.crashAt("written"); err != nil {
+		return err
+	}
+	return d.checkpoint(ctx, d.meta.Phase, func(m *meta) { m.Dirty = false })
+}
+
+func (d *Destination) writeWhole(w io.Writer) error {
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+		if err != nil {
+			return err
+		}
+		var m meta
+		if err := json.Unmarshal(pair.Value, &m); err != nil {
+			return err
+		}
+		if id(m.Space) != d.space || len(pair.Key) != 5 {
+			continue
+		}
+		lay := d.mirror.lay
+		lay.authority = m.Authority
+		prefix := append([]byte{kindBody}, pair.Key[1:]...)
+		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return err
+			}
+			wire, err := unpack(body.Value)
+			if err != nil {
+				return err
+			}
+			ts, err := parseWire(wire)
+			if err != nil {
+				return err
+			}
+			sts, err := lay.statements("", ts)
+			if err != nil {
+				return err
+			}
+			var line []byte
+			for i := range sts {
+				line = sts[i].triple.AppendLine(line[:0])
+				if _, err := w.Write(line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// writeCheckpoint sets the checkpoint alone.
+func (m *mirror) writeCheckpoint(ctx context.Context, cp *checkpoint) error {
+	if m.gspOnly() {
+		return m.putCheckpoint(ctx, cp)
+	}
+	return m.client.Update(ctx, m.checkpointText(cp))
+}
+
+// pull reads the keys of a sorter one by one.
+func pull(s *extsort.Sorter) (next func() (hash16, bool, error), stop func()) {
+	step, stop := iter.Pull2(s.Sort())
+	return func() (h hash16, ok bool, err error) {
+		rec, err, ok := step()
+		if ok && err == nil {
+			copy(h[:], rec.Key)
+		}
+		return h, ok, err
+	}, stop
+}

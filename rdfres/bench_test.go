@@ -56,3 +56,44 @@ func BenchmarkNTriples(b *testing.B) {
 		perSecond(b)
 	})
 }
+
+// BenchmarkDescription writes, reads and checks one description of ten triples.
+func BenchmarkDescription(b *testing.B) {
+	d := sampleDescription(4711)
+	for _, f := range []Format{JSONLD, NTriples} {
+		data, err := Encode(f, d.Entity, d.Triples)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(string(f)+"/Encode", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Encode(f, d.Entity, d.Triples); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(string(f)+"/Decode", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Decode(f, data, ReadOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(string(f)+"/EncodeChecked", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := EncodeChecked(f, d.Entity, d.Triples); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("GraphDigest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			GraphDigest(d.Triples)
+		}
+	})
+}

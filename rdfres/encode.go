@@ -13,6 +13,8 @@ func Encode(f Format, entity string, ts []Triple) ([]byte, error) {
 	switch f {
 	case NTriples, NQuads:
 		return encodeLines(ts), nil
+	case JSONLD:
+		return encodeJSONLD(entity, ts), nil
 	}
 	return nil, fmt.Errorf("rdfres: encode %s: no writer for the format %q", entity, f)
 }
@@ -37,4 +39,28 @@ func encodeLines(ts []Triple) []byte {
 		out = t.AppendLine(out)
 	}
 	return out
+}
+
+// EncodeChecked is Encode with proof: what it wrote is decoded and compared
+// with ts, and ErrCannotCarry, with the first triple that differs, says when
+// the format did not give back the very graph.
+func EncodeChecked(f Format, entity string, ts []Triple) ([]byte, error) {
+	ts = sortedCopy(ts)
+	data, err := Encode(f, entity, ts)
+	if err != nil {
+		return nil, err
+	}
+	back, err := Decode(f, data, ReadOptions{Name: entity})
+	if err != nil {
+		return nil, fmt.Errorf("rdfres: encode %s as %s: %w: what was written cannot be read: %w", entity, f, ErrCannotCarry, err)
+	}
+	for i := range ts {
+		if i >= len(back) || ts[i] != back[i] {
+			return nil, fmt.Errorf("rdfres: encode %s as %s: %w: this triple comes back otherwise: %s", entity, f, ErrCannotCarry, cut(string(ts[i].AppendLine(nil))))
+		}
+	}
+	if len(back) != len(ts) {
+		return nil, fmt.Errorf("rdfres: encode %s as %s: %w: a triple too many comes back: %s", entity, f, ErrCannotCarry, cut(string(back[len(ts)].AppendLine(nil))))
+	}
+	return data, nil
 }

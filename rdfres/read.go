@@ -37,6 +37,8 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 			readLines(NewLines(r, f, o), yield)
 		case Turtle, TriG:
 			readTurtle(r, f, o, yield)
+		case JSONLD:
+			readJSONLD(r, o, yield)
 		default:
 			yield(Quad{}, fmt.Errorf("rdfres: read %s: unknown format %q", o.Name, f))
 		}
@@ -52,6 +54,15 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	switch f {
 	case NTriples, NQuads:
 		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), yield) })
+	case JSONLD:
+		ts, named, err := decodeJSONLD(data, o)
+		if err != nil {
+			return nil, err
+		}
+		if len(named) > 0 {
+			return nil, oneGraph(f, o, named[0].G)
+		}
+		return SortUnique(ts), nil
 	case Turtle, TriG, RDFXML:
 		return collect(f, o, Read(bytes.NewReader(data), f, o))
 	}
@@ -65,11 +76,41 @@ func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, erro
 			return nil, err
 		}
 		if q.G != "" {
-			return nil, fmt.Errorf("rdfres: decode %s %s: a statement stands in the graph %s, where one graph without a name is asked for", f, o.Name, q.G)
+			return nil, oneGraph(f, o, q.G)
 		}
 		ts = append(ts, q.Triple)
 	}
 	return SortUnique(ts), nil
+}
+
+func oneGraph(f Format, o ReadOptions, g Term) error {
+	return fmt.Errorf("rdfres: decode %s %s: a statement stands in the graph %s, where one graph without a name is asked for", f, o.Name, g)
+}
+
+func readJSONLD(r io.Reader, o ReadOptions, yield func(Quad, error) bool) {
+	if o.MaxBytes > 0 {
+		r = io.LimitReader(r, o.MaxBytes+1)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		yield(Quad{}, fmt.Errorf("rdfres: read jsonld %s: %w", o.Name, err))
+		return
+	}
+	triples, named, err := decodeJSONLD(data, o)
+	if err != nil {
+		yield(Quad{}, err)
+		return
+	}
+	for _, t := range triples {
+		if !yield(Quad{Triple: t}, nil) {
+			return
+		}
+	}
+	for _, q := range named {
+		if !yield(q, nil) {
+			return
+		}
+	}
 }
 
 func readLines(in *Lines, yield func(Quad, error) bool) {

@@ -77,7 +77,7 @@ d""", '''e''f''', "", '', """""" .`, `<s> <p> "a'b" .
 <s> <p> "d"^^<d> .
 <s> <p> "e"@de .`},
 	{"IRI escapes", `<http://e/\u00e9> <http://e/\U0001F303> <http://e/\u0020> .`, `<é> <🌃> <\u0020> .`},
-	{"labels", `_:a.b <http://e/p> _:1 . _:anon-1 <http://e/p> [] .`, "_:a.b <p> _:1 .\n_:anon-x-anon-1 <p> _:anon-1 ."},
+	{"labels", `_:a.b <http://e/p> _:1 . _:anon-1 <http://e/p> [] . [] <http://e/q> _:anon-3, _:anon-1, [], _:anon-2 .`, "_:a.b <p> _:1 .\n_:anon-1 <p> _:anon-2 .\n_:anon-3 <q> _:anon-x-anon-3 .\n_:anon-3 <q> _:anon-1 .\n_:anon-3 <q> _:anon-4 .\n_:anon-3 <q> _:anon-x-anon-2 ."},
 	{"nested", "@prefix : <http://e/> . :s :p [ :q [ :r 'x' ] ; :t [] ] .", "<s> <p> _:anon-1 .\n_:anon-1 <q> _:anon-2 .\n_:anon-2 <r> \"x\" .\n_:anon-1 <t> _:anon-3 ."},
 	{"subjects without a name", "@prefix : <http://e/> . [ :p :a ] . [ :p :b ] :q :c . [] :p :d .", "_:anon-1 <p> <a> .\n_:anon-2 <p> <b> .\n_:anon-2 <q> <c> .\n_:anon-3 <p> <d> ."},
 	{"collections", "@prefix : <http://e/> . :s :p ( :a ( ) [ :q :b ] ) . ( 'x' ) :p () .", `<s> <p> _:anon-1 .

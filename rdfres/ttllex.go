@@ -25,7 +25,7 @@ type ttlLexer struct {
 	prefixes map[string]string
 	known    interner
 	scratch  []byte
-	anon     int // blank nodes named so far
+	labels   docLabels
 }
 
 func newTTLLexer(r io.Reader, f Format, o ReadOptions) *ttlLexer {
@@ -390,27 +390,9 @@ func (l *ttlLexer) blankLabel() (Term, error) {
 	if n == 0 {
 		return "", l.errorAt(2, "the blank node has no label")
 	}
-	t := documentBlank(string(w[2 : 2+n]))
+	t := l.labels.of(string(w[2 : 2+n]))
 	l.advance(2 + n)
 	return t, nil
-}
-
-// Unnamed blank nodes are called anon-1, anon-2 and so on. A label of the
-// document that could be one of these moves aside.
-const anonPrefix = "anon-"
-
-func documentBlank(label string) Term {
-	if strings.HasPrefix(label, anonPrefix) {
-		label = anonPrefix + "x-" + label
-	}
-	return NewBlank(label)
-}
-
-func anonBlank(n int) Term { return Term(fmt.Sprintf("_:%s%d", anonPrefix, n)) }
-
-func (l *ttlLexer) newBlank() Term {
-	l.anon++
-	return anonBlank(l.anon)
 }
 
 // number reads a bare number; the token begins with a sign, digit or dot.

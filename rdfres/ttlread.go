@@ -158,7 +158,7 @@ func (p *ttlParser) graphBlock() error {
 		if anon, err = p.openBracket(); err == nil && !anon {
 			return p.errorAt(0, "a graph is named by an IRI, a blank node label or []")
 		}
-		name = p.newBlank()
+		name = p.labels.fresh()
 	default:
 		name, err = p.iriOrLabel(c)
 	}
@@ -255,7 +255,7 @@ func (p *ttlParser) subject(c byte) (s Term, bare int, err error) {
 		if err != nil {
 			return "", 0, err
 		}
-		s := p.newBlank()
+		s := p.labels.fresh()
 		if anon {
 			return s, bareName, nil
 		}
@@ -357,7 +357,7 @@ func (p *ttlParser) object(s, verb Term) error {
 		if err != nil {
 			return err
 		}
-		o := p.newBlank()
+		o := p.labels.fresh()
 		if err := p.emit(s, verb, o); err != nil || anon {
 			return err
 		}
@@ -491,7 +491,7 @@ func (p *ttlParser) collection() (head Term, err error) {
 			}
 			return head, p.emit(node, termRest, termNil)
 		}
-		next := p.newBlank()
+		next := p.labels.fresh()
 		if node == "" {
 			head = next
 		} else if err := p.emit(node, termRest, next); err != nil {

@@ -1,0 +1,232 @@
+package rdfres
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestJSONLDForm(t *testing.T) {
+	const typ = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+	for _, c := range []struct{ name, graph, want string }{
+		{"empty", "", `[]`},
+		{"values", `<s> <p> "a" .
+<s> <p> "b"@en-GB .
+<s> <p> "1"^^<d> .
+<s> <p> <o> .
+<s> <p> _:b .
+<s> ` + typ + ` <C> .
+<s> ` + typ + ` _:d .
+<s> ` + typ + ` "lit" .`,
+			`[{"@id":"http://e/s","@type":["http://e/C","_:d"],"http://e/p":[{"@type":"http://e/d","@value":"1"},{"@value":"a"},{"@language":"en-GB","@value":"b"},{"@id":"http://e/o"},{"@id":"_:b"}],` +
+				`"http://www.w3.org/1999/02/22-rdf-syntax-ns#type":[{"@value":"lit"}]}]`},
+		{"text", `<s> <p> "\"\\/\b\f\n\r\t\u0001\u001F\u007F&é🌃" .
+<\u0022\u005C\u0020> <p> "" .`,
+			`[{"@id":"http://e/s","http://e/p":[{"@value":"\"\\/\b\f\n\r\t\u0001\u001f` + "\x7f" + `&é🌃"}]},{"@id":"http://e/\"\\ ","http://e/p":[{"@value":""}]}]`},
+		{"members in the order of their names", `<s> <p> "1" .
+<s> <p#x> "2" .
+<s> <pq> "3" .`, `[{"@id":"http://e/s","http://e/p":[{"@value":"1"}],"http://e/p#x":[{"@value":"2"}],"http://e/pq":[{"@value":"3"}]}]`},
+		{"the entity first", `<a> <p> "1" .
+<s> <p> "2" .`, `[{"@id":"http://e/s","http://e/p":[{"@value":"2"}]},{"@id":"http://e/a","http://e/p":[{"@value":"1"}]}]`},
+		{"tree", `<s> <p> _:x .
+_:x <p> _:y .
+_:y <q> "1" .`, `[{"@id":"http://e/s","http://e/p":[{"@id":"_:x","http://e/p":[{"@id":"_:y","http://e/q":[{"@value":"1"}]}]}]}]`},
+		{"shared", `<s> <p> _:x .
+<s> <q> _:x .
+_:x <q> "1" .`, `[{"@id":"http://e/s","http://e/p":[{"@id":"_:x"}],"http://e/q":[{"@id":"_:x"}]},{"@id":"_:x","http://e/q":[{"@value":"1"}]}]`},
+		{"type is a string", `<s> ` + typ + ` _:x .
+_:x <q> "1" .`, `[{"@id":"http://e/s","@type":["_:x"]},{"@id":"_:x","http://e/q":[{"@value":"1"}]}]`},
+		{"cycle", `_:a <p> _:b .
+_:b <p> _:a .
+_:b <q> _:c .
+_:c <q> "1" .`, `[{"@id":"_:a","http://e/p":[{"@id":"_:b","http://e/p":[{"@id":"_:a"}],"http://e/q":[{"@id":"_:c","http://e/q":[{"@value":"1"}]}]}]}]`},
+		{"loop", `_:a <p> _:a .`, `[{"@id":"_:a","http://e/p":[{"@id":"_:a"}]}]`},
+		{"entity led to", `<s> <p> <s> .
+<s> <p> _:a .
+_:a <p> <s> .`, `[{"@id":"http://e/s","http://e/p":[{"@id":"http://e/s"},{"@id":"_:a","http://e/p":[{"@id":"http://e/s"}]}]}]`},
+	} {
+		ts := nt(t, c.graph)
+		got, err := EncodeChecked(JSONLD, "http://e/s", ts)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %v\n got %s\nwant %s", c.name, err, got, c.want)
+		}
+	}
+}
+
+func TestJSONLDNestingIsBounded(t *testing.T) {
+	ts := []Triple{{NewIRI("http://e/s"), NewIRI("http://e/p"), "_:n0"}}
+	for i := range 20_000 {
+		ts = append(ts, Triple{Term(fmt.Sprintf("_:n%d", i)), NewIRI("http://e/p"), Term(fmt.Sprintf("_:n%d", i+1))})
+	}
+	data, err := EncodeChecked(JSONLD, "http://e/s", ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err) // encoding/json ends at 10,000
+	}
+	depth, most := 0, 0
+	for _, c := range data {
+		switch c {
+		case '[', '{':
+			depth++
+			most = max(most, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	if most > 2*maxJSONNesting+3 {
+		t.Errorf("nested %d deep", most)
+	}
+}
+
+func TestJSONLDReader(t *testing.T) {
+	const rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+	for _, c := range []struct{ name, doc, want string }{
+		{"object instead of an array", ` { "@id" : "http://e/s" , "http://e/p" : [ { "@value" : "a" } ] } `, `<s> <p> "a" .`},
+		{"native values", `[{"@id":"http://e/s","http://e/p":["a",1,-0,1.0,1e3,1.5,-2.5e-7,true,false,null,{"@value":null},123456789012345678]}]`,
+			`<s> <p> "a" .
+<s> <p> "1"` + xsdSuffix + `integer> .
+<s> <p> "0"` + xsdSuffix + `integer> .
+<s> <p> "1000"` + xsdSuffix + `integer> .
+<s> <p> "1.5E0"` + xsdSuffix + `double> .
+<s> <p> "-2.5E-7"` + xsdSuffix + `double> .
+<s> <p> "true"` + xsdSuffix + `boolean> .
+<s> <p> "false"` + xsdSuffix + `boolean> .
+<s> <p> "123456789012345678"` + xsdSuffix + `integer> .`},
+		{"one value without an array", `{"@id":"http://e/s","http://e/p":"a","http://e/q":{"@id":"http://e/o"}}`, "<s> <p> \"a\" .\n<s> <q> <o> ."},
+		{"typed numbers", `{"@id":"http://e/s","http://e/p":[{"@value":1,"@type":"` + xsdDouble + `"},{"@type":"http://e/d","@value":5},{"@value":true,"@type":"http://e/d"}]}`,
+			`<s> <p> "1.0E0"` + xsdSuffix + "double> .\n<s> <p> \"5\"^^<d> .\n<s> <p> \"true\"^^<d> ."},
+		{"members in any order", `{"http://e/p":[{"@language":"en","@value":"a"},{"http://e/q":"b","@type":"http://e/C","@id":"_:x"}],"@type":"http://e/D","@id":"http://e/s"}`,
+			"<s> <p> \"a\"@en .\n<s> <p> _:x .\n_:x <q> \"b\" .\n_:x <" + rdf + "type> <C> .\n<s> <" + rdf + "type> <D> ."},
+		{"nodes without a name", `[{"http://e/p":{"http://e/q":1}},{"http://e/p":{}}]`, "_:anon-1 <p> _:anon-2 .\n_:anon-2 <q> \"1\"" + xsdSuffix + "integer> .\n_:anon-3 <p> _:anon-4 ."},
+		{"lists", `{"@id":"http://e/s","http://e/p":{"@list":["a",{"@list":[]}]},"http://e/q":[{"@set":["b",{"@value":"c"}]}]}`,
+			"<s> <p> _:anon-2 .\n_:anon-2 <" + rdf + "first> \"a\" .\n_:anon-2 <" + rdf + "rest> _:anon-1 .\n_:anon-1 <" + rdf + "first> <" + rdf + "nil> .\n_:anon-1 <" + rdf + "rest> <" + rdf + "nil> .\n<s> <q> \"b\" .\n<s> <q> \"c\" ."},
+		{"graph at the top", `{"@graph":[{"@id":"http://e/s","http://e/p":"a"}]}`, `<s> <p> "a" .`},
+		{"reverse and included", `{"@id":"http://e/s","@reverse":{"http://e/p":[{"@id":"http://e/o"}]},"@included":[{"@id":"http://e/x","http://e/p":"y"}],"@index":"i"}`, "<o> <p> <s> .\n<x> <p> \"y\" ."},
+		{"escapes", `{"\u0040id":"http:\/\/e\/s\u0020","http://e/p\u0041":"\u00e9\ud83c\udf03\/\u007f\\\""}`, `<s\u0020> <pA> "é🌃/\u007F\\\"" .`},
+		{"base", `{"@id":"#s","http://e/p":{"@id":"o"}}`, "<x#s> <p> <o> ."},
+		{"nothing said of it", `[{"@id":"http://e/s"}]`, ""},
+		{"only a type", `[{"@id":"http://e/s","@type":["http://e/C"]}]`, "<s> <" + rdf + "type> <C> ."},
+		{"blank that looks like ours", `[{"@id":"_:anon-1","http://e/p":{}},{"http://e/p":{"@id":"_:anon-2"}}]`, "_:anon-1 <p> _:anon-2 .\n_:anon-3 <p> _:anon-x-anon-2 ."},
+		{"language laxly", `[{"@id":"http://e/s","http://e/p":{"@value":"","@language":"en"}}]`, `<s> <p> ""@en .`},
+		{"context", `{"@context":{"@base":"http://e/","name":"http://e/name","know":{"@id":"http://e/know","@type":"@id"},"@language":"en"},"@id":"s","name":"a","know":"o","dropped":1}`, "<s> <name> \"a\"@en .\n<s> <know> <o> ."},
+		{"context below", `[{"@id":"http://e/s","http://e/p":{"@context":{"q":"http://e/q"},"q":5}}]`, "<s> <p> _:anon-1 .\n_:anon-1 <q> \"5\"" + xsdSuffix + "integer> ."},
+	} {
+		got, err := Decode(JSONLD, []byte(c.doc), ReadOptions{Base: "http://e/x"})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if want := lines(nt(t, c.want)); lines(got) != want {
+			t.Errorf("%s: got\n%swant\n%s", c.name, lines(got), want)
+		}
+	}
+}
+
+func TestJSONLDReaderRefuses(t *testing.T) {
+	for _, c := range []struct{ doc, want string }{
+		{``, "the end of the document stands where a JSON-LD document"},
+		{`"a"`, "JSON-LD document"},
+		{`[`, "a node object is missing"},
+		{`[{"@id":"http://e/s"}`, "the end of the document stands where ','"},
+		{`[{"@id":"http://e/s"},]`, "a node object is missing"},
+		{`[{"@id":"http://e/s",}]`, `'"' is missing`},
+		{`[{"@id":"http://e/s"}] x`, "line 1, column 24: something stands after the document"},
+		{"[\n {\"@id\":\"s\"}]", `line 2, column 9: the IRI "s" is relative and there is no base`},
+		{`[{"name":"a"}]`, `the name "name" is no IRI and the document has no context`},
+		{`{"error":"not found"}`, "no context"},
+		{`[{"@id":5}]`, "@id is no string"},
+		{`[{"@id":"http://e/a","@id":"http://e/b"}]`, "two @id"},
+		{`[{"_:p":"a"}]`, "cannot be a predicate"},
+		{`[{"http://e/p":[["a"]]}]`, "an array"},
+		{`[{"http://e/p":[01]}]`, "no JSON value"},
+		{`[{"http://e/p":[1.]}]`, "no JSON value"},
+		{`[{"http://e/p":[tru]}]`, "no JSON value"},
+		{"[{\"http://e/p\":\"a\nb\"}]", "control character"},
+		{`[{"http://e/p":"a`, "closing quote"},
+		{`[{"http://e/p":"\x"}]`, "bad escape"},
+		{`[{"http://e/p":"\'"}]`, "bad escape"},
+		{`[{"http://e/p":"\U00000041"}]`, "bad escape"},
+		{`[{"http://e/p":"\ud800"}]`, "surrogate"},
+		{`[{"http://e/p":"\udc00\ud800"}]`, "surrogate"},
+		{"[{\"http://e/p\":\"\xff\"}]", "UTF-8"},
+		{`[{"http://e/p":{"@value":"a","@language":"en","@type":"http://e/d"}}]`, "a type and a language"},
+		{`[{"http://e/p":{"@value":"a","@type":["http://e/d","http://e/e"]}}]`, "more than one type"},
+		{`[{"http://e/p":{"@value":"a","@id":"http://e/d"}}]`, "cannot have"},
+		{`[{"http://e/p":{"@value":"a","http://e/q":"b"}}]`, "cannot have"},
+		{`[{"http://e/p":{"@value":5,"@language":"en"}}]`, "no string"},
+		{`[{"http://e/p":{"@value":"a","@language":"e n"}}]`, "language tag"},
+		{`[{"http://e/p":{"@value":"a","@type":"d"}}]`, "no base"},
+		{`[{"http://e/p":{"@value":{},"@type":"@json"}}]`, "JSON literals"},
+		{`[{"http://e/p":{"@value":"a","@type":"@json"}}]`, "JSON literals"},
+		{`[{"http://e/p":{"@list":["a"],"@id":"http://e/d"}}]`, "cannot have"},
+		{`[{"@value":"a"}]`, "must"},
+		{`["a"]`, "a node object is missing"},
+		{`[{"@nest":{}}]`, "@nest cannot stand"},
+		{`[{"@id":"http://e/g","@graph":[{"@id":"http://e/s","http://e/p":"a"}]}]`, "stands in the graph <http://e/g>"},
+		{`{"@context":5,"@id":"http://e/s"}`, "context"},
+		{strings.Repeat("[", maxNesting+2), "nested"},
+		{strings.Repeat(`[{"http://e/p":`, maxNesting), "nested"},
+	} {
+		got, err := Decode(JSONLD, []byte(c.doc), ReadOptions{})
+		switch {
+		case strings.Contains(c.want, "no base") && !strings.Contains(c.doc, "\n"):
+			if err == nil {
+				t.Errorf("%s: accepted", cut(c.doc))
+			}
+		case err == nil:
+			t.Errorf("%s: accepted as %s", cut(c.doc), lines(got))
+		case !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: %v; want %s", cut(c.doc), err, c.want)
+		}
+	}
+	_, err := Decode(JSONLD, []byte(`{"@context":"http://example.org/context.jsonld","@id":"http://e/s","name":"a"}`), ReadOptions{Name: "doc"})
+	if !errors.Is(err, ErrRemoteContext) || !strings.Contains(err.Error(), "http://example.org/context.jsonld") {
+		t.Errorf("a remote context: %v", err)
+	}
+}
+
+func TestJSONLDGraphs(t *testing.T) {
+	const doc = `{"@id":"http://e/g","http://e/p":"a","@graph":[{"@id":"http://e/s","http://e/p":{"@id":"http://e/t","http://e/q":"b"}}]}`
+	var got strings.Builder
+	for q, err := range Read(strings.NewReader(doc), JSONLD, ReadOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(q.AppendLine(nil))
+	}
+	const want = "<http://e/g> <http://e/p> \"a\" .\n<http://e/t> <http://e/q> \"b\" <http://e/g> .\n<http://e/s> <http://e/p> <http://e/t> <http://e/g> .\n"
+	if got.String() != want {
+		t.Errorf("got %s", got.String())
+	}
+}
+
+// The form is what RFC 8785 writes of its own value, and json-gold reads the
+// same graph in it (but for language tags, which it lower-cases).
+func TestJSONLDFormIsCanonicalJSON(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		entity, ts := nastyGraph(r, 20, true)
+		data, err := Encode(JSONLD, entity, ts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc any
+		if err := json.Unmarshal(data, &doc); err != nil {
+			t.Fatal(err)
+		}
+		var again strings.Builder
+		enc := json.NewEncoder(&again)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(doc); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(again.String(), "\n"))
+		if string(data) != want {
+			t.Fatalf("seed %d:\n got %s\nwant %s", seed, data, want)
+		}
+	}
+}

@@ -1,0 +1,624 @@
+package rdfres
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// jsonldReader reads JSON-LD that has no context: our own deterministic form,
+// and any other expanded or flattened document. What JSON-LD would drop in
+// silence without a context (names that are no IRIs, relative references) is an
+// error here, because a description that is lost looks like a deletion.
+type jsonldReader struct {
+	jsonScanner
+	opts  ReadOptions
+	known *interner
+
+	triples []Triple // of the default graph
+	named   []Quad
+	labels  docLabels
+	depth   int
+
+	foreign bool // a context was met
+}
+
+// decodeJSONLD gives the statements of a document in the order of the document.
+func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, err error) {
+	if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
+		return nil, nil, tooLarge(JSONLD, o)
+	}
+	r := jsonldReader{jsonScanner: jsonScanner{data: data}, opts: o, triples: make([]Triple, 0, 4+len(data)/80), known: &interner{}}
+	if len(data) > 1<<13 {
+		r.known.slots = make([]Term, internSlots)
+	}
+	why := r.document()
+	if r.foreign {
+		return decodeForeign(data, o)
+	}
+	if why != "" {
+		line := 1 + bytes.Count(data[:r.errPos], []byte{'\n'})
+		from := bytes.LastIndexByte(data[:r.errPos], '\n') + 1
+		return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Line: line, Column: column(data[from:], r.errPos-from), Reason: why}
+	}
+	return r.triples, r.named, nil
+}
+
+func (r *jsonldReader) document() (why string) {
+	if !utf8.Valid(r.data) {
+		return r.fail(invalidAt(r.data), "the text is not valid UTF-8")
+	}
+	if bytes.HasPrefix(r.data, []byte("\xef\xbb\xbf")) {
+		r.pos = 3
+	}
+	switch c := r.peek(); c {
+	case '[', '{':
+		why = r.nodes("")
+	default:
+		return r.fail(r.pos, r.instead(c)+" stands where a JSON-LD document has '[' or '{'")
+	}
+	if why != "" {
+		return why
+	}
+	if r.peek(); r.pos < len(r.data) {
+		return r.fail(r.pos, "something stands after the document")
+	}
+	return ""
+}
+
+// nodes reads a node object or an array of them, as the top level, @graph and
+// @included have it.
+func (r *jsonldReader) nodes(graph Term) (why string) {
+	switch c := r.peek(); c {
+	case '{':
+		_, why = r.object(graph, scopeTop)
+		return why
+	case '[':
+		return r.deeper(func() string {
+			return r.each(func([]byte, bool) string { return r.nodes(graph) })
+		})
+	case 'n':
+		_, why = r.word()
+		return why
+	}
+	return r.fail(r.pos, "a node object is missing here")
+}
+
+func (r *jsonldReader) deeper(read func() string) string {
+	if r.depth++; r.depth > maxNesting {
+		return r.fail(r.pos, "nested more than "+strconv.Itoa(maxNesting)+" deep")
+	}
+	why := read()
+	r.depth--
+	return why
+}
+
+// Where an object stands.
+const (
+	scopeTop   = iota // top level, @graph, @included: a node object, no value
+	scopeValue        // value of a property
+)
+
+// object is what is known of an object while its members are read. They may
+// come in any order.
+type object struct {
+	id       Term // of the node; made up when a property comes before @id
+	named    bool // @id was there
+	used     bool // id is in use
+	triples  int  // what was there before the object
+	quads    int
+	types    []jsonString
+	value    jsonValue
+	hasValue bool
+	lang     string
+	list     []Term
+	set      []Term
+	hasList  bool
+	hasSet   bool
+	graph    bool // has @graph
+	graphAt  int
+	members  int // other than the ones above
+}
+
+type jsonString struct {
+	raw     []byte
+	escaped bool
+	pos     int
+}
+
+type jsonValue struct {
+	kind byte // '"', 'n'umber, 't'rue or false, 0 for null
+	jsonString
+}
+
+// object reads an object and gives the terms that it stands for: one for a node,
+// a value or a list, any number for a set, none for null.
+func (r *jsonldReader) object(graph Term, scope int) (terms []Term, why string) {
+	o := object{triples: len(r.triples), quads: len(r.named)}
+	start := r.pos
+	why = r.deeper(func() string {
+		return r.each(func(name []byte, escaped bool) string { return r.member(&o, graph, scope, name, escaped) })
+	})
+	if why != "" {
+		return nil, why
+	}
+	switch {
+	case o.hasValue:
+		if o.used || o.named || o.hasList || o.hasSet || o.members > 0 {
+			return nil, r.fail(start, "a value object has a member that it cannot have")
+		}
+		if scope == scopeTop {
+			return nil, r.fail(start, "a value object stands where a node object must")
+		}
+		return r.literal(&o)
+	case o.hasList || o.hasSet:
+		if o.used || o.named || o.hasList && o.hasSet || o.members > 0 || len(o.types) > 0 {
+			return nil, r.fail(start, "a list or set object has a member that it cannot have")
+		}
+		if o.hasList {
+			return []Term{r.listOf(graph, o.list)}, ""
+		}
+		return o.set, ""
+	case o.lang != "":
+		return nil, r.fail(start, "@language stands without @value")
+	}
+	id := r.node(&o)
+	for _, t := range o.types {
+		typ, why := r.idTerm(t)
+		if why != "" {
+			return nil, why
+		}
+		r.emit(graph, id, termType, typ)
+	}
+	return []Term{id}, ""
+}
+
+// node is the term of the object as a node.
+func (r *jsonldReader) node(o *object) Term {
+	if o.id == "" {
+		o.id = r.labels.fresh()
+	}
+	o.used = true
+	return o.id
+}
+
+func (r *jsonldReader) emit(graph, s, p, o Term) {
+	if graph == "" {
+		r.triples = append(r.triples, Triple{s, p, o})
+		return
+	}
+	r.named = append(r.named, Quad{Triple{s, p, o}, graph})
+}
+
+func (r *jsonldReader) member(o *object, graph Term, scope int, name []byte, escaped bool) (why string) {
+	if len(name) == 0 || name[0] != '@' && !escaped {
+		return r.property(o, graph, name, escaped)
+	}
+	if escaped {
+		text, why := r.text(name, true)
+		if why != "" {
+			return why
+		}
+		if !strings.HasPrefix(text, "@") {
+			return r.property(o, graph, name, true)
+		}
+		name = []byte(text)
+	}
+	at := r.pos
+	switch string(name) {
+	case "@id":
+		if o.named {
+			return r.fail(at, "the object has two @id")
+		}
+		if r.peek() != '"' {
+			return r.fail(at, "@id is no string")
+		}
+		s, why := r.string()
+		if why != "" {
+			return why
+		}
+		id, why := r.idTerm(s)
+		if why != "" {
+			return why
+		}
+		r.rename(o, id)
+		o.id, o.named = id, true
+		return ""
+	case "@type":
+		return r.eachString(func(s jsonString) { o.types = append(o.types, s) })
+	case "@value":
+		if o.hasValue {
+			return r.fail(at, "the object has two @value")
+		}
+		o.hasValue = true
+		return r.scalar(&o.value)
+	case "@language":
+		if o.lang != "" || r.peek() != '"' {
+			return r.fail(at, "@language is no string, or there twice")
+		}
+		s, why := r.string()
+		if why != "" {
+			return why
+		}
+		o.lang, why = r.text(s.raw, s.escaped)
+		if why == "" && (o.lang == "" || scanLaxLang([]byte(o.lang)) != len(o.lang)) {
+			return r.fail(at, "the language tag "+strconv.Quote(cut(o.lang))+" has characters that no tag has")
+		}
+		return why
+	case "@list":
+		if o.hasList {
+			return r.fail(at, "the object has two @list")
+		}
+		o.hasList = true
+		o.list, why = r.values(graph)
+		return why
+	case "@set":
+		o.hasSet = true
+		more, why := r.values(graph)
+		o.set = append(o.set, more...)
+		return why
+	case "@graph":
+		return r.graph(o, graph, scope)
+	case "@included":
+		o.members++
+		return r.nodes(graph)
+	case "@reverse":
+		o.members++
+		return r.reverse(o, graph)
+	case "@index", "@direction":
+		return r.skipValue(r.depth)
+	case "@context":
+		r.foreign = true
+		return r.fail(at, "a context")
+	}
+	return r.fail(at, string(name)+" cannot stand in expanded JSON-LD")
+}
+
+// rename puts the name that @id gives in the place of the one made up before.
+func (r *jsonldReader) rename(o *object, id Term) {
+	if !o.used {
+		return
+	}
+	was := o.id
+	for i := o.triples; i < len(r.triples); i++ {
+		t := &r.triples[i]
+		if t.S == was {
+			t.S = id
+		}
+		if t.O == was {
+			t.O = id
+		}
+	}
+	for i := o.quads; i < len(r.named); i++ {
+		q := &r.named[i]
+		if q.S == was {
+			q.S = id
+		}
+		if q.O == was {
+			q.O = id
+		}
+		if q.G == was {
+			q.G = id
+		}
+	}
+}
+
+// graph reads @graph: a named graph, or the default one when the top-level
+// object has no other member.
+func (r *jsonldReader) graph(o *object, graph Term, scope int) (why string) {
+	if o.graph {
+		return r.fail(r.pos, "the object has two @graph")
+	}
+	o.graph = true
+	if scope == scopeTop && graph == "" && !o.named && !o.used && len(o.types) == 0 && r.lastMember() {
+		return r.nodes("")
+	}
+	if graph != "" {
+		return r.fail(r.pos, "a graph stands inside a named graph")
+	}
+	return r.nodes(r.node(o))
+}
+
+// lastMember looks ahead: whether nothing but the end follows the value.
+func (r *jsonldReader) lastMember() bool {
+	ahead := r.jsonScanner
+	return ahead.skipValue(r.depth) == "" && ahead.peek() == '}'
+}
+
+func (r *jsonldReader) property(o *object, graph Term, name []byte, escaped bool) (why string) {
+	p, why := r.predicate(name, escaped)
+	if why != "" {
+		return why
+	}
+	o.members++
+	s := r.node(o)
+	if r.peek() != '[' {
+		return r.valueOf(graph, s, p)
+	}
+	return r.each(func([]byte, bool) string { return r.valueOf(graph, s, p) })
+}
+
+// valueOf reads one value of a property.
+func (r *jsonldReader) valueOf(graph, s, p Term) (why string) {
+	if r.peek() != '{' {
+		t, why := r.native()
+		if why == "" && t != "" {
+			r.emit(graph, s, p, t)
+		}
+		return why
+	}
+	terms, why := r.object(graph, scopeValue)
+	for _, t := range terms {
+		r.emit(graph, s, p, t)
+	}
+	return why
+}
+
+// predicate is the term of a member's name.
+func (r *jsonldReader) predicate(name []byte, escaped bool) (Term, string) {
+	plain := !escaped
+	for i := 0; plain && i < len(name); i++ {
+		plain = class[name[i]]&badIRI == 0
+	}
+	if plain && hasScheme(name) {
+		var buf [160]byte
+		b := append(append(append(buf[:0], '<'), name...), '>')
+		return r.known.share(b), ""
+	}
+	text, why := r.text(name, escaped)
+	switch {
+	case why != "":
+		return "", why
+	case hasScheme(text):
+		return NewIRI(text), ""
+	case strings.HasPrefix(text, "_:"):
+		return "", r.fail(r.pos, "the blank node "+strconv.Quote(cut(text))+" cannot be a predicate")
+	}
+	return "", r.fail(r.pos, "the name "+strconv.Quote(cut(text))+" is no IRI and the document has no context")
+}
+
+// values reads a value or an array of values.
+func (r *jsonldReader) values(graph Term) (terms []Term, why string) {
+	switch r.peek() {
+	case '{':
+		return r.object(graph, scopeValue)
+	case '[':
+		why = r.deeper(func() string {
+			return r.each(func([]byte, bool) string {
+				more, why := r.values(graph)
+				terms = append(terms, more...)
+				return why
+			})
+		})
+		return terms, why
+	}
+	t, why := r.native()
+	if why == "" && t != "" {
+		terms = []Term{t}
+	}
+	return terms, why
+}
+
+func (r *jsonldReader) listOf(graph Term, items []Term) Term {
+	head := termNil
+	for i := len(items) - 1; i >= 0; i-- {
+		node := r.labels.fresh()
+		r.emit(graph, node, termFirst, items[i])
+		r.emit(graph, node, termRest, head)
+		head = node
+	}
+	return head
+}
+
+func (r *jsonldReader) reverse(o *object, graph Term) (why string) {
+	if r.peek() != '{' {
+		return r.fail(r.pos, "@reverse is no object")
+	}
+	s := r.node(o)
+	return r.each(func(name []byte, escaped bool) string {
+		p, why := r.predicate(name, escaped)
+		if why != "" {
+			return why
+		}
+		at := r.pos
+		subjects, why := r.values(graph)
+		if why != "" {
+			return why
+		}
+		for _, from := range subjects {
+			if from.Kind() == KindLiteral {
+				return r.fail(at, "a literal stands in @reverse")
+			}
+			r.emit(graph, from, p, s)
+		}
+		return ""
+	})
+}
+
+func (r *jsonldReader) string() (jsonString, string) {
+	at := r.pos
+	raw, escaped, why := r.str()
+	return jsonString{raw, escaped, at}, why
+}
+
+func (r *jsonldReader) eachString(use func(jsonString)) (why string) {
+	switch r.peek() {
+	case '"':
+		s, why := r.string()
+		use(s)
+		return why
+	case '[':
+		return r.each(func([]byte, bool) string {
+			s, why := r.string()
+			use(s)
+			return why
+		})
+	}
+	return r.fail(r.pos, "@type is neither a string nor an array of strings")
+}
+
+// idTerm is the term of a string that names a node.
+func (r *jsonldReader) idTerm(s jsonString) (Term, string) {
+	plain := !s.escaped
+	for i := 0; plain && i < len(s.raw); i++ {
+		plain = class[s.raw[i]]&badIRI == 0
+	}
+	if plain && hasScheme(s.raw) {
+		var buf [160]byte
+		b := append(append(append(buf[:0], '<'), s.raw...), '>')
+		if r.known.slots != nil && len(b) <= internLen {
+			return r.known.share(b), ""
+		}
+		return Term(b), ""
+	}
+	text, why := r.text(s.raw, s.escaped)
+	if why != "" {
+		return "", why
+	}
+	if strings.HasPrefix(text, "_:") {
+		return r.labels.of(text[2:]), ""
+	}
+	iri, ok := resolveIRI(r.opts.Base, text)
+	if !ok {
+		return "", r.fail(s.pos, "the IRI "+strconv.Quote(cut(text))+" is relative and there is no base")
+	}
+	return NewIRI(iri), ""
+}
+
+// scalar reads the value of @value.
+func (r *jsonldReader) scalar(v *jsonValue) (why string) {
+	v.pos = r.pos
+	switch c := r.peek(); c {
+	case '"':
+		v.kind = '"'
+		v.jsonString, why = r.string()
+	case 't', 'f', 'n':
+		var w string
+		if w, why = r.word(); w != "null" {
+			v.kind = 't'
+			v.raw = []byte(w)
+		}
+	case '{', '[':
+		return r.fail(r.pos, "@value is no string, number or boolean; JSON literals cannot be read")
+	default:
+		v.kind = 'n'
+		v.raw, why = r.number()
+	}
+	return why
+}
+
+// native is a value that is written without an object around it.
+func (r *jsonldReader) native() (Term, string) {
+	if r.peek() == '[' {
+		return "", r.fail(r.pos, "an array stands in an array of values")
+	}
+	var o object
+	if why := r.scalar(&o.value); why != "" {
+		return "", why
+	}
+	terms, why := r.literal(&o)
+	if why != "" || len(terms) == 0 {
+		return "", why
+	}
+	return terms[0], ""
+}
+
+// literal is the term of a value object (JSON-LD 1.1 API, section 8.2.2).
+func (r *jsonldReader) literal(o *object) (terms []Term, why string) {
+	v := &o.value
+	if v.kind == 0 {
+		return nil, ""
+	}
+	datatype := ""
+	if len(o.types) > 0 {
+		if len(o.types) > 1 || o.lang != "" {
+			return nil, r.fail(v.pos, "a value has more than one type, or a type and a language")
+		}
+		if datatype, why = r.datatype(o.types[0]); why != "" {
+			return nil, why
+		}
+	}
+	if v.kind == '"' && !v.escaped && datatype == "" {
+		// The common case, without the way through a string.
+		var buf [256]byte
+		return []Term{Term(appendLiteralTerm(buf[:0], v.raw, []byte(o.lang), nil))}, ""
+	}
+	lexical, natural := "", xsdString
+	switch v.kind {
+	case '"':
+		if lexical, why = r.text(v.raw, v.escaped); why != "" {
+			return nil, why
+		}
+	case 't':
+		lexical, natural = string(v.raw), xsdBoolean
+	case 'n':
+		if lexical, natural, why = numberLexical(v.raw, datatype); why != "" {
+			return nil, r.fail(v.pos, why)
+		}
+	}
+	if v.kind != '"' && o.lang != "" {
+		return nil, r.fail(v.pos, "a value with a language is no string")
+	}
+	if datatype == "" {
+		datatype = natural
+	}
+	return []Term{NewLiteral(lexical, o.lang, datatype)}, ""
+}
+
+func (r *jsonldReader) datatype(s jsonString) (iri, why string) {
+	text, why := r.text(s.raw, s.escaped)
+	if why != "" {
+		return "", why
+	}
+	if text == "@json" {
+		return "", r.fail(s.pos, "JSON literals (@json) cannot be read")
+	}
+	iri, ok := resolveIRI(r.opts.Base, text)
+	if !ok || strings.HasPrefix(text, "_:") {
+		return "", r.fail(s.pos, "the datatype "+strconv.Quote(cut(text))+" is no absolute IRI")
+	}
+	return iri, ""
+}
+
+// numberLexical is the lexical form of a JSON number, and its datatype unless
+// one is given. Whole numbers are xsd:integer, however long they are written
+// (JSON-LD bounds them by 1e21); others xsd:double in canonical form.
+func numberLexical(raw []byte, datatype string) (lexical, natural, why string) {
+	text := string(raw)
+	whole := !strings.ContainsAny(text, ".eE")
+	digits := len(text)
+	if whole && text[0] == '-' {
+		digits--
+	}
+	if whole && digits <= 21 && datatype != xsdDouble {
+		if text == "-0" {
+			text = "0"
+		}
+		return text, xsdInteger, ""
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return "", "", fmt.Sprintf("the number %s is out of range", cut(text))
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1e21 && datatype != xsdDouble {
+		text = strconv.FormatFloat(f, 'f', 0, 64)
+		if text == "-0" {
+			text = "0"
+		}
+		return text, xsdInteger, ""
+	}
+	return canonicalDouble(f), xsdDouble, ""
+}
+
+// canonicalDouble is the canonical lexical form of xsd:double: 1.5E0.
+func canonicalDouble(f float64) string {
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'E', -1, 64), "E")
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
+	}
+	n, _ := strconv.Atoi(exponent)
+	return mantissa + "E" + strconv.Itoa(n)
+}

@@ -1,0 +1,210 @@
+package rdfres
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// jsonScanner goes over a JSON text (RFC 8259) in memory, strictly. Strings are
+// given as they are written; why is what is wrong, "" when nothing is.
+type jsonScanner struct {
+	data []byte
+	pos  int
+	// errPos is where it is wrong.
+	errPos int
+}
+
+func (s *jsonScanner) fail(pos int, why string) string {
+	s.errPos = pos
+	return why
+}
+
+// peek is the next byte after white space, 0 at the end.
+func (s *jsonScanner) peek() byte {
+	for s.pos < len(s.data) {
+		switch c := s.data[s.pos]; c {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// expect passes over one byte, after white space.
+func (s *jsonScanner) expect(c byte) (why string) {
+	if got := s.peek(); got != c {
+		return s.fail(s.pos, s.instead(got)+" stands where '"+string(rune(c))+"' is missing")
+	}
+	s.pos++
+	return ""
+}
+
+func (s *jsonScanner) instead(c byte) string {
+	if s.pos >= len(s.data) {
+		return "the end of the document"
+	}
+	return quoteByte(c)
+}
+
+// str reads a string and gives what stands between its quotes.
+func (s *jsonScanner) str() (raw []byte, escaped bool, why string) {
+	if why := s.expect('"'); why != "" {
+		return nil, false, why
+	}
+	start := s.pos
+	for i := start; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case class[c]&escLiteral == 0 || c == 0x7f || c == 0xef:
+		case c == '"':
+			s.pos = i + 1
+			return s.data[start:i], escaped, ""
+		case c == '\\':
+			escaped = true
+			i++
+		default:
+			return nil, false, s.fail(i, "a control character stands raw in a string")
+		}
+	}
+	return nil, false, s.fail(start-1, "the string has no closing quote")
+}
+
+// text decodes what str gave.
+func (s *jsonScanner) text(raw []byte, escaped bool) (string, string) {
+	if !escaped {
+		return string(raw), ""
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' {
+			n := bytes.IndexByte(raw[i:], '\\')
+			if n < 0 {
+				n = len(raw) - i
+			}
+			out = append(out, raw[i:i+n]...)
+			i += n
+			continue
+		}
+		if raw[i+1] == '/' {
+			out = append(out, '/')
+			i += 2
+			continue
+		}
+		r, n, why := readEscape(raw[i:], raw[i+1] != '\'', true)
+		if why != "" || raw[i+1] == 'U' {
+			return "", s.fail(s.pos-1, "bad escape in a string: "+why)
+		}
+		out = utf8.AppendRune(out, r)
+		i += n
+	}
+	return string(out), ""
+}
+
+// number reads a number and gives it as it is written.
+func (s *jsonScanner) number() (raw []byte, why string) {
+	start, i := s.pos, s.pos
+	if i < len(s.data) && s.data[i] == '-' {
+		i++
+	}
+	n := countDigits(s.data[i:])
+	ok := n == 1 || n > 1 && s.data[i] != '0'
+	if i += n; i < len(s.data) && s.data[i] == '.' {
+		n = countDigits(s.data[i+1:])
+		ok = ok && n > 0
+		i += 1 + n
+	}
+	if i < len(s.data) && (s.data[i] == 'e' || s.data[i] == 'E') {
+		if i++; i < len(s.data) && (s.data[i] == '+' || s.data[i] == '-') {
+			i++
+		}
+		n = countDigits(s.data[i:])
+		ok = ok && n > 0
+		i += n
+	}
+	if !ok {
+		return nil, s.fail(start, "no JSON value begins here")
+	}
+	s.pos = i
+	return s.data[start:i], ""
+}
+
+// word reads true, false or null.
+func (s *jsonScanner) word() (string, string) {
+	for _, w := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(s.data[s.pos:], []byte(w)) {
+			s.pos += len(w)
+			return w, ""
+		}
+	}
+	return "", s.fail(s.pos, "no JSON value begins here")
+}
+
+// skipValue passes over one value of any kind, checking its syntax.
+func (s *jsonScanner) skipValue(depth int) (why string) {
+	if depth > maxNesting {
+		return s.fail(s.pos, "nested too deep")
+	}
+	switch c := s.peek(); c {
+	case '"':
+		raw, escaped, why := s.str()
+		if why == "" && escaped {
+			_, why = s.text(raw, escaped)
+		}
+		return why
+	case '{', '[':
+		return s.each(func(raw []byte, escaped bool) string {
+			if escaped {
+				if _, why := s.text(raw, escaped); why != "" {
+					return why
+				}
+			}
+			return s.skipValue(depth + 1)
+		})
+	case 't', 'f', 'n':
+		_, why := s.word()
+		return why
+	}
+	_, why = s.number()
+	return why
+}
+
+// each goes over the members of an object (with their names) or the elements
+// of an array; visit reads the value.
+func (s *jsonScanner) each(visit func(name []byte, escaped bool) (why string)) (why string) {
+	open := s.data[s.pos]
+	end := byte(']')
+	if open == '{' {
+		end = '}'
+	}
+	s.pos++
+	if s.peek() == end {
+		s.pos++
+		return ""
+	}
+	for {
+		var name []byte
+		var escaped bool
+		if open == '{' {
+			if name, escaped, why = s.str(); why != "" {
+				return why
+			}
+			if why = s.expect(':'); why != "" {
+				return why
+			}
+		}
+		s.peek()
+		if why = visit(name, escaped); why != "" {
+			return why
+		}
+		switch c := s.peek(); c {
+		case ',':
+			s.pos++
+		case end:
+			s.pos++
+			return ""
+		default:
+			return s.fail(s.pos, s.instead(c)+" stands where ',' or '"+string(rune(end))+"' is missing")
+		}
+	}
+}

@@ -1,0 +1,666 @@
+package destination
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const graphA = "http://mirror.example/g"
+
+// bench is a source, a mirror and the records of a destination between them.
+type bench struct {
+	t     testing.TB
+	src   *testSource
+	mir   *testMirror
+	store kv.Store
+	cfg   Config
+	clock time.Time
+	d     *Destination
+	caps  sparql.Capabilities
+}
+
+func newBench(t testing.TB) *bench {
+	b := &bench{t: t, src: newTestSource(t), mir: newTestMirror(t), clock: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+	b.cfg = Config{Name: "copy", Source: b.src.url("/.well-known/resourcesync"), GraphIRI: graphA, TempDir: t.TempDir(), Concurrency: 4, MemoryBytes: 1 << 20}
+	b.caps = sparql.Capabilities{Product: "test", Transactional: true, Writable: true, UpdateTriples: 50}
+	store, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	b.store = store
+	return b
+}
+
+// open opens the destination anew, as after a restart.
+func (b *bench) open() *Destination {
+	b.t.Helper()
+	client := b.mir.client()
+	e := client.Endpoint()
+	target := e.Update
+	if target == "" {
+		target = e.GraphStore
+	}
+	raw, err := json.Marshal(b.caps)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	batch := b.store.Batch()
+	batch.Set(nameKey(kindProbe, target), raw)
+	if err := batch.Commit(true); err != nil {
+		b.t.Fatal(err)
+	}
+	batch.Close()
+	o := Options{Now: func() time.Time { return b.clock }}
+	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	d, err := Open(context.Background(), b.store, client, b.cfg, o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.lim.attempts, d.lim.dead = 2, 1000
+	b.d = d
+	return d
+}
+
+func (b *bench) sync() SyncReport {
+	b.t.Helper()
+	rep, err := b.open().Sync(context.Background(), SyncOptions{})
+	if err != nil {
+		b.t.Fatalf("sync: %v (%s)", err, rep.Why)
+	}
+	b.clock = b.clock.Add(time.Minute)
+	return rep
+}
+
+// equal fails unless the mirror holds what the source has, and the audit says so.
+func (b *bench) equal() {
+	b.t.Helper()
+	b.same(b.mir.lines(graphA), b.src.want())
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil {
+		b.t.Fatal("audit:", err)
+	}
+	if !rep.Equal {
+		b.t.Fatalf("audit is not equal: %+v", rep)
+	}
+}
+
+func (b *bench) same(got, want []string) {
+	b.t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	for _, l := range want {
+		if !slices.Contains(got, l) {
+			b.t.Errorf("missing in the mirror: %s", l)
+		}
+	}
+	for _, l := range got {
+		if !slices.Contains(want, l) {
+			b.t.Errorf("extra in the mirror: %s", l)
+		}
+	}
+	b.t.FailNow()
+}
+
+func nt(entity string, values ...string) string {
+	var s strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&s, "<http://ex.org/%s> <http://ex.org/v> \"%s\" .\n", entity, v)
+	}
+	return s.String()
+}
+
+func fill(s *testSource, n int) {
+	for i := range n {
+		s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "a", fmt.Sprint(i)))
+	}
+}
+
+func TestBaselineAndChanges(t *testing.T) {
+	for _, kind := range []string{"list", "index", "dump", "ours", "ours-dump", "ours-parts", "parts", "plain", "list-only", "list-only-plain", "dump-only", "changes-only"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			switch kind {
+			case "index":
+				s.parts = 3
+			case "dump":
+				s.dump = true
+			case "ours":
+				s.ours = true
+			case "ours-dump":
+				s.ours, s.dump = true, true
+			case "ours-parts":
+				s.ours, s.changeParts, s.parts = true, 4, 2
+			case "parts":
+				s.changeParts = 4
+			case "plain":
+				s.noHash = true
+			case "list-only":
+				s.changes = false
+			case "list-only-plain":
+				s.changes, s.noHash, s.noLastmod = false, true, true
+			case "dump-only":
+				s.changes, s.list, s.dump = false, false, true
+			case "changes-only":
+				s.list = false
+			}
+			fill(s, 12)
+			s.put("b.ttl", `<http://ex.org/b> <http://ex.org/p> [ <http://ex.org/q> "x", [ <http://ex.org/r> 1 ] ] .`)
+			if s.ours {
+				s.remove("b.ttl")
+			}
+			rep := b.sync()
+			if rep.Mode != "baseline" || !rep.InSync || rep.Created < 12 {
+				t.Fatalf("baseline: %+v", rep)
+			}
+			b.equal()
+			rep = b.sync()
+			if rep.Mode != "none" || !rep.InSync || rep.Created+rep.Updated+rep.Deleted != 0 {
+				t.Fatalf("nothing new: %+v", rep)
+			}
+			s.put("e3.nt", nt("e3", "changed"))
+			s.put("new.nt", nt("new", "n"))
+			s.remove("e4.nt")
+			s.put("e5.nt", nt("e5", "1"))
+			s.put("e5.nt", nt("e5", "2"))
+			s.remove("new.nt")
+			s.put("new.nt", nt("new", "again"))
+			rep = b.sync()
+			if rep.Mode == "none" || !rep.InSync || rep.Created != 1 || rep.Updated != 2 || rep.Deleted != 1 {
+				t.Fatalf("changes: %+v", rep)
+			}
+			b.equal()
+			st, err := b.d.Status(context.Background())
+			if err != nil || !st.InSync || st.Resources != int64(len(s.bodies)) || st.BehindSeconds == nil || *st.BehindSeconds != 0 {
+				t.Fatalf("status: %+v %v", st, err)
+			}
+			if s.ours && (st.Sequence == nil || *st.Sequence != uint64(len(s.log))) {
+				t.Fatalf("sequence %v of %d", st.Sequence, len(s.log))
+			}
+		})
+	}
+}
+
+func TestSharedTriples(t *testing.T) {
+	b := newBench(t)
+	shared := "<http://ex.org/shared> <http://ex.org/name> \"both\" .\n"
+	b.src.put("x.nt", nt("x", "1")+shared)
+	b.src.put("y.nt", nt("y", "1")+shared)
+	fill(b.src, 5)
+	b.sync()
+	b.src.remove("x.nt")
+	b.sync()
+	b.equal()
+	if !slices.Contains(b.mir.lines(graphA), shared) {
+		t.Fatal("the shared triple went with its first owner")
+	}
+	b.src.put("y.nt", nt("y", "2"))
+	b.sync()
+	b.equal()
+	if slices.Contains(b.mir.lines(graphA), shared) {
+		t.Fatal("the shared triple stayed after its last owner")
+	}
+}
+
+// Two destinations of one state write into one graph; a triple that both have
+// stays until both have lost it.
+func TestTwoDestinationsOneGraph(t *testing.T) {
+	b := newBench(t)
+	other := newBench(t)
+	c := &bench{t: t, src: other.src, mir: b.mir, store: b.store, cfg: other.cfg, clock: b.clock, caps: b.caps}
+	c.cfg.Name = "second"
+	shared := "<http://ex.org/shared> <http://ex.org/name> \"both\" .\n"
+	b.src.put("x.nt", shared)
+	fill(b.src, 3)
+	other.src.put("y.nt", shared+nt("y", "1"))
+	b.sync()
+	c.sync()
+	union := func() []string {
+		u := slices.Concat(b.src.want(), other.src.want())
+		slices.Sort(u)
+		return slices.Compact(u)
+	}
+	b.same(b.mir.lines(graphA), union())
+	b.src.put("x.nt", nt("x", "1"))
+	b.sync()
+	b.same(b.mir.lines(graphA), union())
+	for _, d := range []*Destination{b.open(), c.open()} {
+		rep, err := d.Audit(context.Background(), AuditOptions{})
+		if err != nil || !rep.Equal {
+			t.Fatal(rep, err)
+		}
+	}
+	other.src.put("y.nt", nt("y", "2"))
+	c.sync()
+	b.same(b.mir.lines(graphA), union())
+}
+
+func TestPerEntityGraphs(t *testing.T) {
+	b := newBench(t)
+	b.src.ours = true
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "http://mirror.example/{entity}"
+	fill(b.src, 6)
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	want := func() {
+		t.Helper()
+		for i := range 6 {
+			name := fmt.Sprintf("e%d", i)
+			got := b.mir.lines("http://mirror.example/http://ex.org/" + name)
+			ts, _ := rdfres.Decode(rdfres.NTriples, b.src.bodies[name+".nt"], rdfres.ReadOptions{})
+			var lines []string
+			for _, tr := range rdfres.SortUnique(ts) {
+				lines = append(lines, string(tr.AppendLine(nil)))
+			}
+			b.same(got, lines)
+		}
+		rep, err := b.open().Audit(context.Background(), AuditOptions{})
+		if err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+	}
+	want()
+	b.src.put("e1.nt", nt("e1", "new"))
+	b.src.remove("e2.nt")
+	b.sync()
+	want()
+	if _, ok := b.mir.graphs["http://mirror.example/http://ex.org/e2"]; ok {
+		t.Fatal("the graph of a deleted entity is still there")
+	}
+	b.mir.exec(`INSERT DATA { GRAPH <http://mirror.example/http://ex.org/zzz> {
+<http://a> <http://b> <http://c> .
+} }`)
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || rep.Extra != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+	if err != nil || !rep.Equal || rep.Repaired != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	want()
+}
+
+func TestAuditSeesAndRepairs(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 20)
+	b.src.put("b.ttl", `<http://ex.org/b> <http://ex.org/p> [ <http://ex.org/q> "x" ] .`)
+	b.sync()
+	b.equal()
+	b.mir.exec(`DELETE WHERE { GRAPH <` + graphA + `> { <http://ex.org/e1> ?p ?o } } ;
+DELETE DATA { GRAPH <` + graphA + `> {
+<http://ex.org/e2> <http://ex.org/v> "a" .
+} } ;
+INSERT DATA { GRAPH <` + graphA + `> {
+<http://ex.org/e3> <http://ex.org/v> "foreign" .
+<http://ex.org/stranger> <http://ex.org/v> "foreign" .
+} }`)
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || rep.Equal || rep.Missing != 1 || rep.Different != 2 || rep.Extra != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	inv, err := b.d.Audit(context.Background(), AuditOptions{Depth: "inventory"})
+	if err != nil || !inv.Equal {
+		t.Fatalf("the inventory does not see the mirror: %+v %v", inv, err)
+	}
+	n := 0
+	for _, err := range b.d.Differences(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+	if err != nil || !rep.Equal || rep.Repaired != 4 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equal()
+	// The source has moved on: seen without reading the mirror, repaired by fetching it.
+	b.src.put("e7.nt", nt("e7", "later"))
+	b.src.remove("e8.nt")
+	b.src.put("e99.nt", nt("e99", "later"))
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Depth: "inventory"})
+	if err != nil || rep.Equal || rep.Missing != 1 || rep.Different != 1 || rep.Extra != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+	if err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equal()
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Depth: "origin"})
+	if err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+}
+
+func TestForeignGraphIsRefused(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	b.mir.exec(`INSERT DATA { GRAPH <` + graphA + `> {
+<http://ex.org/theirs> <http://ex.org/v> "keep" .
+} }`)
+	_, err := b.open().Sync(context.Background(), SyncOptions{})
+	if err == nil || !strings.Contains(err.Error(), "adopt: true") || len(b.mir.lines(graphA)) != 1 {
+		t.Fatal("a graph that is not ours was taken:", err)
+	}
+	b.cfg.Adopt = true
+	b.sync()
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || rep.Extra != 1 || rep.Missing+rep.Different != 0 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+	if err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equal()
+	// Another state finds our mark.
+	c := newBench(t)
+	c.mir, c.src, c.cfg.Source, c.cfg.Name = b.mir, b.src, b.cfg.Source, "other"
+	if _, err := c.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), `mirror of "copy"`) {
+		t.Fatal(err)
+	}
+	// The same destination whose state was lost goes on, and compares everything.
+	c.cfg.Name = "copy"
+	b.mir.exec(`INSERT DATA { GRAPH <` + graphA + `> {
+<http://ex.org/old> <http://ex.org/v> "left by the lost state" .
+} }`)
+	c.sync()
+	c.equal()
+}
+
+func TestRestoredBackup(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 8)
+	b.sync()
+	backup := map[string]map[rdfres.Triple]bool{}
+	for g, ts := range b.mir.graphs {
+		backup[g] = map[rdfres.Triple]bool{}
+		for tr := range ts {
+			backup[g][tr] = true
+		}
+	}
+	b.src.put("e1.nt", nt("e1", "later"))
+	b.src.remove("e2.nt")
+	b.sync()
+	b.mir.mu.Lock()
+	b.mir.graphs = backup
+	b.mir.mu.Unlock()
+	rep := b.sync()
+	if !strings.Contains(rep.Why, "restored from a backup") || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
+func TestPendingNeverBlocks(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		b := newBench(t)
+		b.src.ours = ours
+		fill(b.src, 6)
+		b.sync()
+		b.src.put("e1.nt", nt("e1", "lied about"))
+		b.src.put("e2.nt", nt("e2", "good"))
+		b.src.lie["e1.nt"] = true
+		rep := b.sync()
+		if rep.Pending != 1 || rep.InSync || rep.Updated != 1 || len(rep.Problems) != 1 || rep.BehindSeconds == nil || *rep.BehindSeconds <= 0 {
+			t.Fatalf("%+v", rep)
+		}
+		if !slices.Contains(b.mir.lines(graphA), strings.TrimSpace(nt("e2", "good"))+"\n") {
+			t.Fatal("the good one was stopped by the bad one")
+		}
+		if slices.Contains(b.mir.lines(graphA), nt("e1", "lied about")) {
+			t.Fatal("an unverified body reached the mirror")
+		}
+		rep = b.sync()
+		rep = b.sync()
+		if rep.Failed != 1 || rep.Pending != 0 {
+			t.Fatalf("still claimed and still wrong: %+v", rep)
+		}
+		delete(b.src.lie, "e1.nt")
+		b.clock = b.clock.Add(2 * time.Hour)
+		rep = b.sync()
+		if !rep.InSync || rep.Updated != 1 {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+		// A later change explains it at once.
+		b.src.lie["e3.nt"] = true
+		b.src.put("e3.nt", nt("e3", "x"))
+		b.sync()
+		delete(b.src.lie, "e3.nt")
+		b.src.remove("e3.nt")
+		if rep = b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+}
+
+func TestGap(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		b := newBench(t)
+		b.src.ours = ours
+		fill(b.src, 30)
+		b.sync()
+		for i := range 6 {
+			b.src.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "after"))
+		}
+		b.src.remove("e9.nt")
+		b.src.put("e20.nt", nt("e20", "last"))
+		b.src.drop = len(b.src.log) - 1
+		clear(b.src.requests)
+		rep := b.sync()
+		if !strings.Contains(rep.Why, "gap") || !rep.InSync || rep.Updated != 7 || rep.Deleted != 1 {
+			t.Fatalf("%+v", rep)
+		}
+		fetched := 0
+		for p, n := range b.src.requests {
+			if strings.HasPrefix(p, "/set/r/") {
+				fetched += n
+			}
+		}
+		if fetched != 7 {
+			t.Fatalf("%d resources were fetched to close the gap, 7 differ", fetched)
+		}
+		b.equal()
+
+		b.cfg.OnGap = "stop"
+		b.src.put("e1.nt", nt("e1", "x"))
+		b.src.put("e2.nt", nt("e2", "x"))
+		b.src.drop = len(b.src.log) - 1
+		rep = b.sync()
+		if rep.InSync || !strings.Contains(rep.Held, "on_gap") || rep.Updated != 0 {
+			t.Fatalf("%+v", rep)
+		}
+		if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !rep.InSync {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		b.equal()
+	}
+}
+
+func TestHeldDeletions(t *testing.T) {
+	b := newBench(t)
+	b.src.changes = false
+	fill(b.src, 40)
+	b.sync()
+	for i := range 30 {
+		b.src.remove(fmt.Sprintf("e%d.nt", i))
+	}
+	b.src.put("e35.nt", nt("e35", "new"))
+	rep := b.sync()
+	if rep.Held == "" || rep.Deleted != 0 || rep.Updated != 1 || rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	rep = b.sync()
+	if rep.Held == "" {
+		t.Fatalf("the held deletions were forgotten: %+v", rep)
+	}
+	b.cfg.MaxDeleteRatio = 1
+	rep = b.sync()
+	if rep.Deleted != 30 || !rep.InSync || rep.Held != "" {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	for name := range b.src.bodies {
+		b.src.remove(name)
+	}
+	rep = b.sync()
+	if rep.Deleted != 0 || !strings.Contains(rep.Held, "empty") {
+		t.Fatalf("an empty list deleted something: %+v", rep)
+	}
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 5)
+	rep, err := b.open().Sync(context.Background(), SyncOptions{DryRun: true})
+	if err != nil || rep.Created != 5 || rep.Bytes == 0 || len(b.mir.graphs) != 0 {
+		t.Fatalf("%+v %v %v", rep, err, b.mir.graphs)
+	}
+	b.sync()
+	b.src.put("e1.nt", nt("e1", "x"))
+	b.src.remove("e2.nt")
+	rep, err = b.open().Sync(context.Background(), SyncOptions{DryRun: true})
+	if err != nil || rep.Updated != 1 || rep.Deleted != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep := b.sync(); rep.Updated != 1 || rep.Deleted != 1 {
+		t.Fatalf("%+v", rep)
+	}
+}
+
+func TestKeepDeleted(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Keep = "deleted"
+	fill(b.src, 4)
+	b.sync()
+	before := b.mir.lines(graphA)
+	b.src.remove("e1.nt")
+	rep := b.sync()
+	if rep.Deleted != 1 || !slices.Equal(before, b.mir.lines(graphA)) {
+		t.Fatalf("%+v", rep)
+	}
+	a, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || !a.Equal || a.Resources != 3 {
+		t.Fatalf("%+v %v", a, err)
+	}
+	b.src.put("e1.nt", nt("e1", "back"))
+	b.sync()
+	b.equal()
+}
+
+func TestMirrorRefusesOne(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 10)
+	b.sync()
+	b.mir.refuse = func(text string) int {
+		if strings.Contains(text, "poison") {
+			return 400
+		}
+		return 0
+	}
+	for i := range 8 {
+		b.src.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "x"))
+	}
+	b.src.put("e5.nt", nt("e5", "fine", "poison"))
+	rep := b.sync()
+	if rep.Failed != 1 || rep.Updated != 7 || rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	lines := b.mir.lines(graphA)
+	if !slices.Contains(lines, nt("e5", "5")) || slices.Contains(lines, nt("e5", "fine")) {
+		t.Fatal("the refused resource is not as it was before")
+	}
+	b.mir.refuse = nil
+	b.clock = b.clock.Add(2 * time.Hour)
+	if rep = b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	// A mirror that refuses everything is an error, and nothing is marked bad.
+	b.mir.refuse = func(string) int { return 500 }
+	b.src.put("e5.nt", nt("e5", "y"))
+	rep, err := b.open().Sync(context.Background(), SyncOptions{})
+	if err == nil || rep.Failed+rep.Pending != 0 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.mir.refuse = nil
+	b.sync()
+	b.equal()
+}
+
+func TestGraphStoreOnly(t *testing.T) {
+	for _, per := range []bool{false, true} {
+		b := newBench(t)
+		b.mir.noUpdate = true
+		b.src.ours = true
+		graph := func(string) string { return graphA }
+		if per {
+			b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "{entity}"
+			graph = func(e string) string { return e }
+		}
+		fill(b.src, 6)
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.src.put("e1.nt", nt("e1", "x"))
+		b.src.remove("e2.nt")
+		b.sync()
+		if !per {
+			b.equal()
+		}
+		if slices.Contains(b.mir.lines(graph("http://ex.org/e2")), nt("e2", "2")) || !slices.Contains(b.mir.lines(graph("http://ex.org/e1")), nt("e1", "x")) {
+			t.Fatal("change was not written")
+		}
+		rep, err := b.open().Audit(context.Background(), AuditOptions{})
+		if err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+	}
+}
+
+func TestSourceGone(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	b.sync()
+	b.src.srv.Close()
+	rep, err := b.open().Sync(context.Background(), SyncOptions{})
+	if err == nil || rep.InSync {
+		t.Fatal("a source that is gone was in sync")
+	}
+	b.clock = b.clock.Add(time.Hour)
+	st, err := b.d.Status(context.Background())
+	if err != nil || st.InSync || st.BehindSeconds == nil || *st.BehindSeconds < 3600 || st.LastError == "" {
+		t.Fatalf("%+v %v", st, err)
+	}
+	if len(b.mir.lines(graphA)) == 0 {
+		t.Fatal("the mirror was emptied")
+	}
+}
+
+var errTest = errors.New("test")

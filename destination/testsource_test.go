@@ -1,0 +1,433 @@
+package destination
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	rs "github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// testSource is a ResourceSync source over resources in memory: the documents
+// are written anew for every request, from a log of changes.
+type testSource struct {
+	t   testing.TB
+	srv *httptest.Server
+	mu  sync.Mutex
+
+	now      time.Time
+	bodies   map[string][]byte // by path below /r/
+	types    map[string]string
+	log      []logged
+	versions map[string][]byte // mementos
+
+	list, changes, dump bool // what is offered
+	ours                bool // sequence, graph digests, mementos
+	noHash, noLastmod   bool
+	listAt              time.Time // zero: now
+	listSeq             int       // changes in the list's state, with listAt
+	frozen              map[string][]byte
+	parts               int // of the Resource List; > 1: an index
+	changeParts         int // entries of a closed Change List part; > 0: an index
+	drop                int // changes lost from the beginning of the log
+	changesFrom         time.Time
+	lie                 map[string]bool // paths whose body is not as promised
+	hook                func(w http.ResponseWriter, r *http.Request) bool
+	requests            map[string]int
+	caps                string // path of the Capability List
+}
+
+type logged struct {
+	name, kind string
+	at         time.Time
+	body       []byte
+	typ        string
+}
+
+func newTestSource(t testing.TB) *testSource {
+	s := &testSource{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), bodies: map[string][]byte{}, types: map[string]string{}, versions: map[string][]byte{},
+		list: true, changes: true, lie: map[string]bool{}, requests: map[string]int{}, caps: "/set/capabilitylist.xml"}
+	s.changesFrom = s.now
+	s.srv = httptest.NewServer(s)
+	t.Cleanup(s.srv.Close)
+	return s
+}
+
+func (s *testSource) tick() time.Time {
+	s.now = s.now.Add(1500 * time.Millisecond)
+	return s.now
+}
+
+// put and remove change a resource and log it. name ends in the suffix of its format.
+func (s *testSource) put(name, body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := "updated"
+	if _, ok := s.bodies[name]; !ok {
+		kind = "created"
+	}
+	s.bodies[name] = []byte(body)
+	l := logged{name: name, kind: kind, at: s.tick(), body: []byte(body), typ: s.typeOf(name)}
+	s.log = append(s.log, l)
+	s.versions[fmt.Sprintf("%s?v=%d", name, len(s.log))] = []byte(body)
+}
+
+func (s *testSource) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.bodies[name]; !ok {
+		return
+	}
+	delete(s.bodies, name)
+	s.log = append(s.log, logged{name: name, kind: "deleted", at: s.tick()})
+}
+
+func (s *testSource) typeOf(name string) string {
+	if t := s.types[name]; t != "" {
+		return t
+	}
+	if f, ok := rdfres.FormatBySuffix(name); ok {
+		return f.MediaType()
+	}
+	return "application/octet-stream"
+}
+
+func (s *testSource) url(path string) string { return s.srv.URL + path }
+
+func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.hook != nil && s.hook(w, r) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[r.URL.Path]++
+	name := strings.TrimPrefix(r.URL.Path, "/set/r/")
+	switch {
+	case r.URL.Path == "/.well-known/resourcesync":
+		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.Description}}, []rs.Entry{{Loc: s.url(s.caps), HasMeta: true, Meta: rs.Meta{Capability: rs.CapabilityList, Length: -1}}}))
+	case r.URL.Path == s.caps:
+		var es []rs.Entry
+		for _, c := range []struct {
+			on  bool
+			cap rs.Capability
+		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}} {
+			if c.on {
+				es = append(es, rs.Entry{Loc: s.url("/set/" + string(c.cap) + ".xml"), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
+			}
+		}
+		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.CapabilityList}, Links: []rs.Link{{Rel: "up", Href: s.url("/.well-known/resourcesync"), Length: -1}}}, es))
+	case r.URL.Path == "/set/resourcelist.xml" && s.list:
+		s.serveList(w, r, -1)
+	case strings.HasPrefix(r.URL.Path, "/set/resourcelist-"):
+		var n int
+		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
+		s.serveList(w, r, n)
+	case r.URL.Path == "/set/changelist.xml" && s.changes:
+		s.serveChanges(w, r, -1)
+	case strings.HasPrefix(r.URL.Path, "/set/changelist-"):
+		var n int
+		fmt.Sscanf(r.URL.Path, "/set/changelist-%d.xml", &n)
+		s.serveChanges(w, r, n)
+	case r.URL.Path == "/set/resourcedump.xml" && s.dump:
+		z := s.zip()
+		sum := sha256.Sum256(z)
+		s.serveXML(w, r, s.document(s.head(rs.ResourceDump, rs.Meta{At: s.stateTime()}), []rs.Entry{{Loc: s.url("/set/dump.zip"), HasMeta: true,
+			Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
+	case r.URL.Path == "/set/dump.zip":
+		http.ServeContent(&etagged{w, "dump"}, r, "", time.Time{}, bytes.NewReader(s.zip()))
+	case strings.HasPrefix(r.URL.Path, "/set/r/"):
+		body, ok := s.bodies[name]
+		typ := s.typeOf(name)
+		if v := r.URL.Query().Get("v"); v != "" {
+			body, ok = s.versions[name+"?v="+v]
+		}
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if s.lie[name] {
+			body = append([]byte("# not what was promised\n"), body...)
+		}
+		w.Header().Set("Content-Type", typ)
+		w.Write(body)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+type etagged struct {
+	http.ResponseWriter
+	tag string
+}
+
+func (e *etagged) WriteHeader(code int) {
+	e.Header().Set("ETag", `"`+e.tag+`"`)
+	e.ResponseWriter.WriteHeader(code)
+}
+
+func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) {
+	w.Header().Set("Content-Type", "application/xml")
+	sum := sha256.Sum256(b)
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		z.Write(b)
+		z.Close()
+		return
+	}
+	w.Write(b)
+}
+
+func (s *testSource) head(c rs.Capability, m rs.Meta) rs.Head {
+	m.Capability = c
+	m.Length = -1
+	if s.ours {
+		m.Ext = map[string]string{rs.ExtSequence: fmt.Sprint(len(s.log))}
+		if c == rs.ResourceList && s.frozen != nil {
+			m.Ext[rs.ExtSequence] = fmt.Sprint(s.listSeq)
+		}
+	}
+	return rs.Head{Meta: m, Links: []rs.Link{{Rel: "up", Href: s.url(s.caps), Length: -1}}}
+}
+
+func (s *testSource) stateTime() time.Time {
+	if !s.listAt.IsZero() {
+		return s.listAt
+	}
+	return s.now
+}
+
+// freeze keeps the Resource List as it is now.
+func (s *testSource) freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listAt, s.listSeq = s.now, len(s.log)
+	s.frozen = map[string][]byte{}
+	for k, v := range s.bodies {
+		s.frozen[k] = v
+	}
+}
+
+func (s *testSource) entry(name string, body []byte, version int, m rs.Meta) rs.Entry {
+	e := rs.Entry{Loc: s.url("/set/r/" + name), HasMeta: true, Meta: m}
+	e.Meta.Length = -1
+	if body == nil {
+		return e
+	}
+	e.Meta.Type = s.typeOf(name)
+	if !s.noHash {
+		sum := sha256.Sum256(body)
+		e.Meta.Hash.SHA256 = hex.EncodeToString(sum[:])
+		e.Meta.Length = int64(len(body))
+	}
+	if s.ours {
+		if f, ok := rdfres.FormatBySuffix(name); ok {
+			ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
+			if err == nil {
+				e.Meta.Ext = map[string]string{rs.ExtGraph: "sha-256:" + rdfres.GraphDigest(rdfres.SortUnique(ts)).String()}
+			}
+		}
+		if version > 0 {
+			e.Links = append(e.Links, rs.Link{Rel: rs.RelMemento, Href: fmt.Sprintf("%s?v=%d", e.Loc, version), Length: -1})
+		}
+		e.Links = append(e.Links, rs.Link{Rel: rs.RelDescribes, Href: "http://ex.org/" + strings.TrimSuffix(strings.TrimSuffix(name, ".nt"), ".ttl"), Length: -1})
+	}
+	return e
+}
+
+// lastOf is the number of the last change of a resource within the first n, and its time.
+func (s *testSource) lastOf(name string, n int) (int, time.Time) {
+	for i := n - 1; i >= 0; i-- {
+		if s.log[i].name == name {
+			return i + 1, s.log[i].at
+		}
+	}
+	return 0, time.Time{}
+}
+
+func (s *testSource) serveList(w http.ResponseWriter, r *http.Request, part int) {
+	bodies, n := s.bodies, len(s.log)
+	if s.frozen != nil {
+		bodies, n = s.frozen, s.listSeq
+	}
+	var names []string
+	for k := range bodies {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	h := s.head(rs.ResourceList, rs.Meta{At: s.stateTime()})
+	if s.parts > 1 && part < 0 {
+		h.Index = true
+		var es []rs.Entry
+		for i := range s.parts {
+			es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/resourcelist-%d.xml", i)), HasMeta: true, Meta: rs.Meta{At: s.stateTime(), Length: -1}})
+		}
+		s.serveXML(w, r, s.document(h, es))
+		return
+	}
+	var es []rs.Entry
+	for i, k := range names {
+		if part >= 0 && i%s.parts != part {
+			continue
+		}
+		v, at := s.lastOf(k, n)
+		e := s.entry(k, bodies[k], v, rs.Meta{})
+		if !s.noLastmod {
+			e.LastMod = at
+		}
+		es = append(es, e)
+	}
+	s.serveXML(w, r, s.document(h, es))
+}
+
+func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part int) {
+	from, first, last := s.changesFrom, s.drop, len(s.log)
+	var until time.Time
+	if s.drop > 0 {
+		from = s.log[s.drop-1].at
+	}
+	if s.changeParts > 0 {
+		if part < 0 {
+			h := s.head(rs.ChangeList, rs.Meta{From: from})
+			h.Index = true
+			var es []rs.Entry
+			for i := s.drop / s.changeParts; i*s.changeParts <= len(s.log); i++ {
+				m := rs.Meta{From: s.changesFrom, Length: -1}
+				if i > 0 {
+					m.From = s.log[i*s.changeParts-1].at
+				}
+				if (i+1)*s.changeParts < len(s.log) {
+					m.Until = s.log[(i+1)*s.changeParts-1].at
+				}
+				es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: true, Meta: m})
+			}
+			s.serveXML(w, r, s.document(h, es))
+			return
+		}
+		first, from = part*s.changeParts, s.changesFrom
+		if part > 0 {
+			from = s.log[first-1].at
+		}
+		if last = min(len(s.log), first+s.changeParts); first+s.changeParts < len(s.log) {
+			until = s.log[last-1].at
+		}
+	}
+	h := s.head(rs.ChangeList, rs.Meta{From: from, Until: until})
+	var es []rs.Entry
+	for i := first; i < last; i++ {
+		l := s.log[i]
+		e := s.entry(l.name, l.body, i+1, rs.Meta{Change: l.kind, DateTime: l.at})
+		if !s.noLastmod {
+			e.LastMod = l.at
+		}
+		if s.ours {
+			if e.Meta.Ext == nil {
+				e.Meta.Ext = map[string]string{}
+			}
+			e.Meta.Ext[rs.ExtSequence] = fmt.Sprint(i + 1)
+		}
+		es = append(es, e)
+	}
+	s.serveXML(w, r, s.document(h, es))
+}
+
+func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {
+	var b bytes.Buffer
+	h.Meta.Length = -1
+	w, err := rs.NewWriter(&b, h)
+	if err == nil {
+		for i := range es {
+			if err == nil {
+				err = w.Write(&es[i])
+			}
+		}
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		s.t.Error("test source:", err)
+	}
+	return b.Bytes()
+}
+
+func (s *testSource) zip() []byte {
+	var b bytes.Buffer
+	w, err := rs.NewPackageWriter(&b, s.head(rs.ResourceDumpManifest, rs.Meta{At: s.stateTime()}))
+	if err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	var names []string
+	for k := range s.bodies {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		v, at := s.lastOf(k, len(s.log))
+		e := s.entry(k, s.bodies[k], v, rs.Meta{})
+		e.LastMod = at
+		body := s.bodies[k]
+		if s.lie[k] {
+			body = append([]byte("# not what was promised\n"), body...)
+		}
+		if err := w.Add("/resources/"+k, body, &e); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if _, err := w.Close(); err != nil {
+		s.t.Error(err)
+	}
+	return b.Bytes()
+}
+
+// want is what a mirror of the source holds: the named triples of all resources.
+func (s *testSource) want() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := map[string]bool{}
+	for name, body := range s.bodies {
+		f, ok := rdfres.FormatBySuffix(name)
+		if !ok {
+			continue
+		}
+		loc := s.url("/set/r/" + name)
+		ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: loc})
+		if err != nil {
+			continue
+		}
+		if !s.ours {
+			if ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: loc}); err != nil {
+				s.t.Error(err)
+			}
+		}
+		for _, t := range ts {
+			set[string(t.AppendLine(nil))] = true
+		}
+	}
+	var out []string
+	for l := range set {
+		out = append(out, l)
+	}
+	slices.Sort(out)
+	return out
+}
+
+var _ = io.EOF

@@ -37,8 +37,7 @@ const orphanPrefix = "urn:rsbridge:component:"
 const (
 	toEntity = 0 // 32 bytes of entity key, the line, its flag
 	toOrphan = 1 // the line, its flag
-	toRest   = 2 // as toOrphan, for the part of an owned component that no IRI leads to
-	toTarget = 3 // as toEntity for the inbound part: 32 bytes, four of length, the IRI, the line, its flag
+	toTarget = 2 // as toEntity for the inbound part: 32 bytes, four of length, the IRI, the line, its flag
 )
 
 // describeComponent names the nodes of one component and writes, for each
@@ -48,12 +47,12 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		g.failAll(c, seq, fmt.Errorf("a component of connected blank nodes has %d triples, more than max_description_triples (%d)", c.distinct, g.cfg.MaxDescriptionTriples))
 		return nil
 	}
-	if g.wanted != nil && len(c.owners) > 0 && !g.wanted(c.owners, "") {
-		return nil
-	}
 	names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
 	if err != nil {
 		g.failAll(c, seq, fmt.Errorf("name its blank nodes: %w", err))
+		return nil
+	}
+	if g.wanted != nil && !g.wanted(c.owners, names.Digest) {
 		return nil
 	}
 	x := newIndex(c.triples, names)
@@ -126,14 +125,10 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		}
 	}
 	if len(rest) > 0 {
-		kind := byte(toOrphan)
-		if len(owners) > 0 {
-			kind = toRest
-		}
 		found, _ := x.reach(rest)
 		for _, n := range found {
 			for _, i := range x.out[n] {
-				if err := emit([]byte{kind}, i, flag); err != nil {
+				if err := emit([]byte{toOrphan}, i, flag); err != nil {
 					return err
 				}
 			}
@@ -322,18 +317,13 @@ func (g *grouper) nameComponents(ctx context.Context, named *extsort.Sorter) err
 			if err := g.entities.Add(value[1:33], withOrdinal(value[k:], ordinal)); err != nil {
 				return err
 			}
-		case toOrphan, toRest:
+		case toOrphan:
 			if orphan == "" {
 				orphan = rdfres.OrphanEntity(rdfres.Digest(last[:32]), ordinal)
 				orphanKey = rdfres.EntityKey(orphan)
-				if value[0] == toOrphan && g.wanted != nil && !g.wanted(nil, orphan) {
-					orphan = "-"
-				} else if err := g.entities.Add(orphanKey[:], append([]byte{recordEntity}, orphan...)); err != nil {
+				if err := g.entities.Add(orphanKey[:], append([]byte{recordEntity}, orphan...)); err != nil {
 					return err
 				}
-			}
-			if orphan == "-" {
-				continue
 			}
 			if err := g.entities.Add(orphanKey[:], withOrdinal(value[1:], ordinal)); err != nil {
 				return err

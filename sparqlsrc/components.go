@@ -159,7 +159,13 @@ func (g *grouper) describeComponents(ctx context.Context, comps *extsort.Sorter,
 	defer func() { err = errors.Join(err, named.Close()) }()
 	if g.touch != nil {
 		err := g.eachComponent(ctx, comps, func(c *component) error {
-			g.touch(c.owners)
+			g.touch(c.owners, func() rdfres.Digest {
+				names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
+				if err != nil || c.tooLarge {
+					return rdfres.Digest{} // it will be told when it is described
+				}
+				return names.Digest
+			})
 			return nil
 		})
 		if err != nil {

@@ -387,19 +387,26 @@ func (d *describer) exact(ctx context.Context) (err error) {
 	}
 	sc := &Scan{cfg: &s.cfg, group: g}
 	defer func() { err = errors.Join(err, sc.group.close()) }()
-	touched := map[string]bool{} // owners of components that somebody in hard owns
-	touch := func(owners []string) {
-		if slices.ContainsFunc(owners, func(o string) bool { return d.hard[rdfres.Term(o).IRI()] }) {
+	touched := map[string]bool{}        // owners of components that somebody in hard owns
+	digests := map[rdfres.Digest]bool{} // of the orphans that are asked for
+	for e := range d.hard {
+		if hex, ok := strings.CutPrefix(e, orphanPrefix); ok {
+			hex, _, _ = strings.Cut(hex, "-")
+			if digest, err := rdfres.ParseDigest(hex); err == nil {
+				digests[digest] = true
+			}
+		}
+	}
+	touch := func(owners []string, digest func() rdfres.Digest) {
+		if slices.ContainsFunc(owners, func(o string) bool { return d.hard[rdfres.Term(o).IRI()] }) ||
+			len(owners) > 0 && len(digests) > 0 && digests[digest()] {
 			for _, o := range owners {
 				touched[rdfres.Term(o).IRI()] = true
 			}
 		}
 	}
-	wanted := func(owners []string, orphan string) bool {
-		if owners == nil {
-			return d.hard[orphan]
-		}
-		return slices.ContainsFunc(owners, func(o string) bool { e := rdfres.Term(o).IRI(); return d.hard[e] || touched[e] })
+	wanted := func(owners []string, digest rdfres.Digest) bool {
+		return digests[digest] || slices.ContainsFunc(owners, func(o string) bool { return touched[rdfres.Term(o).IRI()] })
 	}
 	if s.scbd {
 		if err := g.close(); err != nil {

@@ -37,9 +37,9 @@ type grouper struct {
 	orphanFailed  bool
 	// touch and wanted limit the components that are described; nil: all. touch
 	// is told the owners of every component (canonical terms) before wanted is
-	// asked: about the owners of a component, or about the name of an orphan.
-	touch  func(owners []string)
-	wanted func(owners []string, orphan string) bool
+	// asked about the first.
+	touch  func(owners []string, digest func() rdfres.Digest)
+	wanted func(owners []string, digest rdfres.Digest) bool
 }
 
 func newGrouper(cfg *Config, scbd bool) (*grouper, error) {

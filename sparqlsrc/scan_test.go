@@ -1,0 +1,589 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// randomGraph makes a graph with blank nodes in all shapes: trees, shared
+// nodes, cycles, self-loops, equal components, orphans, and parts that no IRI
+// leads to.
+func randomGraph(rng *rand.Rand, n int) []rdfres.Triple {
+	var ts []rdfres.Triple
+	iri := func() rdfres.Term { return rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", rng.IntN(n/4+2))) }
+	blank := func() rdfres.Term { return rdfres.NewBlank(fmt.Sprintf("n%d", rng.IntN(n/3+2))) }
+	pred := func() rdfres.Term { return rdfres.NewIRI(fmt.Sprintf("http://example.org/p%d", rng.IntN(3))) }
+	for range n {
+		s, o := iri(), iri()
+		switch rng.IntN(6) {
+		case 0:
+			o = blank()
+		case 1, 2:
+			s = blank()
+			o = rdfres.NewLiteral(fmt.Sprint(rng.IntN(3)), "", "")
+		case 3:
+			if rng.IntN(3) == 0 {
+				s, o = blank(), blank()
+			}
+		case 4:
+			o = rdfres.NewLiteral(fmt.Sprintf("wert \"%d\"\n", rng.IntN(50)), "de", "")
+		}
+		if rng.IntN(10) == 0 && s.Kind() == rdfres.KindIRI {
+			ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: rdfres.NewIRI(fmt.Sprintf("http://example.org/C%d", rng.IntN(2)))})
+		}
+		ts = append(ts, rdfres.Triple{S: s, P: pred(), O: o})
+	}
+	return rdfres.SortUnique(ts)
+}
+
+// expected is what a scan must give, by rdfres in memory.
+func expected(t *testing.T, ts []rdfres.Triple, symmetric bool) map[string][]rdfres.Triple {
+	t.Helper()
+	named, comps, err := rdfres.NameBlanks(slices.Clone(ts), rdfres.NameOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := rdfres.NewGraph(named)
+	out := map[string][]rdfres.Triple{}
+	reached := map[rdfres.Term]bool{}
+	for _, x := range named {
+		if x.S.Kind() != rdfres.KindIRI || out[x.S.IRI()] != nil {
+			continue
+		}
+		for _, y := range g.CBD(x.S) {
+			reached[y.S], reached[y.O] = true, true
+		}
+		if symmetric {
+			out[x.S.IRI()] = g.SCBD(x.S)
+		} else {
+			out[x.S.IRI()] = g.CBD(x.S)
+		}
+	}
+	for _, c := range comps {
+		var rest []rdfres.Triple
+		for _, x := range c.Triples {
+			if x.S.Kind() == rdfres.KindBlank && !reached[x.S] {
+				rest = append(rest, g.CBD(x.S)...)
+			}
+		}
+		if len(rest) > 0 {
+			out[rdfres.OrphanEntity(c.Names.Digest, c.Ordinal)] = rdfres.SortUnique(rest)
+		}
+	}
+	return out
+}
+
+func serve(t testing.TB, st *sparqltest.Store) *sparql.Client {
+	t.Helper()
+	srv := httptest.NewServer(st)
+	t.Cleanup(srv.Close)
+	c, err := sparql.New(sparql.Endpoint{
+		Name: "test", Query: srv.URL + "/query", Update: srv.URL + "/update", GraphStore: srv.URL + "/data",
+		RetryPause: time.Millisecond, Timeout: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func source(t testing.TB, st *sparqltest.Store, cfg Config) *Source {
+	t.Helper()
+	if cfg.TempDir == "" {
+		cfg.TempDir = t.TempDir()
+	}
+	s, err := New(serve(t, st), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// known spares the probe of a store whose habits the test has set.
+func known(s *Source, st *sparqltest.Store) *Source {
+	caps := sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadGraphStore, sparql.ReadConstruct, sparql.ReadSelectTSV, sparql.ReadSelectJSON}, UnionDefault: st.UnionDefault}
+	if st.NoTSV {
+		caps.Readings = []sparql.Reading{sparql.ReadSelectJSON}
+	} else if st.Shuffle {
+		slices.Reverse(caps.Readings[:3])
+	}
+	s.SetCapabilities(caps)
+	return s
+}
+
+// read reads a scan, checks its order, and closes it.
+func read(t testing.TB, sc *Scan) (map[string][]rdfres.Triple, Stats) {
+	t.Helper()
+	defer sc.Close()
+	out := map[string][]rdfres.Triple{}
+	var last rdfres.Digest
+	for d, err := range sc.Descriptions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := rdfres.EntityKey(d.Entity)
+		if slices.Compare(last[:], key[:]) >= 0 {
+			t.Fatalf("%s is out of order", d.Entity)
+		}
+		last = key
+		if !slices.IsSortedFunc(d.Triples, rdfres.Triple.Compare) {
+			t.Fatalf("%s: triples are out of order", d.Entity)
+		}
+		out[d.Entity] = d.Triples
+	}
+	return out, sc.Stats()
+}
+
+func scanAll(t testing.TB, s *Source) (map[string][]rdfres.Triple, Stats) {
+	t.Helper()
+	sc, err := s.Scan(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, sc)
+}
+
+func diff(t testing.TB, what string, got, want map[string][]rdfres.Triple) {
+	t.Helper()
+	for e, ts := range want {
+		if !slices.Equal(got[e], ts) {
+			t.Errorf("%s: %s:\n got %v\nwant %v", what, e, got[e], ts)
+			return
+		}
+	}
+	for e := range got {
+		if want[e] == nil {
+			t.Errorf("%s: %s is too much: %v", what, e, got[e])
+			return
+		}
+	}
+}
+
+// A scan equals what rdfres computes in memory, whatever the store's order and
+// labels, the way of reading, and the memory; and it covers every triple.
+func TestScanEqualsMemory(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 99))
+		ts := randomGraph(rng, 20+rng.IntN(200))
+		st := sparqltest.New(ts...)
+		st.Relabel, st.Shuffle = seed%2 == 0, seed%3 != 0
+		st.NoTSV, st.NoConstruct = seed%4 == 1, seed%5 == 1
+		cfg := Config{Name: "s"}
+		if seed%4 == 0 {
+			cfg.MemoryBytes = 64 << 10
+		}
+		if seed%7 == 3 {
+			cfg.Strategy = "batches"
+			cfg.BatchSize = 7
+		}
+		for _, symmetric := range []bool{false, true} {
+			if symmetric {
+				cfg.Describe = "scbd"
+			}
+			s := known(source(t, st, cfg), st)
+			got, stats := scanAll(t, s)
+			diff(t, fmt.Sprintf("seed %d symmetric %v", seed, symmetric), got, expected(t, ts, symmetric))
+			if stats.Covered != int64(len(ts)) || stats.Triples != int64(len(ts)) || stats.LeftOut != 0 {
+				t.Errorf("seed %d symmetric %v: %d triples: %+v", seed, symmetric, len(ts), stats)
+			}
+			if t.Failed() {
+				return
+			}
+			left, _ := filepath.Glob(filepath.Join(s.cfg.TempDir, "*"))
+			if len(left) > 0 {
+				t.Fatalf("left behind: %v", left)
+			}
+		}
+	}
+}
+
+// Describe gives what a scan gives, for the entities and the owners of what
+// they touch.
+func TestDescribeEqualsScan(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		ts := randomGraph(rng, 20+rng.IntN(120))
+		st := sparqltest.New(ts...)
+		st.Relabel, st.Shuffle = true, true
+		cfg := Config{Name: "s", BatchSize: 1 + rng.IntN(9)}
+		if seed%5 == 4 {
+			cfg.Describe = "scbd"
+		}
+		if seed%6 == 5 {
+			cfg.Select.Classes = []string{"http://example.org/C0"}
+		}
+		s := known(source(t, st, cfg), st)
+		all, _ := scanAll(t, s)
+		var ask []string
+		for e := range all {
+			if rng.IntN(4) == 0 {
+				ask = append(ask, e)
+			}
+		}
+		ask = append(ask, "http://example.org/nobody")
+		got, err := s.Describe(context.Background(), ask)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		seen := map[string]bool{}
+		for _, d := range got {
+			seen[d.Entity] = true
+			if !slices.Equal(d.Triples, all[d.Entity]) {
+				t.Fatalf("seed %d: %s:\n got %v\nwant %v", seed, d.Entity, d.Triples, all[d.Entity])
+			}
+		}
+		// Everybody who has one of the same blank nodes was described too.
+		touched := map[rdfres.Term]bool{}
+		for _, e := range ask {
+			if !seen[e] {
+				t.Fatalf("seed %d: %s was asked for and is not there", seed, e)
+			}
+			for _, x := range all[e] {
+				if x.O.Kind() == rdfres.KindBlank {
+					touched[x.O] = true
+				}
+			}
+		}
+		for e, ts := range all {
+			if seen[e] || cfg.Describe == "scbd" {
+				continue
+			}
+			for _, x := range ts {
+				if touched[x.S] || touched[x.O] {
+					t.Fatalf("seed %d: %s shares %v and was not described", seed, e, x)
+				}
+			}
+		}
+	}
+}
+
+// A mirror that holds our own skolem IRIs is scanned as what it mirrors.
+func TestScanOfMirror(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		ts := randomGraph(rng, 120)
+		want := expected(t, ts, false)
+		named, _, err := rdfres.NameBlanks(slices.Clone(ts), rdfres.NameOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := sparqltest.New()
+		for _, x := range named {
+			x.S, x.O = rdfres.Skolemize(x.S, "http://src.example"), rdfres.Skolemize(x.O, "http://src.example")
+			st.Add("http://example.org/g", x)
+		}
+		st.Shuffle = true
+		s := known(source(t, st, Config{Name: "m", Graphs: []string{"http://example.org/g"}}), st)
+		got, _ := scanAll(t, s)
+		diff(t, "mirror", got, want)
+		var ask []string
+		for e := range want {
+			if len(ask) < 5 {
+				ask = append(ask, e)
+			}
+		}
+		ds, err := s.Describe(context.Background(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range ds {
+			if !slices.Equal(d.Triples, want[d.Entity]) {
+				t.Fatalf("describe %s:\n got %v\nwant %v", d.Entity, d.Triples, want[d.Entity])
+			}
+		}
+	}
+}
+
+func chain(n int) []rdfres.Triple {
+	p := rdfres.NewIRI("http://example.org/next")
+	ts := []rdfres.Triple{{S: rdfres.NewIRI("http://example.org/head"), P: p, O: rdfres.NewBlank("c0")}}
+	for i := range n {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewBlank(fmt.Sprintf("c%d", i)), P: p, O: rdfres.NewBlank(fmt.Sprintf("c%d", i+1))})
+	}
+	return append(ts, rdfres.Triple{S: rdfres.NewBlank(fmt.Sprintf("c%d", n)), P: p, O: rdfres.NewLiteral("end", "", "")})
+}
+
+// Deep chains are described whole, and beyond the bounds fail by name.
+func TestDeepAndBounded(t *testing.T) {
+	ts := chain(12_000)
+	other := rdfres.Triple{S: "<http://example.org/other>", P: "<http://example.org/p>", O: `"x"`}
+	st := sparqltest.New(append(ts, other)...)
+	st.Relabel = true
+	got, _ := scanAll(t, source(t, st, Config{MemoryBytes: 64 << 10}))
+	if len(got["http://example.org/head"]) != len(ts) {
+		t.Errorf("%d triples of %d", len(got["http://example.org/head"]), len(ts))
+	}
+	s := source(t, st, Config{})
+	ds, err := s.Describe(context.Background(), []string{"http://example.org/head"})
+	if err != nil || len(ds) != 1 || !slices.Equal(ds[0].Triples, got["http://example.org/head"]) {
+		t.Errorf("describe: %d descriptions, %v", len(ds), err)
+	}
+	for _, cfg := range []Config{{MaxDepth: 100}, {MaxDescriptionTriples: 100}} {
+		sc, err := source(t, st, cfg).Scan(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, _ := read(t, sc)
+		if len(part) != 1 || part["http://example.org/other"] == nil {
+			t.Errorf("%+v: got %d entities, want the one that is not too deep", cfg, len(part))
+		}
+		if why := sc.Failed()["http://example.org/head"]; why == nil || !sc.IsFailed("http://example.org/head") {
+			t.Errorf("%+v: the failure is not told", cfg)
+		} else if !strings.Contains(why.Error(), "max_") {
+			t.Errorf("%+v: %v", cfg, why)
+		}
+	}
+}
+
+func TestSelections(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	ts := randomGraph(rng, 300)
+	all := expected(t, ts, false)
+	class := func(e string) bool {
+		return slices.Contains(all[e], rdfres.Triple{S: rdfres.NewIRI(e), P: rdfType, O: "<http://example.org/C1>"})
+	}
+	prefix := func(e string) bool { return strings.HasPrefix(e, "http://example.org/e1") }
+	named := func(e string) bool {
+		return slices.ContainsFunc(all[e], func(x rdfres.Triple) bool {
+			return x.S == rdfres.NewIRI(e) && x.P == "<http://example.org/p1>"
+		})
+	}
+	query := "SELECT ?entity WHERE { ?entity <http://example.org/p1> ?o }"
+	for _, c := range []struct {
+		name string
+		sel  Select
+		in   func(string) bool
+	}{
+		{"classes", Select{Classes: []string{"http://example.org/C1"}}, class},
+		{"prefixes", Select{Prefixes: []string{"http://example.org/e1", "http://nowhere/"}}, prefix},
+		{"query", Select{Query: query}, named},
+		{"all three", Select{Classes: []string{"http://example.org/C1"}, Prefixes: []string{"http://example.org/e1"}, Query: query},
+			func(e string) bool { return class(e) && prefix(e) && named(e) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := map[string][]rdfres.Triple{}
+			covered := map[rdfres.Triple]bool{}
+			for e, d := range all {
+				if !strings.HasPrefix(e, orphanPrefix) && c.in(e) {
+					want[e] = d
+					for _, x := range d {
+						covered[x] = true
+					}
+				}
+			}
+			if len(want) == 0 {
+				t.Fatal("the test selects nothing")
+			}
+			st := sparqltest.New(ts...)
+			got, stats := scanAll(t, source(t, st, Config{Select: c.sel}))
+			diff(t, c.name, got, want)
+			if stats.Covered != int64(len(covered)) || stats.LeftOut != int64(len(ts)-len(covered)) {
+				t.Errorf("%d covered of %d: %+v", len(covered), len(ts), stats)
+			}
+		})
+	}
+}
+
+func TestGraphs(t *testing.T) {
+	mk := func(i int) rdfres.Triple {
+		return rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), P: "<http://example.org/p>", O: rdfres.NewBlank("shared")}
+	}
+	shared := rdfres.Triple{S: "_:shared", P: "<http://example.org/q>", O: `"v"`}
+	for _, union := range []bool{false, true} {
+		st := sparqltest.New(mk(0), shared)
+		st.Add("http://example.org/g1", mk(1), shared)
+		st.Add("http://example.org/g2", mk(2), mk(1))
+		st.Add("urn:rsbridge:state", rdfres.Triple{S: "<http://example.org/never>", P: "<http://example.org/p>", O: `"1"`})
+		st.Relabel, st.UnionDefault = true, union
+		for _, c := range []struct {
+			graphs []string
+			want   []rdfres.Triple
+		}{
+			{nil, map[bool][]rdfres.Triple{false: {mk(0), shared}, true: {mk(0), mk(1), mk(2), shared}}[union]},
+			{[]string{"http://example.org/g1"}, []rdfres.Triple{mk(1), shared}},
+			{[]string{"http://example.org/g2", "http://example.org/g1"}, []rdfres.Triple{mk(1), mk(2), shared}},
+			{[]string{"*"}, []rdfres.Triple{mk(0), mk(1), mk(2), shared}},
+		} {
+			for _, strategy := range []string{"", "batches"} {
+				s := source(t, st, Config{Graphs: c.graphs, Strategy: strategy})
+				got, stats := scanAll(t, s)
+				what := fmt.Sprintf("union %v graphs %v %s", union, c.graphs, strategy)
+				diff(t, what, got, expected(t, c.want, false))
+				if stats.Triples != int64(len(c.want)) || stats.Covered != stats.Triples {
+					t.Errorf("%s: %+v", what, stats)
+				}
+				ds, err := s.Describe(context.Background(), []string{"http://example.org/e1", "http://example.org/never"})
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				for _, d := range ds {
+					if !slices.Equal(d.Triples, got[d.Entity]) {
+						t.Errorf("%s: describe %s: %v, want %v", what, d.Entity, d.Triples, got[d.Entity])
+					}
+				}
+			}
+		}
+	}
+}
+
+// A store that cuts long answers with 200 OK is read in parts, or refused.
+func TestTruncation(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 700 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i/3)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	blank := []rdfres.Triple{{S: "<http://example.org/e1>", P: "<http://example.org/b>", O: "_:x"}, {S: "_:x", P: "<http://example.org/p>", O: `"1"`}}
+	ts = append(ts, blank...)
+	for _, limit := range []int{100, 250, 137} { // 137 is nobody's limit
+		for _, tell := range []bool{true, false} {
+			st := sparqltest.New(ts...)
+			st.RowLimit, st.TellLimit, st.TooMany, st.Relabel = limit, tell, 50, true
+			s := source(t, st, Config{})
+			got, stats := scanAll(t, s)
+			diff(t, fmt.Sprintf("limit %d", limit), got, expected(t, ts, false))
+			if stats.Way != "batches" {
+				t.Errorf("limit %d: read by %s", limit, stats.Way)
+			}
+			if _, err := source(t, st, Config{Strategy: "whole"}).Scan(context.Background()); !errors.Is(err, ErrShort) {
+				t.Errorf("limit %d, whole only: %v", limit, err)
+			}
+		}
+	}
+	// What cannot be read in parts is an error.
+	st := sparqltest.New()
+	for i := range 200 {
+		st.Add("", rdfres.Triple{S: rdfres.NewBlank(fmt.Sprintf("b%d", i)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	st.RowLimit, st.Relabel = 100, true
+	if sc, err := source(t, st, Config{}).Scan(context.Background()); !errors.Is(err, ErrShort) {
+		t.Errorf("200 orphans through a limit of 100: %v, %v", sc, err)
+	}
+}
+
+// Faults end in an error that leaves nothing behind, or in a whole scan.
+func TestFaults(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	ts := randomGraph(rng, 400)
+	want := expected(t, ts, false)
+	isWhole := func(body string) bool {
+		return strings.Contains(body, "CONSTRUCT") || strings.HasPrefix(body, "SELECT ?s ?p ?o WHERE { ?s ?p ?o")
+	}
+	for name, fault := range map[string]func(n int) *sparqltest.Fault{
+		"cut":        func(int) *sparqltest.Fault { return &sparqltest.Fault{CutAfter: 3000} },
+		"clean cut":  func(int) *sparqltest.Fault { return &sparqltest.Fault{CutAfter: 3000, CutClean: true} },
+		"500":        func(int) *sparqltest.Fault { return &sparqltest.Fault{Status: 500, Body: "out of memory"} },
+		"503":        func(int) *sparqltest.Fault { return &sparqltest.Fault{Status: 503, RetryAfter: "0"} },
+		"wrong type": func(int) *sparqltest.Fault { return &sparqltest.Fault{Type: "text/html", Body: "<html>sorry</html>"} },
+	} {
+		for _, always := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", name, always), func(t *testing.T) {
+				st := sparqltest.New(ts...)
+				st.Relabel, st.Shuffle = true, true
+				dir := t.TempDir()
+				s := source(t, st, Config{TempDir: dir, Strategy: "whole"})
+				if _, err := s.Capabilities(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				st.Fault = func(op, body string) *sparqltest.Fault {
+					if op == "data" || isWhole(body) {
+						if n++; n <= 1 || always {
+							return fault(n)
+						}
+					}
+					return nil
+				}
+				sc, err := s.Scan(context.Background())
+				switch {
+				case always && err == nil:
+					t.Error("a scan succeeded although every answer is faulty")
+					sc.Close()
+				case !always && err != nil:
+					t.Errorf("one fault, and the scan gave up: %v", err)
+				case !always:
+					got, _ := read(t, sc)
+					diff(t, name, got, want)
+				default:
+					t.Log(err)
+				}
+				if left, _ := os.ReadDir(dir); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+			})
+		}
+	}
+}
+
+// A store that changes while it is read is accepted within its counts.
+func TestLiveStore(t *testing.T) {
+	ts := randomGraph(rand.New(rand.NewPCG(1, 8)), 300)
+	st := sparqltest.New(ts...)
+	s := source(t, st, Config{})
+	if _, err := s.Capabilities(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	st.After = func(op, body string) {
+		if n++; n == 2 { // after the download, before the second count
+			st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`})
+		}
+	}
+	got, _ := scanAll(t, s)
+	diff(t, "live", got, expected(t, ts, false))
+}
+
+func TestCancel(t *testing.T) {
+	st := sparqltest.New(randomGraph(rand.New(rand.NewPCG(1, 9)), 300)...)
+	dir := t.TempDir()
+	s := source(t, st, Config{TempDir: dir})
+	if _, err := s.Capabilities(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		if op == "data" || strings.Contains(body, "CONSTRUCT") || strings.HasPrefix(body, "SELECT ?s") {
+			cancel()
+			return &sparqltest.Fault{Hang: true}
+		}
+		return nil
+	}
+	if _, err := s.Scan(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled scan ends with %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestConfigRefused(t *testing.T) {
+	c := serve(t, sparqltest.New())
+	for _, cfg := range []Config{
+		{Graphs: []string{"urn:rsbridge:state"}},
+		{Graphs: []string{"*", "http://example.org/g"}},
+		{Graphs: []string{"no good<"}},
+		{Graphs: []string{""}},
+		{Select: Select{Classes: []string{"a b"}}},
+		{Select: Select{Query: "ASK {}"}},
+		{Describe: "everything"},
+		{Describe: "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"},
+		{Strategy: "guess"},
+	} {
+		if _, err := New(c, cfg); err == nil {
+			t.Errorf("%+v was accepted", cfg)
+		}
+	}
+}

@@ -201,7 +201,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 					return ctx.Err()
 				}
 				e := s.resourceEntry(&st)
-				if buf, err = appendEntry(buf[:0], &e); err != nil {
+				if buf, err = resourcesync.AppendEntry(buf[:0], &e); err != nil {
 					return err
 				}
 				if err := w.WriteRaw(buf, 1); err != nil {

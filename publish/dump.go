@@ -275,12 +275,7 @@ func (f *packageFile) size() int64 { return f.sum.n }
 
 func (f *packageFile) add(path string, blob changetrack.Blob, e *resourcesync.Entry) error {
 	f.entries++
-	err := f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
-	if err != nil && len(e.Links) > 0 && e.Links[0].Rel == resourcesync.RelDescribes && scheme(e.Links[0].Href) > 0 && !xmlText(e.Links[0].Href) {
-		e.Links = e.Links[1:]
-		err = f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
-	}
-	return err
+	return f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
 }
 
 func (f *packageFile) abort() {
@@ -349,15 +344,6 @@ func syncDir(dir string) error {
 	}
 	defer d.Close()
 	return d.Sync()
-}
-
-func xmlText(s string) bool {
-	for _, r := range s {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFD || r == 0xFFFE || r == 0xFFFF {
-			return false
-		}
-	}
-	return true
 }
 
 // resourceDumpDoc lists the packages: page 0 is /SET/resourcedump.xml, the one

@@ -3,7 +3,9 @@ package publish
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -31,10 +33,56 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 	return h
 }
 
-// describable tells whether an entity can be the target of a describes link: a
-// component of blank nodes is nothing that anybody knows by its IRI.
+// extEntity is an extension attribute on entries without a describes link: the
+// entity, exactly.
+const extEntity = "entity"
+
+// describable tells whether an entity can be the target of a describes link: an
+// absolute IRI whose characters are allowed. A component of blank nodes is
+// nothing that anybody knows by its IRI. Stores also keep what is no IRI.
 func describable(entity string) bool {
-	return scheme(entity) > 0 && !isComponent(entity)
+	n := scheme(entity)
+	if n == 0 || isComponent(entity) || !xmlText(entity) {
+		return false
+	}
+	for i := 0; i < len(entity); i++ {
+		switch c := entity[i]; {
+		case c <= ' ' || c == 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0:
+			return false
+		case c == '%':
+			if i+2 >= len(entity) || !isHex(entity[i+1]) || !isHex(entity[i+2]) {
+				return false
+			}
+		}
+	}
+	if strings.EqualFold(entity[:n], "http") || strings.EqualFold(entity[:n], "https") {
+		rest, ok := strings.CutPrefix(entity[n+1:], "//")
+		return ok && rest != "" && rest[0] != '/'
+	}
+	return true
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+// xmlText tells whether XML can hold a text.
+func xmlText(s string) bool {
+	for i, r := range s {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
+			return false
+		}
+	}
+	return true
+}
+
+// name says what an entry is about: with a describes link where there can be one.
+func name(e *resourcesync.Entry, entity string) {
+	if describable(entity) {
+		e.Links = append(e.Links, link(resourcesync.RelDescribes, entity))
+	} else if xmlText(entity) {
+		e.Meta.Ext[extEntity] = entity
+	}
 }
 
 const componentPrefix = "urn:rsbridge:component:"
@@ -64,9 +112,7 @@ func (s *set) representation(e *resourcesync.Entry, entity string, v *changetrac
 		resourcesync.ExtSequence: strconv.FormatUint(v.Sequence, 10),
 		resourcesync.ExtGraph:    digestToken(v.Graph),
 	}
-	if describable(entity) {
-		e.Links = append(e.Links, link(resourcesync.RelDescribes, entity))
-	}
+	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
 }
 
@@ -116,9 +162,7 @@ func (s *set) changeEntries(c *changetrack.Change, patch *patchInfo) []resources
 		e := resourcesync.Entry{Loc: s.address(c.Entity, format), LastMod: c.Time, HasMeta: true}
 		e.Meta = resourcesync.Meta{Change: string(changetrack.Deleted), DateTime: c.Time, Length: -1,
 			Ext: map[string]string{resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
-		if describable(c.Entity) {
-			e.Links = append(e.Links, link(resourcesync.RelDescribes, c.Entity))
-		}
+		name(&e, c.Entity)
 		es = append(es, e)
 	}
 	if c.After == nil {
@@ -143,22 +187,6 @@ func (s *set) changeEntries(c *changetrack.Change, patch *patchInfo) []resources
 		})
 	}
 	return append(es, e)
-}
-
-// appendEntry renders an entry. An entity whose IRI holds what XML cannot is
-// listed without its describes link: the address carries it escaped.
-func appendEntry(dst []byte, e *resourcesync.Entry) ([]byte, error) {
-	out, err := resourcesync.AppendEntry(dst, e)
-	if err == nil {
-		return out, nil
-	}
-	for i, l := range e.Links {
-		if l.Rel == resourcesync.RelDescribes {
-			e.Links = append(e.Links[:i:i], e.Links[i+1:]...)
-			return resourcesync.AppendEntry(dst, e)
-		}
-	}
-	return dst, err
 }
 
 func (s *set) patchAddress(sequence uint64) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 const (
@@ -352,7 +353,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	l := &w.lists[len(w.lists)-1]
 	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
 		w.flushChunk()
-		l.Until = l.LastAt
+		l.Until, w.dirty[l.Number] = l.LastAt, true
 		w.lists = append(w.lists, listRecord{Version: recordVersion, Number: l.Number + 1, From: l.LastAt, After: l.Last, Last: l.Last})
 		l = &w.lists[len(w.lists)-1]
 	}
@@ -369,7 +370,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	before := len(w.chunk)
 	entries := w.set.changeEntries(&c, info)
 	for i := range entries {
-		if w.chunk, err = appendEntry(w.chunk, &entries[i]); err != nil {
+		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
 			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)
 		}
 	}

@@ -1,0 +1,147 @@
+package publish
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// unpack reads a package of a dump by its manifest.
+func (w *world) unpack(p *resourcesync.Entry) map[string][]byte {
+	w.t.Helper()
+	zip := w.body(p.Loc)
+	sum := sha256.Sum256(zip)
+	if int64(len(zip)) != p.Meta.Length || hex.EncodeToString(sum[:]) != p.Meta.Hash.SHA256 {
+		w.t.Fatalf("package %s is not what is promised", p.Loc)
+	}
+	pk, err := resourcesync.OpenPackage(bytes.NewReader(zip), int64(len(zip)), resourcesync.PackageOptions{})
+	w.must(err)
+	r, closer, err := pk.Manifest()
+	w.must(err)
+	defer closer.Close()
+	got := map[string][]byte{}
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		w.must(err)
+		if e.Meta.Change == "deleted" {
+			continue
+		}
+		f, err := pk.Open(e.Meta.Path)
+		w.must(err)
+		data, err := io.ReadAll(f)
+		w.must(err)
+		w.must(f.Close())
+		if x := rdfres.ComputeFixity(data, false, false); x.SHA256.String() != e.Meta.Hash.SHA256 || x.Length != e.Meta.Length {
+			w.t.Fatalf("%s in %s is not what the manifest promises", e.Meta.Path, p.Loc)
+		}
+		got[e.Loc] = data
+	}
+	contents := p.Link(resourcesync.RelContents)
+	if contents == nil {
+		w.t.Fatalf("package %s has no contents link", p.Loc)
+	}
+	w.read(contents.Href)
+	return got
+}
+
+func TestDumpGenerations(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PackageBytes: 4000, RotateEntries: 5,
+		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
+	if err := w.pub.Dump(t.Context(), "data"); err == nil {
+		t.Error("a dump of nothing")
+	}
+	w.scan(map[string]int{"http://example.org/e/0": 0}, false, w.cfg.Format)
+	w.publish()
+	var first []*resourcesync.Entry
+	for round := range 4 {
+		values := map[string]int{}
+		for i := range 60 {
+			values[fmt.Sprintf("http://example.org/e/%d", i)] = round*100 + i
+		}
+		values["http://example.org/gone"] = []int{5, -1}[round%2]
+		w.clock.add(time.Minute)
+		w.scan(values, true, w.cfg.Format)
+		w.publish()
+		w.must(w.pub.Dump(t.Context(), "data"))
+		w.checkDump()
+		_, packages := w.all(w.url("resourcedump.xml"))
+		if len(packages) < 2 {
+			t.Fatalf("%d packages", len(packages))
+		}
+		switch round {
+		case 0:
+			first = packages
+		case 1:
+			w.unpack(first[0]) // one generation back
+		case 2:
+			if res := w.get(first[0].Loc); res.Code != 410 {
+				t.Errorf("a package two generations old: %d", res.Code)
+			}
+		}
+	}
+	info, ok := w.pub.ResourceDump("data")
+	if !ok || info.Entries != int64(len(w.model)) || info.Packages < 2 {
+		t.Errorf("ResourceDump = %+v, %v", info, ok)
+	}
+	// the Change Dump holds every change of the closed lists
+	_, changes := w.all(w.url("changelist.xml"))
+	h, packages := w.read(w.url("changedump.xml"))
+	n := 0
+	last := h.Meta.From
+	for _, p := range packages {
+		if !p.Meta.From.Equal(last) {
+			t.Errorf("%s begins at %v, the one before ends at %v", p.Loc, p.Meta.From, last)
+		}
+		last = p.Meta.Until
+		w.unpack(p)
+		_, entries := w.read(p.Link(resourcesync.RelContents).Href)
+		for _, e := range entries {
+			if c := changes[n]; e.Loc != c.Loc || e.Meta.Change != c.Meta.Change || !e.Meta.DateTime.Equal(c.Meta.DateTime) || e.Meta.Hash.String() != c.Meta.Hash.String() {
+				t.Fatalf("Change Dump entry %d is %+v, the Change List has %+v", n, e, c)
+			}
+			n++
+		}
+	}
+	if n == 0 || len(changes)-n > 5 {
+		t.Errorf("the Change Dump has %d changes, the Change Lists %d", n, len(changes))
+	}
+	res := w.get(packages[0].Loc, "Range", "bytes=0-3")
+	if res.Code != 206 || res.Body.String() != "PK\x03\x04" {
+		t.Errorf("a range of a package: %d %q", res.Code, res.Body)
+	}
+	// files that no record names go, and what is there stays
+	stray := filepath.Join(w.o.Dir, "data", "resourcedump", "999", "00001.zip.tmp")
+	w.must(os.MkdirAll(filepath.Dir(stray), 0o755))
+	w.must(os.WriteFile(stray, []byte("x"), 0o644))
+	w.reopen()
+	if _, err := os.Stat(stray); err == nil {
+		t.Error("a file of a dump that did not end is still there")
+	}
+	w.checkDump()
+	// a dump whose files are lost is not offered
+	w.must(os.RemoveAll(filepath.Join(w.o.Dir, "data", "resourcedump")))
+	w.reopen()
+	if _, ok := w.pub.ResourceDump("data"); ok {
+		t.Error("a dump without files is offered")
+	}
+	_, offered := w.read(w.url("capabilitylist.xml"))
+	for _, e := range offered {
+		if e.Meta.Capability == resourcesync.ResourceDump {
+			t.Error("a dump without files is in the Capability List")
+		}
+	}
+	w.must(w.pub.Dump(t.Context(), "data"))
+	w.checkDump()
+}

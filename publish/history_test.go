@@ -1,0 +1,225 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestHistory applies random changes, publishes and reopens at random moments,
+// crashes while publishing, and lets naive readers follow the documents: at each
+// step they hold what the log holds.
+func TestHistory(t *testing.T) {
+	seeds := 4
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { history(t, uint64(seed), 60) })
+	}
+}
+
+func history(t *testing.T, seed uint64, steps int) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/", RotateEntries: 1 + r.IntN(40),
+		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)),
+		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
+	values := map[string]int{}
+	for i := range r.IntN(60) {
+		values[fmt.Sprintf("http://example.org/e/%d", i)] = i
+	}
+	if g := w.publish(); g.Number != 0 {
+		t.Fatalf("published before the first scan: %+v", g)
+	}
+	w.read(w.url("capabilitylist.xml"))
+	w.scan(values, false, w.cfg.Format)
+	w.publish()
+	readers := []*mirror{{w: w, from: "later"}, {w: w, from: "not earlier"}}
+	parts := map[string]string{} // part and ETag: bytes
+	for range steps {
+		switch k := r.IntN(20); {
+		case k < 9:
+			w.randomChanges(r, 1+r.IntN(12), 80)
+			continue // not published yet
+		case k < 12:
+			w.publish()
+		case k < 13:
+			w.reopen()
+		case k < 15:
+			w.crash(r)
+		case k < 17:
+			w.publish()
+			w.must(w.pub.Dump(t.Context(), "data"))
+			w.checkDump()
+		default:
+			g := w.publish()
+			if again := w.publish(); again != g {
+				t.Fatalf("publishing nothing moved the generation from %+v to %+v", g, again)
+			}
+		}
+		if seq, _ := w.log.Head(); seq != w.mustGeneration().Sequence {
+			w.publish()
+		}
+		w.checkLists(parts)
+		for _, m := range readers {
+			if !m.start {
+				m.baseline()
+				m.compare("baseline " + m.from)
+			}
+			if r.IntN(2) == 0 {
+				m.follow()
+				m.compare("following changes " + m.from)
+			}
+		}
+		if r.IntN(10) == 0 {
+			readers = append(readers, &mirror{w: w, from: []string{"later", "not earlier"}[r.IntN(2)]})
+		}
+	}
+}
+
+func (w *world) mustGeneration() Generation {
+	w.t.Helper()
+	g, ok := w.pub.Generation(w.cfg.Name)
+	if !ok {
+		w.t.Fatal("no generation")
+	}
+	return g
+}
+
+// crash lets a publication fail at a random commit, then opens again.
+func (w *world) crash(r *rand.Rand) {
+	w.t.Helper()
+	w.randomChanges(r, 3, 80)
+	w.must(w.pub.Close())
+	bad := &crashing{Store: w.store, left: r.IntN(4)}
+	pub, err := Open(w.t.Context(), kv.Prefix(bad, []byte("pub/")), []SetConfig{w.cfg}, w.o)
+	if err == nil {
+		pub.Close()
+	} else if !errors.Is(err, errCrash) {
+		w.t.Fatal(err)
+	}
+	w.pub = nil
+	w.reopen()
+}
+
+// checkLists reads every document and compares the Resource List with the model.
+// A part with the same ETag has the same bytes.
+func (w *world) checkLists(parts map[string]string) {
+	w.t.Helper()
+	_, sets := w.read(testBase + "/.well-known/resourcesync")
+	for _, e := range sets {
+		_, capabilities := w.read(e.Loc)
+		for _, c := range capabilities {
+			w.read(c.Loc)
+		}
+	}
+	address := w.url("resourcelist.xml")
+	h, entries := w.all(address)
+	got := map[string][]byte{}
+	for _, e := range entries {
+		if got[e.Loc] != nil {
+			w.t.Fatalf("%s is listed twice", e.Loc)
+		}
+		data := w.body(e.Loc)
+		if f := rdfres.ComputeFixity(data, false, false); f.SHA256.String() != e.Meta.Hash.SHA256 || f.Length != e.Meta.Length {
+			w.t.Fatalf("%s does not answer with what is promised", e.Loc)
+		}
+		got[e.Loc] = data
+	}
+	w.compare("Resource List", got)
+	if !h.Index {
+		return
+	}
+	_, list := w.read(address)
+	for _, p := range list {
+		res := w.get(p.Loc)
+		key := p.Loc + " " + res.Header().Get("Etag")
+		if old, ok := parts[key]; ok && old != res.Body.String() {
+			w.t.Fatalf("part %s changed its bytes and kept its ETag", p.Loc)
+		}
+		parts[key] = res.Body.String()
+	}
+}
+
+// checkDump unpacks every package and compares with the model, which was just
+// published.
+func (w *world) checkDump() {
+	w.t.Helper()
+	_, packages := w.all(w.url("resourcedump.xml"))
+	got := map[string][]byte{}
+	for _, p := range packages {
+		maps.Copy(got, w.unpack(p))
+	}
+	w.compare("Resource Dump", got)
+}
+
+// TestUntouchedPartsKeepTheirBytes: a change touches one part and the index.
+func TestUntouchedPartsKeepTheirBytes(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: 50})
+	values := map[string]int{}
+	for i := range 1000 {
+		values[fmt.Sprintf("http://example.org/e/%d", i)] = i
+	}
+	w.scan(values, false, w.cfg.Format)
+	w.publish()
+	tags := func() map[string]string {
+		m := map[string]string{}
+		_, parts := w.read(w.url("resourcelist.xml"))
+		for _, p := range parts {
+			res := w.get(p.Loc)
+			m[p.Loc] = res.Header().Get("Etag") + res.Body.String()
+		}
+		return m
+	}
+	before := tags()
+	if len(before) < 20 || len(before) > 60 {
+		t.Fatalf("%d parts for 1,000 entries of 50", len(before))
+	}
+	w.clock.add(time.Minute)
+	w.scan(map[string]int{"http://example.org/e/17": 4711}, true, w.cfg.Format)
+	w.publish()
+	changed := 0
+	for loc, s := range tags() {
+		if before[loc] != s {
+			changed++
+			if !strings.Contains(s, EncodeName("http://example.org/e/17", "")+".nt") {
+				t.Errorf("%s has changed", loc)
+			}
+		}
+	}
+	if changed != 1 {
+		t.Errorf("%d parts have changed, want 1", changed)
+	}
+	w.reopen()
+	for loc, s := range tags() {
+		if before[loc] != s {
+			changed--
+		}
+	}
+	if changed != 0 {
+		t.Errorf("after a restart %d more parts have changed", -changed)
+	}
+	// everything goes: parts join again
+	for e := range values {
+		values[e] = -1
+	}
+	values["http://example.org/e/3"] = 3
+	w.scan(values, true, w.cfg.Format)
+	w.publish()
+	h, entries := w.read(w.url("resourcelist.xml"))
+	if h.Index || len(entries) != 1 {
+		t.Errorf("after deletions the Resource List has index %v, %d entries", h.Index, len(entries))
+	}
+	for loc := range before { // addresses of an older index still answer
+		if res := w.get(loc); res.Code != 200 && res.Code != 404 {
+			t.Errorf("%s: %d", loc, res.Code)
+		}
+	}
+}

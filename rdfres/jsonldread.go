@@ -23,7 +23,8 @@ type jsonldReader struct {
 	labels  docLabels
 	depth   int
 
-	foreign bool // a context was met
+	lastType string // the datatype of the literal before
+	foreign  bool   // a context was met
 }
 
 // decodeJSONLD gives the statements of a document in the order of the document.
@@ -74,7 +75,7 @@ func (r *jsonldReader) document() (why string) {
 func (r *jsonldReader) nodes(graph Term) (why string) {
 	switch c := r.peek(); c {
 	case '{':
-		_, why = r.object(graph, scopeTop)
+		_, _, why = r.object(graph, scopeTop)
 		return why
 	case '[':
 		return r.deeper(func() string {
@@ -134,46 +135,59 @@ type jsonValue struct {
 	jsonString
 }
 
-// object reads an object and gives the terms that it stands for: one for a node,
-// a value or a list, any number for a set, none for null.
-func (r *jsonldReader) object(graph Term, scope int) (terms []Term, why string) {
-	o := object{triples: len(r.triples), quads: len(r.named)}
+// object reads an object and gives the term that it stands for: a node, a value
+// or a list; a set has any number of them (more), null none (term is "").
+func (r *jsonldReader) object(graph Term, scope int) (term Term, more []Term, why string) {
+	var few [2]jsonString
+	o := object{triples: len(r.triples), quads: len(r.named), types: few[:0]}
 	start := r.pos
-	why = r.deeper(func() string {
-		return r.each(func(name []byte, escaped bool) string { return r.member(&o, graph, scope, name, escaped) })
-	})
-	if why != "" {
-		return nil, why
+	if r.depth++; r.depth > maxNesting {
+		return "", nil, r.fail(start, "nested more than "+strconv.Itoa(maxNesting)+" deep")
 	}
+	for end, more := r.enter(); more; {
+		name, escaped, why := r.name()
+		if why != "" {
+			return "", nil, why
+		}
+		r.peek()
+		if why = r.member(&o, graph, scope, name, escaped); why != "" {
+			return "", nil, why
+		}
+		if more, why = r.jsonScanner.more(end); why != "" {
+			return "", nil, why
+		}
+	}
+	r.depth--
 	switch {
 	case o.hasValue:
 		if o.used || o.named || o.hasList || o.hasSet || o.members > 0 {
-			return nil, r.fail(start, "a value object has a member that it cannot have")
+			return "", nil, r.fail(start, "a value object has a member that it cannot have")
 		}
 		if scope == scopeTop {
-			return nil, r.fail(start, "a value object stands where a node object must")
+			return "", nil, r.fail(start, "a value object stands where a node object must")
 		}
-		return r.literal(&o)
+		term, why = r.literal(&o.value, o.types, o.lang)
+		return term, nil, why
 	case o.hasList || o.hasSet:
 		if o.used || o.named || o.hasList && o.hasSet || o.members > 0 || len(o.types) > 0 {
-			return nil, r.fail(start, "a list or set object has a member that it cannot have")
+			return "", nil, r.fail(start, "a list or set object has a member that it cannot have")
 		}
 		if o.hasList {
-			return []Term{r.listOf(graph, o.list)}, ""
+			return r.listOf(graph, o.list), nil, ""
 		}
-		return o.set, ""
+		return "", o.set, ""
 	case o.lang != "":
-		return nil, r.fail(start, "@language stands without @value")
+		return "", nil, r.fail(start, "@language stands without @value")
 	}
 	id := r.node(&o)
 	for _, t := range o.types {
 		typ, why := r.idTerm(t)
 		if why != "" {
-			return nil, why
+			return "", nil, why
 		}
 		r.emit(graph, id, termType, typ)
 	}
-	return []Term{id}, ""
+	return id, nil, ""
 }
 
 // node is the term of the object as a node.
@@ -228,7 +242,8 @@ func (r *jsonldReader) member(o *object, graph Term, scope int, name []byte, esc
 		o.id, o.named = id, true
 		return ""
 	case "@type":
-		return r.eachString(func(s jsonString) { o.types = append(o.types, s) })
+		o.types, why = r.strings(o.types)
+		return why
 	case "@value":
 		if o.hasValue {
 			return r.fail(at, "the object has two @value")
@@ -338,7 +353,12 @@ func (r *jsonldReader) property(o *object, graph Term, name []byte, escaped bool
 	if r.peek() != '[' {
 		return r.valueOf(graph, s, p)
 	}
-	return r.each(func([]byte, bool) string { return r.valueOf(graph, s, p) })
+	for end, more := r.enter(); more && why == ""; {
+		if why = r.valueOf(graph, s, p); why == "" {
+			more, why = r.more(end)
+		}
+	}
+	return why
 }
 
 // valueOf reads one value of a property.
@@ -350,11 +370,17 @@ func (r *jsonldReader) valueOf(graph, s, p Term) (why string) {
 		}
 		return why
 	}
-	terms, why := r.object(graph, scopeValue)
-	for _, t := range terms {
+	term, more, why := r.object(graph, scopeValue)
+	if why != "" {
+		return why
+	}
+	if term != "" {
+		r.emit(graph, s, p, term)
+	}
+	for _, t := range more {
 		r.emit(graph, s, p, t)
 	}
-	return why
+	return ""
 }
 
 // predicate is the term of a member's name.
@@ -384,7 +410,11 @@ func (r *jsonldReader) predicate(name []byte, escaped bool) (Term, string) {
 func (r *jsonldReader) values(graph Term) (terms []Term, why string) {
 	switch r.peek() {
 	case '{':
-		return r.object(graph, scopeValue)
+		term, more, why := r.object(graph, scopeValue)
+		if term != "" {
+			more = []Term{term}
+		}
+		return more, why
 	case '[':
 		why = r.deeper(func() string {
 			return r.each(func([]byte, bool) string {
@@ -444,20 +474,23 @@ func (r *jsonldReader) string() (jsonString, string) {
 	return jsonString{raw, escaped, at}, why
 }
 
-func (r *jsonldReader) eachString(use func(jsonString)) (why string) {
-	switch r.peek() {
-	case '"':
+// strings reads a string or an array of strings, and appends them.
+func (r *jsonldReader) strings(to []jsonString) (_ []jsonString, why string) {
+	if r.peek() == '"' {
 		s, why := r.string()
-		use(s)
-		return why
-	case '[':
-		return r.each(func([]byte, bool) string {
-			s, why := r.string()
-			use(s)
-			return why
-		})
+		return append(to, s), why
 	}
-	return r.fail(r.pos, "@type is neither a string nor an array of strings")
+	if r.peek() != '[' {
+		return to, r.fail(r.pos, "@type is neither a string nor an array of strings")
+	}
+	for end, more := r.enter(); more && why == ""; {
+		var s jsonString
+		if s, why = r.string(); why == "" {
+			to = append(to, s)
+			more, why = r.more(end)
+		}
+	}
+	return to, why
 }
 
 // idTerm is the term of a string that names a node.
@@ -515,60 +548,63 @@ func (r *jsonldReader) native() (Term, string) {
 	if r.peek() == '[' {
 		return "", r.fail(r.pos, "an array stands in an array of values")
 	}
-	var o object
-	if why := r.scalar(&o.value); why != "" {
+	var v jsonValue
+	if why := r.scalar(&v); why != "" {
 		return "", why
 	}
-	terms, why := r.literal(&o)
-	if why != "" || len(terms) == 0 {
-		return "", why
-	}
-	return terms[0], ""
+	return r.literal(&v, nil, "")
 }
 
-// literal is the term of a value object (JSON-LD 1.1 API, section 8.2.2).
-func (r *jsonldReader) literal(o *object) (terms []Term, why string) {
-	v := &o.value
+// literal is the term of a value object (JSON-LD 1.1 API, section 8.2.2), ""
+// for null.
+func (r *jsonldReader) literal(v *jsonValue, types []jsonString, lang string) (_ Term, why string) {
 	if v.kind == 0 {
-		return nil, ""
+		return "", ""
 	}
 	datatype := ""
-	if len(o.types) > 0 {
-		if len(o.types) > 1 || o.lang != "" {
-			return nil, r.fail(v.pos, "a value has more than one type, or a type and a language")
+	if len(types) > 0 {
+		if len(types) > 1 || lang != "" {
+			return "", r.fail(v.pos, "a value has more than one type, or a type and a language")
 		}
-		if datatype, why = r.datatype(o.types[0]); why != "" {
-			return nil, why
+		if datatype, why = r.datatype(types[0]); why != "" {
+			return "", why
 		}
 	}
-	if v.kind == '"' && !v.escaped && datatype == "" {
-		// The common case, without the way through a string.
-		var buf [256]byte
-		return []Term{Term(appendLiteralTerm(buf[:0], v.raw, []byte(o.lang), nil))}, ""
-	}
-	lexical, natural := "", xsdString
 	switch v.kind {
 	case '"':
-		if lexical, why = r.text(v.raw, v.escaped); why != "" {
-			return nil, why
+		var buf [256]byte
+		b, why := r.appendLexical(append(buf[:0], '"'), v.raw, v.escaped)
+		if why != "" {
+			return "", why
 		}
+		return Term(appendSuffix(append(b, '"'), lang, datatype)), ""
 	case 't':
-		lexical, natural = string(v.raw), xsdBoolean
-	case 'n':
-		if lexical, natural, why = numberLexical(v.raw, datatype); why != "" {
-			return nil, r.fail(v.pos, why)
+		if datatype == "" {
+			datatype = xsdBoolean
 		}
+		return r.plain(v, string(v.raw), lang, datatype)
 	}
-	if v.kind != '"' && o.lang != "" {
-		return nil, r.fail(v.pos, "a value with a language is no string")
+	lexical, natural, why := numberLexical(v.raw, datatype)
+	if why != "" {
+		return "", r.fail(v.pos, why)
 	}
 	if datatype == "" {
 		datatype = natural
 	}
-	return []Term{NewLiteral(lexical, o.lang, datatype)}, ""
+	return r.plain(v, lexical, lang, datatype)
+}
+
+func (r *jsonldReader) plain(v *jsonValue, lexical, lang, datatype string) (Term, string) {
+	if lang != "" {
+		return "", r.fail(v.pos, "a value with a language is no string")
+	}
+	return NewLiteral(lexical, "", datatype), ""
 }
 
 func (r *jsonldReader) datatype(s jsonString) (iri, why string) {
+	if !s.escaped && string(s.raw) == r.lastType {
+		return r.lastType, ""
+	}
 	text, why := r.text(s.raw, s.escaped)
 	if why != "" {
 		return "", why
@@ -579,6 +615,9 @@ func (r *jsonldReader) datatype(s jsonString) (iri, why string) {
 	iri, ok := resolveIRI(r.opts.Base, text)
 	if !ok || strings.HasPrefix(text, "_:") {
 		return "", r.fail(s.pos, "the datatype "+strconv.Quote(cut(text))+" is no absolute IRI")
+	}
+	if iri == text {
+		r.lastType = iri
 	}
 	return iri, ""
 }

@@ -172,39 +172,83 @@ func (s *jsonScanner) skipValue(depth int) (why string) {
 // each goes over the members of an object (with their names) or the elements
 // of an array; visit reads the value.
 func (s *jsonScanner) each(visit func(name []byte, escaped bool) (why string)) (why string) {
-	open := s.data[s.pos]
-	end := byte(']')
-	if open == '{' {
-		end = '}'
-	}
-	s.pos++
-	if s.peek() == end {
-		s.pos++
-		return ""
-	}
-	for {
+	end, more := s.enter()
+	for more && why == "" {
 		var name []byte
 		var escaped bool
-		if open == '{' {
-			if name, escaped, why = s.str(); why != "" {
-				return why
-			}
-			if why = s.expect(':'); why != "" {
+		if end == '}' {
+			if name, escaped, why = s.name(); why != "" {
 				return why
 			}
 		}
 		s.peek()
-		if why = visit(name, escaped); why != "" {
-			return why
-		}
-		switch c := s.peek(); c {
-		case ',':
-			s.pos++
-		case end:
-			s.pos++
-			return ""
-		default:
-			return s.fail(s.pos, s.instead(c)+" stands where ',' or '"+string(rune(end))+"' is missing")
+		if why = visit(name, escaped); why == "" {
+			more, why = s.more(end)
 		}
 	}
+	return why
+}
+
+// enter begins an object or array: end is what closes it, more tells whether
+// there is something in it.
+func (s *jsonScanner) enter() (end byte, more bool) {
+	end = s.data[s.pos] + 2 // ']' follows '[' by two, and '}' follows '{'
+	s.pos++
+	if s.peek() == end {
+		s.pos++
+		return end, false
+	}
+	return end, true
+}
+
+// name reads the name of a member and its colon.
+func (s *jsonScanner) name() (raw []byte, escaped bool, why string) {
+	if raw, escaped, why = s.str(); why == "" {
+		why = s.expect(':')
+	}
+	return raw, escaped, why
+}
+
+// more reads what follows a member or an element: a comma or the end.
+func (s *jsonScanner) more(end byte) (more bool, why string) {
+	switch c := s.peek(); c {
+	case ',':
+		s.pos++
+		return true, ""
+	case end:
+		s.pos++
+		return false, ""
+	default:
+		return false, s.fail(s.pos, s.instead(c)+" stands where ',' or '"+string(rune(end))+"' is missing")
+	}
+}
+
+// appendLexical appends what str gave as the inside of a canonical literal.
+func (s *jsonScanner) appendLexical(dst, raw []byte, escaped bool) ([]byte, string) {
+	for escaped {
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			break
+		}
+		dst = appendLiteral(dst, raw[:n])
+		raw = raw[n:]
+		switch raw[1] {
+		case '"', '\\', 'b', 'f', 'n', 'r', 't': // written the same
+			dst = append(dst, raw[:2]...)
+			raw = raw[2:]
+			continue
+		case '/':
+			dst = append(dst, '/')
+			raw = raw[2:]
+			continue
+		}
+		r, n, why := readEscape(raw, false, true)
+		if why != "" || raw[1] == 'U' {
+			return dst, s.fail(s.pos-1, "bad escape in a string: "+why)
+		}
+		var buf [utf8.UTFMax]byte
+		dst = appendLiteral(dst, buf[:utf8.EncodeRune(buf[:], r)])
+		raw = raw[n:]
+	}
+	return appendLiteral(dst, raw), ""
 }

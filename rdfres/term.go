@@ -72,18 +72,17 @@ func NewBlank(label string) Term {
 // not looked at; datatype "" means xsd:string. Nothing is checked (see Check).
 func NewLiteral(lexical, lang, datatype string) Term {
 	b := make([]byte, 0, len(lexical)+len(lang)+len(datatype)+8)
-	return Term(appendLiteralTerm(b, lexical, lang, datatype))
+	b = appendLiteral(append(b, '"'), lexical)
+	return Term(appendSuffix(append(b, '"'), lang, datatype))
 }
 
-func appendLiteralTerm[B []byte | string](b []byte, lexical, lang, datatype B) []byte {
-	b = append(b, '"')
-	b = appendLiteral(b, lexical)
-	b = append(b, '"')
+// appendSuffix appends what follows the closing quote.
+func appendSuffix(b []byte, lang, datatype string) []byte {
 	switch {
-	case len(lang) > 0:
+	case lang != "":
 		b = append(b, '@')
 		b = append(b, lang...)
-	case len(datatype) > 0 && string(datatype) != xsdString:
+	case datatype != "" && datatype != xsdString:
 		b = append(b, '^', '^', '<')
 		b = appendIRI(b, datatype)
 		b = append(b, '>')

@@ -1,0 +1,44 @@
+package embedstore
+
+import (
+	"fmt"
+	"time"
+)
+
+// Budget bounds what one query or update may use; what exceeds it fails with a
+// *BudgetError. Zero fields mean the default. Streaming needs none of it: rows
+// and memory are counted for what must be held at once (sorting, grouping,
+// distinct sets, joins that cannot follow an index).
+type Budget struct {
+	Rows        int64         // rows held at once; default 20 million
+	MemoryBytes int64         // default 256 MiB
+	Time        time.Duration // of evaluation, waiting for a slow reader not counted; default 10 minutes
+}
+
+func (b Budget) withDefaults() Budget {
+	return b.or(Budget{Rows: 20_000_000, MemoryBytes: 256 << 20, Time: 10 * time.Minute})
+}
+
+// or fills the zero fields from d.
+func (b Budget) or(d Budget) Budget {
+	if b.Rows <= 0 {
+		b.Rows = d.Rows
+	}
+	if b.MemoryBytes <= 0 {
+		b.MemoryBytes = d.MemoryBytes
+	}
+	if b.Time <= 0 {
+		b.Time = d.Time
+	}
+	return b
+}
+
+// BudgetError tells which bound of the Budget a request has met.
+type BudgetError struct {
+	What  string // "rows", "memory" or "time"
+	Limit string // the bound, as a person reads it
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the request exceeds its budget of %s (%s): ask for less at once, or raise the budget of the store", e.What, e.Limit)
+}

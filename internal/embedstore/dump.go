@@ -1,0 +1,103 @@
+package embedstore
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// DumpOptions choose what Dump writes.
+type DumpOptions struct {
+	Graph string // IRI of a named graph; "" is the default graph
+	All   bool   // every graph; the format must be NQuads, TriG or JSONLD
+}
+
+// Dump writes one graph, or all of them, from one snapshot. A graph that is not
+// there is empty.
+func (s *Store) Dump(ctx context.Context, w io.Writer, f rdfres.Format, o DumpOptions) error {
+	snap, err := s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	return snap.dump(ctx, w, f, o)
+}
+
+func (n *Snapshot) dump(ctx context.Context, w io.Writer, f rdfres.Format, o DumpOptions) error {
+	if o.All && f != rdfres.NQuads && f != rdfres.TriG && f != rdfres.JSONLD {
+		return fmt.Errorf("dump all graphs: %s holds triples of one graph only: use N-Quads, TriG or JSON-LD", f)
+	}
+	bw := bufio.NewWriterSize(w, 64<<10)
+	gw, err := newGraphWriter(bw, f)
+	if err != nil {
+		return err
+	}
+	pat := quad{}
+	if !o.All && o.Graph != "" {
+		g, err := lookup(n.v, iriTerm(o.Graph))
+		if err != nil {
+			return err
+		}
+		if g == 0 {
+			if err := gw.end(); err != nil {
+				return err
+			}
+			return bw.Flush()
+		}
+		pat[posG] = g
+	}
+	ctx, cancel := n.s.bound(ctx)
+	defer cancel()
+	r := newTermReader(n.v, nil)
+	defer r.close()
+	const width = 4
+	ids := make([]id, 0, width*batchRows)
+	out := make([]string, width*batchRows)
+	flush := func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := r.resolve(ids, out); err != nil {
+			return err
+		}
+		for i := 0; i < len(ids); i += width {
+			g := out[i+3]
+			if !o.All {
+				g = ""
+			}
+			if err := gw.write(out[i], out[i+1], out[i+2], g); err != nil {
+				return err
+			}
+		}
+		ids = ids[:0]
+		return nil
+	}
+	a := access{3, 1}
+	if o.All {
+		a = access{3, 0}
+	}
+	var ferr error
+	err = scan(n.v, nil, a, &pat, !o.All, func(q *quad) bool {
+		ids = append(ids, q[:]...)
+		if len(ids) == cap(ids) {
+			ferr = flush()
+		}
+		return ferr == nil
+	})
+	if err == nil {
+		err = ferr
+	}
+	if err == nil {
+		err = flush()
+	}
+	if err == nil {
+		err = gw.end()
+	}
+	if err != nil {
+		return err
+	}
+	return bw.Flush()
+}

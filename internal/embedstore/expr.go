@@ -1,0 +1,799 @@
+package embedstore
+
+import (
+	"crypto/md5"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	mrand "math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+type cachedValue struct {
+	id id
+	v  value
+}
+
+const valueSlots = 1024
+
+// valueOf is the value of an id, which is not 0.
+func (x *exec) valueOf(n id) (value, error) {
+	if x.vcache == nil {
+		x.vcache = make([]cachedValue, valueSlots)
+	}
+	s := &x.vcache[uint64(n>>2)%valueSlots]
+	if s.id == n {
+		return s.v, nil
+	}
+	t, err := x.terms.term(n)
+	if err != nil {
+		return value{}, err
+	}
+	v := parseValue(t)
+	if len(t) < 4096 {
+		*s = cachedValue{n, v}
+	}
+	return v, nil
+}
+
+// test is the effective boolean value; an error of the expression is false.
+func (x *exec) test(e expr) (bool, error) {
+	b, err := x.truth(e)
+	if err == errType {
+		return false, nil
+	}
+	return b, err
+}
+
+func (x *exec) truth(e expr) (bool, error) {
+	v, err := x.expr(e)
+	if err != nil {
+		return false, err
+	}
+	return v.truth()
+}
+
+// exprID is the value of an expression as an id; 0 when it is an error.
+func (x *exec) exprID(e expr) (id, error) {
+	switch e := e.(type) {
+	case *varExpr:
+		return x.row[e.slot], nil
+	case *constExpr:
+		if n, ok := x.cexprs[e]; ok {
+			return n, nil
+		}
+		n, err := x.idOf(e.v.asTerm())
+		if err != nil {
+			return 0, err
+		}
+		if x.cexprs == nil {
+			x.cexprs = map[*constExpr]id{}
+		}
+		x.cexprs[e] = n
+		return n, nil
+	}
+	v, err := x.expr(e)
+	if err == errType {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return x.idOf(v.asTerm())
+}
+
+// expr evaluates an expression. errType is an error of SPARQL, everything else
+// ends the query.
+func (x *exec) expr(e expr) (value, error) {
+	switch e := e.(type) {
+	case *varExpr:
+		n := x.row[e.slot]
+		if n == 0 {
+			return value{}, errType
+		}
+		return x.valueOf(n)
+	case *constExpr:
+		return e.v, nil
+	case *aggExpr:
+		if e.n >= len(x.aggs) || !x.aggs[e.n].ok {
+			return value{}, errType
+		}
+		return x.aggs[e.n].v, nil
+	case *existsExpr:
+		found, err := x.exists(e.in)
+		return boolValue(found != e.not), err
+	case *callExpr:
+		return x.call(e)
+	}
+	return value{}, fmt.Errorf("evaluate: unknown expression %T", e)
+}
+
+// exists tells whether the pattern has a solution that agrees with the row.
+func (x *exec) exists(n node) (bool, error) {
+	stop := &stopSign{}
+	g := x.g
+	err := x.eval(n, func() error { return stop })
+	x.g = g
+	if err == error(stop) {
+		return true, nil
+	}
+	return false, err
+}
+
+// known is the id of an argument that is a variable or a constant.
+func (x *exec) known(e expr) (id, bool, error) {
+	switch e.(type) {
+	case *varExpr, *constExpr:
+		n, err := x.exprID(e)
+		return n, n != 0, err
+	}
+	return 0, false, nil
+}
+
+func (x *exec) call(c *callExpr) (value, error) {
+	switch c.name {
+	case "BOUND":
+		return boolValue(x.row[c.args[0].(*varExpr).slot] != 0), nil
+	case "&&", "||":
+		return x.logic(c)
+	case "!":
+		b, err := x.truth(c.args[0])
+		return boolValue(!b), err
+	case "IF":
+		b, err := x.truth(c.args[0])
+		if err != nil {
+			return value{}, err
+		}
+		if b {
+			return x.expr(c.args[1])
+		}
+		return x.expr(c.args[2])
+	case "COALESCE":
+		for _, a := range c.args {
+			v, err := x.expr(a)
+			if err != errType {
+				return v, err
+			}
+		}
+		return value{}, errType
+	case "IN", "NOT IN":
+		return x.in(c)
+	case "=", "!=":
+		if b, ok, err := x.sameID(c.args[0], c.args[1]); err != nil {
+			return value{}, err
+		} else if ok {
+			return boolValue(b == (c.name == "=")), nil
+		}
+	case "ISIRI", "ISURI", "ISBLANK", "ISLITERAL":
+		return x.isKind(c)
+	case "BNODE":
+		return x.newBlank(c)
+	case "RAND":
+		return floatValue(vDouble, mrand.Float64()), nil
+	case "NOW":
+		v := value{kind: vOther, lex: x.now.UTC().Format("2006-01-02T15:04:05.999Z"), lang: xsdNS + "dateTime"}
+		v.classify()
+		return v, nil
+	case "UUID":
+		return iriValue("urn:uuid:" + newUUID()), nil
+	case "STRUUID":
+		return stringValue(newUUID()), nil
+	}
+	var buf [4]value
+	args := buf[:0]
+	for _, a := range c.args {
+		v, err := x.expr(a)
+		if err != nil {
+			return value{}, err
+		}
+		args = append(args, v)
+	}
+	return x.apply(c.name, args)
+}
+
+// logic is && and || with errors (section 17.2).
+func (x *exec) logic(c *callExpr) (value, error) {
+	settles := c.name == "||"
+	a, aerr := x.truth(c.args[0])
+	if aerr != nil && aerr != errType {
+		return value{}, aerr
+	}
+	if aerr == nil && a == settles {
+		return boolValue(settles), nil
+	}
+	b, berr := x.truth(c.args[1])
+	if berr != nil {
+		return value{}, berr
+	}
+	if b == settles {
+		return boolValue(settles), nil
+	}
+	return boolValue(b), aerr
+}
+
+func (x *exec) in(c *callExpr) (value, error) {
+	found, failed := false, false
+	var left value
+	haveLeft := false
+	for _, a := range c.args[1:] {
+		b, ok, err := x.sameID(c.args[0], a)
+		if err != nil {
+			return value{}, err
+		}
+		if !ok {
+			if !haveLeft {
+				if left, err = x.expr(c.args[0]); err != nil {
+					return value{}, err
+				}
+				haveLeft = true
+			}
+			right, err := x.expr(a)
+			if err == nil {
+				b, err = equalValues(&left, &right)
+			}
+			if err == errType {
+				failed = true
+				continue
+			}
+			if err != nil {
+				return value{}, err
+			}
+		}
+		if b {
+			found = true
+			break
+		}
+	}
+	if !found && failed {
+		return value{}, errType
+	}
+	if len(c.args) == 1 {
+		if _, err := x.expr(c.args[0]); err != nil {
+			return value{}, err
+		}
+	}
+	return boolValue(found == (c.name == "IN")), nil
+}
+
+// sameID compares by ids where that decides: the same IRI or blank node, or an
+// IRI or blank node and something else.
+func (x *exec) sameID(a, b expr) (same, decided bool, err error) {
+	m, ok, err := x.known(a)
+	if err != nil || !ok {
+		return false, false, err
+	}
+	n, ok, err := x.known(b)
+	if err != nil || !ok {
+		return false, false, err
+	}
+	if m.kind() != idLiteral || n.kind() != idLiteral {
+		return m == n, true, nil
+	}
+	return false, false, nil
+}
+
+func (x *exec) isKind(c *callExpr) (value, error) {
+	var kind id
+	if v, ok := c.args[0].(*varExpr); ok {
+		n := x.row[v.slot]
+		if n == 0 {
+			return value{}, errType
+		}
+		kind = n.kind()
+	} else {
+		v, err := x.expr(c.args[0])
+		if err != nil {
+			return value{}, err
+		}
+		switch v.kind {
+		case vIRI:
+			kind = idIRI
+		case vBlank:
+			kind = idBlank
+		default:
+			kind = idLiteral
+		}
+	}
+	switch c.name {
+	case "ISBLANK":
+		return boolValue(kind == idBlank), nil
+	case "ISLITERAL":
+		return boolValue(kind == idLiteral), nil
+	}
+	return boolValue(kind == idIRI), nil
+}
+
+// newBlank is BNODE: a fresh node, or with a label the same one throughout a
+// solution.
+func (x *exec) newBlank(c *callExpr) (value, error) {
+	label := ""
+	if len(c.args) == 1 {
+		v, err := x.expr(c.args[0])
+		if err != nil {
+			return value{}, err
+		}
+		if v.kind != vString {
+			return value{}, errType
+		}
+		key := strconv.Itoa(x.solution) + " " + v.lex
+		if x.bnodes == nil || len(x.bnodes) > 10000 {
+			x.bnodes = map[string]string{}
+		}
+		if x.bnodes[key] == "" {
+			x.bnodes[key] = x.freshLabel()
+		}
+		label = x.bnodes[key]
+	} else {
+		label = x.freshLabel()
+	}
+	return value{kind: vBlank, lex: label}, nil
+}
+
+// freshLabel names a blank node that this query makes; those of the store begin
+// with e.
+func (x *exec) freshLabel() string {
+	x.fresh++
+	return "q" + strconv.FormatInt(x.fresh, 10)
+}
+
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+// textArgs checks two strings for STRSTARTS and its like (section 17.4.3.1.2).
+func textArgs(a, b *value) error {
+	if !a.isText() || !b.isText() || b.kind == vLang && (a.kind != vLang || !strings.EqualFold(a.lang, b.lang)) {
+		return errType
+	}
+	return nil
+}
+
+// likeText is a string with the language of v.
+func likeText(v *value, s string) value {
+	if v.kind == vLang {
+		return langValue(s, v.lang)
+	}
+	return stringValue(s)
+}
+
+// apply is a function of evaluated arguments.
+func (x *exec) apply(name string, a []value) (value, error) {
+	switch name {
+	case "=", "!=":
+		b, err := equalValues(&a[0], &a[1])
+		return boolValue(b == (name == "=")), err
+	case "<", ">", "<=", ">=":
+		c, err := compareValues(&a[0], &a[1])
+		if err != nil {
+			return value{}, err
+		}
+		return boolValue(c < 2 && (name[0] == '<' && c < 0 || name[0] == '>' && c > 0 || len(name) == 2 && c == 0)), nil
+	case "+", "-", "*", "/":
+		return arithmetic(name, &a[0], &a[1])
+	case "NEG":
+		zero := intValue(0)
+		if a[0].kind == vFloat || a[0].kind == vDouble {
+			return floatValue(a[0].kind, -a[0].f), nil
+		}
+		return arithmetic("-", &zero, &a[0])
+	case "POS":
+		if !a[0].isNumeric() {
+			return value{}, errType
+		}
+		return a[0], nil
+	case "STR":
+		if a[0].kind == vBlank {
+			return value{}, errType
+		}
+		return stringValue(a[0].lex), nil
+	case "LANG":
+		if !a[0].isLiteral() {
+			return value{}, errType
+		}
+		if a[0].kind == vLang {
+			return stringValue(a[0].lang), nil
+		}
+		return stringValue(""), nil
+	case "LANGMATCHES":
+		if a[0].kind != vString || a[1].kind != vString {
+			return value{}, errType
+		}
+		return boolValue(langMatches(a[0].lex, a[1].lex)), nil
+	case "DATATYPE":
+		if !a[0].isLiteral() {
+			return value{}, errType
+		}
+		if a[0].kind == vLang {
+			return iriValue(rdfNS + "langString"), nil
+		}
+		return iriValue(a[0].lang), nil
+	case "SAMETERM":
+		return boolValue(a[0].asTerm() == a[1].asTerm()), nil
+	case "ISNUMERIC":
+		return boolValue(a[0].isNumeric()), nil
+	case "IRI", "URI":
+		switch a[0].kind {
+		case vIRI:
+			return a[0], nil
+		case vString:
+			iri := a[0].lex
+			if x.base != "" {
+				iri = resolveIRI(x.base, iri)
+			}
+			if !hasScheme(iri) || strings.ContainsAny(iri, "<>\"{}|^`\\") || strings.ContainsFunc(iri, func(r rune) bool { return r <= ' ' }) {
+				return value{}, errType
+			}
+			return iriValue(iri), nil
+		}
+		return value{}, errType
+	case "STRLANG":
+		if a[0].kind != vString || a[1].kind != vString || !validTag(a[1].lex) {
+			return value{}, errType
+		}
+		return langValue(a[0].lex, a[1].lex), nil
+	case "STRDT":
+		if a[0].kind != vString || a[1].kind != vIRI {
+			return value{}, errType
+		}
+		return parseValue(string(rdfres.NewLiteral(a[0].lex, "", a[1].lex))), nil
+	case "ABS", "CEIL", "FLOOR", "ROUND":
+		return rounding(name, &a[0])
+	case "CONCAT":
+		if slices.ContainsFunc(a, func(v value) bool { return !v.isText() }) {
+			return value{}, errType
+		}
+		return concat(a), nil
+	case "STRLEN":
+		if !a[0].isText() {
+			return value{}, errType
+		}
+		return intValue(int64(utf8.RuneCountInString(a[0].lex))), nil
+	case "UCASE", "LCASE":
+		if !a[0].isText() {
+			return value{}, errType
+		}
+		if name == "UCASE" {
+			return likeText(&a[0], strings.ToUpper(a[0].lex)), nil
+		}
+		return likeText(&a[0], strings.ToLower(a[0].lex)), nil
+	case "ENCODE_FOR_URI":
+		if !a[0].isText() {
+			return value{}, errType
+		}
+		return stringValue(encodeForURI(a[0].lex)), nil
+	case "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER":
+		if err := textArgs(&a[0], &a[1]); err != nil {
+			return value{}, err
+		}
+		s, t := a[0].lex, a[1].lex
+		switch name {
+		case "CONTAINS":
+			return boolValue(strings.Contains(s, t)), nil
+		case "STRSTARTS":
+			return boolValue(strings.HasPrefix(s, t)), nil
+		case "STRENDS":
+			return boolValue(strings.HasSuffix(s, t)), nil
+		}
+		n := strings.Index(s, t)
+		switch {
+		case n < 0:
+			return stringValue(""), nil
+		case name == "STRBEFORE":
+			return likeText(&a[0], s[:n]), nil
+		}
+		return likeText(&a[0], s[n+len(t):]), nil
+	case "SUBSTR":
+		return substring(a)
+	case "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ":
+		return datePart(name, &a[0])
+	case "MD5", "SHA1", "SHA256", "SHA384", "SHA512":
+		if a[0].kind != vString {
+			return value{}, errType
+		}
+		return stringValue(digestText(name, a[0].lex)), nil
+	case "REGEX", "REPLACE":
+		return x.regex(name, a)
+	}
+	if isCast(name) {
+		return cast(name, &a[0])
+	}
+	return value{}, unsupported("the function " + name)
+}
+
+func concat(a []value) value {
+	var b strings.Builder
+	same := len(a) > 0 && a[0].kind == vLang
+	for i := range a {
+		b.WriteString(a[i].lex)
+		same = same && a[i].kind == vLang && strings.EqualFold(a[i].lang, a[0].lang)
+	}
+	if same {
+		return langValue(b.String(), a[0].lang)
+	}
+	return stringValue(b.String())
+}
+
+func validTag(s string) bool {
+	for i, part := range strings.Split(s, "-") {
+		if part == "" {
+			return false
+		}
+		for _, c := range []byte(part) {
+			if !isAlpha(c) && (i == 0 || !isDigit(c)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func langMatches(tag, rng string) bool {
+	if rng == "*" {
+		return tag != ""
+	}
+	return len(tag) >= len(rng) && strings.EqualFold(tag[:len(rng)], rng) && (len(tag) == len(rng) || tag[len(rng)] == '-')
+}
+
+func encodeForURI(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if isAlpha(c) || isDigit(c) || strings.IndexByte("-_.~", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+func digestText(name, s string) string {
+	switch name {
+	case "MD5":
+		h := md5.Sum([]byte(s))
+		return hex.EncodeToString(h[:])
+	case "SHA1":
+		h := sha1.Sum([]byte(s))
+		return hex.EncodeToString(h[:])
+	case "SHA256":
+		h := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(h[:])
+	case "SHA384":
+		h := sha512.Sum384([]byte(s))
+		return hex.EncodeToString(h[:])
+	}
+	h := sha512.Sum512([]byte(s))
+	return hex.EncodeToString(h[:])
+}
+
+// substring is SUBSTR: positions count characters from 1 (XPath fn:substring).
+func substring(a []value) (value, error) {
+	if !a[0].isText() || !a[1].isNumeric() || len(a) == 3 && !a[2].isNumeric() {
+		return value{}, errType
+	}
+	round := func(f float64) float64 { return math.Floor(f + 0.5) }
+	from := round(a[1].float())
+	to := math.Inf(1)
+	if len(a) == 3 {
+		to = from + round(a[2].float())
+	}
+	var b strings.Builder
+	pos := 1.0
+	for _, r := range a[0].lex {
+		if pos >= from && pos < to {
+			b.WriteRune(r)
+		}
+		pos++
+	}
+	return likeText(&a[0], b.String()), nil
+}
+
+func rounding(name string, v *value) (value, error) {
+	if !v.isNumeric() {
+		return value{}, errType
+	}
+	if v.kind >= vFloat {
+		f := v.f
+		switch name {
+		case "ABS":
+			f = math.Abs(f)
+		case "CEIL":
+			f = math.Ceil(f)
+		case "FLOOR":
+			f = math.Floor(f)
+		default:
+			f = math.Floor(f + 0.5)
+		}
+		return floatValue(v.kind, f), nil
+	}
+	r := new(big.Rat).Set(v.rat())
+	if name == "ABS" {
+		r.Abs(r)
+		if v.kind == vInteger {
+			return bigIntValue(r), nil
+		}
+		return decimalValue(r), nil
+	}
+	if v.kind == vInteger {
+		return bigIntValue(r), nil
+	}
+	if name == "ROUND" {
+		r.Add(r, big.NewRat(1, 2))
+	}
+	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // towards minus infinity
+	if name == "CEIL" && m.Sign() != 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	return decimalValue(new(big.Rat).SetInt(q)), nil
+}
+
+func datePart(name string, v *value) (value, error) {
+	if v.kind != vDateTime {
+		return value{}, errType
+	}
+	switch name {
+	case "YEAR":
+		return intValue(int64(v.t.Year())), nil
+	case "MONTH":
+		return intValue(int64(v.t.Month())), nil
+	case "DAY":
+		return intValue(int64(v.t.Day())), nil
+	case "HOURS":
+		return intValue(int64(v.t.Hour())), nil
+	case "MINUTES":
+		return intValue(int64(v.t.Minute())), nil
+	case "SECONDS":
+		ns := int64(v.t.Second())*1e9 + int64(v.t.Nanosecond())
+		return decimalValue(big.NewRat(ns, 1e9)), nil
+	case "TZ":
+		if !v.zone {
+			return stringValue(""), nil
+		}
+		n := len(v.lex)
+		if v.lex[n-1] == 'Z' {
+			return stringValue("Z"), nil
+		}
+		return stringValue(v.lex[n-6:]), nil
+	}
+	if !v.zone {
+		return value{}, errType
+	}
+	_, off := v.t.Zone()
+	d := time.Duration(off) * time.Second
+	s := "PT0S"
+	if d != 0 {
+		sign := ""
+		if d < 0 {
+			sign, d = "-", -d
+		}
+		s = sign + "PT"
+		if h := int(d / time.Hour); h > 0 {
+			s += strconv.Itoa(h) + "H"
+		}
+		if m := int(d % time.Hour / time.Minute); m > 0 {
+			s += strconv.Itoa(m) + "M"
+		}
+	}
+	return value{kind: vOther, lex: s, lang: xsdNS + "dayTimeDuration"}, nil
+}
+
+type compiledRegexp struct {
+	re  *regexp.Regexp
+	err error
+}
+
+// regex is REGEX and REPLACE: XPath patterns, compiled once.
+func (x *exec) regex(name string, a []value) (value, error) {
+	flags := ""
+	n := 2
+	if name == "REPLACE" {
+		n = 3
+	}
+	for i := range a {
+		if i == 0 && !a[0].isText() || i > 0 && a[i].kind != vString {
+			return value{}, errType
+		}
+	}
+	if len(a) > n {
+		flags = a[n].lex
+	}
+	key := flags + "/" + a[1].lex
+	c, ok := x.regexps[key]
+	if !ok {
+		c = &compiledRegexp{}
+		c.re, c.err = compileRegexp(a[1].lex, flags)
+		if x.regexps == nil || len(x.regexps) > 1000 {
+			x.regexps = map[string]*compiledRegexp{}
+		}
+		x.regexps[key] = c
+	}
+	if c.err != nil {
+		return value{}, c.err
+	}
+	if name == "REGEX" {
+		return boolValue(c.re.MatchString(a[0].lex)), nil
+	}
+	if c.re.MatchString("") {
+		return value{}, errType
+	}
+	with, err := replacement(a[2].lex, strings.Contains(flags, "q"))
+	if err != nil {
+		return value{}, err
+	}
+	return likeText(&a[0], c.re.ReplaceAllString(a[0].lex, with)), nil
+}
+
+var backReference = regexp.MustCompile(`^(?:[^\\]|\\[^0-9])*\\[1-9]`)
+
+func compileRegexp(pattern, flags string) (*regexp.Regexp, error) {
+	opts := ""
+	for _, f := range flags {
+		switch f {
+		case 'i', 's', 'm':
+			opts += string(f)
+		case 'q':
+			pattern = regexp.QuoteMeta(pattern)
+		case 'x':
+			pattern = strings.Join(strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune(" \t\r\n", r) }), "")
+		default:
+			return nil, errType
+		}
+	}
+	if !strings.Contains(flags, "q") && backReference.MatchString(pattern) {
+		return nil, unsupported("a regular expression with back references")
+	}
+	if opts != "" {
+		pattern = "(?" + opts + ")" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, errType
+	}
+	return re, nil
+}
+
+// replacement turns $1 and \$ of XPath into what Go knows.
+func replacement(s string, plain bool) (string, error) {
+	if plain {
+		return strings.ReplaceAll(s, "$", "$$"), nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '$' || s[i+1] == '\\'):
+			i++
+			if s[i] == '$' {
+				b.WriteString("$$")
+			} else {
+				b.WriteByte('\\')
+			}
+		case s[i] == '$' && i+1 < len(s) && isDigit(s[i+1]):
+			j := i + 1
+			for j < len(s) && isDigit(s[j]) {
+				j++
+			}
+			b.WriteString("${" + s[i+1:j] + "}")
+			i = j - 1
+		case s[i] == '$' || s[i] == '\\':
+			return "", errType
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,651 @@
+package embedstore
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const (
+	rdfNS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+	xsdNS = "http://www.w3.org/2001/XMLSchema#"
+
+	rdfType  = "<" + rdfNS + "type>"
+	rdfFirst = "<" + rdfNS + "first>"
+	rdfRest  = "<" + rdfNS + "rest>"
+	rdfNil   = "<" + rdfNS + "nil>"
+)
+
+// maxDepth bounds how deep groups, expressions and collections may nest.
+const maxDepth = 500
+
+// parser reads SPARQL 1.1 by recursive descent over one token of lookahead.
+type parser struct {
+	lex      *lexer
+	tok      token
+	base     string
+	prefixes map[string]string
+	err      error
+	depth    int
+
+	slots  int
+	scope  *scope
+	blanks map[string]int // label to slot, in the current scope
+
+	// inTemplate makes blank nodes fresh ones of a template.
+	inTemplate bool
+	noVars     bool // variables are not allowed
+	tmplBlanks map[string]int
+	tmplSlots  []int
+
+	// aggs collects aggregates where they are allowed.
+	aggs  *[]aggregate
+	inAgg bool
+}
+
+// parseError unwinds the descent.
+type parseError struct{ err error }
+
+func newParser(r io.Reader, base string) *parser {
+	return &parser{lex: newLexer(r), base: base, prefixes: map[string]string{}}
+}
+
+// guarded runs fn and gives the error that ended it.
+func (p *parser) guarded(fn func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case parseError:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	fn()
+	return nil
+}
+
+func (p *parser) fail(format string, args ...any) {
+	panic(parseError{p.lex.errorAt(p.tok.off, format, args...)})
+}
+
+func (p *parser) advance() {
+	t, err := p.lex.next()
+	if err != nil {
+		panic(parseError{err})
+	}
+	p.tok = t
+}
+
+func (p *parser) deeper() func() {
+	p.depth++
+	if p.depth > maxDepth {
+		p.fail("nested deeper than %d levels", maxDepth)
+	}
+	return func() { p.depth-- }
+}
+
+func (p *parser) isPunct(s string) bool { return p.tok.kind == tokPunct && p.tok.text == s }
+
+func (p *parser) accept(s string) bool {
+	if p.isPunct(s) {
+		p.advance()
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(s string) {
+	if !p.accept(s) {
+		p.fail("expected %q, found %s", s, p.tok)
+	}
+}
+
+func (p *parser) isWord(w string) bool {
+	return p.tok.kind == tokWord && strings.EqualFold(p.tok.text, w)
+}
+
+func (p *parser) word(w string) bool {
+	if p.isWord(w) {
+		p.advance()
+		return true
+	}
+	return false
+}
+
+func (p *parser) expectWord(w string) {
+	if !p.word(w) {
+		p.fail("expected %s, found %s", w, p.tok)
+	}
+}
+
+// ---- scopes
+
+func (p *parser) pushScope() (*scope, map[string]int) {
+	old, blanks := p.scope, p.blanks
+	p.scope = &scope{names: map[string]int{}}
+	p.blanks = map[string]int{}
+	return old, blanks
+}
+
+func (p *parser) newSlot() int {
+	p.slots++
+	return p.slots - 1
+}
+
+// slot is the slot of a variable by its name.
+func (p *parser) slot(name string) int {
+	if p.noVars {
+		p.fail("variables are not allowed in INSERT DATA and DELETE DATA")
+	}
+	if n, ok := p.scope.names[name]; ok {
+		return n
+	}
+	n := p.newSlot()
+	p.scope.names[name] = n
+	p.scope.order = append(p.scope.order, name)
+	return n
+}
+
+// ---- the prologue and whole requests
+
+func (p *parser) prologue() {
+	for {
+		switch {
+		case p.word("BASE"):
+			if p.tok.kind != tokIRI {
+				p.fail("expected an IRI after BASE, found %s", p.tok)
+			}
+			p.base = p.resolve(p.tok.text)
+			p.advance()
+		case p.word("PREFIX"):
+			if p.tok.kind != tokPName || strings.IndexByte(p.tok.text, ':') != len(p.tok.text)-1 {
+				p.fail("expected a prefix that ends in a colon, found %s", p.tok)
+			}
+			name := p.tok.text
+			p.advance()
+			if p.tok.kind != tokIRI {
+				p.fail("expected an IRI for the prefix %s, found %s", name, p.tok)
+			}
+			p.prefixes[name] = p.resolve(p.tok.text)
+			p.advance()
+		default:
+			return
+		}
+	}
+}
+
+// parseQuery reads a query.
+func parseQuery(text, base string) (*query, error) {
+	p := newParser(strings.NewReader(text), base)
+	var q *query
+	err := p.guarded(func() {
+		p.advance()
+		p.prologue()
+		p.pushScope()
+		q = p.query()
+		if p.tok.kind != tokEOF {
+			p.fail("expected the end of the query, found %s", p.tok)
+		}
+		q.slots = p.slots
+	})
+	return q, err
+}
+
+func (p *parser) query() *query {
+	q := &query{limit: -1, scope: p.scope}
+	switch {
+	case p.isWord("SELECT"):
+		q.form = formSelect
+		p.selectClause(q)
+	case p.word("CONSTRUCT"):
+		q.form = formConstruct
+		if p.isPunct("{") {
+			q.template = p.constructTemplate()
+			q.blanks = p.tmplSlots
+		} else {
+			p.datasetClauses(q)
+			p.expectWord("WHERE")
+			p.constructShort(q)
+			p.modifiers(q)
+			p.trailingValues(q)
+			return q
+		}
+	case p.word("ASK"):
+		q.form = formAsk
+	case p.word("DESCRIBE"):
+		q.form = formDescribe
+		if p.accept("*") {
+			q.star = true
+		} else {
+			for p.tok.kind == tokVar || p.tok.kind == tokIRI || p.tok.kind == tokPName {
+				q.describe = append(q.describe, p.varOrIRI())
+			}
+			if len(q.describe) == 0 {
+				p.fail("expected what to describe: variables, IRIs or *, found %s", p.tok)
+			}
+		}
+	default:
+		p.fail("expected SELECT, CONSTRUCT, ASK or DESCRIBE, found %s", p.tok)
+	}
+	p.datasetClauses(q)
+	if q.form == formDescribe && !p.isWord("WHERE") && !p.isPunct("{") {
+		q.where = &joinNode{}
+		p.modifiers(q)
+		p.trailingValues(q)
+		return q
+	}
+	p.word("WHERE")
+	q.where = p.group()
+	p.modifiers(q)
+	p.trailingValues(q)
+	p.finishSelect(q)
+	return q
+}
+
+func (p *parser) datasetClauses(q *query) {
+	for p.word("FROM") {
+		q.hasFrom = true
+		if p.word("NAMED") {
+			q.fromNamed = append(q.fromNamed, p.iri())
+		} else {
+			q.from = append(q.from, p.iri())
+		}
+	}
+}
+
+// selectClause reads from SELECT to the last column.
+func (p *parser) selectClause(q *query) {
+	p.expectWord("SELECT")
+	if p.word("DISTINCT") {
+		q.distinct = true
+	} else if p.word("REDUCED") {
+		q.reduced = true
+	}
+	if p.accept("*") {
+		q.star = true
+		return
+	}
+	p.aggs = &q.aggs
+	defer func() { p.aggs = nil }()
+	seen := map[string]bool{}
+	for {
+		switch {
+		case p.tok.kind == tokVar:
+			name := p.tok.text
+			p.advance()
+			q.vars = append(q.vars, projection{name: name, slot: p.slot(name)})
+			seen[name] = true
+		case p.accept("("):
+			e := p.expression()
+			p.expectWord("AS")
+			if p.tok.kind != tokVar {
+				p.fail("expected a variable after AS, found %s", p.tok)
+			}
+			name := p.tok.text
+			if seen[name] {
+				p.fail("the variable ?%s is selected twice", name)
+			}
+			seen[name] = true
+			p.advance()
+			p.expect(")")
+			q.vars = append(q.vars, projection{name: name, slot: p.slot(name), e: e})
+		default:
+			if len(q.vars) == 0 {
+				p.fail("expected variables or * after SELECT, found %s", p.tok)
+			}
+			return
+		}
+	}
+}
+
+// modifiers reads GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET.
+func (p *parser) modifiers(q *query) {
+	p.aggs = &q.aggs
+	defer func() { p.aggs = nil }()
+	if p.word("GROUP") {
+		p.expectWord("BY")
+		q.grouped = true
+		for {
+			k, ok := p.groupKey()
+			if !ok {
+				break
+			}
+			q.groupBy = append(q.groupBy, k)
+		}
+		if len(q.groupBy) == 0 {
+			p.fail("expected what to group by, found %s", p.tok)
+		}
+	}
+	if p.word("HAVING") {
+		for {
+			e, ok := p.constraint()
+			if !ok {
+				break
+			}
+			q.having = append(q.having, e)
+		}
+		if len(q.having) == 0 {
+			p.fail("expected a condition after HAVING, found %s", p.tok)
+		}
+	}
+	if p.word("ORDER") {
+		p.expectWord("BY")
+		for {
+			k, ok := p.orderKey()
+			if !ok {
+				break
+			}
+			q.orderBy = append(q.orderBy, k)
+		}
+		if len(q.orderBy) == 0 {
+			p.fail("expected what to order by, found %s", p.tok)
+		}
+	}
+	for limit, offset := false, false; ; {
+		switch {
+		case !limit && p.word("LIMIT"):
+			q.limit, limit = p.count("LIMIT"), true
+		case !offset && p.word("OFFSET"):
+			q.offset, offset = p.count("OFFSET"), true
+		default:
+			return
+		}
+	}
+}
+
+func (p *parser) count(what string) int64 {
+	if p.tok.kind != tokInteger || len(p.tok.text) > 18 {
+		p.fail("expected a number after %s, found %s", what, p.tok)
+	}
+	var n int64
+	for _, c := range []byte(p.tok.text) {
+		n = n*10 + int64(c-'0')
+	}
+	p.advance()
+	return n
+}
+
+func (p *parser) groupKey() (projection, bool) {
+	if p.tok.kind == tokVar {
+		s := p.slot(p.tok.text)
+		p.advance()
+		return projection{slot: s}, true
+	}
+	if p.accept("(") {
+		k := projection{e: p.expression(), slot: -1}
+		if p.word("AS") {
+			if p.tok.kind != tokVar {
+				p.fail("expected a variable after AS, found %s", p.tok)
+			}
+			k.name, k.slot = p.tok.text, p.slot(p.tok.text)
+			p.advance()
+		}
+		p.expect(")")
+		return k, true
+	}
+	if e, ok := p.constraint(); ok {
+		return projection{e: e, slot: -1}, true
+	}
+	return projection{}, false
+}
+
+func (p *parser) orderKey() (orderKey, bool) {
+	desc := p.isWord("DESC")
+	if desc || p.isWord("ASC") {
+		p.advance()
+		if !p.isPunct("(") {
+			p.fail("expected ( after ASC or DESC, found %s", p.tok)
+		}
+		return orderKey{p.bracketted(), desc}, true
+	}
+	if p.tok.kind == tokVar {
+		e := &varExpr{p.slot(p.tok.text)}
+		p.advance()
+		return orderKey{e: e}, true
+	}
+	e, ok := p.constraint()
+	return orderKey{e: e}, ok
+}
+
+// constraint is a bracketted expression, a built-in call or a function call.
+func (p *parser) constraint() (expr, bool) {
+	switch {
+	case p.isPunct("("):
+		return p.bracketted(), true
+	case p.tok.kind == tokWord:
+		if e, ok := p.builtin(); ok {
+			return e, true
+		}
+		return nil, false
+	case p.tok.kind == tokIRI || p.tok.kind == tokPName:
+		iri := p.iri()
+		if p.tok.kind != tokNil && !p.isPunct("(") {
+			p.fail("expected the arguments of the function %s, found %s", iri, p.tok)
+		}
+		return p.functionCall(iri), true
+	}
+	return nil, false
+}
+
+func (p *parser) bracketted() expr {
+	p.expect("(")
+	e := p.expression()
+	p.expect(")")
+	return e
+}
+
+func (p *parser) trailingValues(q *query) {
+	if p.word("VALUES") {
+		q.values = p.dataBlock()
+	}
+}
+
+// finishSelect checks what may be selected.
+func (p *parser) finishSelect(q *query) {
+	if len(q.aggs) > 0 {
+		q.grouped = true
+	}
+	if q.form != formSelect {
+		if q.star && q.form == formDescribe {
+			vs := visible(q.where)
+			for _, name := range q.scope.order {
+				if s := q.scope.names[name]; vs[s] {
+					q.describe = append(q.describe, pterm{slot: s})
+				}
+			}
+		}
+		return
+	}
+	vs := visible(q.where)
+	if q.values != nil {
+		for _, s := range q.values.slots {
+			vs[s] = true
+		}
+	}
+	if q.star {
+		if q.grouped {
+			p.fail("SELECT * cannot be grouped: name the variables")
+		}
+		for _, name := range q.scope.order {
+			if s := q.scope.names[name]; vs[s] {
+				q.vars = append(q.vars, projection{name: name, slot: s})
+			}
+		}
+		return
+	}
+	keys := map[int]bool{}
+	for _, k := range q.groupBy {
+		if k.slot >= 0 {
+			keys[k.slot] = true
+		}
+	}
+	for _, v := range q.vars {
+		if v.e != nil && (vs[v.slot] || keys[v.slot]) {
+			p.fail("the variable ?%s is already bound: give the expression another name", v.name)
+		}
+		if !q.grouped {
+			continue
+		}
+		if v.e == nil && !keys[v.slot] {
+			p.fail("?%s is selected but neither grouped by nor aggregated", v.name)
+		}
+		if v.e != nil {
+			eachVar(v.e, func(s int) {
+				if !keys[s] {
+					p.fail("the expression of ?%s uses a variable that is neither grouped by nor aggregated", v.name)
+				}
+			})
+			keys[v.slot] = true
+		}
+	}
+}
+
+// ---- terms
+
+func (p *parser) resolve(ref string) string {
+	iri := ref
+	if !utf8.ValidString(iri) {
+		p.fail("the IRI is not UTF-8")
+	}
+	if p.base != "" {
+		iri = resolveIRI(p.base, ref)
+	}
+	return iri
+}
+
+func (p *parser) checkIRI(iri string) string {
+	for i := 0; i < len(iri); i++ {
+		if c := iri[i]; c <= ' ' || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {
+			p.fail("the IRI <%s> holds %q, which is not allowed", iri, c)
+		}
+	}
+	return iri
+}
+
+// iri is an IRI or prefixed name as a term.
+func (p *parser) iri() string {
+	switch p.tok.kind {
+	case tokIRI:
+		iri := p.checkIRI(p.resolve(p.tok.text))
+		if !hasScheme(iri) {
+			p.fail("the IRI <%s> is relative and there is no BASE", iri)
+		}
+		p.advance()
+		return iriTerm(iri)
+	case tokPName:
+		n := strings.IndexByte(p.tok.text, ':')
+		ns, ok := p.prefixes[p.tok.text[:n+1]]
+		if !ok {
+			p.fail("the prefix %s is not declared", p.tok.text[:n+1])
+		}
+		local := p.tok.text[n+1:]
+		if strings.IndexByte(local, '\\') >= 0 {
+			local = strings.ReplaceAll(local, `\`, "")
+		}
+		t := iriTerm(ns + local)
+		p.advance()
+		return t
+	}
+	p.fail("expected an IRI, found %s", p.tok)
+	return ""
+}
+
+func hasScheme(iri string) bool {
+	for i := 0; i < len(iri); i++ {
+		c := iri[i]
+		if c == ':' {
+			return i > 0
+		}
+		if !isAlpha(c) && (i == 0 || !isDigit(c) && c != '+' && c != '-' && c != '.') {
+			return false
+		}
+	}
+	return false
+}
+
+func (p *parser) varOrIRI() pterm {
+	if p.tok.kind == tokVar {
+		t := pterm{slot: p.slot(p.tok.text)}
+		p.advance()
+		return t
+	}
+	return pterm{slot: -1, term: p.iri()}
+}
+
+// literal is a literal as a term; ok is false when there is none.
+func (p *parser) literal() (string, bool) {
+	switch p.tok.kind {
+	case tokString:
+		lex := p.tok.text
+		if !utf8.ValidString(lex) {
+			p.fail("the string is not UTF-8")
+		}
+		p.advance()
+		if p.tok.kind == tokLang {
+			tag := p.tok.text
+			p.advance()
+			return string(rdfres.NewLiteral(lex, tag, "")), true
+		}
+		if p.accept("^^") {
+			dt := p.iri()
+			return string(rdfres.NewLiteral(lex, "", rdfres.Term(dt).IRI())), true
+		}
+		return string(rdfres.NewLiteral(lex, "", "")), true
+	case tokInteger, tokDecimal, tokDouble:
+		return p.number(""), true
+	case tokPunct:
+		if p.tok.text == "+" || p.tok.text == "-" {
+			sign := p.tok.text
+			p.advance()
+			if p.tok.kind != tokInteger && p.tok.kind != tokDecimal && p.tok.kind != tokDouble {
+				p.fail("expected a number after %s, found %s", sign, p.tok)
+			}
+			return p.number(sign), true
+		}
+	case tokWord:
+		// Booleans are lower case in the grammar; other cases are taken too.
+		if p.isWord("true") || p.isWord("false") {
+			t := typed(strings.ToLower(p.tok.text), "boolean")
+			p.advance()
+			return t, true
+		}
+	}
+	return "", false
+}
+
+func (p *parser) number(sign string) string {
+	dt := map[tokenKind]string{tokInteger: "integer", tokDecimal: "decimal", tokDouble: "double"}[p.tok.kind]
+	t := typed(sign+p.tok.text, dt)
+	p.advance()
+	return t
+}
+
+func typed(lex, xsd string) string { return string(rdfres.NewLiteral(lex, "", xsdNS+xsd)) }
+
+// blank is a blank node of a pattern, which is a variable that nobody can
+// name, or of a template, which is a fresh node per solution.
+func (p *parser) blank(label string) pterm {
+	m := &p.blanks
+	if p.inTemplate {
+		m = &p.tmplBlanks
+	}
+	if label != "" {
+		if s, ok := (*m)[label]; ok {
+			return pterm{slot: s}
+		}
+	}
+	s := p.newSlot()
+	if p.inTemplate {
+		p.tmplSlots = append(p.tmplSlots, s)
+	}
+	if label != "" {
+		if *m == nil {
+			*m = map[string]int{}
+		}
+		(*m)[label] = s
+	}
+	return pterm{slot: s}
+}

@@ -1,0 +1,319 @@
+package embedstore
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrLocked comes from Open when another process (or another Store of this one)
+// holds the folder; the message names the holder.
+var ErrLocked = errors.New("store is in use")
+
+// ErrClosed comes from every use of a Store after Close.
+var ErrClosed = errors.New("store is closed")
+
+// Options for Open. The zero value is sensible.
+type Options struct {
+	CacheBytes   int64            // block cache; default 64 MiB
+	Logger       *slog.Logger     // nil: silent
+	Budget       Budget           // of each query and update
+	MaxBodyBytes int64            // of one HTTP request body, decompressed; default 64 GiB
+	Now          func() time.Time // default time.Now
+}
+
+// Store is an open embedded store. Safe for concurrent use; writes run one
+// after the other, reads beside them.
+type Store struct {
+	dir  string
+	opts Options
+	log  *slog.Logger
+	db   *pebble.DB
+	popt *pebble.Options
+	lock *pebble.Lock
+
+	// writer is the right to write: a slot that one writer fills.
+	writer chan struct{}
+	// next is the number of the next new term; owned by the writer.
+	next uint64
+
+	// users counts what reads the database, so that Close can wait.
+	mu     sync.Mutex
+	users  int
+	closed bool
+	idle   chan struct{} // closed when users falls to 0 after Close
+	quit   context.Context
+	stop   context.CancelFunc
+
+	engine engine
+}
+
+// Open opens or makes the store in dir. A folder that is held gives an error
+// that wraps ErrLocked and names the holder.
+func Open(dir string, o Options) (*Store, error) {
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxBodyBytes <= 0 {
+		o.MaxBodyBytes = 64 << 30
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Budget = o.Budget.withDefaults()
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(abs, 0o755); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	lock, err := lockFolder(abs, o.Now())
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
+	s.quit, s.stop = context.WithCancel(context.Background())
+	if err := s.open(); err != nil {
+		if s.db != nil {
+			s.db.Close()
+		}
+		s.stop()
+		lock.Close()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() (err error) {
+	if err := os.RemoveAll(s.tmp("")); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	if err := os.MkdirAll(s.tmp(""), 0o755); err != nil {
+		return err
+	}
+	s.popt = pebbleOptions(s.opts.CacheBytes, s.log)
+	s.popt.Lock = s.lock
+	if s.db, err = pebble.Open(s.dir, s.popt); err != nil {
+		if pebble.IsCorruptionError(err) {
+			return fmt.Errorf("the store is damaged: %w", err)
+		}
+		return err
+	}
+	v := pebbleView{s.db}
+	val, ok, err := v.get(keyVersion)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		b := s.db.NewBatch()
+		b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
+		b.Set(keyNext, binary.BigEndian.AppendUint64(nil, 1), nil)
+		if err := b.Commit(pebble.Sync); err != nil {
+			return err
+		}
+	} else if n := binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):]); n != storeVersion {
+		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
+	}
+	val, ok, err = v.get(keyNext)
+	if err != nil {
+		return err
+	}
+	if !ok || len(val) != 8 {
+		return errors.New("the store is damaged: the number of its next term is missing")
+	}
+	s.next = binary.BigEndian.Uint64(val)
+	return s.dropTermsFrom(s.next)
+}
+
+// pebbleOptions are those of the store and, with its own cache, of a scratch space.
+func pebbleOptions(cache int64, log *slog.Logger) *pebble.Options {
+	o := &pebble.Options{
+		CacheSize:                   cache,
+		MemTableSize:                16 << 20,
+		MemTableStopWritesThreshold: 3,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      pebbleLog{log},
+		MaxOpenFiles:                500,
+		L0CompactionThreshold:       4,
+		LBaseMaxBytes:               64 << 20,
+	}
+	for i := range o.Levels {
+		l := &o.Levels[i]
+		l.FilterPolicy = bloom.FilterPolicy(10)
+		l.BlockSize = 16 << 10
+		l.IndexBlockSize = 64 << 10
+	}
+	o.Experimental.L0CompactionConcurrency = 4
+	o.EnsureDefaults()
+	return o
+}
+
+func (s *Store) tmp(name string) string { return filepath.Join(s.dir, "tmp", name) }
+
+// begin says that the database is in use; done ends that.
+func (s *Store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.users++
+	return nil
+}
+
+func (s *Store) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	if s.closed && s.users == 0 {
+		close(s.idle)
+	}
+}
+
+// beginWrite waits for the right to write. endWrite gives it back.
+func (s *Store) beginWrite(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	select {
+	case s.writer <- struct{}{}:
+		if s.quit.Err() == nil {
+			return nil
+		}
+		<-s.writer
+	case <-s.quit.Done():
+	case <-ctx.Done():
+		s.done()
+		return context.Cause(ctx)
+	}
+	s.done()
+	return ErrClosed
+}
+
+func (s *Store) endWrite() {
+	<-s.writer
+	s.done()
+}
+
+// bound gives a context that also ends with the store.
+func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(s.quit, func() { cancel(ErrClosed) })
+	return ctx, func() { release(); cancel(context.Canceled) }
+}
+
+// Close ends the store: requests that are under way fail with ErrClosed and are
+// waited for. Idempotent.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.idle
+		return nil
+	}
+	s.closed = true
+	if s.users == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	s.stop()
+	<-s.idle
+	err := s.db.Close()
+	os.Remove(filepath.Join(s.dir, holderFile))
+	return errors.Join(err, s.lock.Close())
+}
+
+// Stats is what a store holds.
+type Stats struct {
+	Triples   int64 // in all graphs
+	Graphs    int64 // named graphs
+	DiskBytes int64
+}
+
+// Stats counts what the store holds at this moment.
+func (s *Store) Stats() (Stats, error) {
+	if err := s.begin(); err != nil {
+		return Stats{}, err
+	}
+	defer s.done()
+	var st Stats
+	err := graphCounts(pebbleView{s.db}, func(g id, n int64) bool {
+		st.Triples += n
+		if g != 0 {
+			st.Graphs++
+		}
+		return true
+	})
+	st.DiskBytes = int64(s.db.Metrics().DiskSpaceUsage())
+	return st, err
+}
+
+const holderFile = "holder.json"
+
+// holder is who has the folder open.
+type holder struct {
+	PID     int       `json:"pid"`
+	Program string    `json:"program"`
+	Since   time.Time `json:"since"`
+}
+
+func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
+	file := filepath.Join(dir, holderFile)
+	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	if err != nil {
+		var h holder
+		data, rerr := os.ReadFile(file)
+		if rerr != nil || json.Unmarshal(data, &h) != nil || h.PID == 0 {
+			return nil, fmt.Errorf("%w by a process that left no name (%v): close it first", ErrLocked, err)
+		}
+		return nil, fmt.Errorf("%w by process %d (%s, since %s): stop it, or use its addresses", ErrLocked, h.PID, h.Program, h.Since.Format(time.RFC3339))
+	}
+	data, _ := json.Marshal(holder{os.Getpid(), filepath.Base(os.Args[0]), now.UTC()})
+	if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// pebbleLog hands Pebble's messages on. What is fatal to Pebble ends in a panic
+// that a writer turns into an error.
+type pebbleLog struct{ log *slog.Logger }
+
+type fatalError struct{ msg string }
+
+func (e fatalError) Error() string { return e.msg }
+
+func (l pebbleLog) Infof(f string, a ...any)  { l.log.Debug(fmt.Sprintf(f, a...)) }
+func (l pebbleLog) Errorf(f string, a ...any) { l.log.Error(fmt.Sprintf(f, a...)) }
+func (l pebbleLog) Fatalf(f string, a ...any) {
+	l.log.Error(fmt.Sprintf(f, a...))
+	panic(fatalError{fmt.Sprintf(f, a...)})
+}
+
+// guard turns what is fatal to Pebble (a write-ahead log that cannot be
+// written) into an error of this request.
+func guard(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case fatalError:
+		*err = fmt.Errorf("the store cannot write (is the disk full?) and must be opened again: %w", r)
+	default:
+		panic(r)
+	}
+}

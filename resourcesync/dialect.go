@@ -70,7 +70,7 @@ func (r *Reader) settle() error {
 		h.inherited = !h.LegacyLinks
 	}
 	h.Dialect = r.dialect()
-	if r.d.strict && (h.LegacyLinks || h.Dialect == DialectSitemap) {
+	if r.d.strict && (h.LegacyLinks || r.ended && h.Dialect == DialectSitemap) {
 		return r.d.s.failf(ErrInvalid, "the document speaks the dialect %q, want 1.1", h.Dialect)
 	}
 	return nil

@@ -298,7 +298,7 @@ func (r *Reader) settleHead() error {
 	if !r.sawMeta {
 		h.Meta.Length = -1
 		h.Meta.Capability = r.o.Expect
-		if r.d.warn.counts["no rs:md"] == nil {
+		if r.d.warn.counts["no rs:md"] == nil && (r.ended || !r.d.strict) { // strictly, it may still come
 			if err := r.d.lapse("no rs:md", "the root has no rs:md; the document is read as a plain Sitemap"); err != nil {
 				return err
 			}

@@ -140,6 +140,7 @@ func (s *scanner) next() (token, error) {
 	for {
 		if err := s.skipText(); err != nil {
 			if err == io.EOF && s.rooted && s.depth() == 0 {
+				s.tok = s.pos
 				return tokenEOF, nil
 			}
 			return 0, s.inputError(err, s.where())

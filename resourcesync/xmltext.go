@@ -40,12 +40,9 @@ func (s *scanner) skipText() error {
 				return s.failf(ErrSyntax, "text %q outside of the root element", clip(string(w[:n])))
 			}
 			s.pos += n
-			if final {
-				return nil
+			if err := s.textBound(); err != nil || final {
+				return err
 			}
-		}
-		if len(s.text) > s.maxValue {
-			return s.failf(ErrLimit, "the text of <%s> is longer than %d bytes", clip(string(s.top())), s.maxValue)
 		}
 		if err := s.more(); err == io.EOF && s.pos < s.end && s.depth() == 0 {
 			s.tok = s.pos
@@ -54,6 +51,15 @@ func (s *scanner) skipText() error {
 			return err
 		}
 	}
+}
+
+// textBound ends a text that is too long to collect.
+func (s *scanner) textBound() error {
+	if !s.keep || len(s.text) <= s.maxValue {
+		return nil
+	}
+	s.tok = s.pos
+	return s.failf(ErrLimit, "the text of <%s> is longer than %d bytes", clip(string(s.top())), s.maxValue)
 }
 
 // takeText checks text and collects it; it gives how many bytes it took. Unless
@@ -215,13 +221,13 @@ func (s *scanner) until(mark []byte, inside string, take func([]byte, bool) int)
 		if i := bytes.Index(w, mark); i >= 0 {
 			take(w[:i], true)
 			s.pos += i + len(mark)
-			return nil
+			return s.textBound()
 		}
 		if keep := len(mark) - 1; len(w) > keep {
 			s.pos += take(w[:len(w)-keep], false)
 		}
-		if len(s.text) > s.maxValue && s.keep {
-			return s.failf(ErrLimit, "the text of <%s> is longer than %d bytes", clip(string(s.top())), s.maxValue)
+		if err := s.textBound(); err != nil {
+			return err
 		}
 		if err := s.more(); err != nil {
 			return s.inputError(err, inside)
@@ -323,6 +329,9 @@ func scanName(w []byte, i int, n *qname) (int, error) {
 	}
 	if i == len(w) {
 		return 0, errMore
+	}
+	if w[i] == ':' {
+		return 0, badName(w[start:])
 	}
 	n.prefix = nil
 	n.local = w[start:i:i]

@@ -81,8 +81,19 @@ func (s *Store) query(out *bytes.Buffer, h http.Header, text, accept string) (me
 	if err != nil {
 		return "", err
 	}
-	for p.take("PREFIX") {
-		p.next()
+	for {
+		if p.take("PREFIX") {
+			name, iri := p.next(), p.next()
+			for i, t := range p.toks {
+				if local, ok := strings.CutPrefix(t, name); ok && i >= p.at {
+					p.toks[i] = iri[:len(iri)-1] + local + ">"
+				}
+			}
+			continue
+		}
+		if !p.take("BASE") {
+			break
+		}
 		p.next()
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/flate"
@@ -66,8 +67,11 @@ type Blob struct {
 // Bytes unpacks, checks length and CRC.
 func (b Blob) Bytes() ([]byte, error) {
 	src := bytes.NewReader(b.Deflated)
-	r := flate.NewReader(src)
-	defer r.Close()
+	r := inflaters.Get().(io.Reader)
+	defer inflaters.Put(r)
+	if err := r.(flate.Resetter).Reset(src, nil); err != nil {
+		return nil, fmt.Errorf("unpack representation: %w", err)
+	}
 	var out bytes.Buffer
 	if b.Length > 0 && b.Length <= 1<<26 { // beyond it, grow as it comes: the length may be damaged
 		out.Grow(int(b.Length))
@@ -76,7 +80,7 @@ func (b Blob) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack representation: %w", err)
 	}
-	if n != b.Length {
+	if n != b.Length || src.Len() > 0 {
 		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
 	}
 	if crc := crc32.ChecksumIEEE(out.Bytes()); crc != b.CRC32 {
@@ -84,6 +88,9 @@ func (b Blob) Bytes() ([]byte, error) {
 	}
 	return out.Bytes(), nil
 }
+
+// inflaters are costly to make and cheap to use again.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
 // errDamaged is a record that is not what was written.
 var errDamaged = errors.New("the state is damaged; restore it from a backup, or remove it and scan again")

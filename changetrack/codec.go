@@ -228,6 +228,14 @@ func (r *reading) bytes() []byte             { return r.take(r.uvarint()) }
 func (r *reading) string() string            { return string(r.bytes()) }
 func (r *reading) digest() (d rdfres.Digest) { copy(d[:], r.take(32)); return d }
 
+func (r *reading) bool() bool {
+	b := r.byte()
+	if b > 1 {
+		r.bad = true
+	}
+	return b == 1
+}
+
 func (r *reading) format() rdfres.Format {
 	f, ok := formatOf[r.byte()]
 	if !ok {
@@ -311,15 +319,37 @@ func readState(b []byte) (*stateRecord, error) {
 		return nil, err
 	}
 	s := &stateRecord{entity: r.string(), first: r.time(), changes: r.uvarint()}
-	switch r.byte() {
-	case 1:
+	if r.bool() {
 		s.current = r.version()
-	case 0:
+	} else {
 		s.delSeq, s.delTime = r.uvarint(), r.time()
-	default:
-		r.bad = true
 	}
 	return s, r.end("state of an entity")
+}
+
+// peek is what decides whether an entity is unchanged.
+type peek struct {
+	current        bool
+	graph          rdfres.Digest
+	format, wanted rdfres.Format
+}
+
+// peekState reads the beginning of a state record, without keeping any of it.
+func peekState(b []byte) (p peek, err error) {
+	r := reading{b: b}
+	if err := r.begin("state of an entity"); err != nil {
+		return p, err
+	}
+	r.bytes()
+	r.time()
+	r.uvarint()
+	if p.current = r.bool(); p.current {
+		r.uvarint()
+		r.time()
+		p.graph, p.format, p.wanted = r.digest(), r.format(), r.format()
+	}
+	r.b = nil
+	return p, r.end("state of an entity")
 }
 
 func readBlob(b []byte) (Blob, error) {
@@ -343,7 +373,7 @@ func readEnded(b []byte) (endedRecord, error) {
 		return endedRecord{}, err
 	}
 	e := endedRecord{key: r.digest(), start: r.uvarint(), time: r.time()}
-	e.deleted = r.byte() == 1
+	e.deleted = r.bool()
 	return e, r.end("end of a version")
 }
 
@@ -354,7 +384,7 @@ func readHead(b []byte) (headRecord, error) {
 	}
 	h := headRecord{seq: r.uvarint(), time: r.time(), tail: r.uvarint(), tailTime: r.time()}
 	h.resources, h.components, h.triples = int64(r.uvarint()), int64(r.uvarint()), int64(r.uvarint())
-	h.baseline = r.byte() == 1
+	h.baseline = r.bool()
 	h.baseSeq, h.baseTime = r.uvarint(), r.time()
 	h.fingerprint = r.string()
 	h.candidates = r.uvarint()

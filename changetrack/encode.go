@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"slices"
 
 	"github.com/klauspost/compress/flate"
@@ -49,6 +50,7 @@ type coder struct {
 	o      *ScanOptions
 	dry    bool
 	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+	log    *slog.Logger
 	w      *flate.Writer
 	packed bytes.Buffer
 	rec    []byte
@@ -59,7 +61,7 @@ func (s *scan) coder() (*coder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, w: w}, nil
+	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, w: w}, nil
 }
 
 // compare appends the framed record of a change, if it is one, to out.
@@ -67,18 +69,22 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	if !strictlySorted(it.triples) {
 		it.triples = rdfres.SortUnique(it.triples)
 	}
+	graph := rdfres.GraphDigest(it.triples)
 	var cur *Version
 	if it.old != nil {
-		old, err := readState(it.old)
+		was, err := peekState(it.old)
+		if err == nil && was.current && was.graph == graph && (was.format == c.o.Format || was.wanted == c.o.Format) {
+			t.unchanged++
+			return out, 0, nil
+		}
+		old := &stateRecord{}
+		if err == nil {
+			old, err = readState(it.old)
+		}
 		if err != nil {
 			return out, 0, fmt.Errorf("state of %s: %w", it.entity, err)
 		}
 		cur = old.current
-	}
-	graph := rdfres.GraphDigest(it.triples)
-	if cur != nil && cur.Graph == graph && (cur.Format == c.o.Format || cur.Wanted == c.o.Format) {
-		t.unchanged++
-		return out, 0, nil
 	}
 	next := staged{kind: Created, entity: it.entity, old: it.old}
 	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples)}
@@ -135,23 +141,39 @@ func (c *coder) represent(next *staged, it *item) error {
 	return nil
 }
 
-func (c *coder) encodeAny(it *item) (data []byte, f rdfres.Format, err error) {
-	defer func() { // a fault in an encoder is the fault of one entity, not the end of the process
-		if r := recover(); r != nil {
-			err = fmt.Errorf("encode as %s: panic: %v", c.o.Format, r)
-		}
-	}()
-	data, err = c.encode(c.o.Format, it.entity, it.triples)
+// encodeAny falls back to N-Triples whatever goes wrong with the wanted format: a
+// representation in another format is better than none. What is not simply
+// beyond the format is a fault of the encoder and told in the log.
+func (c *coder) encodeAny(it *item) ([]byte, rdfres.Format, error) {
+	data, err := c.try(c.o.Format, it)
 	if err == nil {
 		return data, c.o.Format, nil
 	}
-	if !errors.Is(err, rdfres.ErrCannotCarry) || c.o.Format == rdfres.NTriples {
-		return nil, "", fmt.Errorf("encode as %s: %w", c.o.Format, err)
+	if c.o.Format == rdfres.NTriples {
+		return nil, "", err
 	}
-	if data, err = c.encode(rdfres.NTriples, it.entity, it.triples); err != nil {
-		return nil, "", fmt.Errorf("encode as %s: %w", rdfres.NTriples, err)
+	if !errors.Is(err, rdfres.ErrCannotCarry) {
+		c.log.Warn("description is kept as N-Triples", "entity", it.entity, "error", err)
+	}
+	data, again := c.try(rdfres.NTriples, it)
+	if again != nil {
+		return nil, "", errors.Join(err, again)
 	}
 	return data, rdfres.NTriples, nil
+}
+
+// try encodes; a panic in an encoder is the fault of one entity, not the end of
+// the process.
+func (c *coder) try(f rdfres.Format, it *item) (data []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("encode as %s: panic: %v", f, r)
+		}
+	}()
+	if data, err = c.encode(f, it.entity, it.triples); err != nil {
+		return nil, fmt.Errorf("encode as %s: %w", f, err)
+	}
+	return data, nil
 }
 
 func strictlySorted(ts []rdfres.Triple) bool {

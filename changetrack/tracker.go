@@ -73,7 +73,7 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 		o.batchBytes = batchBytes
 	}
 	if o.encode == nil {
-		o.encode = rdfres.Encode
+		o.encode = rdfres.EncodeChecked
 	}
 	t := &Tracker{store: store, o: o, closed: make(chan struct{}), logs: map[string]*Log{}, next: 1}
 	if err := t.open(ctx); err != nil {

@@ -14,18 +14,18 @@ import (
 // PackageWriter writes a ZIP package: bitstreams first, manifest.xml at the end.
 // It streams; the manifest waits in memory up to 8 MB and in a temporary file
 // beyond. The same calls give the same bytes: a member's time is its entry's
-// LastMod, else its DateTime, else the first of January 1980, always in UTC. More than 65,535 members or 4
-// GB make a ZIP64 file.
+// LastMod, else its DateTime, else the first of January 1980, always in UTC. More than 65,535
+// members or 4 GB make a ZIP64 file.
 //
 // The caller ends with Close, CloseTo or Abort.
 type PackageWriter struct {
-	out      *countingWriter
 	zip      *zip.Writer
 	manifest *Writer
 	spool    *spool
 	names    map[string]struct{}
 	deflate  *flate.Writer
 	packed   bytes.Buffer
+	size     int64
 	done     bool
 	err      error // sticky: the package is broken
 }
@@ -42,7 +42,6 @@ func NewPackageWriter(w io.Writer, head Head) (*PackageWriter, error) {
 			head.Meta.Capability, ResourceDumpManifest, ChangeDumpManifest)
 	}
 	p := &PackageWriter{
-		out:   &countingWriter{w: w},
 		spool: &spool{bound: manifestInMemory},
 		names: map[string]struct{}{ManifestName: {}},
 	}
@@ -51,19 +50,8 @@ func NewPackageWriter(w io.Writer, head Head) (*PackageWriter, error) {
 		return nil, err
 	}
 	p.manifest = manifest
-	p.zip = zip.NewWriter(p.out)
+	p.zip = zip.NewWriter(w)
 	return p, nil
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // AddDeflated stores a bitstream that is already raw deflate (RFC 1951), without
@@ -179,6 +167,7 @@ func (p *PackageWriter) store(name string, method uint16, packed []byte, crc uin
 	}
 	setDOSTime(h, modified)
 	p.names[name] = struct{}{}
+	p.size += 30 + int64(len(name)+len(packed)) // a local header is 30 bytes and the name
 	w, err := p.zip.CreateRaw(h)
 	if err == nil {
 		_, err = w.Write(packed)
@@ -209,9 +198,9 @@ func setDOSTime(h *zip.FileHeader, t time.Time) {
 // Count gives the number of manifest entries so far.
 func (p *PackageWriter) Count() int { return p.manifest.Count() }
 
-// Size gives the number of bytes written so far; the manifest and the directory
-// still come.
-func (p *PackageWriter) Size() int64 { return p.out.n }
+// Size gives the number of bytes of the package so far, without the manifest and
+// the directory, which come at the end.
+func (p *PackageWriter) Size() int64 { return p.size }
 
 // Close writes manifest.xml and the directory, and returns the manifest's bytes.
 // It does not close the io.Writer.
@@ -262,7 +251,7 @@ func (p *PackageWriter) close(w io.Writer) error {
 func (p *PackageWriter) writeManifest() error {
 	sum := crc32.NewIEEE()
 	count := &countingWriter{w: io.Discard}
-	if err := p.deflateManifest(io.MultiWriter(count), sum); err != nil {
+	if err := p.deflateManifest(count, sum); err != nil {
 		return err
 	}
 	h := &zip.FileHeader{
@@ -290,6 +279,17 @@ func (p *PackageWriter) deflateManifest(w, plain io.Writer) error {
 		return err
 	}
 	return f.Close()
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 // Abort lets go of the temporary file of a package that will not be finished. It

@@ -279,6 +279,9 @@ func (f *packageFile) add(path string, blob changetrack.Blob, e *resourcesync.En
 }
 
 func (f *packageFile) abort() {
+	if f.zip != nil {
+		f.zip.Abort()
+	}
 	f.file.Close()
 	os.Remove(f.file.Name())
 }
@@ -291,8 +294,8 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 			f.abort()
 		}
 	}()
-	manifest, err := f.zip.Close()
-	if err != nil {
+	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
+	if err := writeFile(path+"-manifest.xml", f.zip.CloseTo); err != nil {
 		return rec, err
 	}
 	if err := f.buf.Flush(); err != nil {
@@ -304,10 +307,6 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 	if err := f.file.Close(); err != nil {
 		return rec, err
 	}
-	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
-	if err := writeFile(path+"-manifest.xml", manifest); err != nil {
-		return rec, err
-	}
 	if err := os.Rename(path+".zip.tmp", path+".zip"); err != nil {
 		return rec, err
 	}
@@ -316,12 +315,12 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 }
 
 // writeFile puts a file in place whole or not at all.
-func writeFile(path string, data []byte) error {
+func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path + ".tmp")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}

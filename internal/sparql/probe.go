@@ -224,8 +224,10 @@ func (p *prober) readings(ctx context.Context) {
 			default:
 				return fmt.Errorf("gave %d triples of %d", rows, want)
 			}
-			p.caps.Readings = append(p.caps.Readings, r)
-			p.caps.Speed[r] = float64(rows) / max(time.Since(start).Seconds(), 1e-6)
+			if !slices.Contains(p.caps.Readings, r) {
+				p.caps.Readings = append(p.caps.Readings, r)
+			}
+			p.caps.Speed[r] = max(p.caps.Speed[r], float64(rows)/max(time.Since(start).Seconds(), 1e-6))
 			return nil
 		})
 	}
@@ -236,20 +238,31 @@ func (p *prober) readings(ctx context.Context) {
 		p.c.log.Error("probe", "err", err)
 		return
 	}
-	if p.c.endpoint.GraphStore != "" && p.single && !(p.graph == "" && p.caps.UnionDefault) {
-		try(ReadGraphStore, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamGraph(ctx, p.graph, fn) })
+	began := time.Now()
+	for range 2 { // the better of two: the first warms the store up
+		if p.c.endpoint.GraphStore != "" && p.single && !(p.graph == "" && p.caps.UnionDefault) {
+			try(ReadGraphStore, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamGraph(ctx, p.graph, fn) })
+		}
+		try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
+		if p.single {
+			try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
+		}
+		try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
+		if p.caps.Sample < 2000 || time.Since(began) > 2*time.Second {
+			break
+		}
 	}
-	try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
-	if p.single {
-		try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
-	}
-	try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
 	if m := p.c.MaxRows(); m > 0 && (p.caps.RowLimit == 0 || m < p.caps.RowLimit) {
 		p.caps.RowLimit = m
 	}
-	// On a small sample only the latency is measured: the usual order stays.
+	// On a small sample only the latency is measured: the usual order stays. On
+	// a large one it still weighs more than in a whole graph: what has usually
+	// been the faster way there gets a bonus.
 	if p.caps.Sample >= 2000 {
-		slices.SortStableFunc(p.caps.Readings, func(a, b Reading) int { return cmp.Compare(p.caps.Speed[b], p.caps.Speed[a]) })
+		usual := map[Reading]float64{ReadGraphStore: 1.2, ReadSelectTSV: 1.2, ReadConstruct: 1, ReadSelectJSON: 0.9}
+		slices.SortStableFunc(p.caps.Readings, func(a, b Reading) int {
+			return cmp.Compare(p.caps.Speed[b]*usual[b], p.caps.Speed[a]*usual[a])
+		})
 	}
 }
 

@@ -1,0 +1,415 @@
+package sparql_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+func connect(t *testing.T, h http.Handler, change func(*sparql.Endpoint)) *sparql.Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	e := sparql.Endpoint{Name: "test", Query: srv.URL + "/query", Update: srv.URL + "/update", GraphStore: srv.URL + "/data", RetryPause: time.Millisecond}
+	if change != nil {
+		change(&e)
+	}
+	c, err := sparql.New(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func answer(mediaType, body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		io.WriteString(w, body)
+	})
+}
+
+func rowsOf(t *testing.T, c *sparql.Client) ([][]rdfres.Term, error) {
+	t.Helper()
+	sol, err := c.Select(context.Background(), "SELECT ?s ?o WHERE { ?s ?p ?o }")
+	if err != nil {
+		return nil, err
+	}
+	var out [][]rdfres.Term
+	for row, err := range sol.Rows {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, append([]rdfres.Term{}, row...))
+	}
+	return out, nil
+}
+
+const xsd = "http://www.w3.org/2001/XMLSchema#"
+
+func TestSelectFormats(t *testing.T) {
+	want := [][]rdfres.Term{
+		{"<http://example.org/a>", rdfres.NewLiteral("tab\t \"quote\" \\ line\n ümlaut 😀", "", "")},
+		{"_:b1", rdfres.NewLiteral("x", "de-AT", "")},
+		{"<http://example.org/a>", rdfres.NewLiteral("01", "", xsd+"integer")},
+		{"<http://example.org/a>", rdfres.NewLiteral("-1.50", "", xsd+"decimal")},
+		{"<http://example.org/a>", rdfres.NewLiteral("1e6", "", xsd+"double")},
+		{"<http://example.org/a>", rdfres.NewLiteral("true", "", xsd+"boolean")},
+		{"<http://example.org/a>", ""},
+		{"", rdfres.NewLiteral("", "", "")},
+	}
+	tsv := "?s\t?o\n" +
+		`<http://example.org/a>` + "\t" + `"tab\t \"quote\" \\ line\n \u00FCmlaut \U0001F600"` + "\n" +
+		"_:b1\t\"x\"@de-AT\r\n" +
+		"<http://example.org/a>\t01\n<http://example.org/a>\t-1.50\n<http://example.org/a>\t1e6\n<http://example.org/a>\ttrue\n<http://example.org/a>\t\n\t''\n"
+	json := `{ "head": {"link": [], "vars": ["s","o"]}, "more": [1,{"x":null}], "results": {"distinct": false, "bindings": [
+		{"s":{"type":"uri","value":"http://example.org/a"},"o":{"type":"literal","value":"tab\t \"quote\" \\ line\n \u00fcmlaut \ud83d\ude00"}},
+		{"o":{"xml:lang":"de-AT","value":"x","type":"literal"},"s":{"type":"bnode","value":"b1"}},
+		{"s":{"type":"uri","value":"http://example.org/a"},"o":{"type":"typed-literal","datatype":"` + xsd + `integer","value":"01"}},
+		{"s":{"type":"uri","value":"http://example.org/a"},"o":{"type":"literal","datatype":"` + xsd + `decimal","value":"-1.50"}},
+		{"s":{"type":"uri","value":"http://example.org/a"},"o":{"type":"literal","datatype":"` + xsd + `double","value":"1e6"}},
+		{"s":{"type":"uri","value":"http://example.org/a"},"o":{"type":"literal","datatype":"` + xsd + `boolean","value":"true"}},
+		{"s":{"type":"uri","value":"http://example.org/a"}},
+		{"o":{"type":"literal","value":""}} ] } , "after": "x" }` + "\n"
+	for mediaType, body := range map[string]string{"text/tab-separated-values; charset=utf-8": tsv, "application/sparql-results+json": json} {
+		got, err := rowsOf(t, connect(t, answer(mediaType, body), nil))
+		if err != nil {
+			t.Fatalf("%s: %v", mediaType, err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n got %q\nwant %q", mediaType, got, want)
+		}
+		// However it is cut, it is an error; never fewer rows.
+		for n := 0; n < len(body)-2; n += 1 + n/40 {
+			if mediaType[0] == 't' && n > 0 && body[n-1] == '\n' {
+				continue // whole lines: only the HTTP framing, or a count, can tell
+			}
+			_, err := rowsOf(t, connect(t, answer(mediaType, body[:n]), func(e *sparql.Endpoint) { e.Retries = -1 }))
+			if err == nil {
+				t.Fatalf("%s cut after %d bytes was accepted: %q", mediaType, n, body[:n])
+			}
+			if mediaType[0] == 'a' && !errors.Is(err, sparql.ErrTruncated) {
+				t.Fatalf("%s cut after %d bytes: %v", mediaType, n, err)
+			}
+		}
+	}
+}
+
+func TestVirtuosoTSV(t *testing.T) {
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/a>", P: "<http://example.org/p>", O: `"1"`})
+	st.VirtuosoTSV = true
+	c := connect(t, st, nil)
+	for range 2 {
+		if got, err := rowsOf(t, c); err != nil || len(got) != 1 || got[0][1] != `"1"` {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	if n := len(st.Queries()); n != 3 {
+		t.Errorf("%d requests, want TSV, JSON, and then JSON at once", n)
+	}
+	if _, err := c.SelectAs(context.Background(), "SELECT ?s WHERE { ?s ?p ?o }", sparql.ReadSelectTSV); err == nil || !strings.Contains(err.Error(), "W3C") {
+		t.Errorf("TSV insisted on: %v", err)
+	}
+}
+
+func TestBrokenBodies(t *testing.T) {
+	nt := strings.Repeat("<http://example.org/a> <http://example.org/p> \"some value\" .\n", 5000)
+	for name, h := range map[string]http.HandlerFunc{
+		"shorter than its Content-Length": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/n-triples")
+			w.Header().Set("Content-Length", fmt.Sprint(len(nt)+10))
+			io.WriteString(w, nt)
+		},
+		"chunks without an end": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/n-triples")
+			io.WriteString(w, nt)
+			panic(http.ErrAbortHandler)
+		},
+		"gzip without an end": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/n-triples")
+			w.Header().Set("Content-Encoding", "gzip")
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			io.WriteString(z, nt)
+			z.Close()
+			w.Write(b.Bytes()[:b.Len()-9])
+		},
+		"a line without its end": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/n-triples")
+			io.WriteString(w, nt[:len(nt)-10])
+		},
+	} {
+		n, last := 0, error(nil)
+		for _, err := range connect(t, h, nil).Construct(context.Background(), "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }") {
+			if last = err; err == nil {
+				n++
+			}
+		}
+		if !errors.Is(last, sparql.ErrTruncated) || n == 0 {
+			t.Errorf("%s: %d triples, then %v", name, n, last)
+		}
+	}
+	c := connect(t, answer("text/html", "<html>a web page</html>"), nil)
+	for _, err := range c.Construct(context.Background(), "CONSTRUCT {} WHERE {}") {
+		if err == nil || !strings.Contains(err.Error(), "text/html") || !strings.Contains(err.Error(), "a web page") {
+			t.Errorf("wrong type: %v", err)
+		}
+	}
+}
+
+func TestGzip(t *testing.T) {
+	c := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/sparql-results+json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, `{"head":{},"boolean":true}`)
+		z.Close()
+	}), nil)
+	if yes, err := c.Ask(context.Background(), "ASK {}"); !yes || err != nil {
+		t.Errorf("%v, %v", yes, err)
+	}
+}
+
+func TestRetries(t *testing.T) {
+	var n atomic.Int32
+	status, good := 503, int32(3)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) < good {
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, "not now", status)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	c := connect(t, h, nil)
+	if err := c.Update(context.Background(), "INSERT DATA {}"); err != nil || n.Load() != 3 {
+		t.Errorf("after 2 refusals: %v, %d requests", err, n.Load())
+	}
+	for _, bad := range []struct{ status, requests int }{{400, 1}, {401, 1}, {404, 1}, {413, 1}, {500, 2}, {429, 5}, {503, 5}} {
+		n.Store(0)
+		status, good = bad.status, 1000
+		err := c.Update(context.Background(), "INSERT DATA {}")
+		var e *sparql.Error
+		if !errors.As(err, &e) || e.Status != bad.status || e.Hint == "" || !strings.Contains(e.Body, "not now") {
+			t.Errorf("%d: %v", bad.status, err)
+		}
+		if int(n.Load()) != bad.requests {
+			t.Errorf("%d: %d requests, want %d", bad.status, n.Load(), bad.requests)
+		}
+	}
+	dead, err := sparql.New(sparql.Endpoint{Query: "http://127.0.0.1:9/query", RetryPause: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dead.Ask(context.Background(), "ASK {}"); err == nil || !strings.Contains(err.Error(), "running") {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestStalled(t *testing.T) {
+	st := sparqltest.New()
+	st.Fault = func(string, string) *sparqltest.Fault { return &sparqltest.Fault{Hang: true} }
+	c := connect(t, st, func(e *sparql.Endpoint) { e.Timeout, e.Retries = 30*time.Millisecond, -1 })
+	if _, err := c.Ask(context.Background(), "ASK {}"); err == nil || !strings.Contains(err.Error(), "progress") {
+		t.Errorf("a stalled answer: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	st.Fault = func(string, string) *sparqltest.Fault { cancel(); return &sparqltest.Fault{Hang: true} }
+	if _, err := c.Ask(ctx, "ASK {}"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled request: %v", err)
+	}
+}
+
+func TestBasicStaysWithItsHost(t *testing.T) {
+	var leaked, seen atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			leaked.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/sparql-results+json")
+		io.WriteString(w, `{"head":{},"boolean":true}`)
+	}))
+	defer other.Close()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u, p, _ := r.BasicAuth(); u == "me" && p == "secret" {
+			seen.Add(1)
+		}
+		http.Redirect(w, r, other.URL+"/query", http.StatusTemporaryRedirect)
+	})
+	c := connect(t, h, func(e *sparql.Endpoint) { e.Username, e.Password = "me", "secret" })
+	if yes, err := c.Ask(context.Background(), "ASK {}"); err != nil || !yes {
+		t.Errorf("a redirected query: %v", err)
+	}
+	if seen.Load() == 0 || leaked.Load() != 0 {
+		t.Errorf("credentials: %d times at home, %d times elsewhere", seen.Load(), leaked.Load())
+	}
+	if err := c.Update(context.Background(), "INSERT DATA {}"); err == nil {
+		t.Error("a write followed a redirect to another host")
+	}
+	if c.Endpoint().Password != "" {
+		t.Error("Endpoint gives the password away")
+	}
+}
+
+func TestDigest(t *testing.T) {
+	md := func(s string) string { h := md5.Sum([]byte(s)); return hex.EncodeToString(h[:]) }
+	field := func(h, name string) string {
+		m := regexp.MustCompile(name + `="?([^",]*)"?`).FindStringSubmatch(h)
+		if m == nil {
+			return ""
+		}
+		return m[1]
+	}
+	var requests atomic.Int32
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		a := r.Header.Get("Authorization")
+		want := md(md("me:SPARQL:secret") + ":n0nce:" + field(a, "nc") + ":" + field(a, "cnonce") + ":auth:" + md(r.Method+":"+r.URL.RequestURI()))
+		body, _ := io.ReadAll(r.Body)
+		if !strings.HasPrefix(a, "Digest ") || field(a, "response") != want || string(body) != "INSERT DATA {}" {
+			w.Header().Set("WWW-Authenticate", `Digest realm="SPARQL", domain="/", nonce="n0nce", opaque="x", stale="false", qop="auth", algorithm="MD5"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	c := connect(t, h, func(e *sparql.Endpoint) { e.Username, e.Password = "me", "secret" })
+	for range 3 {
+		if err := c.Update(context.Background(), "INSERT DATA {}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if requests.Load() != 4 {
+		t.Errorf("%d requests for 3 updates, want 4: the challenge is kept", requests.Load())
+	}
+	wrong := connect(t, h, func(e *sparql.Endpoint) { e.Username, e.Password = "me", "wrong" })
+	var e *sparql.Error
+	if err := wrong.Update(context.Background(), "INSERT DATA {}"); !errors.As(err, &e) || e.Status != 401 || !strings.Contains(e.Hint, "refused") {
+		t.Errorf("wrong password: %v", err)
+	}
+}
+
+func TestGraphStore(t *testing.T) {
+	st := sparqltest.New()
+	c := connect(t, st, nil)
+	ctx := context.Background()
+	body := func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("<http://example.org/a> <http://example.org/p> \"1\" .\n")), nil
+	}
+	g := "http://example.org/g?x=1&y=2#z"
+	count := func() (n int) {
+		for _, err := range c.GetGraph(ctx, g) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	if n := count(); n != 0 {
+		t.Errorf("a graph that is not there has %d triples", n)
+	}
+	if err := errors.Join(c.PutGraph(ctx, g, rdfres.NTriples, body), c.PostGraph(ctx, g, rdfres.NTriples, body), c.PutGraph(ctx, "", rdfres.NTriples, body)); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n != 1 {
+		t.Errorf("%d triples, want 1", n)
+	}
+	if n, err := c.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { GRAPH ?g { ?s ?p ?o } }"); n != 1 || err != nil {
+		t.Errorf("count: %d, %v", n, err)
+	}
+	if err := errors.Join(c.DeleteGraph(ctx, g), c.DeleteGraph(ctx, g)); err != nil {
+		t.Error(err)
+	}
+	if n := count(); n != 0 {
+		t.Errorf("a deleted graph has %d triples", n)
+	}
+	readOnly := connect(t, st, func(e *sparql.Endpoint) { e.Update, e.GraphStore = "", "" })
+	if err := readOnly.Update(ctx, "x"); !errors.Is(err, sparql.ErrReadOnly) {
+		t.Error(err)
+	}
+	if err := readOnly.DeleteGraph(ctx, g); !errors.Is(err, sparql.ErrNoGraphStore) {
+		t.Error(err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 3000 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), P: "<http://example.org/p>", O: `"1"`})
+	}
+	for i := range 10 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewBlank(fmt.Sprintf("b%d", i)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint("v", i), "", "")})
+	}
+	ctx := context.Background()
+	st := sparqltest.New(ts...)
+	st.Add("http://example.org/g", ts[:100]...)
+	st.Add("http://example.org/h", rdfres.Triple{S: "<http://example.org/only>", P: "<http://example.org/p>", O: `"h"`})
+	st.Server = "Oxigraph/0.5.13"
+	caps, err := connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if caps.Product != "Oxigraph" || caps.Version != "0.5.13" || len(caps.Readings) != 4 || caps.RowLimit != 0 || caps.UnionDefault ||
+		!caps.StableLabels || !caps.Transactional || !caps.Writable || caps.ValuesLimit != 5000 || caps.UpdateTriples < 5000 || len(caps.NormalForm.Rules) != 0 || len(caps.Unexplained) != 0 {
+		t.Errorf("%+v", caps)
+	}
+	if g := st.Graphs(); len(g) != 3 {
+		t.Errorf("the probe left %v", g)
+	}
+
+	st.Relabel, st.UnionDefault, st.RowLimit, st.TellLimit, st.TooMany, st.NotAtomic, st.VirtuosoTSV, st.NoConstruct = true, true, 1000, true, 200, true, true, true
+	st.Server = "Virtuoso/07.20.3217 (Linux)"
+	caps, err = connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if caps.Product != "Virtuoso" || fmt.Sprint(caps.Readings) != "[select-json]" || caps.RowLimit != 1000 || !caps.UnionDefault ||
+		caps.StableLabels || caps.Transactional || caps.ValuesLimit != 200 {
+		t.Errorf("%+v", caps)
+	}
+	if g := st.Graphs(); len(g) != 3 {
+		t.Errorf("the probe left %v", g)
+	}
+	before := len(st.Queries())
+	if caps, err = connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{}); err != nil || caps.Writable {
+		t.Errorf("%+v, %v", caps, err)
+	}
+	for _, q := range st.Queries()[min(before, 0):] {
+		if strings.Contains(q, "INSERT") || strings.Contains(q, "DROP") {
+			t.Errorf("a probe that must not write sent %s", q)
+		}
+	}
+	st.Fault = func(string, string) *sparqltest.Fault { return &sparqltest.Fault{Status: 404, Body: "no"} }
+	if _, err := connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{}); err == nil {
+		t.Error("a probe of nothing succeeded")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, e := range []sparql.Endpoint{{}, {Query: "ftp://x/y"}, {Query: "http:///x"}, {Query: "://"}, {Query: "http://x/", Update: "relative"}} {
+		if _, err := sparql.New(e); err == nil {
+			t.Errorf("%+v was accepted", e)
+		}
+	}
+	c, err := sparql.New(sparql.Endpoint{Query: "http://u:p@example.org/q"})
+	if err != nil || c.Endpoint().Username != "u" || strings.Contains(c.Endpoint().Query, "p@") {
+		t.Errorf("credentials in the address: %+v, %v", c.Endpoint(), err)
+	}
+}

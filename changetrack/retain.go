@@ -45,6 +45,7 @@ type retention struct {
 	b       kv.Batch
 	head    headRecord
 	pending int64 // in the batch
+	loose   bool  // something was committed that may not be on disk yet
 	dropped int64 // committed
 }
 
@@ -53,11 +54,12 @@ func (r *retention) done(all bool) error {
 	if !all && r.b.Size() < r.l.t.o.batchBytes {
 		return nil
 	}
-	if r.pending > 0 {
+	if r.pending > 0 || all && r.loose {
 		r.b.Set(headKey, putHead(nil, &r.head))
 		if err := r.b.Commit(all); err != nil {
 			return err
 		}
+		r.loose = !all
 		r.dropped += r.pending
 		r.pending = 0
 		r.l.show(r.head)

@@ -37,6 +37,8 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 			readLines(NewLines(r, f, o), yield)
 		case Turtle, TriG:
 			readTurtle(r, f, o, yield)
+		case RDFXML:
+			readRDFXML(r, o, yield)
 		case JSONLD:
 			readJSONLD(r, o, yield)
 		default:

@@ -126,7 +126,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	if err != nil {
 		return err
 	}
-	s.links(h, &st, v, format, memento)
+	s.links(h, name, st.Entity, v, format, memento)
 	s.p.answer(w, r, d)
 	return nil
 }
@@ -152,8 +152,7 @@ func (s *set) gone(st *changetrack.State) error {
 
 // links sets the Link headers: where the representation belongs, what else there
 // is of it, and its versions (RFC 8288, RFC 7089).
-func (s *set) links(h http.Header, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) {
-	name := EncodeName(st.Entity, s.cfg.Prefix)
+func (s *set) links(h http.Header, name, entity string, v *changetrack.Version, format rdfres.Format, memento bool) {
 	generic := s.url + "/r/" + name
 	b := make([]byte, 0, 1024)
 	add := func(target, rel, more string) {
@@ -164,8 +163,8 @@ func (s *set) links(h http.Header, st *changetrack.State, v *changetrack.Version
 		b = append(append(append(b, rel...), '"'), more...)
 	}
 	add(s.capabilityList(), "resourcesync", "")
-	if describable(st.Entity) {
-		add(headerIRI(st.Entity), "describes", "")
+	if describable(entity) {
+		add(headerIRI(entity), "describes", "")
 	}
 	add(s.about(), "describedby", "")
 	query := versionQuery(v, memento)

@@ -200,8 +200,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 				if w.Count()%256 == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
-				e := s.resourceEntry(&st)
-				if buf, err = resourcesync.AppendEntry(buf[:0], &e); err != nil {
+				if buf, err = s.appendResource(buf[:0], &st); err != nil {
 					return err
 				}
 				if err := w.WriteRaw(buf, 1); err != nil {

@@ -124,6 +124,43 @@ func (s *set) resourceEntry(st *changetrack.State) resourcesync.Entry {
 	return e
 }
 
+// appendResource renders the entry of resourceEntry. The usual entry is written
+// straight into dst, which a test holds to be the same.
+func (s *set) appendResource(dst []byte, st *changetrack.State) ([]byte, error) {
+	v := st.Current
+	if !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+		e := s.resourceEntry(st)
+		return resourcesync.AppendEntry(dst, &e)
+	}
+	name := EncodeName(st.Entity, s.cfg.Prefix)
+	address := func() {
+		dst = append(append(append(dst, s.url...), "/r/"...), name...)
+		dst = append(dst, v.Format.Suffix()...)
+	}
+	dst = append(dst, "  <url><loc>"...)
+	address()
+	dst = append(dst, "</loc><lastmod>"...)
+	dst = resourcesync.AppendTime(dst, v.Time)
+	dst = append(dst, "</lastmod>"...)
+	if f := changeFreq(st); f != "" {
+		dst = append(append(append(dst, "<changefreq>"...), f...), "</changefreq>"...)
+	}
+	dst = append(dst, `<rs:md hash="sha-256:`...)
+	dst = hex.AppendEncode(dst, v.Fixity.SHA256[:])
+	dst = append(dst, `" length="`...)
+	dst = strconv.AppendInt(dst, v.Fixity.Length, 10)
+	dst = append(append(append(dst, `" type="`...), v.Format.MediaType()...), `" rsb:graph="sha-256:`...)
+	dst = hex.AppendEncode(dst, v.Graph[:])
+	dst = append(dst, `" rsb:sequence="`...)
+	dst = strconv.AppendUint(dst, v.Sequence, 10)
+	dst = append(append(dst, `"/><rs:ln rel="describes" href="`...), st.Entity...)
+	dst = append(dst, `"/><rs:ln rel="memento" href="`...)
+	address()
+	dst = append(dst, "?version="...)
+	dst = strconv.AppendUint(dst, v.Sequence, 10)
+	return append(dst, "\"/></url>\n"...), nil
+}
+
 // changeFreq says how often an entity has really changed, "" when it did not
 // since it is known.
 func changeFreq(st *changetrack.State) string {

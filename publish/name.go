@@ -86,8 +86,25 @@ func nameScheme(name string) bool {
 	return err == nil && scheme(s+":") == len(s) && len(s) > 0
 }
 
+// plain are the bytes that stand for themselves wherever they are.
+var plain = func() (t [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_,()-:") {
+		t[c] = true
+	}
+	return t
+}()
+
 // escapeName escapes s; colon is the place of a colon to escape, or 0.
 func escapeName(s string, colon int) string {
+	if colon == 0 {
+		i := 0
+		for i < len(s) && plain[s[i]] {
+			i++
+		}
+		if i == len(s) {
+			return s
+		}
+	}
 	b := make([]byte, 0, len(s)+16)
 	esc := func(c byte) { b = append(b, '~', upperHex[c>>4], upperHex[c&15]) }
 	for i := 0; i < len(s); i++ {

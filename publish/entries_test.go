@@ -1,0 +1,62 @@
+package publish
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// TestAppendResource: the entry that is written straight is the one that the
+// Writer would write.
+func TestAppendResource(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	entities := []string{"http://example.org/Berlin", "http://example.org/a&b", "http://example.org/'x'", "http://other.org/é?x=y#z", "urn:rsbridge:component:ab-0",
+		"http://example.org/a b", "not an iri", "http://example.org/x.html", "mailto:a@example.org", "http://example.org/100%", "urn:x:\u0001", "http://example.org/\ufffe",
+		"http:///nohost", "HTTP://example.org/{x}"}
+	for _, base := range []string{"http://h.example", "http://h.example/a'b&c"} {
+		s := &set{url: base + "/data", cfg: SetConfig{Prefix: "http://example.org/", Format: rdfres.JSONLD}}
+		for i := range 500 {
+			st := changetrack.State{Entity: entities[r.IntN(len(entities))], Changes: r.IntN(4), First: time.UnixMicro(r.Int64N(1e15)).UTC()}
+			if r.IntN(2) == 0 {
+				st.Entity += fmt.Sprint(i)
+			}
+			st.Current = &changetrack.Version{Sequence: r.Uint64N(1e6), Time: st.First.Add(time.Duration(r.Int64N(1e16)).Truncate(time.Microsecond)),
+				Graph: rdfres.EntityKey(fmt.Sprint(i)), Format: []rdfres.Format{rdfres.JSONLD, rdfres.NTriples}[r.IntN(2)],
+				Fixity: rdfres.ComputeFixity([]byte(fmt.Sprint(i)), r.IntN(5) == 0, r.IntN(5) == 0)}
+			got, err := s.appendResource(nil, &st)
+			if err != nil {
+				t.Fatalf("%q: %v", st.Entity, err)
+			}
+			e := s.resourceEntry(&st)
+			want, err := resourcesync.AppendEntry(nil, &e)
+			if err != nil || string(got) != string(want) {
+				t.Fatalf("%q:\n%s\nwant %v\n%s", st.Entity, got, err, want)
+			}
+			if (e.Link(resourcesync.RelDescribes) == nil) == (e.Meta.Ext[extEntity] == "") && xmlText(st.Entity) {
+				t.Fatalf("%q is named in no way, or in two: %s", st.Entity, got)
+			}
+		}
+	}
+}
+
+func TestChangeFreq(t *testing.T) {
+	for _, tt := range []struct {
+		changes int
+		after   time.Duration
+		want    string
+	}{
+		{1, time.Hour, ""}, {2, time.Hour, "hourly"}, {3, 48 * time.Hour, "daily"}, {2, 10 * 24 * time.Hour, "weekly"},
+		{5, 200 * 24 * time.Hour, "monthly"}, {2, 400 * 24 * time.Hour, "yearly"},
+	} {
+		first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		st := changetrack.State{Changes: tt.changes, First: first, Current: &changetrack.Version{Time: first.Add(tt.after)}}
+		if got := changeFreq(&st); got != tt.want {
+			t.Errorf("%d changes in %v: %q, want %q", tt.changes, tt.after, got, tt.want)
+		}
+	}
+}

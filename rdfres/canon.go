@@ -23,6 +23,14 @@ type CanonOptions struct {
 // (label in the input to canonical label, both without "_:"). Doubles in qs
 // count once; qs is not changed.
 //
+// With blank nodes as graph names RDFC-1.0 is not always canonical, for its hash
+// of a related blank node does not say where the node itself stands: in
+//
+//	_:a <p> _:a _:x .  _:x <p> _:b .  _:a <p> _:b _:y .  _:y <p> _:a .
+//
+// it cannot tell _:x from _:y, and the order of the input decides. This is done
+// as the Recommendation has it; nothing of ours names graphs by blank nodes.
+//
 // A dataset that cannot be done within o.WorkLimit gives an error for which
 // errors.Is(err, ErrWorkLimit) holds.
 func Canonicalize(qs []Quad, o CanonOptions) (nquads []byte, issued map[string]string, err error) {

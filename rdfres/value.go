@@ -1,0 +1,78 @@
+package rdfres
+
+import "strings"
+
+// ValueEqual tells whether two literals have the same value although they are
+// written in two ways: the same value in the value space of XSD (numbers of
+// xsd:decimal and the integer types are in one space, float and double each in
+// another; a dateTime with a zone is a point in time), or the same string with
+// language tags that differ in case. Such a difference between a source and a
+// mirror is a rewriting. Terms that are equal are; terms that are no literals,
+// ill-typed literals and unknown datatypes are only equal to themselves.
+func ValueEqual(a, b Term) bool {
+	if a == b {
+		return true
+	}
+	if a.Kind() != KindLiteral || b.Kind() != KindLiteral {
+		return false
+	}
+	spaceA, keyA := valueKey(a)
+	spaceB, keyB := valueKey(b)
+	return spaceA != "" && spaceA == spaceB && keyA == keyB
+}
+
+// valueKey tells the value space of a literal, "" for one that is compared as it
+// is, and a key that equal values share.
+func valueKey(t Term) (space, key string) {
+	lexical, lang, datatype := t.literalParts()
+	if lang != "" {
+		return "@", strings.ToLower(lang) + " " + lexical
+	}
+	local, ok := strings.CutPrefix(datatype, xsdNS)
+	if !ok {
+		return "", ""
+	}
+	lexical = trimSpace(lexical)
+	var dst []byte
+	family := familyOf(local)
+	switch family {
+	case "integer", "decimal":
+		if family == "integer" {
+			if dst, local = normalInteger(nil, "", lexical, local); local == "" {
+				return "", ""
+			}
+			return "decimal", string(dst)
+		}
+		dst, ok = normalDecimal(nil, "", lexical)
+	case "double", "float":
+		if dst, ok = normalFloat(nil, "", lexical, local == "float"); string(dst) == "-0E+00" {
+			dst = dst[1:] // equal, though not identical
+		}
+	case "boolean":
+		dst, local = normalize(nil, family, family, lexical, local)
+		return local, string(dst)
+	case "time":
+		m, good := parseMoment(lexical, layouts[local], false)
+		if m.endOfDay(); strings.HasPrefix(local, "dateTime") {
+			m, family = m.utc(), "dateTime"
+		} else if family = local; m.zone != 0 && m.offset == 0 {
+			m.zone = 'Z'
+		}
+		dst, ok = m.append(nil, layouts[local]), good
+	case "duration":
+		d, good := parseSpan(lexical, local)
+		dst, ok = d.append(nil, "duration"), good
+	default:
+		switch local {
+		case "hexBinary":
+			return local, strings.ToUpper(lexical)
+		case "base64Binary":
+			return local, strings.ReplaceAll(lexical, " ", "")
+		}
+		return "", ""
+	}
+	if !ok {
+		return "", ""
+	}
+	return family, string(dst)
+}

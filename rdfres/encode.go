@@ -15,6 +15,10 @@ func Encode(f Format, entity string, ts []Triple) ([]byte, error) {
 		return encodeLines(ts), nil
 	case JSONLD:
 		return encodeJSONLD(entity, ts), nil
+	case Turtle, TriG:
+		return encodeTurtle(entity, ts)
+	case RDFXML:
+		return encodeRDFXML(entity, ts)
 	}
 	return nil, fmt.Errorf("rdfres: encode %s: no writer for the format %q", entity, f)
 }

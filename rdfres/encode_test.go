@@ -11,7 +11,7 @@ import (
 // What Encode writes Decode gives back, whatever the order of the triples, and
 // the bytes do not depend on it.
 func TestRoundTrip(t *testing.T) {
-	for _, f := range []Format{JSONLD, NTriples} {
+	for _, f := range []Format{JSONLD, NTriples, Turtle, RDFXML} {
 		t.Run(string(f), func(t *testing.T) {
 			refused := 0
 			for seed := range uint64(3000) {
@@ -66,7 +66,7 @@ func roundTrip(t *testing.T, f Format, entity string, ts []Triple, r *rand.Rand,
 
 func TestEncodeCheckedTellsWhatIsLost(t *testing.T) {
 	bad := []Triple{{NewIRI("relative"), NewIRI("http://e/p"), NewLiteral("a", "", "")}}
-	for _, f := range []Format{JSONLD, NTriples} {
+	for _, f := range []Format{JSONLD, NTriples, Turtle, RDFXML} {
 		if _, err := EncodeChecked(f, "http://e/s", bad); !errors.Is(err, ErrCannotCarry) {
 			t.Errorf("%s: %v", f, err)
 		}

@@ -1,0 +1,184 @@
+package rdfres
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// encodeRDFXML writes RDF/XML: one rdf:Description for each subject, the entity
+// first, one element for each triple, in the order of the triples. What the
+// format has no words for is ErrCannotCarry: predicates that end in no XML
+// name, characters beyond XML 1.0, blank node labels that are no XML names.
+func encodeRDFXML(entity string, ts []Triple) ([]byte, error) {
+	w := rdfxmlWriter{prefixes: map[string]string{rdfNS: "rdf"}}
+	if err := w.namespaces(ts); err != nil {
+		return nil, fmt.Errorf("rdfres: encode %s as rdfxml: %w", entity, err)
+	}
+	first := NewIRI(entity)
+	for _, entityFirst := range []bool{true, false} {
+		for i := 0; i < len(ts); {
+			j := i + 1
+			for j < len(ts) && ts[j].S == ts[i].S {
+				j++
+			}
+			if (ts[i].S == first) == entityFirst {
+				w.description(ts[i:j])
+			}
+			i = j
+		}
+	}
+	w.text("</rdf:RDF>\n")
+	if w.err != nil {
+		return nil, fmt.Errorf("rdfres: encode %s as rdfxml: %w", entity, w.err)
+	}
+	return w.out, nil
+}
+
+type rdfxmlWriter struct {
+	out      []byte
+	prefixes map[string]string // by namespace
+	err      error
+}
+
+// namespaces finds the prefixes of all predicates and writes the root element.
+func (w *rdfxmlWriter) namespaces(ts []Triple) error {
+	var others []string
+	for i, t := range ts {
+		if i > 0 && t.P == ts[i-1].P {
+			continue
+		}
+		space, local := splitQName(t.P.IRI())
+		if local == "" || !hasScheme(space) || space == xmlNS || space == "http://www.w3.org/2000/xmlns/" || space == rdfNS && !isPropertyName(local) {
+			return fmt.Errorf("%w: RDF/XML cannot write the predicate %s as an element", ErrCannotCarry, t.P)
+		}
+		if _, ok := w.prefixes[space]; ok {
+			continue
+		}
+		w.prefixes[space] = commonPrefixes[space]
+		if w.prefixes[space] == "" {
+			others = append(others, space)
+		}
+	}
+	slices.Sort(others)
+	for i, space := range others {
+		w.prefixes[space] = "ns" + strconv.Itoa(i+1)
+	}
+	spaces := make([]string, 0, len(w.prefixes))
+	for space := range w.prefixes {
+		spaces = append(spaces, space)
+	}
+	slices.Sort(spaces)
+	w.text(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<rdf:RDF")
+	for _, space := range spaces {
+		w.text("\n    xmlns:" + w.prefixes[space])
+		w.attribute("", space)
+	}
+	w.text(">\n")
+	return nil
+}
+
+// isPropertyName tells whether a name of the rdf namespace can be a property
+// element and means itself.
+func isPropertyName(local string) bool {
+	switch local {
+	case "RDF", "ID", "about", "parseType", "resource", "nodeID", "datatype", "aboutEach", "aboutEachPrefix", "bagID", "Description", "li":
+		return false
+	}
+	return true
+}
+
+// splitQName cuts an IRI before the longest XML name that ends it. local is ""
+// when there is none.
+func splitQName(iri string) (space, local string) {
+	at := len(iri)
+	for i, r := range iri {
+		switch {
+		case isSafeNameStart(r):
+			if at == len(iri) {
+				at = i
+			}
+		case at < len(iri) && (r == '-' || r == '.' || r >= '0' && r <= '9'):
+		default:
+			at = len(iri)
+		}
+	}
+	return iri[:at], iri[at:]
+}
+
+// isSafeNameStart tells the characters that begin a name in every edition of
+// XML 1.0: the fifth has many more, but not every parser has heard of it.
+func isSafeNameStart(r rune) bool {
+	switch {
+	case r < 0x80:
+		return r == '_' || class[byte(r)]&alphaByte != 0
+	case r >= 0xc0 && r <= 0xff:
+		return r != 0xd7 && r != 0xf7
+	}
+	return r >= 0x3a3 && r <= 0x3ce || r >= 0x410 && r <= 0x44f || r >= 0x3041 && r <= 0x3094 || r >= 0x30a1 && r <= 0x30fa || r >= 0x4e00 && r <= 0x9fa5 || r >= 0xac00 && r <= 0xd7a3
+}
+
+func (w *rdfxmlWriter) description(ts []Triple) {
+	w.text("  <rdf:Description")
+	w.node("rdf:about", ts[0].S)
+	w.text(">\n")
+	for _, t := range ts {
+		space, local := splitQName(t.P.IRI())
+		name := w.prefixes[space] + ":" + local
+		w.text("    <" + name)
+		if t.O[0] != '"' {
+			w.node("rdf:resource", t.O)
+			w.text("/>\n")
+			continue
+		}
+		lexical, lang, datatype := t.O.literalParts()
+		switch {
+		case lang != "":
+			w.attribute(" xml:lang", lang)
+		case datatype != "":
+			w.attribute(" rdf:datatype", unescape(datatype))
+		}
+		w.text(">")
+		w.chars(lexical)
+		w.text("</" + name + ">\n")
+	}
+	w.text("  </rdf:Description>\n")
+}
+
+// node writes the attribute that names an IRI or a blank node.
+func (w *rdfxmlWriter) node(attribute string, t Term) {
+	if t[0] == '_' {
+		if label := t.Label(); !isNCName(label) && w.err == nil {
+			w.err = fmt.Errorf("%w: the blank node label %s is no XML name, which RDF/XML asks for", ErrCannotCarry, t)
+		}
+		w.attribute(" rdf:nodeID", t.Label())
+		return
+	}
+	w.attribute(" "+attribute, t.IRI())
+}
+
+func (w *rdfxmlWriter) text(s string) { w.out = append(w.out, s...) }
+
+func (w *rdfxmlWriter) attribute(name, value string) {
+	w.check(value)
+	w.text(name + `="`)
+	w.text(xmlAttributeEscapes.Replace(value))
+	w.text(`"`)
+}
+
+func (w *rdfxmlWriter) chars(escaped string) {
+	s := unescape(escaped)
+	w.check(s)
+	w.text(xmlTextEscapes.Replace(s))
+}
+
+// check notes characters that XML 1.0 does not have.
+func (w *rdfxmlWriter) check(s string) {
+	if w.err != nil {
+		return
+	}
+	if i := strings.IndexFunc(s, func(r rune) bool { return !isXMLChar(r) }); i >= 0 {
+		w.err = fmt.Errorf("%w: XML 1.0 has no character %+q, in %q", ErrCannotCarry, []rune(s[i:])[0], cut(s))
+	}
+}

@@ -181,7 +181,7 @@ func quadsFrom(shape []byte) (qs []Quad) {
 func shuffleQuads(qs []Quad, seed uint64) []Quad {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	names := map[Term]Term{}
-	fresh := rng.Perm(1000)
+	fresh := rng.Perm(4*len(qs) + 1)
 	rename := func(t Term) Term {
 		if t.Kind() != KindBlank {
 			return t

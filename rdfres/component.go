@@ -257,9 +257,16 @@ func (n *naming) hashTree(order []int32) {
 	}
 }
 
-// hashNode hashes a node whose kids are all known and hashed: its content
-// entries, sorted, then its kids, sorted. Every field is preceded by its
-// length, every list by its count.
+// hashNode hashes a node whose kids are all known and hashed. The bytes, where
+// str(x) is the length of x as an unsigned varint (encoding/binary) and x:
+//
+//	"rsbridge blank node 1" 0x00
+//	uvarint(number of entries), then each entry, sorted bytewise, without doubles:
+//	    'a' str(P) str(O)    triple to an IRI or a literal O
+//	    'c' str(S) str(P)    triple from an IRI S
+//	uvarint(number of kids), then each kid, sorted by P, hash, letter; equal ones repeated:
+//	    'b' str(P) hash      triple to the kid, 32 bytes
+//	    'd' str(P) hash      triple from the kid
 func (n *naming) hashNode(node int32) {
 	content, kids := n.content[n.from[node]:n.from[node+1]], n.kids[node]
 	if len(kids) > 1 {
@@ -303,6 +310,8 @@ func appendField(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// digest is SHA-256 of "rsbridge component 1" 0x00 str(algorithm) str(scope)
+// payload; algorithm is "tree" (payload: the root's hash) or "core" (coreBytes).
 func (n *naming) digest(algorithm, scope string, payload []byte) Digest {
 	b := append(n.buf[:0], "rsbridge component 1\x00"...)
 	b = appendField(appendField(b, algorithm), scope)

@@ -90,7 +90,10 @@ func (n *naming) cutBranches() []int32 {
 	return nodes
 }
 
-// coreBytes writes the core down: hashes in canonical order, and the edges.
+// coreBytes writes the core down: uvarint(number of nodes), their hashes in
+// canonical order, uvarint(number of edges), then each edge as uvarint(from)
+// str(P) uvarint(to), sorted by from, P, to, where from and to are places in
+// that order.
 func (n *naming) coreBytes(order []int32) []byte {
 	rank := make([]int32, len(n.nodes))
 	b := binary.AppendUvarint(nil, uint64(len(order)))

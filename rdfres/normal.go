@@ -15,8 +15,20 @@ type NormalForm struct {
 	Rules []string `json:"rules"` // sorted names of rules, at most one of each family, see NormalRules
 }
 
-// A rule is a family, which says what kind of literal it concerns, or a family,
-// a hyphen and a variant. Variants follow what was measured (testdata/normal);
+var normalRules = []string{
+	"boolean", "boolean-trimmed",
+	"decimal", "decimal-15places", "decimal-18places", "decimal-47bit",
+	"double", "double-62bit", "double-6digits", "double-lenient",
+	"duration",
+	"float", "float-6digits", "float-lenient", "float-trimmed",
+	"integer", "integer-56bit", "integer-64bit", "integer-64bit-one",
+	"language-case",
+	"time", "time-18places", "time-ms", "time-us",
+	"virtuoso-numbers",
+}
+
+// NormalRules are the names of all rules, sorted. A rule is a family, which says
+// what kind of literal it concerns, or a family, a hyphen and a variant. Variants follow what was measured (testdata/normal);
 // beyond the bounds that they name a store keeps the lexical form.
 //
 //	integer             xsd:integer and the types derived from it, each in its own type: sign, leading zeros
@@ -41,21 +53,6 @@ type NormalForm struct {
 //	duration            by months and seconds (Oxigraph)
 //	language-case       case of language tags (all of these stores, RDF4J too)
 //	virtuoso-numbers    equal numbers of different types, booleans among them, are one
-var normalRules = []string{
-	"boolean", "boolean-trimmed",
-	"decimal", "decimal-15places", "decimal-18places", "decimal-47bit",
-	"double", "double-62bit", "double-6digits", "double-lenient",
-	"duration",
-	"float", "float-6digits", "float-lenient", "float-trimmed",
-	"integer", "integer-56bit", "integer-64bit", "integer-64bit-one",
-	"language-case",
-	"time", "time-18places", "time-ms", "time-us",
-	"virtuoso-numbers",
-}
-
-// NormalRules are the names of all rules, sorted. A rule is a family, as
-// "integer", or one of its variants, as "integer-56bit"; a store has at most one
-// of each family.
 func NormalRules() []string { return slices.Clone(normalRules) }
 
 // Unknown are the rules that this version does not know. A normal form that has

@@ -21,74 +21,87 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	if _, err := s.publish(ctx); err != nil {
-		return fmt.Errorf("publish: retention of %s: %w", name, err)
+	first, err := s.retainLists(ctx)
+	if err == nil && first != nil {
+		err = s.retainDumps(*first)
 	}
-	if err := s.retain(); err != nil {
+	if err != nil {
 		return fmt.Errorf("publish: retention of %s: %w", name, err)
 	}
 	return nil
 }
 
-// retain: the caller holds s.publishing.
-func (s *set) retain() error {
+// retainLists drops lists; first is the first that is left, nil when none was
+// dropped.
+func (s *set) retainLists(ctx context.Context) (first *listRecord, err error) {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	if _, err := s.publish(ctx); err != nil {
+		return nil, err
+	}
 	cur := s.acquire()
 	if cur == nil {
-		return nil
+		return nil, nil
 	}
 	defer cur.release()
 	view := s.cfg.Log.View()
+	if err := view.Err(); err != nil {
+		view.Close()
+		return nil, err
+	}
 	if head, _ := view.Head(); head != cur.gen.Sequence {
-		return view.Close() // a run has just ended; its publication comes, and retention again
+		return nil, view.Close() // a run has just ended; its publication comes, and retention again
 	}
 	tail, _ := view.Tail()
 	drop := 0
 	for drop < len(cur.lists)-1 && cur.lists[drop].Last <= tail {
 		drop++
 	}
-	b := s.kv.Batch()
-	defer b.Close()
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
+		b := s.kv.Batch()
+		defer b.Close()
 		b.DeleteRange([]byte("l"), keyOf('l', lists[0].Number))
 		b.DeleteRange([]byte("c"), keyOf('c', lists[0].Number))
 		b.DeleteRange([]byte("x"), keyOf('x', lists[0].After+1))
 		if err := b.Commit(true); err != nil {
 			view.Close()
-			return err
+			return nil, err
 		}
 		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
+		first = &lists[0]
 	}
 	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: lists})
-	if drop == 0 {
-		return nil
-	}
+	return first, nil
+}
+
+// retainDumps drops what leads to lists before first.
+func (s *set) retainDumps(first listRecord) error {
 	s.dumping.Lock()
 	defer s.dumping.Unlock()
 	var old []packageRecord
 	for _, rec := range *s.changeDumps.Load() {
-		if rec.Number < lists[0].Number {
+		if rec.Number < first.Number {
 			old = append(old, rec)
 		}
 	}
 	if err := s.dropChangeDumps(old); err != nil {
 		return err
 	}
-	if d := s.dump.Load(); d != nil && d.Sequence < lists[0].After {
-		s.p.log.Warn("the Resource Dump is dropped: the changes since then are no longer kept; the next dump replaces it", "set", s.cfg.Name, "sequence", d.Sequence)
-		if err := s.putDump(nil); err != nil {
-			return err
-		}
-		s.dump.Store(nil)
-		packages := d.Packages
-		if d.Before != nil {
-			packages = append(packages[:len(packages):len(packages)], d.Before.Packages...)
-		}
-		return s.removeFiles(packages)
+	d := s.dump.Load()
+	if d == nil || d.Sequence >= first.After {
+		return nil
 	}
-	return nil
+	s.p.log.Warn("the Resource Dump is dropped: the changes since then are no longer kept; the next dump replaces it", "set", s.cfg.Name, "sequence", d.Sequence)
+	if err := s.putDump(nil); err != nil {
+		return err
+	}
+	s.dump.Store(nil)
+	packages := d.Packages
+	if d.Before != nil {
+		packages = append(packages[:len(packages):len(packages)], d.Before.Packages...)
+	}
+	return s.removeFiles(packages)
 }
 
 func (s *set) removeFiles(packages []packageRecord) error {

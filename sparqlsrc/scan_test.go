@@ -1,9 +1,11 @@
 package sparqlsrc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
@@ -586,4 +588,13 @@ func TestConfigRefused(t *testing.T) {
 			t.Errorf("%+v was accepted", cfg)
 		}
 	}
+}
+
+// ntriples is a body of triples, to be sent any number of times.
+func ntriples(ts []rdfres.Triple) func() (io.ReadCloser, error) {
+	var b []byte
+	for _, x := range ts {
+		b = x.AppendLine(b)
+	}
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if ce.err == nil {
 			return code
 		}
-	case errors.As(err, &cfg):
+	case errors.As(err, &cfg), strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		code = exitUsage
 	}
 	fmt.Fprintln(stderr, "rsbridge:", err)

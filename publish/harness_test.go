@@ -285,6 +285,16 @@ func (m *mirror) fetch(e *resourcesync.Entry) []byte {
 	return data
 }
 
+// version fetches the version of a change. One that retention has dropped, while
+// its Change List is kept, has a later change in the lists.
+func (m *mirror) version(e *resourcesync.Entry) (data []byte, kept bool) {
+	m.w.t.Helper()
+	if res := m.w.get(e.Link(resourcesync.RelMemento).Href); res.Code == 404 && strings.Contains(res.Body.String(), "not kept") {
+		return nil, false
+	}
+	return m.fetch(e), true
+}
+
 // baseline reads the Resource List.
 func (m *mirror) baseline() {
 	h, entries := m.w.all(m.w.url("resourcelist.xml"))
@@ -324,7 +334,9 @@ func (m *mirror) follow() {
 				w.patches(m.copies[e.Loc], p, e)
 			}
 		}
-		m.copies[e.Loc] = m.fetch(e)
+		if data, kept := m.version(e); kept {
+			m.copies[e.Loc] = data
+		}
 	}
 	if !last.IsZero() && last.After(m.t) {
 		m.t = last

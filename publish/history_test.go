@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +18,17 @@ import (
 // TestHistory applies random changes, publishes and reopens at random moments,
 // crashes while publishing, and lets naive readers follow the documents: at each
 // step they hold what the log holds.
+// RSBRIDGE_HISTORIES is the number of histories, for campaigns.
 func TestHistory(t *testing.T) {
-	seeds := 4
+	seeds := 3
 	if testing.Short() {
 		seeds = 1
 	}
+	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
+		seeds = n
+	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { history(t, uint64(seed), 60) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { history(t, uint64(seed), 50) })
 	}
 }
 
@@ -54,10 +60,13 @@ func history(t *testing.T, seed uint64, steps int) {
 			w.reopen()
 		case k < 15:
 			w.crash(r)
-		case k < 17:
+		case k < 16:
 			w.publish()
 			w.must(w.pub.Dump(t.Context(), "data"))
 			w.checkDump()
+			w.checkChangeDump()
+		case k < 17:
+			readers = w.retain(r, readers)
 		default:
 			g := w.publish()
 			if again := w.publish(); again != g {
@@ -82,6 +91,30 @@ func history(t *testing.T, seed uint64, steps int) {
 			readers = append(readers, &mirror{w: w, from: []string{"later", "not earlier"}[r.IntN(2)]})
 		}
 	}
+}
+
+// retain drops what is older than some time that all readers have passed, or
+// that some have not: those begin again.
+func (w *world) retain(r *rand.Rand, readers []*mirror) []*mirror {
+	w.t.Helper()
+	before := w.clock.now().Add(-time.Duration(r.IntN(60)) * time.Second)
+	_, err := w.log.Retain(w.t.Context(), before, before)
+	w.must(err)
+	w.must(w.pub.Retain(w.t.Context(), "data"))
+	var left []*mirror
+	h, _ := w.read(w.url("changelist.xml"))
+	for _, m := range readers {
+		if m.start && m.t.Before(h.Meta.From) {
+			m = &mirror{w: w, from: m.from} // it would find the gap
+		}
+		left = append(left, m)
+	}
+	for address := range w.bytes { // what retention has dropped may be gone
+		if res := w.get(address); res.Code == 404 || res.Code == 410 {
+			delete(w.bytes, address)
+		}
+	}
+	return left
 }
 
 func (w *world) mustGeneration() Generation {

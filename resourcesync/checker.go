@@ -2,12 +2,9 @@ package resourcesync
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"hash"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"time"
 )
 
@@ -106,14 +103,6 @@ type seenEntry struct {
 	loc, contents, hub, index string
 	meta                      Meta
 	line                      int
-}
-
-// memory is what is remembered of a change document for the next Check.
-type memory struct {
-	count  int64
-	digest [sha256.Size]byte // of the first count entries
-	closed bool
-	from   time.Time
 }
 
 const maxKeptEntries = 100_000
@@ -255,63 +244,6 @@ func (d *seen) keep(h *Head, e *Entry) {
 	d.entries = append(d.entries, kept)
 }
 
-// running digests entries one after the other, and notes the digest after as
-// many entries as were there before.
-type running struct {
-	before memory
-	hash   hash.Hash
-	count  int64
-	then   [sha256.Size]byte
-	buf    []byte
-}
-
-func newRunning(before memory) *running {
-	r := &running{before: before, hash: sha256.New()}
-	r.hash.Sum(r.then[:0])
-	return r
-}
-
-func (r *running) add(e *Entry) {
-	r.buf = digestEntry(r.buf[:0], e)
-	r.hash.Write(r.buf)
-	if r.count++; r.count == r.before.count {
-		r.hash.Sum(r.then[:0])
-	}
-}
-
-func (r *running) sum() (d [sha256.Size]byte) {
-	r.hash.Sum(d[:0])
-	return d
-}
-
-// digestEntry renders an entry for comparison: equal entries give equal bytes.
-func digestEntry(dst []byte, e *Entry) []byte {
-	b, err := AppendEntry(dst, e)
-	if err != nil { // something that 1.1 does not write: compared by its parts
-		return fmt.Appendf(dst, "%q %v %+v %+v\n", e.Loc, e.LastMod, e.Meta, e.Links)
-	}
-	return b
-}
-
-// remember compares a change document with what it was before: rules 95, 96.
-func (c *Checker) remember(d *seen, r *running) {
-	now := memory{count: r.count, digest: r.sum(), closed: d.head.Closed(), from: d.head.Meta.From}
-	before, known := c.memory[d.location]
-	c.memory[d.location] = now
-	if !known {
-		return
-	}
-	switch kept := r.count >= before.count && r.then == before.digest; {
-	case before.closed && (now.digest != before.digest || now.count != before.count || !now.closed):
-		c.find(d, 95, SeverityError, 0, "the document was closed with %d entries, and has changed since (now %d)", before.count, now.count)
-	case before.closed || kept:
-	case now.from.After(before.from):
-		c.find(d, 96, SeverityInfo, 0, "from has moved from %s to %s: earlier entries were dropped", FormatTime(before.from), FormatTime(now.from))
-	default:
-		c.find(d, 96, SeverityError, 0, "the document had %d entries, and they are not what it begins with now", before.count)
-	}
-}
-
 // walk goes down from a document.
 func (c *Checker) walk(ctx context.Context, d *seen) error {
 	if d.walked || d.problem != "" {
@@ -331,80 +263,4 @@ func (c *Checker) walk(ctx context.Context, d *seen) error {
 		return c.walkNotification(ctx, d)
 	}
 	return nil
-}
-
-// CheckSuccession checks that a change notification follows the one before it
-// without gap or overlap: rule 119.
-func CheckSuccession(before, now *Head) []Finding {
-	until, from := before.Meta.Until, now.Meta.From
-	if until.IsZero() || from.IsZero() || until.Equal(from) {
-		return nil
-	}
-	what := "a gap: changes between them were lost"
-	if from.Before(until) {
-		what = "an overlap"
-	}
-	return []Finding{{Rule: 119, Severity: SeverityError, Message: fmt.Sprintf(
-		"the notification begins at %s, the one before ended at %s: %s", FormatTime(from), FormatTime(until), what)}}
-}
-
-// CheckDelivery checks the HTTP headers of a notification as it is sent: rule
-// 122. links are the values of its Link headers.
-func CheckDelivery(contentType string, links []string) []Finding {
-	var out []Finding
-	add := func(format string, args ...any) {
-		out = append(out, Finding{Rule: 122, Severity: SeverityError, Message: fmt.Sprintf(format, args...)})
-	}
-	if NormalizeType(contentType) != "application/xml" {
-		add("Content-Type %q, want application/xml", clip(contentType))
-	}
-	for _, rel := range []string{RelSelf, RelHub} {
-		if headerLink(links, rel) == "" {
-			add("no Link header with rel=%q", rel)
-		}
-	}
-	return out
-}
-
-// CheckLease checks the time that a subscription was granted for: rule 124.
-func CheckLease(d time.Duration) []Finding {
-	if s := d.Seconds(); s < 300 || s > 2678400 {
-		return []Finding{{Rule: 124, Severity: SeverityWarning, Message: fmt.Sprintf("the lease is %.0f seconds, want 300 to 2678400", s)}}
-	}
-	return nil
-}
-
-// headerLink finds the target of a relation in Link headers (RFC 8288).
-func headerLink(headers []string, rel string) string {
-	for _, h := range headers {
-		for h != "" {
-			start := strings.IndexByte(h, '<')
-			end := strings.IndexByte(h, '>')
-			if start < 0 || end < start {
-				break
-			}
-			target := h[start+1 : end]
-			params := h[end+1:]
-			next := strings.Index(params, ",<")
-			if i := strings.Index(params, ", <"); i >= 0 && (next < 0 || i < next) {
-				next = i
-			}
-			h = ""
-			if next >= 0 {
-				params, h = params[:next], params[next+1:]
-			}
-			for param := range strings.SplitSeq(params, ";") {
-				name, value, _ := strings.Cut(param, "=")
-				if !strings.EqualFold(strings.TrimSpace(name), "rel") {
-					continue
-				}
-				for word := range strings.FieldsSeq(strings.Trim(strings.TrimSpace(value), `"`)) {
-					if strings.EqualFold(word, rel) {
-						return target
-					}
-				}
-			}
-		}
-	}
-	return ""
 }

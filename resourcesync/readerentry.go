@@ -1,0 +1,156 @@
+package resourcesync
+
+// entry reads the element whose start tag was just read.
+func (r *Reader) entry(e *Entry) error {
+	s := r.d.s
+	e.Line = s.tokenLine()
+	e.Meta.Length = -1
+	located := false
+	for {
+		tok, err := s.next()
+		if err != nil {
+			return err
+		}
+		if s.stray {
+			s.stray = false
+			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
+				return err
+			}
+		}
+		if tok == tokenEnd {
+			break
+		}
+		switch n := &s.name; {
+		case n.ns == r.ns:
+			err = r.sitemapChild(e, &located)
+		case n.ns == nsRS || n.ns == nsDLib:
+			r.sawDLib = r.sawDLib || n.ns == nsDLib
+			err = r.entryRS(e)
+		default:
+			err = s.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if e.Loc == "" {
+		return &DocumentError{Location: r.o.BaseURL, Line: e.Line, Kind: ErrInvalid, Message: "the entry has no loc"}
+	}
+	if len(e.Links) > 0 {
+		r.links = len(e.Links)
+	}
+	if r.d.strict {
+		return r.strictEntry(e)
+	}
+	return nil
+}
+
+// sitemapChild reads loc, lastmod, changefreq and priority.
+func (r *Reader) sitemapChild(e *Entry, located *bool) error {
+	s := r.d.s
+	switch local := string(s.name.local); local {
+	case "loc":
+		v, err := s.leaf()
+		if err != nil {
+			return err
+		}
+		if *located {
+			return s.failf(ErrInvalid, "the entry has more than one loc")
+		}
+		*located = true
+		e.Loc, err = r.d.address("loc", v)
+		return err
+	case "lastmod":
+		for i := range s.attrs {
+			if a := &s.attrs[i]; a.ns == nsRS && string(a.local) == "type" {
+				return r.refuse01("attribute rs:type of lastmod")
+			}
+		}
+		v, err := s.leaf()
+		if err != nil {
+			return err
+		}
+		v = trimBytes(v) // white space around element text is no fault
+		t, err := r.d.timeValue([]byte(local), v)
+		if err != nil {
+			return err
+		}
+		if !e.LastMod.IsZero() {
+			return r.d.lapse("second lastmod", "the entry has more than one lastmod; the first counts")
+		}
+		e.LastMod = t
+		return nil
+	case "changefreq":
+		v, err := s.leaf()
+		e.ChangeFreq = r.d.intern(trimBytes(v))
+		return err
+	case "priority":
+		v, err := s.leaf()
+		e.Priority = r.d.intern(trimBytes(v))
+		return err
+	case "url", "sitemap", "urlset", "sitemapindex":
+		return s.failf(ErrInvalid, "<%s> inside <%s>", local, clip(s.parent()))
+	default:
+		if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(local), clip(s.parent())); err != nil {
+			return err
+		}
+		return s.skip()
+	}
+}
+
+// entryRS reads an rs:md or rs:ln of an entry.
+func (r *Reader) entryRS(e *Entry) error {
+	s := r.d.s
+	switch string(s.name.local) {
+	case "md":
+		if e.HasMeta {
+			if err := r.d.lapse("second rs:md", "the entry has more than one rs:md; the first counts"); err != nil {
+				return err
+			}
+			break
+		}
+		e.HasMeta = true
+		if err := r.d.meta(s.attrs, &e.Meta); err != nil {
+			return err
+		}
+	case "ln":
+		if len(e.Links) == r.o.MaxEntryLinks {
+			return s.failf(ErrLimit, "the entry has more than %d rs:ln", r.o.MaxEntryLinks)
+		}
+		if cap(e.Links) == 0 {
+			e.Links = make([]Link, 0, min(max(1, r.links), 16))
+		}
+		e.Links = append(e.Links, Link{})
+		ok, err := r.d.link(s.attrs, &e.Links[len(e.Links)-1])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			e.Links = e.Links[:len(e.Links)-1]
+		}
+	default:
+		if err := r.unknownRS(); err != nil {
+			return err
+		}
+	}
+	return s.skip()
+}
+
+// strictEntry refuses what the kind of document forbids.
+func (r *Reader) strictEntry(e *Entry) error {
+	what := ""
+	switch c := r.head.Meta.Capability; {
+	case r.head.Index:
+	case (c == ChangeList || c == ChangeDumpManifest || c.Notification()) && e.Meta.Change == "":
+		what = "an entry of a " + string(c) + " needs rs:md with change"
+	case c == ResourceDumpManifest && e.Meta.Path == "",
+		c == ChangeDumpManifest && e.Meta.Path == "" && e.Meta.Change != Deleted:
+		what = "an entry of a " + string(c) + " needs rs:md with path"
+	case c == CapabilityList && e.Meta.Capability == "":
+		what = "an entry of a capabilitylist needs rs:md with capability"
+	}
+	if what == "" {
+		return nil
+	}
+	return &DocumentError{Location: r.o.BaseURL, Line: e.Line, Kind: ErrInvalid, Message: what}
+}

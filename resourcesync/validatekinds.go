@@ -1,0 +1,185 @@
+package resourcesync
+
+import "strings"
+
+// This file checks entries by the kind of their document: rules 18, 57 to 62, 65,
+// 69 to 72, 76, 77, 82, 83, 87, 91 to 93, 116, 120.
+
+func (v *validator) indexEntry(e *Entry) {
+	c := v.head.Meta.Capability
+	switch given := e.Meta.Capability; {
+	case given == "" || !c.Known():
+	case c == Description && given != Description:
+		v.add(18, SeverityError, e.Line, "the entry %s of a description index has the capability %q, want description", clip(e.Loc), clip(string(given)))
+	case given != c:
+		v.add(70, SeverityError, e.Line, "the entry %s has the capability %q in a %s", clip(e.Loc), clip(string(given)), v.kind())
+	}
+	if (c == ChangeList || c == ChangeDump) && e.Meta.From.IsZero() {
+		v.add(87, SeverityWarning, e.Line, "the entry %s has no rs:md with from", clip(e.Loc))
+	}
+	if c.Archive() && !e.LastMod.IsZero() {
+		v.add(116, SeverityWarning, e.Line, "the entry %s in the index of an archive has a lastmod", clip(e.Loc))
+	}
+}
+
+func (v *validator) listEntry(e *Entry) {
+	switch c := v.head.Meta.Capability; c {
+	case Description:
+		v.descriptionEntry(e)
+	case CapabilityList:
+		v.capabilityEntry(e)
+	case ResourceList:
+		end := v.head.Meta.At
+		if !v.head.Meta.Completed.IsZero() {
+			end = v.head.Meta.Completed
+		}
+		if !end.IsZero() && e.LastMod.After(end) {
+			v.add(69, SeverityWarning, e.Line, "lastmod %s is after %s, the time of the list", FormatTime(e.LastMod), FormatTime(end))
+		}
+	case ResourceDump, ChangeDump:
+		if e.Meta.Type == "" || e.Meta.Length < 0 {
+			v.add(71, SeverityWarning, e.Line, "the entry %s has no rs:md with type and length", clip(e.Loc))
+		}
+		v.packageType(e)
+	case ResourceDumpManifest:
+		if e.Meta.Path == "" {
+			v.add(76, SeverityError, e.Line, "the entry %s has no rs:md with path", clip(e.Loc))
+		}
+		if e.Meta.Type == "" {
+			v.add(77, SeverityInfo, e.Line, "the entry %s has no type", clip(e.Loc))
+		}
+	case ChangeList, ChangeDumpManifest, ChangeNotification:
+		v.changeEntry(e, c)
+	case FrameworkNotification:
+		v.frameworkEntry(e)
+	}
+}
+
+func (v *validator) descriptionEntry(e *Entry) {
+	if e.HasMeta && e.Meta.Capability != CapabilityList {
+		v.add(57, SeverityError, e.Line, "the entry %s has the capability %q, want capabilitylist", clip(e.Loc), clip(string(e.Meta.Capability)))
+	}
+	if !e.HasMeta {
+		v.add(58, SeverityInfo, e.Line, "the entry %s has no rs:md capability=\"capabilitylist\"", clip(e.Loc))
+	}
+	if e.Link(RelDescribedBy) == nil {
+		v.add(58, SeverityWarning, e.Line, "the entry %s has no rs:ln rel=\"describedby\"", clip(e.Loc))
+	}
+	v.noLastMod(e)
+}
+
+func (v *validator) noLastMod(e *Entry) {
+	if !e.LastMod.IsZero() {
+		v.add(59, SeverityWarning, e.Line, "the entry %s has a lastmod; it should have none unless it is renewed with every change", clip(e.Loc))
+	}
+}
+
+func (v *validator) capabilityEntry(e *Entry) {
+	v.noLastMod(e)
+	c := e.Meta.Capability
+	if c == "changelist-notification" {
+		c = ChangeNotification
+	}
+	socket := strings.HasPrefix(e.Loc, "ws:") || strings.HasPrefix(e.Loc, "wss:")
+	switch {
+	case c == "":
+		v.add(60, SeverityError, e.Line, "the entry %s has no rs:md with capability", clip(e.Loc))
+		return
+	case c == CapabilityList, c == Description, c.Manifest(), c == "resourcesync":
+		v.add(62, SeverityError, e.Line, "the entry %s has the capability %q, which no set has", clip(e.Loc), c)
+	case !c.Known():
+		v.add(7, SeverityInfo, e.Line, "the entry %s has the unknown capability %q: an extension, or a typing error", clip(e.Loc), clip(string(c)))
+	case c.Notification() && !socket && e.Link(RelHub) == nil:
+		v.add(65, SeverityError, e.Line, "the entry %s for %s has no rs:ln rel=\"hub\"", clip(e.Loc), c)
+	}
+	key := string(c)
+	if socket && c.Notification() {
+		key += " over a socket"
+	}
+	if v.seq.capabilities == nil {
+		v.seq.capabilities = map[string]int{}
+	}
+	if line, twice := v.seq.capabilities[key]; twice {
+		v.add(61, SeverityError, e.Line, "the capability %q stands in line %d too", clip(string(c)), line)
+	} else if len(v.seq.capabilities) < 10_000 {
+		v.seq.capabilities[key] = e.Line
+	}
+}
+
+func (v *validator) packageType(e *Entry) {
+	if e.Meta.Type == "" {
+		return
+	}
+	typ := NormalizeType(e.Meta.Type)
+	if v.seq.packageType == "" {
+		v.seq.packageType = typ
+		if typ != "application/zip" {
+			v.add(72, SeverityInfo, e.Line, "packages are of type %q; application/zip is what destinations can be relied on to read", clip(typ))
+		}
+	} else if typ != v.seq.packageType {
+		v.add(72, SeverityWarning, e.Line, "the package %s is of type %q, others are %q", clip(e.Loc), clip(typ), clip(v.seq.packageType))
+	}
+}
+
+func (v *validator) changeEntry(e *Entry, c Capability) {
+	m := &e.Meta
+	if m.Change == "" {
+		v.add(82, SeverityError, e.Line, "the entry %s has no rs:md with change", clip(e.Loc))
+	}
+	if m.DateTime.IsZero() {
+		if v.counts[91] == 0 {
+			v.add(91, SeverityInfo, e.Line, "the entry %s has no datetime; with it destinations know when the change happened", clip(e.Loc))
+		} else {
+			v.counts[91]++
+		}
+	} else {
+		v.withinInterval(e)
+	}
+	if c == ChangeDumpManifest {
+		if m.Path == "" && m.Change != Deleted {
+			v.add(92, SeverityError, e.Line, "the entry %s has no path, and is no deletion", clip(e.Loc))
+		}
+		if m.Type == "" && m.Change != Deleted {
+			v.add(77, SeverityWarning, e.Line, "the entry %s has no type", clip(e.Loc))
+		}
+	}
+	if m.Change != Deleted {
+		return
+	}
+	if m.Path != "" || m.Length >= 0 || !m.Hash.IsZero() {
+		v.add(93, SeverityWarning, e.Line, "the deletion of %s has path, length or hash, but nothing is there any more", clip(e.Loc))
+	}
+	if e.Link(RelPatch) != nil {
+		v.add(98, SeverityInfo, e.Line, "the deletion of %s has a patch link", clip(e.Loc))
+	}
+}
+
+// withinInterval is rule 83.
+func (v *validator) withinInterval(e *Entry) {
+	root, t := &v.head.Meta, e.Meta.DateTime
+	if !root.From.IsZero() && t.Before(root.From) {
+		v.add(83, SeverityError, e.Line, "datetime %s is before from %s of the root", FormatTime(t), FormatTime(root.From))
+	}
+	if !root.Until.IsZero() && t.After(root.Until) {
+		v.add(83, SeverityError, e.Line, "datetime %s is after until %s of the root", FormatTime(t), FormatTime(root.Until))
+	}
+}
+
+// frameworkEntry is rule 120.
+func (v *validator) frameworkEntry(e *Entry) {
+	change, c := e.Meta.Change, e.Meta.Capability
+	if change == "" || c == "" {
+		v.add(120, SeverityError, e.Line, "the entry %s has change %q and capability %q; both are mandatory", clip(e.Loc), clip(change), clip(string(c)))
+		return
+	}
+	allowed := true
+	switch c {
+	case ResourceList, ChangeList, ChangeDump:
+		allowed = change == Created || change == Updated
+	case ResourceDump:
+		allowed = change == Created
+	}
+	if !allowed {
+		v.add(120, SeverityError, e.Line, "the entry %s says that a %s was %s, which is not announced", clip(e.Loc), c, clip(change))
+	}
+}

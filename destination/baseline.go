@@ -105,6 +105,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	)
 	bulk := d.meta.Phase == phaseBaseline
 	b := d.batcher(&r.c, bulk)
+	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
 		for p, err := range d.merged(v, snap) {
 			if err != nil {
@@ -191,7 +192,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 			return nil, err
 		}
 	}
-	if err := b.flush(ctx, nil); err != nil {
+	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
 	if v.overlaid || o.ChangeList == "" {
@@ -216,7 +217,7 @@ func flushAfter(ctx context.Context, b *batcher, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) {
 		return nil
 	}
-	return b.flush(ctx, nil)
+	return b.settle(ctx)
 }
 
 // holdDeletes guards against lists that lost their entries: deletions that are
@@ -305,6 +306,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	}
 	defer listed.Close()
 	b := d.batcher(&r.c, true)
+	defer b.wait()
 	n := int64(0)
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
@@ -319,7 +321,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 			return nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), flushAfter(ctx, b, err))
 		}
 	}
-	if err := b.flush(ctx, nil); err != nil {
+	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
 	holdMsg, err := d.dropUnlisted(ctx, r, b, listed)
@@ -471,5 +473,5 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 			return "", err
 		}
 	}
-	return "", b.flush(ctx, nil)
+	return "", b.settle(ctx)
 }

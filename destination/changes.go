@@ -328,6 +328,23 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if o.ChangeList == "" {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
+	if m.Gap != "" && depth == 0 && o.ResourceList != "" && !r.dry {
+		// A gap that could not be closed: a newer inventory may do it now.
+		end, err := d.compare(ctx, r, o, &m.Inventory)
+		switch {
+		case errors.Is(err, errUnchangedList):
+		case err != nil:
+			return err
+		default:
+			r.mode("baseline")
+			r.why("a new Resource List closes the gap of before")
+			if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" }); err != nil {
+				return err
+			}
+			m = d.snapshotMeta()
+			depth = 1
+		}
+	}
 	from := m.Cursor
 	req := request{url: o.ChangeList}
 	if from.Root.URL == o.ChangeList && !from.Root.Index {
@@ -522,6 +539,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return nil
 	}
 	b := d.batcher(&r.c, false)
+	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
 		for _, it := range items {
 			if it == nil {

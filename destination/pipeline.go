@@ -114,7 +114,9 @@ func (d *Destination) prepare(o *outcome) {
 	}
 }
 
-// batcher collects ops into batches that the mirror takes well.
+// batcher collects ops into batches that the mirror takes well. One batch is
+// written while the next is collected; batches never overtake each other. The
+// caller ends with wait, on every path.
 type batcher struct {
 	d       *Destination
 	c       *counts
@@ -123,10 +125,12 @@ type batcher struct {
 	seen    map[hash16]bool
 	triples int
 	bytes   int64
-	done    func(n int)
+	running chan error // of the batch that is being written, nil if none
 }
 
-const bulkTriples = 100_000
+// bulkTriples bounds a batch that goes by Graph Store POST: large enough that the
+// request itself costs nothing, small enough to be held with its intent.
+const bulkTriples = 50_000
 
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 	return &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
@@ -167,9 +171,14 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	return nil
 }
 
-// flush applies what is collected; change is committed with it, or alone when
-// there is nothing.
+// flush writes what is collected. With change it waits until everything is
+// written, and change is committed with the last batch, or alone when there is
+// nothing; without, the writing goes on beside the caller and its error comes
+// from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
+	if err := b.wait(); err != nil {
+		return err
+	}
 	if len(b.ops) == 0 {
 		if change == nil {
 			return nil
@@ -179,11 +188,29 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	ops := b.ops
 	b.ops, b.triples, b.bytes = nil, 0, 0
 	clear(b.seen)
-	if err := b.d.apply(ctx, ops, b.c, b.bulk, change); err != nil {
+	if change != nil {
+		return b.d.apply(ctx, ops, b.c, b.bulk, change)
+	}
+	done := make(chan error, 1)
+	b.running = done
+	go func() { done <- b.d.apply(ctx, ops, b.c, b.bulk, nil) }() // ends before wait returns
+	return nil
+}
+
+// settle writes everything that is collected and waits for it.
+func (b *batcher) settle(ctx context.Context) error {
+	if err := b.flush(ctx, nil); err != nil {
 		return err
 	}
-	if b.done != nil {
-		b.done(len(ops))
+	return b.wait()
+}
+
+// wait waits for the batch that is being written.
+func (b *batcher) wait() error {
+	if b.running == nil {
+		return nil
 	}
-	return nil
+	err := <-b.running
+	b.running = nil
+	return err
 }

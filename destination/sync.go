@@ -228,6 +228,7 @@ func (d *Destination) checkpoint(ctx context.Context, phase string, change func(
 func (d *Destination) retry(ctx context.Context, r *run) error {
 	now := d.opt.Now()
 	b := d.batcher(&r.c, false)
+	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
 		for loc, f := range d.faults() {
 			if f.err != nil {
@@ -256,7 +257,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	return b.flush(ctx, nil)
+	return b.settle(ctx)
 }
 
 func (d *Destination) fetchJob(it *item) job {

@@ -2,7 +2,6 @@ package embedstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -371,6 +370,7 @@ type tableKey struct {
 type table struct {
 	vars  []int
 	rows  []id // len(vars) values each
+	n     int  // rows
 	key   int  // position in vars that index is made of; -1: none
 	index map[id][]int32
 }
@@ -387,6 +387,7 @@ func (x *exec) table(n node, f *facts, outer []id) (*table, error) {
 			for _, v := range t.vars {
 				t.rows = append(t.rows, x.row[v])
 			}
+			t.n++
 			return x.hold(1, int64(8*len(t.vars)))
 		})
 		x.row = keep
@@ -410,9 +411,6 @@ func (x *exec) table(n node, f *facts, outer []id) (*table, error) {
 				return nil, err
 			}
 		}
-		if len(t.vars) == 0 {
-			return nil, errors.New("evaluate: a table without variables")
-		}
 		if x.tables == nil {
 			x.tables = map[tableKey]*table{}
 		}
@@ -432,8 +430,8 @@ func (t *table) each(outer []id, fn func(row []id) error) error {
 		}
 		return nil
 	}
-	for r := 0; r < len(t.rows); r += w {
-		if err := fn(t.rows[r : r+w]); err != nil {
+	for r := range t.n {
+		if err := fn(t.rows[r*w : r*w+w]); err != nil {
 			return err
 		}
 	}

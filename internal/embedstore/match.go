@@ -54,7 +54,18 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 	sameSO := bind[0] >= 0 && bind[0] == bind[2]
 	samePO := bind[1] >= 0 && bind[1] == bind[2]
 
+	// A variable that also names the graph of an open GRAPH.
+	sameG := -1
+	for i, slot := range bind {
+		if slot >= 0 && x.g.mode == 2 && slot == x.g.slot {
+			sameG = i
+		}
+	}
+
 	return x.match(&pat, func(q *quad) error {
+		if sameG >= 0 && q[sameG] != q[posG] {
+			return nil
+		}
 		if sameSP && q[0] != q[1] || sameSO && q[0] != q[2] || samePO && q[1] != q[2] {
 			return nil
 		}

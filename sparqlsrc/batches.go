@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -35,7 +36,19 @@ func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan
 	if err != nil {
 		return fmt.Errorf("count before reading: %w", err)
 	}
-	if err := s.readBlanks(ctx, caps, scope, g); err != nil {
+	blankPattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o)) "
+	err = s.readCounted(ctx, caps, blankPattern, g.add)
+	if errors.Is(err, ErrShort) && !s.scbd && scope.single() {
+		s.log.Info("the triples with blank nodes do not come in one answer; reading them entity by entity", "err", err)
+		if e := g.close(); e != nil {
+			return e
+		}
+		if g, err = newGrouper(&s.cfg, s.scbd); err != nil {
+			return err
+		}
+		err = s.blanksByOwner(ctx, caps, scope, g, blankPattern)
+	}
+	if err != nil {
 		return fmt.Errorf("read the triples with blank nodes: %w", err)
 	}
 	subjects, err := extsort.New(g.dir, s.cfg.MemoryBytes/4)
@@ -75,9 +88,76 @@ func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan
 	return nil
 }
 
-// readBlanks reads all triples with a blank node in one answer.
-func (s *Source) readBlanks(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper) error {
-	return s.readCounted(ctx, caps, scope.all()+"FILTER(isBlank(?s) || isBlank(?o)) ", g.add)
+// blanksByOwner reads the triples with blank nodes by batches of the entities
+// that lead to them, each batch with its whole components, which have the same
+// names in every answer. What no IRI leads to cannot be had in this way: when
+// the store counts more, that is an error.
+func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper, pattern string) (err error) {
+	owners, err := extsort.New(g.dir, s.cfg.MemoryBytes/8)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, owners.Close()) }()
+	lines, err := extsort.New(g.dir, s.cfg.MemoryBytes/8)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lines.Close()) }()
+	err = s.eachSubject(ctx, caps, scope, scope.all()+"FILTER(isBlank(?o)) ", func(entity string) error {
+		key := rdfres.EntityKey(entity)
+		return owners.Add(key[:], []byte(entity))
+	})
+	if err != nil {
+		return fmt.Errorf("enumerate who leads to blank nodes: %w", err)
+	}
+	cfg := s.cfg
+	cfg.Select = Select{}
+	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize()}
+	err = eachOf(owners, s.batchSize(), func(part []string) error {
+		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}}
+		if _, err := d.batch(ctx, part); err != nil {
+			return err
+		}
+		for e := range d.hard {
+			return fmt.Errorf("%w: the blank nodes of %s are too many or too deep for one answer: raise the row limit of the store", ErrShort, e)
+		}
+		for entity, ts := range d.done {
+			ts = slices.DeleteFunc(slices.Clone(ts), func(t rdfres.Triple) bool { return t.S.Kind() != rdfres.KindBlank && t.O.Kind() != rdfres.KindBlank })
+			if err := g.addDescribed(entity, ts, flagShared); err != nil {
+				return err
+			}
+			for _, t := range ts {
+				g.line = appendTriple(g.line[:0], t)
+				key := labelKey(g.line)
+				if err := lines.Add(key[:], nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var last []byte
+	for r, err := range lines.Sort() {
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(last, r.Key) {
+			last = append(last[:0], r.Key...)
+			g.distinctBlank++
+		}
+	}
+	counted, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	if err != nil {
+		return err
+	}
+	if counted != g.distinctBlank {
+		return fmt.Errorf("%w: %d triples with blank nodes came, entity by entity; it counts %d. Blank nodes that no IRI leads to can be read in one answer only: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, g.distinctBlank, counted)
+	}
+	g.rows += g.distinctBlank
+	return nil
 }
 
 // readCounted reads a pattern in one answer, confirmed by counts.
@@ -103,7 +183,7 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 		return err
 	}
 	if rows < min(before, after) || rows > max(before, after) {
-		return fmt.Errorf("%w: %d triples with blank nodes came; it counts %d before and %d after; their labels hold within one answer only, so they cannot be read in parts: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, rows, before, after)
+		return fmt.Errorf("%w: %d triples with blank nodes came in one answer; it counts %d before and %d after; their labels hold within one answer only: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, rows, before, after)
 	}
 	return nil
 }

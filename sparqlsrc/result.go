@@ -26,15 +26,14 @@ type Stats struct {
 
 // Scan is a complete, verified download, grouped by entity on disk. Close it.
 type Scan struct {
-	group    *grouper
-	cfg      *Config
-	selects  bool // there is a selection
-	marked   bool // by the user's SELECT
-	classes  map[rdfres.Term]bool
-	built    bool // by a CONSTRUCT
-	stats    Stats
-	rows     int64
-	tooLarge map[string]error
+	group   *grouper
+	cfg     *Config
+	selects bool // there is a selection
+	marked  bool // by the user's SELECT
+	classes map[rdfres.Term]bool
+	built   bool // by a CONSTRUCT
+	stats   Stats
+	rows    int64
 }
 
 // Failed are the entities that could not be described, with the reason (work

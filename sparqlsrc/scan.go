@@ -74,7 +74,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 	}
 	for _, r := range caps.Readings {
 		if scope.single() || r == sparql.ReadSelectTSV || r == sparql.ReadSelectJSON {
-			if r != sparql.ReadGraphStore || scope.kind == oneGraph || !caps.UnionDefault {
+			if !scope.union || r != sparql.ReadGraphStore && r != sparql.ReadConstruct { // these drop what counts twice
 				ways = append(ways, r)
 			}
 		}
@@ -88,7 +88,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		for try := 0; try < tries && way < len(ways); try++ {
 			var v verdict
 			v, last = s.wholeOnce(ctx, ways[way], sc)
-			if last == nil || ctx.Err() != nil {
+			if last == nil || v == fatal || ctx.Err() != nil {
 				return last
 			}
 			s.log.Warn("a download of the whole graph did not hold", "way", ways[way], "err", last)
@@ -118,27 +118,31 @@ const (
 	cut           // on a limit of the store
 	short         // it does not agree with the counts
 	refused
+	fatal // no other way of reading will help
 )
 
 // wholeOnce reads everything once and holds it against the counts.
 func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v verdict, err error) {
 	caps, err := s.Capabilities(ctx)
 	if err != nil {
-		return refused, err
+		return fatal, err
 	}
 	// The scope is found again for each try: a graph of ours may have appeared.
 	scope, err := s.scope(ctx, caps)
 	if err != nil {
-		return refused, err
+		return fatal, err
+	}
+	if scope.union && (way == sparql.ReadGraphStore || way == sparql.ReadConstruct) {
+		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
 	before, err := s.client.Count(ctx, count)
 	if err != nil {
-		return refused, fmt.Errorf("count before reading: %w", err)
+		return fatal, fmt.Errorf("count before reading: %w", err)
 	}
 	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
-		return refused, err
+		return fatal, err
 	}
 	defer func() {
 		if err != nil {
@@ -167,18 +171,22 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		if errors.Is(err, sparql.ErrTruncated) {
 			return short, err
 		}
+		var ofStore *sparql.Error
+		if !errors.As(err, &ofStore) {
+			return fatal, err // of the disk, or the caller has given up
+		}
 		return refused, err
 	}
 	after, err := s.client.Count(ctx, count)
 	if err != nil {
-		return refused, fmt.Errorf("count after reading: %w", err)
+		return fatal, fmt.Errorf("count after reading: %w", err)
 	}
 	s.cfg.Progress("read", g.rows, after)
 	now, err := s.scope(ctx, caps)
 	if err != nil {
-		return refused, err
+		return fatal, err
 	}
-	if now.kind != scope.kind {
+	if now.kind != scope.kind || now.union != scope.union {
 		return short, fmt.Errorf("%w: a graph of rsbridge itself appeared while the default graph was read", ErrShort)
 	}
 	if v, err = s.judge(g.rows, before, after, caps); err != nil {

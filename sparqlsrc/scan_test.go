@@ -325,17 +325,17 @@ func TestDeepAndBounded(t *testing.T) {
 	other := rdfres.Triple{S: "<http://example.org/other>", P: "<http://example.org/p>", O: `"x"`}
 	st := sparqltest.New(append(ts, other)...)
 	st.Relabel = true
-	got, _ := scanAll(t, source(t, st, Config{MemoryBytes: 64 << 10}))
+	got, _ := scanAll(t, known(source(t, st, Config{MemoryBytes: 64 << 10}), st))
 	if len(got["http://example.org/head"]) != len(ts) {
 		t.Errorf("%d triples of %d", len(got["http://example.org/head"]), len(ts))
 	}
-	s := source(t, st, Config{})
+	s := known(source(t, st, Config{}), st)
 	ds, err := s.Describe(context.Background(), []string{"http://example.org/head"})
 	if err != nil || len(ds) != 1 || !slices.Equal(ds[0].Triples, got["http://example.org/head"]) {
 		t.Errorf("describe: %d descriptions, %v", len(ds), err)
 	}
 	for _, cfg := range []Config{{MaxDepth: 100}, {MaxDescriptionTriples: 100}} {
-		sc, err := source(t, st, cfg).Scan(context.Background())
+		sc, err := known(source(t, st, cfg), st).Scan(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -465,6 +465,25 @@ func TestTruncation(t *testing.T) {
 			}
 		}
 	}
+	// More blank nodes than one answer holds, but each led to by an IRI: entity
+	// by entity. Equal ones and shared ones keep their names.
+	var deep []rdfres.Triple
+	for i := range 60 {
+		e, a, b := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), rdfres.NewBlank(fmt.Sprintf("a%d", i)), rdfres.NewBlank(fmt.Sprintf("b%d", i))
+		deep = append(deep, rdfres.Triple{S: e, P: "<http://example.org/p>", O: a}, rdfres.Triple{S: a, P: "<http://example.org/p>", O: b},
+			rdfres.Triple{S: e, P: "<http://example.org/q>", O: `"plain"`},
+			rdfres.Triple{S: b, P: "<http://example.org/v>", O: `"same"`}, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", (i+1)%60)), P: "<http://example.org/r>", O: b})
+	}
+	for range 2 {
+		st := sparqltest.New(deep...)
+		st.RowLimit, st.Relabel, st.Shuffle = 130, true, true
+		got, stats := scanAll(t, known(source(t, st, Config{}), st))
+		diff(t, "deep", got, expected(t, deep, false))
+		if stats.Covered != int64(len(deep)) || stats.Triples != stats.Covered {
+			t.Errorf("deep: %d triples, %+v", len(deep), stats)
+		}
+		deep = append(deep, rdfres.Triple{S: "<http://example.org/e0>", P: "<http://example.org/p>", O: "_:twin"}, rdfres.Triple{S: "<http://example.org/e0>", P: "<http://example.org/p>", O: "_:twin2"})
+	}
 	// What cannot be read in parts is an error.
 	st := sparqltest.New()
 	for i := range 200 {
@@ -530,6 +549,21 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A graph of the bridge's own that appears in a union after the probe is not
+// published.
+func TestOwnGraphAppears(t *testing.T) {
+	ts := randomGraph(rand.New(rand.NewPCG(1, 4)), 60)
+	st := sparqltest.New(ts...)
+	st.UnionDefault = true
+	s := source(t, st, Config{})
+	want := expected(t, ts, false)
+	got, _ := scanAll(t, s)
+	diff(t, "before", got, want)
+	st.Add("urn:rsbridge:state", rdfres.Triple{S: "<http://example.org/never>", P: "<http://example.org/p>", O: `"1"`})
+	got, _ = scanAll(t, s)
+	diff(t, "after", got, want)
+}
+
 // A store that changes while it is read is accepted within its counts.
 func TestLiveStore(t *testing.T) {
 	ts := randomGraph(rand.New(rand.NewPCG(1, 8)), 300)
@@ -540,7 +574,8 @@ func TestLiveStore(t *testing.T) {
 	}
 	n := 0
 	st.After = func(op, body string) {
-		if n++; n == 2 { // after the download, before the second count
+		if (op == "data" || strings.HasPrefix(body, "CONSTRUCT") || strings.HasPrefix(body, "SELECT ?s ?p ?o")) && n == 0 { // before the second count
+			n++
 			st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 type scope struct {
 	kind   scopeKind
 	graph  string   // of one
+	union  bool     // the default graph shows all graphs
 	graphs []string // of several, escaped
 	next   int
 }
@@ -49,7 +50,15 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 			sc.graphs = append(sc.graphs, iri)
 		}
 		return sc, nil
-	case caps.UnionDefault:
+	}
+	// Asked anew each time: a store without named graphs does not show its
+	// habit before the bridge itself writes the first.
+	union, err := s.client.ShowsUnion(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look whether the default graph shows named graphs: %w", err)
+	}
+	switch {
+	case union || caps.UnionDefault:
 		own, err := s.client.Ask(ctx, `ASK { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), "`+ownGraphs+`")) }`)
 		if err != nil {
 			return nil, err
@@ -57,7 +66,7 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 		if own {
 			return &scope{kind: unionButOwn}, nil
 		}
-		return &scope{kind: defaultGraph}, nil
+		return &scope{kind: defaultGraph, union: true}, nil
 	case len(g) == 1:
 		return &scope{kind: allGraphs}, nil
 	}

@@ -1,15 +1,19 @@
 package publish
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -167,4 +171,90 @@ func BenchmarkRepresentation(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkServer compares the rate of representations over HTTP with that of a
+// bare handler that has equal bodies in memory, both asked alike, in turns.
+func BenchmarkServer(b *testing.B) {
+	const entities = 20000
+	pub, _ := benchWorld(b, entities)
+	ours := pub.Handler()
+	for _, coding := range []string{"gzip", "identity"} {
+		b.Run(coding, func(b *testing.B) {
+			bodies := map[string][]byte{}
+			for i := range entities {
+				path := "/data/r/Entity_" + strconv.Itoa(i) + ".jsonld"
+				r := httptest.NewRequest("GET", path, nil)
+				r.Header.Set("Accept-Encoding", coding)
+				rec := httptest.NewRecorder()
+				ours.ServeHTTP(rec, r)
+				bodies[path] = rec.Body.Bytes()
+			}
+			bare := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body := bodies[r.URL.Path]
+				h := w.Header()
+				h.Set("Content-Type", "application/ld+json")
+				h.Set("Content-Length", strconv.Itoa(len(body)))
+				if coding == "gzip" {
+					h.Set("Content-Encoding", coding)
+				}
+				w.Write(body)
+			})
+			servers := []*httptest.Server{httptest.NewServer(ours), httptest.NewServer(bare)}
+			var spent [2]time.Duration
+			var asked int
+			for b.Loop() {
+				for i, srv := range servers {
+					began := time.Now()
+					ask(b, srv.Listener.Addr().String(), coding, entities, 4, 500)
+					spent[i] += time.Since(began)
+				}
+				asked += 4 * 500
+			}
+			for _, srv := range servers {
+				srv.Close()
+			}
+			b.ReportMetric(float64(asked)/spent[0].Seconds(), "requests/s")
+			b.ReportMetric(float64(asked)/spent[1].Seconds(), "bare/s")
+			b.ReportMetric(spent[1].Seconds()/spent[0].Seconds(), "ratio")
+		})
+	}
+}
+
+// ask sends n requests over each of some connections, as cheaply as it can.
+func ask(b *testing.B, address, coding string, entities, connections, n int) {
+	var wg sync.WaitGroup
+	for c := range connections {
+		wg.Go(func() {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer conn.Close()
+			r := bufio.NewReaderSize(conn, 64<<10)
+			for i := range n {
+				fmt.Fprintf(conn, "GET /data/r/Entity_%d.jsonld HTTP/1.1\r\nHost: source.example\r\nAccept-Encoding: %s\r\n\r\n", (i*7919+c*977)%entities, coding)
+				length := 0
+				for {
+					line, err := r.ReadSlice('\n')
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+						length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
+					}
+					if len(line) <= 2 {
+						break
+					}
+				}
+				if _, err := r.Discard(length); err != nil || length < 100 {
+					b.Error(length, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -24,6 +24,8 @@ type document struct {
 	contentType string
 	modified    time.Time // zero: no Last-Modified
 	immutable   bool      // the address always answers with these bytes
+	link        string    // Link header, or ""
+	memento     time.Time // Memento-Datetime, or zero
 	body        changetrack.Blob
 }
 
@@ -155,7 +157,7 @@ func (c *docCache) fill(e *list.Element, item *cacheItem, build func() (*documen
 			c.order.Remove(e)
 			delete(c.items, item.key)
 		} else {
-			item.size = int64(len(item.doc.body.Deflated)) + 512
+			item.size = int64(len(item.doc.body.Deflated)+len(item.doc.link)+len(item.key)) + 512
 			c.size += item.size
 			for back := c.order.Back(); c.size > c.most && back != nil; {
 				old := back.Value.(*cacheItem)

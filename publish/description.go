@@ -87,46 +87,80 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	if other {
 		return errNoDocument
 	}
-	st, err := s.find(snap, name)
+	if format != "" && r.URL.RawQuery == "" { // what mirrors ask for, over and over
+		key := s.cfg.Name + "\x00" + strconv.FormatUint(snap.gen.Number, 36) + "\x00" + rest
+		d, err := s.p.hot.get(r.Context(), key, func() (*document, error) {
+			return s.description(r.Context(), snap, name, format, "")
+		})
+		return s.p.send(w, r, d, err)
+	}
+	if format != "" {
+		d, err := s.description(r.Context(), snap, name, format, r.URL.Query().Get("version"))
+		return s.p.send(w, r, d, err)
+	}
+	return s.negotiated(w, r, snap, name)
+}
+
+// description is one format of a description, or of a version of it, with its
+// Link header.
+func (s *set) description(ctx context.Context, snap *snapshot, name string, format rdfres.Format, version string) (*document, error) {
+	st, v, err := s.choose(snap, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return s.linked(ctx, snap, name, &st, v, format, version != "")
+}
+
+// choose finds an entity and the version that is asked for, "" the present one.
+func (s *set) choose(snap *snapshot, name, version string) (st changetrack.State, v *changetrack.Version, err error) {
+	if st, err = s.find(snap, name); err != nil {
+		return st, nil, err
+	}
+	if version == "" {
+		if st.Current == nil {
+			return st, nil, s.gone(&st)
+		}
+		return st, st.Current, nil
+	}
+	sequence, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return st, nil, &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clipText(version))}
+	}
+	v, err = snap.version(&st, sequence)
+	return st, v, err
+}
+
+func (s *set) linked(ctx context.Context, snap *snapshot, name string, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
+	d, err := s.represent(ctx, snap, st, v, format, memento)
+	if err != nil {
+		return nil, err
+	}
+	d.link = s.links(name, st.Entity, v, format, memento)
+	if memento {
+		d.memento = v.Time
+	}
+	return d, nil
+}
+
+// negotiated answers at the address without suffix (RFC 9110, section 12).
+func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
+	version := r.URL.Query().Get("version")
+	st, v, err := s.choose(snap, name, version)
 	if err != nil {
 		return err
-	}
-	v, memento := st.Current, false
-	if r.URL.RawQuery != "" {
-		if text := r.URL.Query().Get("version"); text != "" {
-			sequence, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clipText(text))}
-			}
-			if v, err = snap.version(&st, sequence); err != nil {
-				return err
-			}
-			memento = true
-		}
-	}
-	if v == nil {
-		return s.gone(&st)
 	}
 	h := w.Header()
-	if format == "" {
-		var ok bool
-		formats := offered(v.Format)
-		format, ok = negotiate(r.Header["Accept"], formats)
-		h.Add("Vary", "Accept")
-		if !ok {
-			e := &statusError{code: http.StatusNotAcceptable, reason: "None of the formats of this description is among those accepted."}
-			for _, f := range formats {
-				e.hint("%s  %s", s.generic(st.Entity)+suffixOf(f), mediaType(f))
-			}
-			return e
-		}
-		h.Set("Content-Location", s.generic(st.Entity)+suffixOf(format)+versionQuery(v, memento))
+	h.Add("Vary", "Accept")
+	formats := offered(v.Format)
+	format, ok := negotiate(r.Header["Accept"], formats)
+	if !ok {
+		return notAcceptable(s.generic(st.Entity), formats)
 	}
-	d, err := s.represent(r.Context(), snap, &st, v, format, memento)
+	d, err := s.linked(r.Context(), snap, name, &st, v, format, version != "")
 	if err != nil {
 		return err
 	}
-	s.links(h, name, st.Entity, v, format, memento)
+	h.Set("Content-Location", s.generic(st.Entity)+suffixOf(format)+versionQuery(v, version != ""))
 	s.p.answer(w, r, d)
 	return nil
 }
@@ -150,9 +184,9 @@ func (s *set) gone(st *changetrack.State) error {
 	return e
 }
 
-// links sets the Link headers: where the representation belongs, what else there
-// is of it, and its versions (RFC 8288, RFC 7089).
-func (s *set) links(h http.Header, name, entity string, v *changetrack.Version, format rdfres.Format, memento bool) {
+// links is the Link header: where a representation belongs, what else there is of
+// it, and its versions (RFC 8288, RFC 7089).
+func (s *set) links(name, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
 	generic := s.url + "/r/" + name
 	b := make([]byte, 0, 1024)
 	add := func(target, rel, more string) {
@@ -169,21 +203,20 @@ func (s *set) links(h http.Header, name, entity string, v *changetrack.Version, 
 	add(s.about(), "describedby", "")
 	query := versionQuery(v, memento)
 	for _, f := range offered(v.Format) {
-		if f != format && f != rdfres.RDFXML {
+		if f != format && f != rdfres.RDFXML { // which cannot write every predicate
 			essence, _, _ := strings.Cut(mediaType(f), ";")
 			add(generic+suffixOf(f)+query, "alternate", `; type="`+essence+`"`)
 		}
 	}
 	if memento {
 		add(generic+suffixOf(format), "original", "")
-		h.Set("Memento-Datetime", v.Time.UTC().Format(http.TimeFormat))
 	} else {
 		add(generic, "canonical", "")
 		add(versionAddress(generic+suffixOf(format), v.Sequence), "memento", `; datetime="`+v.Time.UTC().Format(http.TimeFormat)+`"`)
 	}
 	add(s.url+"/timegate/"+name, "timegate", "")
 	add(s.url+"/timemap/"+name, "timemap", `; type="application/link-format"`)
-	h.Set("Link", string(b))
+	return string(b)
 }
 
 // headerIRI makes an IRI fit for a header: what no URI may hold is percent-escaped.

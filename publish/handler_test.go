@@ -241,7 +241,7 @@ func TestPages(t *testing.T) {
 	for address, texts := range map[string][]string{
 		testBase + "/":         {"Places &lt;of&gt; note", "rsbridge mirror " + testBase + "/.well-known/resourcesync --set data", "3 descriptions"},
 		w.url("about.html"):    {"Places &lt;of&gt; note", "/data/changelist.xml", "updated", "creativecommons"},
-		w.url("r/Berlin.html"): {"label of http://example.org/Berlin", "/data/r/e/1", "History", "?version="},
+		w.url("r/Berlin.html"): {"label of http://example.org/Berlin", "/data/r/e/1.html", "label of http://example.org/e/1", "History", "?version="},
 		w.url("r/" + EncodeName(evil, "http://example.org/") + ".html"): {"&lt;script&gt;"},
 	} {
 		res := w.get(address)

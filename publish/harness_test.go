@@ -169,7 +169,7 @@ func (w *world) scan(values map[string]int, partial bool, format rdfres.Format) 
 // get asks the handler; header is name, value, ...
 func (w *world) get(address string, header ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
-	r := httptest.NewRequest("GET", strings.TrimPrefix(address, testBase), nil)
+	r := httptest.NewRequest("GET", strings.TrimPrefix(address, w.o.BaseURL), nil)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

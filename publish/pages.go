@@ -32,8 +32,9 @@ var (
 const (
 	pageValues  = 200 // of one property
 	pageHistory = 100
-	pageDepth   = 8 // of nested blank nodes
-	pageLocal   = 300
+	pageDepth   = 8   // of nested blank nodes
+	pageLocal   = 300 // IRIs looked up in the set
+	pageLabels  = 40  // of linked descriptions that are read for their label
 )
 
 type pageLink struct{ Rel, Type, Href string }
@@ -191,6 +192,7 @@ type describer struct {
 	bySubject map[rdfres.Term][]rdfres.Triple
 	shown     map[rdfres.Term]bool // blank nodes
 	local     int
+	labels    int
 }
 
 // page is a description for people: its label, its properties with blank nodes
@@ -301,8 +303,11 @@ func (d *describer) value(o rdfres.Term, depth int) value {
 	case rdfres.KindIRI:
 		iri := o.IRI()
 		v := value{Text: shortIRI(iri), Title: iri}
-		if d.here(iri) {
+		if text, ok := d.here(iri); ok {
 			v.Href = d.snap.set.generic(iri) + ".html"
+			if text != "" {
+				v.Text = text
+			}
 		} else if absolute(iri) {
 			v.Href = iri
 		}
@@ -322,13 +327,24 @@ func (d *describer) value(o rdfres.Term, depth int) value {
 	return v
 }
 
-// here tells whether an IRI is described in this set.
-func (d *describer) here(iri string) bool {
+// here tells whether an IRI is described in this set, and with which label.
+func (d *describer) here(iri string) (text string, ok bool) {
 	if d.local++; d.local > pageLocal {
-		return false
+		return "", false
 	}
 	st, err := d.snap.view.Entity(iri)
-	return err == nil && st.Current != nil
+	if err != nil || st.Current == nil {
+		return "", false
+	}
+	if d.labels++; d.labels > pageLabels || st.Current.Fixity.Length > 64<<10 {
+		return "", true
+	}
+	ts, err := d.snap.triples(iri, st.Current)
+	if err != nil {
+		return "", true
+	}
+	subject := rdfres.NewIRI(iri)
+	return label(slices.DeleteFunc(ts, func(t rdfres.Triple) bool { return t.S != subject })), true
 }
 
 func formatName(f rdfres.Format) string {

@@ -45,7 +45,7 @@ type Options struct {
 	Dir        string           // published files (dumps)
 	Title      string           // of the source, for people; default: the host
 	Robots     bool             // serve robots.txt with Sitemap lines; search engines have punished sites for it
-	CacheBytes int64            // memory for assembled documents; default 64 MiB
+	CacheBytes int64            // memory for documents; default 64 MiB
 	Now        func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: silent
 }
@@ -58,8 +58,9 @@ type Publisher struct {
 	log    *slog.Logger
 	now    func() time.Time
 	sets   map[string]*set
-	names  []string // sorted
-	cache  *docCache
+	names  []string  // sorted
+	cache  *docCache // assembled documents and converted descriptions
+	hot    *docCache // descriptions as they were asked for last
 	closed atomic.Bool
 }
 
@@ -153,7 +154,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if p.o.Title == "" {
 		p.o.Title = base.Host
 	}
-	p.cache = newDocCache(o.CacheBytes)
+	p.cache, p.hot = newDocCache(o.CacheBytes/4*3), newDocCache(o.CacheBytes/4)
 	for _, cfg := range sets {
 		s, err := p.newSet(store, cfg)
 		if err != nil {

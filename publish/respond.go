@@ -92,6 +92,12 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	h := w.Header()
 	packed := acceptsGzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
 	h.Add("Vary", "Accept-Encoding")
+	if d.link != "" {
+		h.Set("Link", d.link)
+	}
+	if !d.memento.IsZero() {
+		h.Set("Memento-Datetime", d.memento.UTC().Format(http.TimeFormat))
+	}
 	tag := d.etag
 	if packed {
 		tag += gzipTag

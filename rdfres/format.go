@@ -112,22 +112,16 @@ func SniffFormat(head []byte) (Format, bool) {
 	case bytes.HasPrefix(rest, []byte("<?xml")), bytes.HasPrefix(rest, []byte("<!")):
 		return sniffXML(rest)
 	}
-	line, _, whole := bytes.Cut(rest, []byte("\n"))
-	var sc LineScanner
-	if ok, err := sc.Scan(bytes.TrimSuffix(line, []byte("\r"))); err == nil && ok {
-		if len(sc.G) > 0 {
-			return NQuads, true
-		}
-		return NTriples, true
-	} else if rest[0] == '<' {
-		if i := bytes.IndexByte(rest, '>'); i > 0 && bytes.ContainsAny(rest[:i], " \t\r\n") || bytes.HasPrefix(rest, []byte("<rdf:RDF")) {
+	if f, ok := sniffLines(rest); ok {
+		return f, true
+	}
+	if rest[0] == '<' {
+		if i := bytes.IndexByte(rest, '>'); i > 0 && bytes.ContainsAny(rest[:i], " \t\r\n") || bytes.HasPrefix(rest, []byte("<rdf:RDF")) || bytes.HasPrefix(bytes.ToLower(rest), []byte("<html")) {
 			return sniffXML(rest)
-		}
-		if !whole {
-			return NTriples, true // a first line longer than the head
 		}
 		return Turtle, true
 	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	lower := bytes.ToLower(line)
 	for _, word := range []string{"@prefix", "@base", "prefix", "base", "_:", "graph"} {
 		if bytes.HasPrefix(lower, []byte(word)) {
@@ -137,10 +131,33 @@ func SniffFormat(head []byte) (Format, bool) {
 			return Turtle, true
 		}
 	}
-	if i := bytes.IndexByte(line, ':'); i >= 0 && !bytes.ContainsAny(line[:i], " \t<>\"") {
+	if i := bytes.IndexByte(line, ':'); i >= 0 && !bytes.ContainsAny(line[:i], " \t<>\"") && i+1 < len(line) && line[i+1] > ' ' {
 		return Turtle, true
 	}
 	return "", false
+}
+
+// sniffLines tells N-Triples and N-Quads: every line of the head is a statement,
+// but for the last, which may be cut.
+func sniffLines(head []byte) (Format, bool) {
+	f := NTriples
+	found := false
+	var sc LineScanner
+	for len(head) > 0 {
+		line, rest, whole := bytes.Cut(head, []byte("\n"))
+		ok, err := sc.Scan(bytes.TrimSuffix(line, []byte("\r")))
+		if err != nil {
+			if whole || !found && (line[0] != '<' || !hasScheme(line[1:])) {
+				return "", false
+			}
+			return f, true
+		}
+		if found = found || ok; len(sc.G) > 0 {
+			f = NQuads
+		}
+		head = rest
+	}
+	return f, found
 }
 
 // skipBlank drops white space and lines that are comments of Turtle's kind.

@@ -120,7 +120,6 @@ type object struct {
 	hasList  bool
 	hasSet   bool
 	graph    bool // has @graph
-	graphAt  int
 	members  int // other than the ones above
 }
 
@@ -150,7 +149,7 @@ func (r *jsonldReader) object(graph Term, scope int) (term Term, more []Term, wh
 			return "", nil, why
 		}
 		r.peek()
-		if why = r.member(&o, graph, scope, name, escaped); why != "" {
+		if why = r.member(&o, graph, name, escaped); why != "" {
 			return "", nil, why
 		}
 		if more, why = r.jsonScanner.more(end); why != "" {
@@ -207,7 +206,7 @@ func (r *jsonldReader) emit(graph, s, p, o Term) {
 	r.named = append(r.named, Quad{Triple{s, p, o}, graph})
 }
 
-func (r *jsonldReader) member(o *object, graph Term, scope int, name []byte, escaped bool) (why string) {
+func (r *jsonldReader) member(o *object, graph Term, name []byte, escaped bool) (why string) {
 	if len(name) == 0 || name[0] != '@' && !escaped {
 		return r.property(o, graph, name, escaped)
 	}
@@ -276,7 +275,7 @@ func (r *jsonldReader) member(o *object, graph Term, scope int, name []byte, esc
 		o.set = append(o.set, more...)
 		return why
 	case "@graph":
-		return r.graph(o, graph, scope)
+		return r.graph(o, graph)
 	case "@included":
 		o.members++
 		return r.nodes(graph)
@@ -321,14 +320,14 @@ func (r *jsonldReader) rename(o *object, id Term) {
 	}
 }
 
-// graph reads @graph: a named graph, or the default one when the top-level
-// object has no other member.
-func (r *jsonldReader) graph(o *object, graph Term, scope int) (why string) {
+// graph reads @graph: a named graph, or the default one when the object is the
+// document and has no other member.
+func (r *jsonldReader) graph(o *object, graph Term) (why string) {
 	if o.graph {
 		return r.fail(r.pos, "the object has two @graph")
 	}
 	o.graph = true
-	if scope == scopeTop && graph == "" && !o.named && !o.used && len(o.types) == 0 && r.lastMember() {
+	if r.depth == 1 && !o.named && !o.used && len(o.types) == 0 && r.lastMember() {
 		return r.nodes("")
 	}
 	if graph != "" {

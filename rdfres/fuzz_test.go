@@ -1,0 +1,228 @@
+package rdfres
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/knakk/rdf"
+)
+
+// readKnakk reads N-Triples with knakk/rdf. A panic there counts as an error.
+func readKnakk(doc []byte) (ts []Triple, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	dec := rdf.NewTripleDecoder(bytes.NewReader(doc), rdf.NTriples)
+	for {
+		t, err := dec.Decode()
+		if err == io.EOF {
+			return ts, true
+		}
+		if err != nil {
+			return nil, false
+		}
+		ts = append(ts, Triple{FromRDF(t.Subj), FromRDF(t.Pred), FromRDF(t.Obj)})
+	}
+}
+
+func readAll(doc []byte, f Format, o ReadOptions) (qs []Quad, err error) {
+	for q, err := range Read(bytes.NewReader(doc), f, o) {
+		if err != nil {
+			return nil, err
+		}
+		qs = append(qs, q)
+	}
+	return qs, nil
+}
+
+// compareKnakk checks one document: what knakk/rdf takes we take, and it is the
+// same. Its lexer runs in a goroutine of its own and panics there on literals
+// that are not closed: harmless tells that there are none, otherwise it only
+// gets what we accept. (It is lax in what is not harmless: raw controls, UTF-8,
+// some characters in IRIs, other quotes.)
+func compareKnakk(t *testing.T, doc []byte, harmless bool) {
+	t.Helper()
+	ours, err := readAll(doc, NTriples, ReadOptions{})
+	if err != nil && !harmless {
+		return
+	}
+	theirs, ok := readKnakk(doc)
+	if !ok {
+		return
+	}
+	if err != nil {
+		t.Fatalf("only knakk/rdf reads %q: %v", doc, err)
+	}
+	if len(ours) != len(theirs) {
+		t.Fatalf("%q: %d statements, knakk/rdf has %d", doc, len(ours), len(theirs))
+	}
+	for i := range ours {
+		if ours[i].Triple != theirs[i] {
+			t.Fatalf("%q: %s, knakk/rdf has %s", doc, ours[i].AppendLine(nil), theirs[i].AppendLine(nil))
+		}
+	}
+}
+
+// checkLines checks what must hold for every document that is accepted.
+func checkLines(t *testing.T, doc []byte) {
+	t.Helper()
+	for _, lax := range []bool{false, true} {
+		in := NewLines(bytes.NewReader(doc), NQuads, ReadOptions{Lax: lax})
+		for in.Next() {
+			line := in.AppendLine(nil)
+			again := LineScanner{Lax: lax}
+			if ok, err := again.Scan(bytes.TrimSuffix(line, []byte("\n"))); !ok || err != nil || !bytes.Equal(again.AppendLine(nil), line) {
+				t.Fatalf("%q: the canonical line %q is read as %q: %v", doc, line, again.AppendLine(nil), err)
+			}
+			if lax {
+				continue
+			}
+			for _, term := range []Term{Term(in.S), Term(in.P), Term(in.O)} {
+				if err := term.Check(); err != nil {
+					t.Fatalf("%q: %v", doc, err)
+				}
+			}
+			lexical, lang, datatype := Term(in.O).Literal()
+			if Term(in.O).Kind() == KindLiteral && NewLiteral(lexical, lang, datatype) != Term(in.O) {
+				t.Fatalf("%q: taken apart and put together: %s", doc, NewLiteral(lexical, lang, datatype))
+			}
+			if iri := Term(in.S).IRI(); iri != "" && NewIRI(iri) != Term(in.S) {
+				t.Fatalf("%q: taken apart and put together: %s", doc, NewIRI(iri))
+			}
+		}
+	}
+	var sc LineScanner
+	if bytes.ContainsAny(doc, "\r\n") {
+		return
+	}
+	if ok, err := sc.Scan(doc); ok && err == nil && sc.Canonical && string(sc.AppendLine(nil)) != string(doc)+"\n" {
+		t.Fatalf("%q is called canonical, %q is", doc, sc.AppendLine(nil))
+	}
+}
+
+func FuzzNTriples(f *testing.F) {
+	for _, s := range []string{
+		`<http://e/s> <http://e/p> "a\tb\u0041"@en-GB .`, `_:a.b<http://e/p>"1"^^<http://e/d>.#c`, "<http://e/\\u0020> <http://e/p> _:1 .\r\n\r<a:b> <c:d> \"\" <e:f> .",
+		"<http://e/s> <http://e/p> \"\xff\\uD800\" .", `<s> <p> "a"@en_US .`, "_:a:b <http://e/p> \"\uFFFE\x7f\" .",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		checkLines(t, doc)
+		compareKnakk(t, doc, false)
+	})
+}
+
+// The same on lines that are made to be nearly right, in every test run.
+func TestNTriplesAgainstKnakk(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	parts := []string{"<http://e/s>", "<http://e/\\u00e9>", "<urn:é>", "_:a", "_:a.b", "_:1-2", `"a"`, `""`, `"\t\"\\"`, `"\u0041\U0001F303"`, `"é"`, "@en", "@en-GB", "^^<http://e/d>", "^^<http://www.w3.org/2001/XMLSchema#string>", " ", "\t", ".", " .", "#c", "<a", "\"", "\\", "<http://e/{a}>", "\n", "é", "\x01", "\xff", `'`, "<", ">", "_:", "@", "^^"}
+	broken := []string{"<a", `'`, "\"", "\\", "\x01", "\xff", "\n", "<", "<http://e/{a}>"}
+	for range 15_000 {
+		var doc bytes.Buffer
+		if r.IntN(3) > 0 {
+			doc.WriteString("<http://e/s> <http://e/p> ")
+		}
+		harmless := true
+		for range 1 + r.IntN(6) {
+			part := parts[r.IntN(len(parts))]
+			harmless = harmless && !slices.Contains(broken, part)
+			doc.WriteString(part)
+		}
+		if r.IntN(3) > 0 {
+			doc.WriteString(" .")
+		}
+		checkLines(t, doc.Bytes())
+		compareKnakk(t, doc.Bytes(), harmless && !bytes.Contains(doc.Bytes(), []byte(`"""`)))
+	}
+}
+
+// checkGraph checks what a reader of a whole format gave: canonical terms, and
+// a graph that the deterministic formats carry.
+func checkGraph(t *testing.T, doc []byte, qs []Quad) {
+	t.Helper()
+	var ts []Triple
+	for _, q := range qs {
+		for _, term := range []Term{q.S, q.P, q.O} {
+			if err := term.Check(); err != nil && !strings.Contains(err.Error(), "language tag") && !strings.Contains(err.Error(), "after the term") {
+				t.Fatalf("%q: %v", doc, err)
+			}
+		}
+		if q.P.Kind() != KindIRI || q.S.Kind() == KindLiteral || q.S.Kind() == KindNone {
+			t.Fatalf("%q: no triple: %s", doc, q.AppendLine(nil))
+		}
+		ts = append(ts, q.Triple)
+	}
+	ts = SortUnique(ts)
+	data, err := Encode(JSONLD, "http://e/s", ts)
+	if err != nil {
+		t.Fatalf("%q: %v", doc, err)
+	}
+	back, err := Decode(JSONLD, data, ReadOptions{})
+	if err != nil || !slices.Equal(back, ts) {
+		t.Fatalf("%q: %v\n%s\n%swant\n%s", doc, err, data, lines(back), lines(ts))
+	}
+}
+
+func fuzzFormat(f *testing.F, format Format) {
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		o := ReadOptions{Base: "http://e/base"}
+		qs, err := readAll(doc, format, o)
+		if err != nil {
+			return
+		}
+		checkGraph(t, doc, qs)
+	})
+}
+
+func FuzzTurtle(f *testing.F) {
+	for _, c := range turtleGood {
+		f.Add([]byte(c.doc))
+	}
+	f.Add([]byte("@prefix : <http://e/> . GRAPH :g { :s a [ :p (1 2.5 'x'@en) ] }"))
+	fuzzFormat(f, TriG)
+}
+
+func FuzzRDFXML(f *testing.F) {
+	for _, c := range rdfxmlGood {
+		f.Add([]byte(c.doc))
+	}
+	fuzzFormat(f, RDFXML)
+}
+
+func FuzzJSONLD(f *testing.F) {
+	for _, s := range []string{
+		`[{"@id":"http://e/s","@type":["http://e/C"],"http://e/p":[{"@value":"a","@language":"en"},{"@list":[1,2.5,true]}]}]`,
+		`{"@context":{"a":"http://e/a"},"a":{"@id":"_:b"},"@graph":[]}`, `{"@graph":[{"http://e/p":{"@set":["\ud83c\udf03"]}}]}`, `{"http://e/p":{},"@id":"b","@reverse":{"http://e/q":{}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	fuzzFormat(f, JSONLD)
+}
+
+func FuzzTSVTerm(f *testing.F) {
+	for _, s := range []string{"42", "'a'", `"""a"""@en`, "<http://e/{}>", "_:nodeID://b1", "-.5e3", `"a"^^<http://e/d>`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, field []byte) {
+		term, err := ParseTSVTerm(field)
+		if err != nil || term == "" {
+			return
+		}
+		again, err := ParseTSVTerm([]byte(term))
+		if err != nil || again != term {
+			t.Fatalf("%q: %s is read again as %s: %v", field, term, again, err)
+		}
+	})
+}
+
+func FuzzSniffFormat(f *testing.F) {
+	f.Add([]byte("@prefix a: <b> ."))
+	f.Fuzz(func(t *testing.T, head []byte) { SniffFormat(head) })
+}

@@ -32,6 +32,28 @@
 // in the format's suffix. Such an update is two entries of equal datetime and
 // sequence: deleted at the old address, then created at the new one.
 //
+// # Addresses
+//
+// Below the base URL: /.well-known/resourcesync, /about (the source as a DCAT
+// catalogue), / (for people), and for each set
+//
+//	/SET/capabilitylist.xml
+//	/SET/resourcelist.xml, /SET/resourcelist-BITS.xml
+//	/SET/changelist.xml, /SET/changelist-NNNNNN.xml
+//	/SET/resourcedump.xml, /SET/resourcedump/GENERATION/NNNNN.zip, ...-manifest.xml
+//	/SET/changedump.xml, /SET/changedump/LIST-NNN.zip, ...-manifest.xml
+//	/SET/about, with .ttl .jsonld .nt .rdf .html
+//	/SET/r/NAME, with .jsonld .nt .ttl .rdf .html, and ?version=SEQUENCE
+//	/SET/timegate/NAME, /SET/timemap/NAME
+//	/SET/patch/SEQUENCE.json
+//
+// Our attributes (namespace urn:rsbridge:terms): roots carry sequence, the position
+// in the log that the document reaches, and generation where it belongs to one;
+// entries of indexes carry the sequence of their part; entries carry the sequence
+// of their change and graph, and where there is no describes link (components of
+// blank nodes, and what is no valid IRI) entity; patch links carry base and
+// result.
+//
 // # Records
 //
 // Keys begin with "s", the set's name and a zero byte. Numbers in keys are eight
@@ -45,7 +67,10 @@
 //	             count, then url elements
 //	x SEQ        the JSON Patch of the update SEQ
 //	d            the Resource Dump, JSON (dumpRecord)
-//	D NUMBER     the Change Dump package of Change List NUMBER, JSON (packageRecord)
+//	D NUMBER SEQ a Change Dump package of Change List NUMBER that ends with SEQ, JSON
+//	             (packageRecord)
+//	z            the highest numbers of generations and Change Lists before the lists
+//	             began anew, JSON; numbers are never used twice
 //
 // Entries and patches of an unfinished Publish lie beyond the sequence of the
 // generation and are removed by Open. Packages are files below Options.Dir, put

@@ -174,7 +174,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	if err := syncDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	d.Completed = s.p.now().UTC().Truncate(time.Second)
+	d.Completed = s.p.now().UTC().Truncate(time.Microsecond)
 	if d.Completed.Before(d.At) {
 		d.Completed = time.Time{} // the clock is behind the log
 	}
@@ -357,7 +357,8 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
 	packages := d.Packages
 	var entries []resourcesync.Entry
-	pages := (len(packages) + dumpDocEntries - 1) / dumpDocEntries
+	most := s.dumpDocEntries
+	pages := (len(packages) + most - 1) / most
 	switch {
 	case pages <= 1 && page > 0 || page > pages:
 		return nil, errNoDocument
@@ -370,7 +371,7 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	default:
 		if page > 0 {
 			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcedump.xml"))
-			packages = packages[(page-1)*dumpDocEntries : min(page*dumpDocEntries, len(packages))]
+			packages = packages[(page-1)*most : min(page*most, len(packages))]
 		}
 		for i := range packages {
 			entries = append(entries, s.packageEntry(&packages[i], resourcesync.Meta{}))

@@ -72,6 +72,8 @@ type set struct {
 	kv  kv.Store // its records
 	dir string   // its files
 
+	dumpDocEntries int // packages that one Resource Dump document lists
+
 	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 
@@ -208,7 +210,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 			return nil, fmt.Errorf("publish: the set %s: capability %q: want resourcelist, changelist, resourcedump or changedump", cfg.Name, c)
 		}
 	}
-	s := &set{p: p, cfg: cfg, url: p.base + "/" + cfg.Name, kv: setKeys(store, cfg.Name)}
+	s := &set{p: p, cfg: cfg, url: p.base + "/" + cfg.Name, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries}
 	s.changeDumps.Store(&[]packageRecord{})
 	if p.o.Dir != "" {
 		s.dir = filepath.Join(p.o.Dir, cfg.Name)
@@ -219,7 +221,9 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	return s, nil
 }
 
-// Close lets go of the views. It does not close the store.
+// Close lets go of the views; a request or Dump that is under way keeps its own
+// until it ends, so stop the HTTP server and the jobs before, and close the store
+// after. It may be called twice.
 func (p *Publisher) Close() error {
 	if p.closed.Swap(true) {
 		return nil

@@ -104,10 +104,10 @@ func (h *Hashes) add(token string) (lapse, problem string) {
 			value, lapse = hex.EncodeToString(sum), "MD5 in base64; want 32 hex digits"
 		}
 	}
-	if len(value) != digits || !isHex(value) {
+	value, ok = lowerHex(value)
+	if len(value) != digits || !ok {
 		return "", fmt.Sprintf("want %d hex digits", digits)
 	}
-	value = strings.ToLower(value)
 	if *slot != "" {
 		if *slot != value {
 			return "", "the algorithm is named twice, with two digests"
@@ -130,13 +130,20 @@ func (h *Hashes) misspelt(algorithm string) (slot *string, digits int) {
 	return nil, 0
 }
 
-func isHex(s string) bool {
+// lowerHex gives hex digits in lower case; ok is false if others are among them.
+func lowerHex(s string) (_ string, ok bool) {
+	upper := false
 	for i := range len(s) {
 		switch c := s[i]; {
-		case c-'0' <= 9, c|0x20 >= 'a' && c|0x20 <= 'f':
+		case c-'0' <= 9, c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			upper = true
 		default:
-			return false
+			return s, false
 		}
 	}
-	return true
+	if upper {
+		s = strings.ToLower(s)
+	}
+	return s, true
 }

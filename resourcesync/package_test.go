@@ -165,6 +165,9 @@ func TestPackageWriterRefuses(t *testing.T) {
 			t.Errorf("path %q: %v, want an error with %s", path, err, says)
 		}
 	}
+	if err := p.Add("/b", []byte("x"), &Entry{Loc: "http://src.example/a", Meta: Meta{Path: "/c"}}); err == nil {
+		t.Error("an entry of another path is taken")
+	}
 	if err := p.Add("/b", []byte("x"), &Entry{}); err == nil {
 		t.Error("an entry without loc is taken")
 	}

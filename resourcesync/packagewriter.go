@@ -57,7 +57,8 @@ func NewPackageWriter(w io.Writer, head Head) (*PackageWriter, error) {
 // AddDeflated stores a bitstream that is already raw deflate (RFC 1951), without
 // packing it again: crc (CRC-32, IEEE) and length are those of the unpacked
 // bytes. The bytes are not checked. e.Meta.Path is set from path when empty
-// ("/"+path if path has no slash), e.HasMeta is set, and e goes into the manifest.
+// ("/"+path if path has no slash) and must otherwise mean the same; e.HasMeta is
+// set, and e goes into the manifest.
 //
 // An unsafe path, one that was there before and an entry that cannot be written
 // are errors that leave the package as it was; an error of the io.Writer ends it.
@@ -145,6 +146,9 @@ func (p *PackageWriter) add(path string, method uint16, packed []byte, crc uint3
 	name, err := p.newName(path)
 	if err != nil {
 		return err
+	}
+	if own, err := MemberName(e.Meta.Path); e.Meta.Path != "" && (err != nil || own != name) {
+		return fmt.Errorf("resourcesync: the entry of the path %q has the path %q", clip(path), clip(e.Meta.Path))
 	}
 	e.HasMeta = true
 	if e.Meta.Path == "" {

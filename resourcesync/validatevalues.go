@@ -299,6 +299,15 @@ func (v *validator) checkPath(p place, line int, value string) {
 	}
 }
 
+// escaped says whether s begins with a percent-encoded byte.
+func escaped(s string) bool {
+	if len(s) < 3 {
+		return false
+	}
+	_, ok := lowerHex(s[1:3])
+	return ok
+}
+
 // checkURI says what is wrong with an absolute URI. Letters beyond ASCII pass, as
 // the Sitemap protocol allows IRIs.
 func checkURI(s string) string {
@@ -314,7 +323,7 @@ func checkURI(s string) string {
 			return "a URI holds no blanks and control characters; want %20 and the like"
 		case strings.IndexByte("<>\"{}|\\^`", c) >= 0:
 			return "a URI holds no " + string(rune(c)) + "; want it percent-encoded"
-		case c == '%' && (i+2 >= len(s) || !isHex(s[i+1:i+3])):
+		case c == '%' && !escaped(s[i:]):
 			return "% is not followed by two hex digits"
 		}
 	}

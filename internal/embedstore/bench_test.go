@@ -177,4 +177,3 @@ func cbdQuery(n, entities int) string {
 	return "CONSTRUCT { ?s ?p ?o } FROM <http://x/g> WHERE { { VALUES ?s {" + v.String() + " } } UNION { " + values +
 		" ?e ?p1 ?s FILTER(isBlank(?s)) } UNION { " + values + " ?e ?p2 ?b . ?b ?p3 ?s FILTER(isBlank(?b) && isBlank(?s)) } ?s ?p ?o }"
 }
-

@@ -170,7 +170,7 @@ func (l *load) write(ctx context.Context) (res loaded, err error) {
 	} else if l.replace {
 		old = held
 	}
-	if l.file == nil && len(l.seg.quads) <= smallLoad && old <= smallReplace {
+	if !l.s.forceBulk && l.file == nil && len(l.seg.quads) <= smallLoad && old <= smallReplace {
 		res.added, res.removed, err = l.writeSmall(ctx, g, old > 0)
 	} else {
 		res.added, res.removed, err = l.writeBulk(ctx, g, old > 0)

@@ -98,7 +98,7 @@ func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 			bindG = x.g.slot
 			break
 		}
-		if g.isLocal() {
+		if g.isLocal() || x.ds.named != nil && !x.ds.named[g] {
 			return nil
 		}
 		graphs = []id{g}

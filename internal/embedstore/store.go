@@ -57,6 +57,9 @@ type Store struct {
 	stop   context.CancelFunc
 
 	engine engine
+
+	// Tests force the ways for large writes on small ones.
+	forceBulk, forceSpill bool
 }
 
 // Open opens or makes the store in dir. A folder that is held gives an error

@@ -120,7 +120,7 @@ type object struct {
 	hasList  bool
 	hasSet   bool
 	graph    bool // has @graph
-	members  int // other than the ones above
+	members  int  // other than the ones above
 }
 
 type jsonString struct {

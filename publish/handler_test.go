@@ -258,6 +258,15 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+	_, changes := w.all(w.url("changelist.xml"))
+	for _, e := range changes {
+		if strings.HasSuffix(e.Loc, "/Berlin.jsonld") {
+			page := w.get(strings.Replace(e.Link(resourcesync.RelMemento).Href, ".jsonld", ".html", 1)).Body.String()
+			if !strings.Contains(page, "<ins>") || !strings.Contains(page, "<del>") || !strings.Contains(page, "The present one") {
+				t.Errorf("the page of a version shows no differences: %s", page)
+			}
+		}
+	}
 	for _, suffix := range []string{".ttl", ".jsonld", ".nt", ".rdf"} {
 		for _, address := range []string{w.url("about" + suffix), testBase + "/about" + suffix} {
 			res := w.get(address)

@@ -233,9 +233,13 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 	}
 	var history []entry
 	base := s.generic(st.Entity)
+	var before *changetrack.Version // of the version shown
 	for c, err := range snap.view.History(st.Entity) {
 		if err != nil {
 			return nil, err
+		}
+		if c.After != nil && c.After.Sequence == v.Sequence {
+			before = c.Before
 		}
 		e := entry{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Sequence: c.Sequence}
 		if c.After != nil {
@@ -265,6 +269,11 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 		"Formats": formats, "HeadLinks": headLinks, "Memento": memento, "Time": humanTime(v.Time), "ISO": resourcesync.FormatTime(v.Time),
 		"Hash": v.Fixity.SHA256.String(), "MainName": formatName(v.Format),
 	}
+	if memento && before != nil {
+		if old, err := snap.triples(st.Entity, before); err == nil { // otherwise it is no longer kept
+			data["Removed"], data["Added"] = difference(old, triples), difference(triples, old)
+		}
+	}
 	if absolute(st.Entity) {
 		data["EntityHref"] = st.Entity
 	}
@@ -272,6 +281,21 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 		data["Now"] = base + ".html"
 	}
 	return s.p.page("description.html", data)
+}
+
+// difference gives the statements of a that b does not have, as lines, at most
+// pageValues of them.
+func difference(a, b []rdfres.Triple) (lines []string) {
+	have := make(map[rdfres.Triple]bool, len(b))
+	for _, t := range b {
+		have[t] = true
+	}
+	for _, t := range a {
+		if !have[t] && len(lines) < pageValues {
+			lines = append(lines, shortTerm(t.S)+"  "+shortTerm(t.P)+"  "+shortTerm(t.O))
+		}
+	}
+	return lines
 }
 
 func (d *describer) rows(subject rdfres.Term, depth int) []row {

@@ -35,6 +35,10 @@
 // by [OpenPackage]. [Validate] checks one document against the rules of the
 // framework, [Checker] the rules between documents.
 //
+// Where comments cite the dossier, they mean the project's digest of the
+// specifications; section 4.2 is its algorithm for a tolerant reader, section 6
+// its list of validation rules (see [Rules]).
+//
 // The package does not fetch anything and knows nothing of RDF. It leaves
 // content codings (gzip) to whoever fetches. Values of one Reader, Writer or
 // package are for one goroutine at a time; everything else is safe for many.

@@ -112,7 +112,7 @@ func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, sc
 	}
 	cfg := s.cfg
 	cfg.Select = Select{}
-	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize()}
+	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize(), limit: s.lastShort()}
 	err = eachOf(owners, s.batchSize(), func(part []string) error {
 		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}}
 		if _, err := d.batch(ctx, part); err != nil {
@@ -181,6 +181,9 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 	after, err := s.client.Count(ctx, count)
 	if err != nil {
 		return err
+	}
+	if rows < min(before, after) {
+		s.noteShort(rows)
 	}
 	if rows < min(before, after) || rows > max(before, after) {
 		return fmt.Errorf("%w: %d triples with blank nodes came in one answer; it counts %d before and %d after; their labels hold within one answer only: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, rows, before, after)

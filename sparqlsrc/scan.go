@@ -200,7 +200,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 // judge holds what was received against the counts taken before and after.
 func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (verdict, error) {
 	least, most := min(before, after), max(before, after)
-	if s.onLimit(rows, caps) {
+	if s.onLimit(rows, caps) && (rows < least || rows != s.lastShort()) {
 		return cut, fmt.Errorf("%w: %d triples came, which is exactly the row limit of the store; it counts %d", ErrShort, rows, before)
 	}
 	switch {
@@ -209,12 +209,21 @@ func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (ver
 	case rows < least && isRound(rows):
 		return cut, fmt.Errorf("%w: %d triples came, a round number that looks like a limit; it counts %d before and %d after", ErrShort, rows, before, after)
 	}
+	if rows < least {
+		s.noteShort(rows)
+	}
 	return short, fmt.Errorf("%w: %d triples came; it counts %d before and %d after", ErrShort, rows, before, after)
+}
+
+func (s *Source) lastShort() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limit
 }
 
 // onLimit tells whether a number of rows is a limit that is known of the store.
 func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
-	return rows > 0 && (rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
+	return rows > 0 && (rows == s.lastShort() || rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
 }
 
 // isRound tells whether a number of rows looks like somebody's limit: 1, 2, 2.5

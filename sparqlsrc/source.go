@@ -53,7 +53,8 @@ type Source struct {
 
 	mu     sync.Mutex
 	probed *sparql.Capabilities
-	batch  int // entities a query, adapted
+	batch  int   // entities a query, adapted
+	limit  int64 // rows of the last answer that was shorter than its count
 }
 
 // New makes a source; it sends nothing. Close of the client stays with the caller.
@@ -159,6 +160,14 @@ func (s *Source) batchSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.batch
+}
+
+// noteShort remembers where an answer was cut, so that others of that length are
+// looked at twice.
+func (s *Source) noteShort(rows int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = rows
 }
 
 // shrink makes batches smaller after one of n entities was refused.

@@ -16,7 +16,7 @@ import (
 const sampleSize = 10_001
 
 // stepTime bounds each step of a probe.
-const stepTime = 5 * time.Second
+const stepTime = 10 * time.Second
 
 // prober is one run of Probe.
 type prober struct {
@@ -45,13 +45,13 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 	p.readings(quick)
 	p.step(quick, "labels", func(ctx context.Context) error {
 		// A store without blank nodes goes through all of its triples here.
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		return p.stableLabels(ctx)
 	})
 	p.step(quick, "values", p.valuesLimit)
 	if o.Write && c.endpoint.Update != "" {
-		p.write(quick)
+		p.write(ctx)
 	}
 	return p.caps, context.Cause(ctx)
 }

@@ -207,7 +207,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 
 // note counts what a report tells besides.
 func (r *run) note(o *outcome) {
-	if o.rec != nil && o.rec.has(flagNotRDF) {
+	if o.notRDF {
 		r.notRDF++
 	}
 }

@@ -128,8 +128,8 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 	return nil, fmt.Errorf("a document of capability %q is no start: give the address of the site, its Source Description, a Capability List or a list", h.Meta.Capability)
 }
 
-// fromParent follows the links of a list up to its Capability List, and takes it
-// when it really leads to the list again. A part of an index leads over it.
+// fromParent follows the links of a list up to its Capability List, for a part of
+// an index over the index. What is fetched decides what it is.
 func (d *Destination) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, bool) {
 	if depth > d.lim.depth {
 		return nil, false
@@ -155,14 +155,10 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 			if err != nil {
 				continue
 			}
-			probe := offer{}
-			probe.set(kind, address)
-			listed := []string{o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump}
-			if slices.Contains(listed, address) || slices.Contains(listed, h.IndexURL()) {
-				return o, true
+			if !slices.Contains([]string{o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump}, address) {
+				d.log.Debug("discover: the address is a part of what its Capability List names", "list", address, "capabilitylist", up)
 			}
-			d.log.Warn("discover: the Capability List does not name the list that led to it; it is left aside", "list", address, "capabilitylist", up)
-			continue
+			return o, true
 		}
 		dl.Close()
 		if ph.Meta.Capability == kind && ph.Index {

@@ -18,7 +18,7 @@ import (
 // the end, without faults, mirror and source are equal and the audit says so.
 // RSBRIDGE_HISTORIES sets how many histories are played.
 func TestRandomHistories(t *testing.T) {
-	n := 40
+	n := 24
 	if s := os.Getenv("RSBRIDGE_HISTORIES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}

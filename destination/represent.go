@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -21,6 +22,7 @@ type outcome struct {
 
 	sts    []statement // see prepare
 	packed []byte
+	notRDF bool // fetched now, and no RDF
 }
 
 var (
@@ -146,13 +148,13 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 	format, certain, ok := chooseFormat(p, body, contentType)
 	if !ok {
 		rec.Flags |= flagNotRDF
-		return &outcome{it: it, rec: rec}, nil
+		return &outcome{it: it, rec: rec, notRDF: true}, nil
 	}
 	ts, err := rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true})
 	if err != nil {
 		if !certain {
 			rec.Flags |= flagNotRDF
-			return &outcome{it: it, rec: rec}, nil
+			return &outcome{it: it, rec: rec, notRDF: true}, nil
 		}
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
 	}
@@ -285,6 +287,8 @@ func safeTriples(ts []rdfres.Triple) error {
 
 func safeTerm(s string) error {
 	switch {
+	case !utf8.ValidString(s):
+		return fmt.Errorf("not UTF-8: %q", shorten(s))
 	case strings.HasPrefix(s, "<"):
 		return safeIRI(s)
 	case strings.HasPrefix(s, `"`):
@@ -306,10 +310,8 @@ func safeTerm(s string) error {
 		switch rest := s[end+1:]; {
 		case rest == "":
 		case strings.HasPrefix(rest, "@"):
-			for _, c := range []byte(rest[1:]) {
-				if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
-					return fmt.Errorf("language tag %q", shorten(rest))
-				}
+			if !languageTag(rest[1:]) {
+				return fmt.Errorf("language tag %q", shorten(rest))
 			}
 		case strings.HasPrefix(rest, "^^<"):
 			return safeIRI(rest[2:])
@@ -327,12 +329,43 @@ func safeIRI(s string) error {
 	if len(s) < 3 || s[len(s)-1] != '>' {
 		return fmt.Errorf("IRI without an end: %q", shorten(s))
 	}
+	if !hasScheme(s[1:]) {
+		return fmt.Errorf("IRI %q is relative", shorten(s))
+	}
 	for _, c := range []byte(s[1 : len(s)-1]) {
 		if c <= 0x20 || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {
 			return fmt.Errorf("IRI %q has the character %q, which no IRI may have", shorten(s), rune(c))
 		}
 	}
 	return nil
+}
+
+// languageTag is the grammar of N-Triples: letters, then parts of letters and digits.
+func languageTag(s string) bool {
+	for i, part := range strings.Split(s, "-") {
+		if part == "" {
+			return false
+		}
+		for _, c := range []byte(part) {
+			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hasScheme tells an absolute IRI.
+func hasScheme(s string) bool {
+	for i, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
+		default:
+			return i > 0 && c == ':'
+		}
+	}
+	return false
 }
 
 // guessEntity names what a document is about where no link says it: the

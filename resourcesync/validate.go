@@ -37,7 +37,7 @@ type ValidateOptions struct {
 
 // Validate checks one document against the offline rules of the framework,
 // streaming: its memory is bounded (what needs all entries at once, rules 68, 80,
-// 94 and 104, looks at the first 2,000,000 and says so).
+// 94 and 104, looks at the first 1,000,000 and says so).
 //
 // It always checks against 1.1, archives 0.9.1 and notification 1.0.1; documents
 // of older dialects get findings for what has changed since (rule 11 names the

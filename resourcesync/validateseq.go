@@ -29,7 +29,7 @@ type hashSet struct {
 	full bool
 }
 
-const maxRemembered = 2_000_000
+const maxRemembered = 1_000_000
 
 func (h *hashSet) key(s string) uint64 {
 	if h.m == nil {

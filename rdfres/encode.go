@@ -6,8 +6,22 @@ import (
 )
 
 // Encode writes the deterministic representation of a description: the same
-// graph gives the same bytes. ts is in wire form; Encode sorts a copy. f is
-// JSONLD, NTriples, Turtle or RDFXML. ErrCannotCarry when f cannot hold ts.
+// graph gives the same bytes. ts is in wire form; Encode sorts a copy unless it
+// is sorted. entity only decides which subject comes first. ErrCannotCarry when
+// f cannot hold ts; nothing else is verified here (see EncodeChecked).
+//
+// JSONLD is an array of node objects in expanded form without a context, on one
+// line, spelled as RFC 8785 does with members sorted by name (bytewise):
+//
+//	[{"@id":"http://e/s","@type":["http://e/C"],"http://e/p":[{"@language":"en","@value":"a"},{"@id":"_:rsb..."}]}]
+//
+// The entity comes first, other nodes and all values in the order of their
+// terms. A blank node that exactly one triple leads to stands nested in it, at
+// most 64 deep, unless the way there is a cycle or rdf:type. All nodes have @id.
+//
+// NTriples (and NQuads) are the sorted canonical lines. Turtle (and TriG) has
+// one block for each subject, the prefixes it needs, and labels for all blank
+// nodes. RDFXML has one rdf:Description for each subject.
 func Encode(f Format, entity string, ts []Triple) ([]byte, error) {
 	ts = sortedCopy(ts)
 	switch f {

@@ -191,3 +191,26 @@ func TestTermParts(t *testing.T) {
 		t.Errorf("odd labels: %s %s", a, b)
 	}
 }
+
+func TestReadLax(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{`<http://e/a b{c}|\d> <http://e/p> <http://e/"q"> .`, `<http://e/a\u0020b\u007Bc\u007D\u007C\u005Cd> <http://e/p> <http://e/\u0022q\u0022> .`},
+		{`<s> <p> <o> .`, `<s> <p> <o> .`},
+		{`_:nodeID://b1 <http://e/p> _:a .`, `_:x--6e6f646549443a2f2f6231 <http://e/p> _:a .`},
+		{`<http://e/s> <http://e/p> "a"@en_US .`, `<http://e/s> <http://e/p> "a"@en_US .`},
+		{`<http://e/s> <http://e/p> "\uD83C\uDF03" .`, `<http://e/s> <http://e/p> "🌃" .`},
+	} {
+		if _, err := Decode(NTriples, []byte(c.line), ReadOptions{}); err == nil {
+			t.Errorf("%s: accepted by the strict reading", c.line)
+		}
+		ts, err := Decode(NTriples, []byte(c.line), ReadOptions{Lax: true})
+		if err != nil || lines(ts) != c.want+"\n" {
+			t.Errorf("%s: %v\n got %swant %s", c.line, err, lines(ts), c.want)
+		}
+	}
+	for _, bad := range []string{`<http://e/<a> <http://e/p> "a" .`, `<http://e/s> <http://e/p> "\uD83C" .`, `<http://e/\u00> <http://e/p> "a" .`, "<http://e/s> <http://e/p> \"\xff\" .", `<http://e/s> <http://e/p> "a"@ .`} {
+		if ts, err := Decode(NTriples, []byte(bad), ReadOptions{Lax: true}); err == nil {
+			t.Errorf("%s: accepted as %s", bad, lines(ts))
+		}
+	}
+}

@@ -125,7 +125,9 @@ func skipApplied(parts []part, from *cursor) []part {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.
-func (d *Destination) listChanges(dl *download, from *cursor, strict, first bool, f func(change) error) error {
+func (d *Destination) listChanges(dl *download, cur *cursor, strict, first bool, f func(change) error) error {
+	start := *cur // several entries may share a number: what this list hands out does not move its own start
+	from := &start
 	scan, err := d.scanChanges(dl, from)
 	if err != nil {
 		return err
@@ -483,6 +485,14 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 		return nil
 	}
+	// Entries of one number (a resource that moved: deleted here, created there)
+	// are never cut apart, because the cursor could not stand between them.
+	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
+	if len(w.order) >= w.d.lim.window && !together {
+		if err := w.apply(ctx, nil); err != nil {
+			return err
+		}
+	}
 	loc := hashString(c.it.Loc)
 	if i, ok := w.items[loc]; ok {
 		w.order[i] = nil // only the last counts
@@ -497,9 +507,6 @@ func (w *window) add(ctx context.Context, c change) error {
 	if c.it.Sequence > 0 {
 		s := c.it.Sequence
 		w.at.Sequence = &s
-	}
-	if len(w.order) >= w.d.lim.window {
-		return w.apply(ctx, nil)
 	}
 	return nil
 }

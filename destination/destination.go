@@ -369,6 +369,9 @@ func (d *Destination) ready(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probe the mirror %s: %w", d.target, err)
 	}
+	if !caps.Writable && !d.mirror.gspOnly() {
+		return fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph was refused or did not come back; check its update address and the rights of its user", d.target)
+	}
 	raw, err = json.Marshal(caps)
 	if err != nil {
 		return err

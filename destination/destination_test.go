@@ -644,6 +644,29 @@ func TestGraphStoreOnly(t *testing.T) {
 	}
 }
 
+// A resource that gets another address is two entries of one number; neither a
+// window nor an index may lose the second.
+func TestEntriesOfOneNumber(t *testing.T) {
+	for _, parts := range []int{0, 3} {
+		b := newBench(t)
+		s := b.src
+		s.ours = true
+		s.changeParts = parts
+		fill(s, 4)
+		b.sync()
+		for i := range 4 {
+			s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "later"))
+		}
+		s.pair = true
+		d := b.open()
+		d.lim.window = 1
+		if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Updated != 4 {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		b.equal()
+	}
+}
+
 func TestSourceGone(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)

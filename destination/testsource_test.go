@@ -46,6 +46,7 @@ type testSource struct {
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
 	caps                string // path of the Capability List
+	pair                bool   // every change is two entries: another address is deleted first, with the same number
 }
 
 type logged struct {
@@ -342,6 +343,9 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 				e.Meta.Ext = map[string]string{}
 			}
 			e.Meta.Ext[rs.ExtSequence] = fmt.Sprint(i + 1)
+		}
+		if s.pair {
+			es = append(es, rs.Entry{Loc: e.Loc + ".old", HasMeta: true, Meta: rs.Meta{Change: "deleted", DateTime: l.at, Length: -1, Ext: map[string]string{rs.ExtSequence: fmt.Sprint(i + 1)}}})
 		}
 		es = append(es, e)
 	}

@@ -82,14 +82,14 @@ func scenario(clk *clock) []act {
 // loses any number of the commits that were not synced: the log is then whole
 // before or whole after, and goes on.
 func TestCrashAtEveryCommit(t *testing.T) {
-	for _, size := range []int{1 << 20, 900} { // one batch, many
+	for _, size := range []int{1 << 20, 1100} { // one batch, many
 		t.Run(fmt.Sprint("batches of ", size), func(t *testing.T) {
 			n := 1
 			for crashAt(t, n, size) {
 				n++
 			}
 			t.Logf("%d commits", n-1)
-			if want := map[int]int{1 << 20: 8, 900: 40}[size]; n < want {
+			if want := map[int]int{1 << 20: 8, 1100: 35}[size]; n < want {
 				t.Errorf("only %d commits: the scenario does not do what it should", n)
 			}
 		})

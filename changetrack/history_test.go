@@ -17,7 +17,7 @@ import (
 
 // TestRandomHistory: thousands of steps, each compared with the model.
 func TestRandomHistory(t *testing.T) {
-	steps := 1500
+	steps := 1000
 	if testing.Short() {
 		steps = 300
 	}
@@ -173,7 +173,7 @@ func randomHistory(t *testing.T, seed uint64, steps int, reopen func() kv.Store)
 			m.retain(c, v)
 			seen["retained"]++
 		}
-		if r.IntN(5) == 0 {
+		if r.IntN(8) == 0 {
 			v := l.View()
 			m.compare(t, v)
 			v.Close()

@@ -489,7 +489,7 @@ func TestViewsDuringScans(t *testing.T) {
 	o.stageBytes, o.batchBytes = 1000, 1000
 	tr, l := mustOpen(t, memkv.New(), o)
 	defer tr.Close()
-	const entities, scans = 120, 25
+	const entities, scans = 100, 15
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {

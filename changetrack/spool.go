@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // spoolMemory is how much a spool keeps in memory before it goes to a file.
@@ -208,13 +210,16 @@ func syncDir(dir string) error {
 
 // removeLeftovers drops staged files of the set that no commit waits for.
 func removeLeftovers(dir string, id uint32) error {
-	names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("scan-%d-*.stage", id)))
-	if err != nil {
-		return err
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("staging folder: %w", err)
 	}
-	for _, name := range names {
-		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), fmt.Sprintf("scan-%d-", id)) || !strings.HasSuffix(e.Name(), ".stage") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("staging folder: %w", err)
 		}
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 const (
 	formFile   = "RSBRIDGE"
 	holderFile = "HOLDER"
-	lockFile   = "LOCK" // Pebble's
 
 	// form is the version of the folder's form that this package writes.
 	form = 1
@@ -28,8 +27,11 @@ const (
 func checkForm(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, formFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		if names, _ := filepath.Glob(filepath.Join(dir, "MANIFEST-*")); len(names) > 0 {
-			return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder", formFile)
+		entries, _ := os.ReadDir(dir) // of a folder that is not there, or cannot be read: told when it is opened
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "MANIFEST-") {
+				return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder", formFile)
+			}
 		}
 		return nil
 	}

@@ -514,7 +514,7 @@ func isCast(iri string) bool {
 // cast converts v to a datatype.
 func cast(iri string, v *value) (value, error) {
 	to := iri[len(xsdNS):]
-	if v.kind == vBlank || v.kind == vIRI && to != "string" || v.kind == vLang {
+	if v.kind == vBlank || to != "string" && (v.kind == vIRI || v.kind == vLang) {
 		return value{}, errType
 	}
 	if to == "string" {

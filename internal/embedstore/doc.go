@@ -11,6 +11,17 @@
 // failed or was cancelled nothing of it is seen. Readers see the state of the
 // moment at which they began.
 //
+// Queries and updates are SPARQL 1.1, evaluated by pushing one row through
+// joins over the indexes, so that what can be streamed is streamed and memory is
+// taken only for what must be held: ORDER BY, GROUP BY, DISTINCT, sub-selects
+// that group or cut. A [Budget] bounds that. The variable of GRAPH ?g is bound
+// within its group, filters and OPTIONAL included, as in other stores.
+//
+// It is a default, not a server for the world: one process, one writer at a
+// time, joins in nested loops with simple guesses of their size. Up to some tens
+// of millions of triples it serves well; beyond, or for heavy analytical
+// queries, take a store that is made for it.
+//
 // What the store does not do: it keeps no empty named graphs (a graph is there
 // while it holds a triple), it does not reason, it fetches nothing from the web
 // (LOAD and SERVICE are refused).

@@ -221,7 +221,7 @@ func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Close ends the store: requests that are under way fail with ErrClosed and are
-// waited for. Idempotent.
+// waited for, and so is the Close of every open Result and Snapshot. Idempotent.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -184,6 +184,9 @@ func (l *lexer) scan() (token, error) {
 				iri = u
 			}
 			return tok(tokIRI, iri)
+		} else if n < 0 && !l.eof { // it may go on in what is not yet at hand
+			l.pos = len(l.src)
+			return token{}, nil
 		}
 		if l.peekByte(1) == '=' {
 			l.pos += 2
@@ -262,7 +265,7 @@ func (l *lexer) scan() (token, error) {
 }
 
 // scanIRI is <...> at the start of s: what stands between, and the length of
-// the whole; 0 when it is no IRI.
+// the whole; 0 when it is no IRI, -1 when s ends before that is known.
 func scanIRI(s string) (string, int) {
 	for i := 1; i < len(s); i++ {
 		c := s[i]
@@ -273,7 +276,7 @@ func scanIRI(s string) (string, int) {
 			return "", 0
 		}
 	}
-	return "", 0
+	return "", -1
 }
 
 // unescapeIRI resolves \u and \U.

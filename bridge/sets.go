@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -133,13 +132,12 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
 	defer found.Close()
-	failed := found.Failed()
 	res, err := s.log.Scan(ctx, found.Descriptions(), changetrack.ScanOptions{
 		Finder: "scan", Format: rdfres.Format(s.cfg.Format),
 		MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1"),
 		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: s.source.Describe,
 		Fingerprint: s.fingerprint(),
-		Failed:      func(entity string) bool { return failed[entity] != nil },
+		Failed:      found.IsFailed,
 		Progress:    func(done, total int64) { run.Progress("compare", done, total) },
 	})
 	if err != nil {
@@ -152,7 +150,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,
 	}
-	for entity, err := range failed {
+	for entity, err := range found.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
 		}
@@ -172,20 +170,23 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	return rep, nil
 }
 
-// publish makes the log visible; the first complete scan is followed by a dump.
+// publish makes the log visible. The first dump follows the first complete scan;
+// it is also made again when a crash or the retention left none.
 func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 	run.Progress("publish", 0, 0)
-	_, before := s.bridge.pub.Generation(s.name)
 	if _, err := s.bridge.pub.Publish(ctx, s.name); err != nil {
 		return fmt.Errorf("publish %s: %w", s.name, err)
 	}
-	if !before && s.dumps() {
+	if _, ok := s.bridge.pub.ResourceDump(s.name); !ok && slices.Contains(s.cfg.Publish, "resourcedump") {
 		return s.dump(ctx, run)
 	}
 	return nil
 }
 
-func (s *set) dumps() bool { return slices.Contains(s.cfg.Publish, "resourcedump") }
+// dumps tells whether the set offers dumps of either kind.
+func (s *set) dumps() bool {
+	return slices.Contains(s.cfg.Publish, "resourcedump") || slices.Contains(s.cfg.Publish, "changedump")
+}
 
 func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 	run.Progress("dump", 0, 0)
@@ -195,14 +196,15 @@ func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 	return nil
 }
 
-// retain drops what the retention has passed.
+// retain drops what the retention has passed: from the documents first, then
+// from the log.
 func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 	now := s.bridge.now()
-	n, err := s.log.Retain(ctx, now.Add(-time.Duration(s.cfg.Retention.Changes)), now.Add(-time.Duration(s.cfg.Retention.Versions)))
-	if err != nil {
+	if err := s.bridge.pub.Retain(ctx, s.name); err != nil {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}
-	if err := s.bridge.pub.Retain(ctx, s.name); err != nil {
+	n, err := s.log.Retain(ctx, now.Add(-time.Duration(s.cfg.Retention.Changes)), now.Add(-time.Duration(s.cfg.Retention.Versions)))
+	if err != nil {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}
 	return map[string]int64{"dropped": n}, nil
@@ -298,5 +300,3 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 
 // subject is what the jobs on a set exclude each other on.
 func (s *set) subject() string { return "set:" + s.name }
-
-func setOfSubject(subject string) (string, bool) { return strings.CutPrefix(subject, "set:") }

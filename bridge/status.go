@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -68,6 +69,9 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	v := s.log.View()
 	defer v.Close()
 	seq, changed := v.Head()
+	if err := v.Err(); err != nil {
+		return SetStatus{}, fmt.Errorf("log of set %s: %w", name, err)
+	}
 	scanned, _ := v.LastScan()
 	out := SetStatus{
 		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),

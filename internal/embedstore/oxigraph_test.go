@@ -90,7 +90,10 @@ func TestAgainstOxigraph(t *testing.T) {
 			"SELECT ?b { <http://x/s1> !(<http://x/p0>|^<http://x/p1>) ?b }", "SELECT ?a ?b { ?a <http://x/p0>/<http://x/p1>* ?b }", "SELECT ?b { <http://x/s1> (<http://x/p0>/<http://x/p1>)+ ?b }",
 			"SELECT ?a { ?a <http://x/p0> ?b FILTER NOT EXISTS { ?b <http://x/p1> ?a } }", "SELECT ?a { ?a <http://x/p0> ?b FILTER EXISTS { ?b ?p ?c FILTER(?c != ?a) } }",
 			"CONSTRUCT { ?o <http://x/back> ?s } { ?s <http://x/p0> ?o }", "CONSTRUCT { ?s ?p ?o } { GRAPH ?g { ?s ?p ?o } }",
-			"SELECT ?s { ?s ?p ?o } ORDER BY DESC(?s) ?o LIMIT 7 OFFSET 3", "SELECT DISTINCT ?p { ?s ?p ?o }", "SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }",
+			"SELECT ?s { ?s ?p ?o } ORDER BY DESC(?s) ?o LIMIT 7 OFFSET 3", "SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY ?s LIMIT 5 OFFSET 2",
+			`SELECT DISTINCT ?s { ?s ?p ?o FILTER(STR(?s) > "http://x/s12") } ORDER BY ?s LIMIT 4`, "SELECT DISTINCT ?s { ?s <http://x/p0> <http://x/s1> } ORDER BY DESC(STR(?s))",
+			"SELECT DISTINCT ?p { ?s ?p ?o } ORDER BY DESC(?p) LIMIT 2", "SELECT DISTINCT ?o { ?s ?p ?o FILTER(isIRI(?o)) } ORDER BY STRLEN(STR(?o)) ?o LIMIT 9", "SELECT DISTINCT ?s ?p { ?s ?p ?o } ORDER BY ?s ?p LIMIT 20",
+			"SELECT ?p (COUNT(?s) AS ?n) { ?s ?p ?o } GROUP BY ?p ORDER BY DESC(COUNT(?s)) ?p LIMIT 3", "SELECT DISTINCT ?p { ?s ?p ?o }", "SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }",
 		)
 		data := strings.Join(lines, "\n") + "\n"
 		job, _ := json.Marshal(map[string]any{"data": data, "queries": queries})

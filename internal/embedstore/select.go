@@ -16,11 +16,15 @@ func (x *exec) runSelect(q *query, emit next) error {
 	if q.form == formSelect {
 		rows = x.computed(q, rows)
 	}
-	if len(q.orderBy) > 0 {
-		rows = x.ordered(q, rows)
-	}
-	if q.distinct || q.reduced {
-		rows = x.distinct(q, rows)
+	switch distinct := q.distinct || q.reduced; {
+	case distinct && q.sortsByColumns():
+		// Equal rows have equal keys: fewer rows to sort, and with LIMIT no more
+		// to keep than are asked for.
+		rows = x.ordered(q, x.distinct(q, rows), true)
+	case distinct:
+		rows = x.distinct(q, x.ordered(q, rows, false))
+	default:
+		rows = x.ordered(q, rows, true)
 	}
 	if q.offset > 0 || q.limit >= 0 {
 		rows = x.sliced(q, rows)
@@ -116,7 +120,7 @@ func (q *query) columns() []int {
 
 func (x *exec) distinct(q *query, in rowSource) rowSource {
 	cols := q.columns()
-	if len(cols) == 1 && len(q.orderBy) == 0 && x.inSubjectOrder(q, cols[0]) {
+	if len(cols) == 1 && (len(q.orderBy) == 0 || q.sortsByColumns()) && x.inSubjectOrder(q, cols[0]) {
 		// Equal rows are neighbours: nothing has to be remembered.
 		return func(emit next) error {
 			last := id(0)
@@ -256,12 +260,37 @@ type sortRow struct {
 	n    int64 // order of arrival, so that equals keep it
 }
 
-// ordered sorts; with LIMIT and without DISTINCT it keeps no more rows than
-// will be asked for.
-func (x *exec) ordered(q *query, in rowSource) rowSource {
+// sortsByColumns tells whether the order depends on nothing but the columns.
+func (q *query) sortsByColumns() bool {
+	cols := q.columns()
+	ok := true
+	for _, k := range q.orderBy {
+		ok = ok && !hasExists(k.e)
+		eachVar(k.e, func(v int) { ok = ok && slices.Contains(cols, v) })
+		ok = ok && !hasAggregate(k.e)
+	}
+	return ok
+}
+
+func hasAggregate(e expr) bool {
+	switch e := e.(type) {
+	case *aggExpr:
+		return true
+	case *callExpr:
+		return slices.ContainsFunc(e.args, hasAggregate)
+	}
+	return false
+}
+
+// ordered sorts. With LIMIT it keeps no more rows than will be asked for, if
+// nothing after it drops rows (last).
+func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
+	if len(q.orderBy) == 0 {
+		return in
+	}
 	cols := q.columns()
 	keep := int64(-1)
-	if q.limit >= 0 && !q.distinct && !q.reduced && q.limit+q.offset < 1<<20 {
+	if q.limit >= 0 && last && q.limit+q.offset < 1<<20 {
 		keep = q.limit + q.offset
 	}
 	return func(emit next) error {

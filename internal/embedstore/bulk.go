@@ -406,7 +406,7 @@ func (m *labelMap) get(label string, fresh func() (id, error)) (id, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(m.mem) < labelsInMemory {
+	if len(m.mem) < labelsInMemory && !(m.s.tinyChunks > 0 && len(m.mem) >= m.s.tinyChunks) {
 		if m.mem == nil {
 			m.mem = map[string]id{}
 		}

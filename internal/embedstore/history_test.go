@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 		ctx := context.Background()
 		for step := range 60 {
 			what := ""
-			s.forceBulk, s.forceSpill = g.IntN(2) == 0, g.IntN(4) == 0
+			s.forceBulk, s.forceSpill, s.tinyChunks = g.IntN(2) == 0, g.IntN(4) == 0, g.IntN(2)*(1+g.IntN(4))
 			qs := g.ground(1 + g.IntN(12))
 			graph := g.pick("", "http://x/g1", "http://x/g2", "http://x/g3")
 			term := ""
@@ -229,4 +229,34 @@ func checkStore(t testing.TB, s *Store) {
 	if n != len(counts) {
 		t.Errorf("%d graphs are counted, %d are there", n, len(counts))
 	}
+}
+
+// TestBlankNodesAcrossSegments loads a chain of blank nodes in pieces: a label
+// is one node throughout its document, and another one in the next.
+func TestBlankNodesAcrossSegments(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	s.forceBulk, s.tinyChunks = true, 3
+	var b strings.Builder
+	const n = 40
+	for i := range n {
+		fmt.Fprintf(&b, "_:n%d <http://x/next> _:n%d .\n_:n%d <http://x/id> \"%d\" .\n", i, (i+7)%n, i, i)
+	}
+	for k := range 2 {
+		if got := loadText(t, s, "", b.String()); got != 2*n {
+			t.Fatalf("added %d, want %d", got, 2*n)
+		}
+		got := ask(t, s, "SELECT ?a ?b { ?x <http://x/next> ?y . ?x <http://x/id> ?a . ?y <http://x/id> ?b }")
+		if len(got) != n*(k+1) {
+			t.Fatalf("%d links after load %d, want %d", len(got), k, n*(k+1))
+		}
+		for i := range n {
+			if want := fmt.Sprintf(`"%d"|"%d"`, i, (i+7)%n); !slices.Contains(got, want) {
+				t.Errorf("no link %s", want)
+			}
+		}
+	}
+	if got := ask(t, s, "SELECT DISTINCT ?x { ?x ?p ?o }"); len(got) != 2*n {
+		t.Errorf("%d nodes, want %d", len(got), 2*n)
+	}
+	checkStore(t, s)
 }

@@ -102,7 +102,7 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 			}
 			g = l.graph
 		}
-		if l.seg.full() {
+		if l.seg.full() || l.s.tinyChunks > 0 && len(l.seg.quads) >= l.s.tinyChunks {
 			if err := l.spill(); err != nil {
 				return err
 			}

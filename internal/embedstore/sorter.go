@@ -72,7 +72,13 @@ type sorter struct {
 	files []string
 }
 
-func newSorter(s *Store) *sorter { return &sorter{s: s, limit: sorterRecords} }
+func newSorter(s *Store) *sorter {
+	t := &sorter{s: s, limit: sorterRecords}
+	if s.tinyChunks > 0 {
+		t.limit = s.tinyChunks
+	}
+	return t
+}
 
 var runNumber atomic.Int64
 

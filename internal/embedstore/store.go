@@ -60,6 +60,7 @@ type Store struct {
 
 	// Tests force the ways for large writes on small ones.
 	forceBulk, forceSpill bool
+	tinyChunks            int // records in memory, instead of the usual bounds; 0: those
 }
 
 // Open opens or makes the store in dir. A folder that is held gives an error

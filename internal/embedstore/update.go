@@ -396,7 +396,7 @@ var spoolNumber atomic.Int64
 func (u *updater) spool() *quadSpool { return &quadSpool{s: u.s} }
 
 func (p *quadSpool) add(q quad) (err error) {
-	if len(p.mem) < spoolQuads {
+	if len(p.mem) < spoolQuads && !(p.s.tinyChunks > 0 && len(p.mem) >= p.s.tinyChunks) {
 		p.mem = append(p.mem, q)
 		return nil
 	}

@@ -82,6 +82,7 @@ func statusOf(err error) int {
 func (s *Store) wrap(h func(w *response, r *http.Request) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := &response{ResponseWriter: rw}
+		w.Header().Set("Server", "rsbridge-embedstore")
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(rw, r.Body, s.opts.MaxBodyBytes)
 		}

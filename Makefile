@@ -41,3 +41,18 @@ bench: build
 generate:
 	$(GO) test ./bridge ./httpapi ./cmd/rsbridge -run 'Reference' -update
 	$(GO) run ./internal/notices > NOTICE
+
+# Large numbers of what `make test` does in small: kills, random histories,
+# fuzzing for minutes. Results are kept in docs/campaigns.md.
+campaign: build
+	RSBRIDGE_KILLS=100 RSBRIDGE_ENTITIES=100000 RSBRIDGE_PAUSE=8000 $(GO) run ./internal/teststores/withstores \
+	  $(GO) test ./cmd/rsbridge -run TestKilled -v -timeout 60m
+	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor' -timeout 60m
+	$(MAKE) fuzz FUZZTIME=120s
+
+FUZZTIME ?= 20s
+fuzz:
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test $$p -list '^Fuzz' 2>/dev/null | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x || exit 1; \
+	  done; done

@@ -20,6 +20,16 @@ type Config struct {
 	line map[string]int // path of a key -> line, for findings
 }
 
+// Embedded is how many stores of the configuration are embedded.
+func (c *Config) Embedded() (n int) {
+	for _, s := range c.Stores {
+		if s.Embedded != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Public is the listener of the published documents.
 type Public struct {
 	Listen  string `yaml:"listen" doc:"address and port; empty: nothing is served" default:"127.0.0.1:8080"`

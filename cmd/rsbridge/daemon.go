@@ -77,6 +77,7 @@ func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Si
 // serve opens a bridge and runs it until ctx ends. ready is called with both
 // listeners open, before the schedules start.
 func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
+	limitMemory(cfg.Embedded())
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
 	if err != nil {
 		return err
@@ -212,6 +213,7 @@ func (a *app) mirror() *cobra.Command {
 }
 
 func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config) (err error) {
+	limitMemory(cfg.Embedded())
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge mirror --once"})
 	if err != nil {
 		return err

@@ -104,15 +104,15 @@ func command(t *testing.T, bin string, want int, args ...string) []byte {
 
 // TestKilled kills source and destination at random moments while changes pass;
 // at the end source and mirror are equal, for an independent tool too, and the
-// log has every change once. RSBRIDGE_KILLS and RSBRIDGE_ENTITIES make it a
-// campaign.
+// log has every change once. RSBRIDGE_KILLS, RSBRIDGE_ENTITIES and
+// RSBRIDGE_PAUSE (the longest pause before a kill, in ms) make it a campaign.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the processes that are killed are built without the race detector")
 	}
 	teststores.Python(t)
-	kills, entities := 10, 300
-	for env, into := range map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities} {
+	kills, entities, longest := 10, 300, 1500
+	for env, into := range map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities, "RSBRIDGE_PAUSE": &longest} {
 		if s := os.Getenv(env); s != "" {
 			n, err := strconv.Atoi(s)
 			if err != nil {
@@ -148,7 +148,7 @@ func TestKilled(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(kills), 7))
 	for k := range kills {
 		command(t, bin, 0, "simulate", "http://"+origin, "--changes", fmt.Sprint(1+r.IntN(20)), "--seed", fmt.Sprint(k+2), "--mix", "2,6,2")
-		pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
+		pause(t, time.Duration(r.IntN(longest))*time.Millisecond)
 		p := sides[k%2]
 		p.kill(syscall.SIGKILL)
 		p.start()

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -57,8 +58,17 @@ func usage(format string, args ...any) error {
 // part is the error of a command that has printed what is left to do.
 var part = &codeError{code: exitPart}
 
+// limitMemory sets a soft limit for the Go heap unless GOMEMLIMIT does: what
+// streams needs little, and each embedded store keeps caches.
+func limitMemory(embedded int) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(200+150*embedded) << 20)
+	}
+}
+
 // run is the whole program with its world given.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	limitMemory(1)
 	a := &app{in: stdin, out: stdout, err: stderr}
 	root := a.root()
 	root.SetArgs(args)

@@ -29,6 +29,7 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 	if cfg, err = bridge.Load(a.config); err != nil {
 		return nil, nil, nil, err
 	}
+	limitMemory(cfg.Embedded())
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge command"})
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {

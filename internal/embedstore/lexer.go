@@ -70,6 +70,7 @@ type lexer struct {
 	pos  int
 	eof  bool
 	rerr error
+	cut  bool // what is at hand ended within the token
 
 	gone  int64 // bytes before src
 	lines int   // line breaks before src
@@ -124,12 +125,16 @@ func (l *lexer) errorAt(off int64, format string, args ...any) error {
 func (l *lexer) next() (token, error) {
 	for {
 		start := l.pos
+		l.cut = false
 		t, err := l.scan()
 		if l.eof || l.pos+16 < len(l.src) && err == nil {
 			if l.rerr != nil {
 				return token{}, l.rerr
 			}
 			return t, err
+		}
+		if err != nil && !l.cut && len(l.src)-l.pos > lexerChunk/2 {
+			return t, err // more would not mend it
 		}
 		l.pos = start
 		l.fill(start)
@@ -461,6 +466,9 @@ func (l *lexer) scanString(off int64) (token, error) {
 				i += n
 				continue
 			}
+			if i+10 >= len(s) {
+				l.cut = true
+			}
 			if i+1 >= len(s) {
 				return token{}, l.errorAt(off, "the string does not end")
 			}
@@ -479,6 +487,7 @@ func (l *lexer) scanString(off int64) (token, error) {
 		}
 		i++
 	}
+	l.cut = true
 	return token{}, l.errorAt(off, "the string does not end")
 }
 

@@ -151,16 +151,15 @@ func (f *fetcher) mayFetch(address string) bool {
 
 // request is what get and download ask for.
 type request struct {
-	url          string
-	accept       string
-	gzip         bool
-	etag         string // If-None-Match
-	modified     string // If-Modified-Since
-	rangeFrom    int64  // > 0: Range with ifRange
-	ifRange      string
-	max          int64 // bytes of the body as it comes, and unpacked
-	attempts     int   // 0: as configured
-	tooLargeHint string
+	url       string
+	accept    string
+	gzip      bool
+	etag      string // If-None-Match
+	modified  string // If-Modified-Since
+	rangeFrom int64  // > 0: Range with ifRange
+	ifRange   string
+	max       int64 // bytes of the body as it comes, and unpacked
+	attempts  int   // 0: as configured
 }
 
 // open makes one attempt. The caller closes the body.

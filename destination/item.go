@@ -3,7 +3,6 @@ package destination
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"slices"
@@ -293,6 +292,3 @@ func (d *decoder) promise() promise {
 	}
 	return p
 }
-
-// short is a digest for messages.
-func short(d rdfres.Digest) string { return hex.EncodeToString(d[:6]) }

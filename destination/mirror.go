@@ -250,14 +250,14 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 	b.WriteString(drops)
 	var line []byte
 	for i := 0; i < len(ops); {
-		kind, graph := ops[i].kind, m.graphFor(ops[i].st)
+		kind := ops[i].kind
 		if kind == 'd' {
 			b.WriteString("DELETE DATA { ")
 		} else {
 			b.WriteString("INSERT DATA { ")
 		}
 		for i < len(ops) && ops[i].kind == kind {
-			graph = m.graphFor(ops[i].st)
+			graph := m.graphFor(ops[i].st)
 			if graph != "" {
 				b.WriteString("GRAPH <" + graph + "> {\n")
 			} else {

@@ -215,17 +215,6 @@ func (s *testSource) stateTime() time.Time {
 	return s.now
 }
 
-// freeze keeps the Resource List as it is now.
-func (s *testSource) freeze() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listAt, s.listSeq = s.now, len(s.log)
-	s.frozen = map[string][]byte{}
-	for k, v := range s.bodies {
-		s.frozen[k] = v
-	}
-}
-
 func (s *testSource) entry(name string, body []byte, version int, m rs.Meta) rs.Entry {
 	e := rs.Entry{Loc: s.url("/set/r/" + name), HasMeta: true, Meta: m}
 	e.Meta.Length = -1

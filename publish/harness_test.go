@@ -10,7 +10,6 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
@@ -430,14 +429,4 @@ func (b *crashingBatch) Commit(sync bool) error {
 		return errCrash
 	}
 	return b.Batch.Commit(sync)
-}
-
-func drain(t testing.TB, res *http.Response) []byte {
-	t.Helper()
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }

@@ -70,8 +70,6 @@ type dumpRecord struct {
 	Before     *dumpRecord     `json:"before,omitempty"`
 }
 
-func be64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
 func keyOf(kind byte, numbers ...uint64) []byte {
 	k := []byte{kind}
 	for _, n := range numbers {

@@ -185,10 +185,13 @@ func (p *PackageWriter) store(name string, method uint16, packed []byte, crc uin
 // setDOSTime sets the time that ZIP has had from the beginning: two-second steps
 // from 1980 to 2107, without zone. The extended ones would differ by machine.
 func setDOSTime(h *zip.FileHeader, t time.Time) {
+	//lint:ignore SA1019 Modified would also write the extended time, which has the machine's zone
 	h.ModifiedDate, h.ModifiedTime = 1<<5|1, 0 // 1980-01-01
 	t = t.UTC()
 	if y := t.Year(); y >= 1980 && y <= 2107 {
+		//lint:ignore SA1019 as above
 		h.ModifiedDate = uint16(t.Day() + int(t.Month())<<5 + (y-1980)<<9)
+		//lint:ignore SA1019 as above
 		h.ModifiedTime = uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
 	}
 	for i := range len(h.Name) {

@@ -55,8 +55,6 @@ type qname struct {
 	uri           string
 }
 
-func (n *qname) is(ns nsID, local string) bool { return n.ns == ns && string(n.local) == local }
-
 // raw is the name as written.
 func (n *qname) raw() string {
 	if len(n.prefix) == 0 {

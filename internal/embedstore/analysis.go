@@ -15,15 +15,6 @@ func (s slotSet) add(t pterm) {
 	}
 }
 
-func (s slotSet) hasAll(o slotSet) bool {
-	for k := range o {
-		if !s[k] {
-			return false
-		}
-	}
-	return true
-}
-
 // visible are the variables that are in scope after n (section 18.2.1).
 func visible(n node) slotSet {
 	s := slotSet{}

@@ -27,7 +27,6 @@ type parser struct {
 	tok      token
 	base     string
 	prefixes map[string]string
-	err      error
 	depth    int
 
 	slots  int

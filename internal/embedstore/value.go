@@ -45,8 +45,6 @@ type value struct {
 	zone bool // the date has a time zone
 }
 
-var zeroRat = new(big.Rat)
-
 // parseValue takes a canonical term apart.
 func parseValue(term string) value {
 	v := value{term: term}

@@ -16,7 +16,6 @@ import (
 // and an answer without its closing braces is an error.
 type jsonReader struct {
 	in    *bufio.Reader
-	at    int64
 	str   []byte
 	row   Row
 	index map[string]int

@@ -33,7 +33,6 @@ type mirrorCompare struct {
 
 	lastLoc hash16
 	lastSts map[hash16]*statement
-	lastRec *record
 }
 
 // compareMirror is the comparison that Sync makes when state and mirror do not

@@ -93,6 +93,9 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader) (*item, error) {
 		}
 	}
 	if it.Entity == "" {
+		it.Entity = e.Meta.Ext[resourcesync.ExtEntity]
+	}
+	if it.Entity == "" {
 		if l := e.Link(resourcesync.RelCanonical); l != nil {
 			it.Entity = l.Href
 		}

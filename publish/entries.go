@@ -33,10 +33,6 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 	return h
 }
 
-// extEntity is an extension attribute on entries without a describes link: the
-// entity, exactly.
-const extEntity = "entity"
-
 // describable tells whether an entity can be the target of a describes link: an
 // absolute IRI whose characters are allowed. A component of blank nodes is
 // nothing that anybody knows by its IRI. Stores also keep what is no IRI.
@@ -81,7 +77,7 @@ func name(e *resourcesync.Entry, entity string) {
 	if describable(entity) {
 		e.Links = append(e.Links, link(resourcesync.RelDescribes, entity))
 	} else if xmlText(entity) {
-		e.Meta.Ext[extEntity] = entity
+		e.Meta.Ext[resourcesync.ExtEntity] = entity
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAppendResource(t *testing.T) {
 			if err != nil || string(got) != string(want) {
 				t.Fatalf("%q:\n%s\nwant %v\n%s", st.Entity, got, err, want)
 			}
-			if (e.Link(resourcesync.RelDescribes) == nil) == (e.Meta.Ext[extEntity] == "") && xmlText(st.Entity) {
+			if (e.Link(resourcesync.RelDescribes) == nil) == (e.Meta.Ext[resourcesync.ExtEntity] == "") && xmlText(st.Entity) {
 				t.Fatalf("%q is named in no way, or in two: %s", st.Entity, got)
 			}
 		}

@@ -124,6 +124,7 @@ const (
 	ExtGeneration = "generation" // root rs:md: number of the publication
 	ExtBase       = "base"       // rs:ln patch: "sha-256:HEX" of the representation (JSON Patch) or graph (RDF Patch) it applies to
 	ExtResult     = "result"     // rs:ln patch: what it makes
+	ExtEntity     = "entity"     // entry rs:md: the entity, exactly, where no describes link can name it
 )
 
 // NormalizeType gives a media type as it is compared: without parameters, in

@@ -17,7 +17,7 @@ const module = "github.com/rsbridge/rsbridge/"
 // docs/design.md.
 var floors = map[string]int{
 	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
-	"internal/jobs": 0, "internal/kv": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
+	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
 	"internal/extsort": 0, "internal/inproc": 0, "internal/embedstore/engine": 1,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1,
@@ -37,7 +37,7 @@ var floors = map[string]int{
 // level is the order of the rooms on the ground floor, which may lean on each
 // other in this order only.
 var ground = map[string]int{
-	"internal/kv": 0, "internal/kv/memkv": 1, "internal/kv/pebblekv": 1, "internal/kv/kvtest": 2, "internal/jobs": 3,
+	"internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/memkv": 1, "internal/kv/pebblekv": 1, "internal/kv/kvtest": 2, "internal/jobs": 3,
 }
 
 // within are rooms inside a room of the same floor.
@@ -59,7 +59,7 @@ var forbidden = []struct{ from, to, why string }{
 
 // owners of third-party modules: one module, one room.
 var owners = map[string][]string{
-	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/embedstore"},
+	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
 	"github.com/robfig/cron":        {"internal/jobs"},
 	"github.com/gin-gonic/gin":      {"httpapi"},
 	"github.com/piprate/json-gold":  {"rdfres"},

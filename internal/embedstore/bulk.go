@@ -3,6 +3,7 @@ package embedstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -37,7 +38,8 @@ func (l *load) writeBulk(ctx context.Context, g id, replacing bool) (added, remo
 	defer func() {
 		if !done {
 			if derr := l.s.dropTermsFrom(l.s.next); derr != nil {
-				l.s.log.Error("remove the terms of a failed write", "error", derr)
+				l.s.log.Error("remove the terms of a failed write; the next write tries it again", "error", derr)
+				l.s.leftTerms = true
 			}
 		}
 	}()
@@ -395,7 +397,7 @@ func (m *labelMap) get(label string, fresh func() (id, error)) (id, error) {
 	}
 	if m.disk != nil {
 		val, ok, err := pebbleView{m.disk.db}.get([]byte(label))
-		if err != nil {
+		if err := errors.Join(m.disk.err(), err); err != nil {
 			return 0, err
 		}
 		if ok {

@@ -17,17 +17,22 @@ func (s *Store) dropTermsFrom(next uint64) error {
 	defer it.Close()
 	lo := termKey(id(next) << 2)
 	b := s.db.NewBatch()
-	defer b.Close()
+	defer func() {
+		if b != nil {
+			b.Close()
+		}
+	}()
 	n := 0
 	for ok := it.SeekGE(lo); ok; ok = it.Next() {
 		k := hashKey(hashTerm(string(it.Value())))
 		b.Delete(k[:], nil)
 		n++
 		if b.Len() > 1<<20 {
-			if err := b.Commit(pebble.NoSync); err != nil {
+			full := b
+			b = s.db.NewBatch()
+			if err := s.apply(full, pebble.NoSync); err != nil {
 				return err
 			}
-			b.Reset()
 		}
 	}
 	if err := it.Error(); err != nil || n == 0 {
@@ -36,7 +41,9 @@ func (s *Store) dropTermsFrom(next uint64) error {
 	// The terms go after their hashes, so that a kill in between is repeated.
 	b.DeleteRange(lo, []byte{spaceTerm + 1}, nil)
 	s.log.Info("removed terms of a write that was not finished", "terms", n)
-	return b.Commit(pebble.Sync)
+	last := b
+	b = nil
+	return s.apply(last, pebble.Sync)
 }
 
 func putNext(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

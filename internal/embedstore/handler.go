@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -73,6 +74,8 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, context.Canceled):
 		return 499
+	case guardfs.IsFull(err):
+		return http.StatusInsufficientStorage
 	}
 	return http.StatusInternalServerError
 }

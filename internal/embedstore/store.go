@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // ErrLocked comes from Open when another process (or another Store of this one)
@@ -31,6 +33,8 @@ type Options struct {
 	Budget       Budget           // of each query and update
 	MaxBodyBytes int64            // of one HTTP request body, decompressed; default 64 GiB
 	Now          func() time.Time // default time.Now
+
+	fs vfs.FS // for tests; nil: the disk
 }
 
 // Store is an open embedded store. Safe for concurrent use; writes run one
@@ -41,12 +45,16 @@ type Store struct {
 	log  *slog.Logger
 	db   *pebble.DB
 	popt *pebble.Options
+	disk *guardfs.Guard
 	lock *pebble.Lock
 
 	// writer is the right to write: a slot that one writer fills.
 	writer chan struct{}
 	// next is the number of the next new term; owned by the writer.
 	next uint64
+	// leftTerms says that the dictionary holds terms from next on, which a failed
+	// write could not remove; owned by the writer.
+	leftTerms bool
 
 	// users counts what reads the database, so that Close can wait.
 	mu     sync.Mutex
@@ -78,6 +86,9 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.fs == nil {
+		o.fs = vfs.Default
+	}
 	o.Budget = o.Budget.withDefaults()
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -93,11 +104,14 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
+		stays := false
 		if s.db != nil {
-			s.db.Close()
+			stays, _ = s.disk.Close(s.db.Close) // the error of open says more
 		}
 		s.stop()
-		lock.Close()
+		if !stays {
+			lock.Close()
+		}
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return s, nil
@@ -110,9 +124,10 @@ func (s *Store) open() (err error) {
 	if err := os.MkdirAll(s.tmp(""), 0o755); err != nil {
 		return err
 	}
-	s.popt = pebbleOptions(s.opts.CacheBytes, s.log)
+	s.popt = pebbleOptions(s.opts.CacheBytes)
 	s.popt.Lock = s.lock
-	if s.db, err = pebble.Open(s.dir, s.popt); err != nil {
+	s.disk = guardfs.New("store", s.opts.fs, s.log)
+	if s.db, err = s.disk.Open(s.dir, s.popt); err != nil {
 		if pebble.IsCorruptionError(err) {
 			return fmt.Errorf("the store is damaged: %w", err)
 		}
@@ -127,7 +142,7 @@ func (s *Store) open() (err error) {
 		b := s.db.NewBatch()
 		b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
 		b.Set(keyNext, binary.BigEndian.AppendUint64(nil, 1), nil)
-		if err := b.Commit(pebble.Sync); err != nil {
+		if err := s.apply(b, pebble.Sync); err != nil {
 			return err
 		}
 	} else if n := binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):]); n != storeVersion {
@@ -145,13 +160,12 @@ func (s *Store) open() (err error) {
 }
 
 // pebbleOptions are those of the store and, with its own cache, of a scratch space.
-func pebbleOptions(cache int64, log *slog.Logger) *pebble.Options {
+func pebbleOptions(cache int64) *pebble.Options {
 	o := &pebble.Options{
 		CacheSize:                   cache,
 		MemTableSize:                16 << 20,
 		MemTableStopWritesThreshold: 3,
 		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLog{log},
 		MaxOpenFiles:                500,
 		L0CompactionThreshold:       4,
 		LBaseMaxBytes:               64 << 20,
@@ -167,6 +181,25 @@ func pebbleOptions(cache int64, log *slog.Logger) *pebble.Options {
 	return o
 }
 
+// apply makes a batch part of the store. The batch is over afterwards.
+func (s *Store) apply(b *pebble.Batch, o *pebble.WriteOptions) error {
+	abandoned, err := false, s.disk.Room(s.db, s.dir, b.Len())
+	if err == nil {
+		abandoned, err = s.disk.Do(func() error { return s.db.Apply(b, o) })
+	}
+	if !abandoned {
+		err = errors.Join(err, b.Close())
+	}
+	return writeError(err)
+}
+
+func writeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write the store: %w", err)
+}
+
 func (s *Store) tmp(name string) string { return filepath.Join(s.dir, "tmp", name) }
 
 // begin says that the database is in use; done ends that.
@@ -175,6 +208,9 @@ func (s *Store) begin() error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
+	}
+	if err := s.disk.ReadErr(); err != nil {
+		return err
 	}
 	s.users++
 	return nil
@@ -197,6 +233,15 @@ func (s *Store) beginWrite(ctx context.Context) error {
 	select {
 	case s.writer <- struct{}{}:
 		if s.quit.Err() == nil {
+			err := s.disk.Err()
+			if err == nil && s.leftTerms {
+				err = s.dropTermsFrom(s.next)
+				s.leftTerms = err != nil
+			}
+			if err != nil {
+				s.endWrite()
+				return writeError(err)
+			}
 			return nil
 		}
 		<-s.writer
@@ -237,9 +282,15 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.stop()
 	<-s.idle
-	err := s.db.Close()
+	stays, err := s.disk.Close(s.db.Close)
+	if stays {
+		return fmt.Errorf("close store %s: %w; the folder stays locked until this process ends", s.dir, err)
+	}
 	os.Remove(filepath.Join(s.dir, holderFile))
-	return errors.Join(err, s.lock.Close())
+	if err := errors.Join(err, s.lock.Close()); err != nil {
+		return fmt.Errorf("close store %s: %w", s.dir, err)
+	}
+	return nil
 }
 
 // Stats is what a store holds.
@@ -293,31 +344,4 @@ func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
 		return nil, err
 	}
 	return lock, nil
-}
-
-// pebbleLog hands Pebble's messages on. What is fatal to Pebble ends in a panic
-// that a writer turns into an error.
-type pebbleLog struct{ log *slog.Logger }
-
-type fatalError struct{ msg string }
-
-func (e fatalError) Error() string { return e.msg }
-
-func (l pebbleLog) Infof(f string, a ...any)  { l.log.Debug(fmt.Sprintf(f, a...)) }
-func (l pebbleLog) Errorf(f string, a ...any) { l.log.Error(fmt.Sprintf(f, a...)) }
-func (l pebbleLog) Fatalf(f string, a ...any) {
-	l.log.Error(fmt.Sprintf(f, a...))
-	panic(fatalError{fmt.Sprintf(f, a...)})
-}
-
-// guard turns what is fatal to Pebble (a write-ahead log that cannot be
-// written) into an error of this request.
-func guard(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case fatalError:
-		*err = fmt.Errorf("the store cannot write (is the disk full?) and must be opened again: %w", r)
-	default:
-		panic(r)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func (t *tables) writer() (*sstable.Writer, error) {
 		return nil, err
 	}
 	path := t.s.tmp("table" + strconv.FormatInt(tableNumber.Add(1), 10) + ".sst")
-	f, err := vfs.Default.Create(path, vfs.WriteCategoryUnspecified)
+	f, err := t.s.opts.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("write a table: %w", err)
 	}
@@ -93,19 +94,20 @@ func (t *tables) finish() error {
 
 // ingest makes the tables of the whole group part of the store; all of them
 // must be finished.
-func (t *tables) ingest(ctx context.Context) (err error) {
-	defer guard(&err)
+func (t *tables) ingest(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if len(t.group.paths) == 0 {
 		return nil
 	}
-	// Not cancelled half way: what began is finished.
-	if err := t.s.db.Ingest(context.WithoutCancel(ctx), t.group.paths); err != nil {
-		return fmt.Errorf("write the store: %w", err)
+	if err := t.s.disk.Room(t.s.db, t.s.dir, 0); err != nil {
+		return writeError(err)
 	}
-	return nil
+	// Not cancelled half way: what began is finished.
+	paths := slices.Clone(t.group.paths)
+	_, err := t.s.disk.Do(func() error { return t.s.db.Ingest(context.WithoutCancel(ctx), paths) })
+	return writeError(err)
 }
 
 // discard closes and removes what is left of the tables.

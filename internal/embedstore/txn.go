@@ -3,12 +3,15 @@ package embedstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // spillBytes is how large the batch of a transaction may grow in memory.
@@ -207,7 +210,6 @@ func (t *txn) settle() error {
 // afterwards, whatever comes back.
 func (t *txn) commit(ctx context.Context) (err error) {
 	defer t.close()
-	defer guard(&err)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -224,8 +226,10 @@ func (t *txn) commit(ctx context.Context) (err error) {
 		return nil
 	}
 	if t.over == nil {
-		if err := t.batch.Commit(pebble.Sync); err != nil {
-			return fmt.Errorf("write the store: %w", err)
+		b := t.batch
+		t.batch = nil
+		if err := t.s.apply(b, pebble.Sync); err != nil {
+			return err
 		}
 	} else if err := t.over.ingest(ctx); err != nil {
 		return err
@@ -256,6 +260,7 @@ type overlay struct {
 	s    *Store
 	dir  string
 	db   *pebble.DB
+	disk *guardfs.Guard
 	wbuf []byte
 }
 
@@ -268,29 +273,42 @@ var scratchNumber atomic.Int64
 
 func newOverlay(s *Store) (*overlay, error) {
 	dir := s.tmp("txn" + strconv.FormatInt(scratchNumber.Add(1), 10))
-	o := pebbleOptions(8<<20, s.log)
+	o := pebbleOptions(8 << 20)
 	o.DisableWAL = true
 	o.MemTableSize = 32 << 20
-	db, err := pebble.Open(dir, o)
+	disk := guardfs.Scratch("the space of a large transaction", s.opts.fs, s.log)
+	db, err := disk.Open(dir, o)
 	if err != nil {
+		os.RemoveAll(dir)
 		return nil, fmt.Errorf("make room for a large transaction: %w", err)
 	}
-	return &overlay{s: s, dir: dir, db: db}, nil
+	return &overlay{s: s, dir: dir, db: db, disk: disk}, nil
 }
 
 func (o *overlay) close() {
-	o.db.Close()
+	o.disk.Close(o.db.Close) // of no use to anybody any more
 	os.RemoveAll(o.dir)
 }
 
+// err is what went wrong with the scratch space: then nothing it says is true.
+func (o *overlay) err() error {
+	if err := o.disk.Err(); err != nil {
+		return fmt.Errorf("write the space of a large transaction in %s: %w", o.dir, err)
+	}
+	return nil
+}
+
 func (o *overlay) put(key, value []byte, op byte) error {
+	if err := o.err(); err != nil {
+		return err
+	}
 	o.wbuf = append(append(o.wbuf[:0], op), value...)
 	return o.db.Set(key, o.wbuf, pebble.NoSync)
 }
 
 func (o *overlay) get(key []byte) ([]byte, bool, error) {
 	val, ok, err := pebbleView{o.db}.get(key)
-	if err != nil {
+	if err := errors.Join(o.err(), err); err != nil {
 		return nil, false, err
 	}
 	if ok {
@@ -309,7 +327,7 @@ func (o *overlay) iter(space byte) (cursor, error) {
 		base.Close()
 		return nil, err
 	}
-	return &overlayCursor{base: base, top: top}, nil
+	return &overlayCursor{o: o, base: base, top: top}, nil
 }
 
 // ingest makes the changes part of the store in one step.
@@ -336,7 +354,7 @@ func (o *overlay) ingest(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := it.Error(); err != nil {
+	if err := errors.Join(it.Error(), o.err()); err != nil {
 		return err
 	}
 	if err := w.finish(); err != nil {
@@ -347,6 +365,7 @@ func (o *overlay) ingest(ctx context.Context) error {
 
 // overlayCursor merges two cursors; a key of top hides the same key of base.
 type overlayCursor struct {
+	o         *overlay
 	base, top cursor
 	onTop     bool
 	both      bool
@@ -423,10 +442,7 @@ func (c *overlayCursor) Value() []byte {
 }
 
 func (c *overlayCursor) Error() error {
-	if err := c.base.Error(); err != nil {
-		return err
-	}
-	return c.top.Error()
+	return errors.Join(c.base.Error(), c.top.Error(), c.o.err())
 }
 
 func (c *overlayCursor) Close() error {

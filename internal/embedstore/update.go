@@ -43,8 +43,7 @@ func (s *Store) UpdateFrom(ctx context.Context, r io.Reader, o UpdateOptions) er
 	return nil
 }
 
-func (s *Store) update(ctx context.Context, r io.Reader, o UpdateOptions) (err error) {
-	defer guard(&err)
+func (s *Store) update(ctx context.Context, r io.Reader, o UpdateOptions) error {
 	u := &updater{s: s, ctx: ctx, o: o, t: s.newTxn(), p: newParser(contextReader{ctx, r}, o.Base)}
 	defer u.t.close()
 	if err := u.p.guarded(func() { u.p.advance() }); err != nil {

@@ -77,7 +77,11 @@ func (b *batch) Commit(sync bool) error {
 }
 
 func (b *batch) commit(sync bool) error {
-	if err := errors.Join(b.err, b.s.usable(), b.s.fault.commitErr()); err != nil {
+	err := errors.Join(b.err, b.s.usable(), b.s.guard.Err())
+	if err == nil {
+		err = b.s.guard.Room(b.s.db, b.s.dir, b.b.Len())
+	}
+	if err != nil {
 		if b.b != nil {
 			b.b.Reset()
 		}
@@ -93,30 +97,14 @@ func (b *batch) commit(sync bool) error {
 	if sync {
 		opts = pebble.Sync
 	}
-	// A commit can wait for ever in Pebble when the disk is full, and some
-	// failures are panics in there with locks held: so it runs beside us, and we
-	// leave when the fault is known. What was left behind is never used again.
 	pb := b.b
-	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				b.s.fault.broken(fmt.Errorf("%v", r))
-				done <- b.s.fault.commitErr()
-			}
-		}()
-		done <- b.s.db.Apply(pb, opts)
-	}()
-	var err error
-	select {
-	case err = <-done:
-	case <-b.s.fault.failed:
-		err = b.s.fault.commitErr()
+	_, err = b.s.guard.Do(func() error { return b.s.db.Apply(pb, opts) })
+	if err == nil {
+		err = b.s.guard.Err()
 	}
-	err = errors.Join(err, b.s.fault.commitErr())
 	if err != nil {
-		b.s.fault.fail(err)
-		b.b = b.s.db.NewBatch()
+		b.s.guard.Fail(err)
+		b.b = b.s.db.NewBatch() // the old one may still be in use
 		return err
 	}
 	b.b.Reset()

@@ -7,12 +7,13 @@
 // met it, never the end of the process. From then on every commit fails with the
 // first cause until the store is opened again, which settles what is on disk:
 // Pebble's own state is not defined after such a failure, and to go on would be
-// a guess. Reads go on as long as Pebble can answer them.
+// a guess. Reads go on as long as Pebble can answer them and no commit is left
+// of which nobody knows whether it holds. A disk that is nearly full is noticed
+// before that: the commit fails, and the next one works when there is room again.
 package pebblekv
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -28,6 +29,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // Errors of Open that a caller branches on; the same as those of kv.
@@ -57,8 +59,7 @@ type Store struct {
 	db      *pebble.DB
 	dir     string
 	lock    *pebble.Lock
-	fault   *fault
-	guard   *guardFS
+	guard   *guardfs.Guard
 	closing sync.Mutex // guards closed
 	closed  bool
 }
@@ -81,8 +82,7 @@ func Open(dir string, o Options) (kv.Store, error) {
 	if o.memTable == 0 {
 		o.memTable = 8 << 20
 	}
-	s := &Store{dir: dir, fault: newFault(o.Logger)}
-	s.guard = &guardFS{FS: o.fs, fault: s.fault}
+	s := &Store{dir: dir, guard: guardfs.New("state", o.fs, o.Logger)}
 	if err := s.open(o); err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}
@@ -116,11 +116,8 @@ func (s *Store) open(o Options) (err error) {
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := &pebble.Options{
-		FS:                          s.guard,
 		Lock:                        s.lock,
 		Cache:                       cache,
-		Logger:                      s.fault,
-		EventListener:               s.fault.listener(),
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		MemTableSize:                o.memTable,
 		MemTableStopWritesThreshold: 4,
@@ -133,27 +130,12 @@ func (s *Store) open(o Options) (err error) {
 		opts.Levels[i].Compression = func() *block.CompressionProfile { return block.SnappyCompression }
 	}
 	opts.Levels[len(opts.Levels)-1].Compression = func() *block.CompressionProfile { return block.ZstdCompression }
-	db, err := openDB(s.dir, opts)
+	db, err := s.guard.Open(s.dir, opts)
 	if err != nil {
-		if first := s.fault.commitErr(); first != nil {
-			err = errors.Join(err, first)
-		}
 		return newerPebble(err)
 	}
 	s.db = db
-	s.guard.armed.Store(true)
 	return nil
-}
-
-// openDB turns a panic of Pebble, which is how it meets some failures of the
-// disk, into an error.
-func openDB(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("pebble: %v", r)
-		}
-	}()
-	return pebble.Open(dir, opts)
 }
 
 // Get returns a copy of the value, or kv.ErrNotFound.
@@ -173,7 +155,7 @@ func (s *Store) usable() error {
 	if s.closed {
 		return fmt.Errorf("state %s: %w", s.dir, kv.ErrClosed)
 	}
-	return s.fault.readErr()
+	return s.guard.ReadErr()
 }
 
 func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
@@ -219,7 +201,7 @@ func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.
 		for ok {
 			v, err := it.ValueAndErr()
 			if err == nil {
-				err = s.fault.readErr()
+				err = s.guard.ReadErr()
 			}
 			if err != nil {
 				fail(err)
@@ -234,7 +216,7 @@ func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.
 				ok = it.Next()
 			}
 		}
-		if err := errors.Join(it.Error(), s.fault.readErr()); err != nil {
+		if err := errors.Join(it.Error(), s.guard.ReadErr()); err != nil {
 			fail(err)
 		}
 	}
@@ -300,45 +282,13 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.closing.Unlock()
 
-	stays := func() error {
-		return fmt.Errorf("close state %s: %w; the folder stays locked until this process ends", s.dir, s.fault.commitErr())
-	}
-	if s.guard.parked.Load() {
-		return stays()
-	}
-	done := make(chan error, 1)
-	go func() { done <- closeDB(s.db) }()
-	var err error
-	if s.fault.commitErr() == nil {
-		select {
-		case err = <-done:
-		case <-s.fault.failed:
-			return stays()
-		}
-	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-		defer cancel()
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-			return stays()
-		}
+	stays, err := s.guard.Close(s.db.Close)
+	if stays {
+		return fmt.Errorf("close state %s: %w; the folder stays locked until this process ends", s.dir, err)
 	}
 	os.Remove(filepath.Join(s.dir, holderFile))
 	if err := errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("close state %s: %w", s.dir, err)
 	}
 	return nil
-}
-
-// closeGrace is how long Close waits for a Pebble whose disk has failed.
-const closeGrace = 1 * time.Second
-
-func closeDB(db *pebble.DB) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("pebble: %v", r)
-		}
-	}()
-	return db.Close()
 }

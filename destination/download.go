@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -38,9 +39,28 @@ func (d *download) Close() error {
 	return errors.Join(err, os.Remove(name))
 }
 
-// etag and modified are the validators for the next conditional request.
-func (d *download) etag() string     { return d.header.Get("ETag") }
-func (d *download) modified() string { return d.header.Get("Last-Modified") }
+// etag and modified are the validators for the next conditional request, "" when
+// they cannot be relied on: servers make both from the time of a file in whole
+// seconds, so that a document which was written in the very seconds of the answer
+// may be written again and keep them (RFC 9110, section 8.8.2.2).
+func (d *download) etag() string     { return d.validator("ETag") }
+func (d *download) modified() string { return d.validator("Last-Modified") }
+
+func (d *download) validator(name string) string {
+	v := d.header.Get(name)
+	changed, err := http.ParseTime(d.header.Get("Last-Modified"))
+	if err != nil {
+		if name == "Last-Modified" {
+			return ""
+		}
+		return v // an entity tag alone says nothing of times
+	}
+	answered, err := http.ParseTime(d.header.Get("Date"))
+	if err != nil || answered.Sub(changed) < 2*time.Second {
+		return ""
+	}
+	return v
+}
 
 // open reads the download from its start, with gzip undone, whether it was told
 // in a header or shows in the bytes (a stored .xml.gz). Each call is a pass.

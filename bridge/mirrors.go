@@ -75,9 +75,9 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	rep, err := m.dest.Sync(ctx, destination.SyncOptions(o))
+	rep, err := m.dest.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Retry: run.Cause != "schedule"})
 	if err != nil {
-		return rep, fmt.Errorf("sync %s: %w", m.name, err)
+		return rep, err
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		m.bridge.log.Info("synced", "destination", m.name, "mode", rep.Mode, "why", rep.Why, "created", rep.Created, "updated", rep.Updated,
@@ -95,7 +95,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	defer end()
 	rep, err := m.dest.Audit(ctx, destination.AuditOptions(o))
 	if err != nil {
-		return rep, fmt.Errorf("audit %s: %w", m.name, err)
+		return rep, err
 	}
 	m.bridge.log.Info("audited", "destination", m.name, "equal", rep.Equal, "missing", rep.Missing, "extra", rep.Extra,
 		"different", rep.Different, "rewritten", rep.Rewritten, "repaired", rep.Repaired, "seconds", rep.Seconds)

@@ -129,7 +129,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	began := s.bridge.now()
 	found, err := s.source.Scan(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("scan %s: %w", s.name, err)
+		return nil, err
 	}
 	defer found.Close()
 	res, err := s.log.Scan(ctx, found.Descriptions(), changetrack.ScanOptions{

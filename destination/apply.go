@@ -83,14 +83,20 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 		if uerr := d.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
+		if c.refused++; c.refused >= refusedAll && c.created+c.updated+c.deleted == 0 {
+			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
+		}
 		if o.it == nil {
 			o.it = &item{Loc: d.locOf(o), Promise: promise{Length: -1}}
 		}
 		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err))}
-		c.refused++
 	}
 	return d.applyOnce(ctx, ops, c, false, change)
 }
+
+// refusedAll is how many resources a mirror that has taken none may refuse one by
+// one, until it is the mirror that is at fault and not the resources.
+const refusedAll = 5
 
 func (d *Destination) locOf(o *op) string {
 	switch {

@@ -136,7 +136,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 				continue
 			}
 			delete(pending, p.loc)
-			if f != nil && !r.full && f.Next.After(now) {
+			if f != nil && !r.retry && f.Next.After(now) {
 				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}

@@ -222,7 +222,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 		return nil, err
 	}
 	if c := cr.Head().Meta.Capability; c != resourcesync.CapabilityList {
-		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q", shorten(dl.url), c)
+		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.url), c)
 	}
 	return d.capabilityList(dl.url, cr)
 }
@@ -419,7 +419,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			return o, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source", errNotDocument, wellKnown)
+	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source; give the address of its Source Description or Capability List", errNotDocument, wellKnown)
 }
 
 // pageLinks finds <link rel="resourcesync" href> in the head of a page.

@@ -30,7 +30,7 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
 	}
 	if notXML(head) {
-		return nil, fmt.Errorf("%s: %w: it begins with %s", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
+		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
 	r, err := resourcesync.NewReader(b, d.readerOptions(dl.url))
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Destination) openAs(dl *download, want resourcesync.Capability) (*resou
 	if got == want || got == "" && want == resourcesync.ResourceList {
 		return rd, nil
 	}
-	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q", shorten(dl.url), want, got)
+	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.url), want, got)
 }
 
 // part is a document below an index, or the only document.

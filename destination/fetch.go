@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -30,7 +31,31 @@ type fetchError struct {
 }
 
 func (e *fetchError) Error() string {
-	return fmt.Sprintf("GET %s: %v", shorten(e.URL), e.Err)
+	return fmt.Sprintf("GET %s: %v%s", shorten(e.URL), e.Err, e.hint())
+}
+
+// hint is what a person may do about it.
+func (e *fetchError) hint() string {
+	var dns *net.DNSError
+	switch {
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return " (the source lets in only who it knows)"
+	case e.Gone:
+		return " (it is not there: is the address right, or does the source announce what it does not have?)"
+	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable:
+		return " (the source is overloaded or starting: try again later)"
+	case e.Status >= 500:
+		return " (the source failed: its log says why)"
+	case e.Status != 0:
+		return ""
+	case errors.As(e.Err, &dns):
+		return " (is the name of the host right?)"
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return " (nobody listens there: is the source running?)"
+	case errors.Is(e.Err, io.ErrUnexpectedEOF):
+		return " (the answer was cut off: a limit of time or size at the source or a proxy?)"
+	}
+	return ""
 }
 func (e *fetchError) Unwrap() error { return e.Err }
 

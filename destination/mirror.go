@@ -212,7 +212,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	}
 	if len(ops) <= 1 || !refusal(err) {
 		if len(ops) == 1 && refusal(err) {
-			return fmt.Errorf("%w: %s: %w", errRefused, shorten(string(ops[0].st.triple.AppendLine(nil))), err)
+			return fmt.Errorf("%w: %s: %w", errRefused, shorten(strings.TrimSpace(string(ops[0].st.triple.AppendLine(nil)))), err)
 		}
 		return err
 	}

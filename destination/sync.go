@@ -16,7 +16,10 @@ import (
 // SyncOptions of Sync. Full compares with the whole inventory whatever the
 // cursor says, and tries again everything that is pending. DryRun tells what
 // would be done and what it would cost, and changes nothing.
-type SyncOptions struct{ Full, DryRun bool }
+type SyncOptions struct {
+	Full, DryRun bool
+	Retry        bool // try what is pending at once, whatever its pause
+}
 
 // run is one Sync or Audit under way.
 type run struct {
@@ -24,6 +27,7 @@ type run struct {
 	c        counts
 	dry      bool
 	full     bool
+	retry    bool
 	touched  map[hash16]bool // pending resources that this run has tried
 	planned  counts          // dry run
 	notRDF   int64
@@ -51,7 +55,7 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, touched: map[hash16]bool{}}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}}
 	r.rep.Name = d.cfg.Name
 	d.fetch.bytes.Store(0)
 	d.fetch.failures.Store(0)
@@ -235,7 +239,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 				yield(nil, f.err)
 				return
 			}
-			if r.touched[loc] || (!r.full && f.Next.After(now)) {
+			if r.touched[loc] || (!r.retry && f.Next.After(now)) {
 				continue
 			}
 			it, err := decodeItem(f.Item)

@@ -20,6 +20,9 @@ var ErrShort = errors.New("the store's answer does not agree with its own count"
 // the counts agree; any short, cut or refused answer is an error.
 func (s *Source) Scan(ctx context.Context) (*Scan, error) {
 	sc, err := s.scan(ctx)
+	if errors.Is(err, ErrShort) {
+		err = fmt.Errorf("%w (nothing was changed; the store cuts its answers, so raise its row limit, or it is written to all the time, so scan at a quieter hour)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
 	}

@@ -205,6 +205,9 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, p.Reason)
 	}
+	if r.Pending > 0 {
+		fmt.Fprintln(w, "  what is pending is tried again by itself, and at once by the next `rsbridge sync`; what the mirror holds of it is the last good version")
+	}
 }
 
 func (a *app) audit() *cobra.Command {

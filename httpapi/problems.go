@@ -41,7 +41,7 @@ var problems = []struct {
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
 	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},
-	{context.Canceled, 499, ""},
+	{context.Canceled, http.StatusServiceUnavailable, "the request was given up"},
 }
 
 // problem turns an error into its answer.
@@ -68,8 +68,6 @@ func fail(status int, detail, hint string) *Problem {
 
 func writeProblem(c *gin.Context, p *Problem) {
 	c.Header("Content-Type", "application/problem+json")
-	if p.Status == http.StatusUnauthorized {
-		c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
-	}
+	c.Header("Cache-Control", "no-store")
 	c.AbortWithStatusJSON(p.Status, p)
 }

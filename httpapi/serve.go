@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,71 +18,99 @@ import (
 // Addresses are where a bridge listens; "" for what is not served.
 type Addresses struct{ Public, Admin string }
 
-// Serve opens the listeners of b's configuration, tells where they are, and
-// serves until ctx ends; then requests under way have five seconds. ready may be
-// nil.
+// grace is what requests under way have when serving ends.
+const grace = 5 * time.Second
+
+// Serve opens the listeners of b's configuration, serves until ctx ends, and
+// tells the state folder's note where the administration is; then requests under
+// way have five seconds, and those that would go on for ever end at once. ready
+// is called while both listeners are served already; until it returns /readyz
+// answers 503. command is told to others that find the state held. A nil log is
+// silent, ready may be nil.
 func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
-	cfg := b.Config()
-	var servers []*http.Server
-	var listeners []net.Listener
-	var at Addresses
-	open := func(addr, what string, h http.Handler) (string, error) {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
-		}
-		listeners = append(listeners, l)
-		servers = append(servers, &http.Server{
-			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-			BaseContext: func(net.Listener) context.Context { return ctx },
-			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		})
-		return l.Addr().String(), nil
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	closeAll := func() {
-		for _, l := range listeners {
+	s := &server{log: log}
+	cfg := b.Config()
+	var at Addresses
+	var isReady atomic.Bool
+	err := func() (err error) {
+		if cfg.Public.Listen != "" {
+			if at.Public, err = s.open(cfg.Public.Listen, "public documents", b.PublicHandler()); err != nil {
+				return err
+			}
+		}
+		if cfg.Admin.Listen == "" {
+			return nil
+		}
+		h := New(b, Options{Token: string(cfg.Admin.Token), Logger: log, Ready: isReady.Load, Stopping: ctx})
+		if at.Admin, err = s.open(cfg.Admin.Listen, "administration", h); err != nil {
+			return err
+		}
+		return b.TellAdmin(at.Admin, command)
+	}()
+	if err != nil {
+		for _, l := range s.listeners {
 			l.Close()
 		}
-	}
-	var err error
-	if cfg.Public.Listen != "" {
-		if at.Public, err = open(cfg.Public.Listen, "public documents", b.PublicHandler()); err != nil {
-			closeAll()
-			return err
-		}
-	}
-	if cfg.Admin.Listen != "" {
-		if at.Admin, err = open(cfg.Admin.Listen, "administration", New(b, Options{Token: string(cfg.Admin.Token), Logger: log})); err != nil {
-			closeAll()
-			return err
-		}
-		if err := b.TellAdmin(at.Admin, command); err != nil {
-			closeAll()
-			return err
-		}
-	}
-	if ready != nil {
-		ready(at)
+		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	for i, s := range servers {
+	for i, srv := range s.servers {
 		g.Go(func() error {
-			if err := s.Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.Serve(s.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
 		})
 	}
 	g.Go(func() error {
-		<-gctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		for _, s := range servers {
-			if s.Shutdown(grace) != nil {
-				s.Close()
-			}
+		if ready != nil {
+			ready(at)
 		}
+		isReady.Store(true)
+		return nil
+	})
+	g.Go(func() error {
+		<-gctx.Done()
+		s.stop(context.WithoutCancel(ctx))
 		return nil
 	})
 	return g.Wait()
+}
+
+type server struct {
+	log       *slog.Logger
+	servers   []*http.Server
+	listeners []net.Listener
+}
+
+func (s *server) open(addr, what string, h http.Handler) (string, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
+	}
+	s.listeners = append(s.listeners, l)
+	s.servers = append(s.servers, &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	})
+	return l.Addr().String(), nil
+}
+
+// stop lets requests under way end within the grace, then ends them.
+func (s *server) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	var g errgroup.Group
+	for _, srv := range s.servers {
+		g.Go(func() error {
+			if err := srv.Shutdown(ctx); err != nil {
+				s.log.Info("requests under way are ended", "error", errors.Join(err, srv.Close()))
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // its functions give no errors
 }

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// guard lets nobody in without the token or, where there is none, under the name
+// of another machine (a page whose name was rebound to loopback). What a browser
+// does by itself (loopback, remembered basic authentication) is refused when a
+// page of another origin asks for it.
+func (a *api) guard(c *gin.Context) {
+	if a.open {
+		if host := hostOf(c.Request.Host); !loopback(host) {
+			writeProblem(c, fail(http.StatusForbidden, "the host "+host+" is not loopback", "without a token the API answers on loopback only; set admin.token_file"))
+			return
+		}
+		sameOrigin(c)
+		return
+	}
+	given, bearer := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+	ok := bearer
+	if !bearer { // a browser: the dashboard asks with basic authentication, any user name
+		_, given, ok = c.Request.BasicAuth()
+	}
+	sum := sha256.Sum256([]byte(given))
+	if !ok || subtle.ConstantTimeCompare(sum[:], a.token[:]) != 1 {
+		if c.Request.URL.Path == "/" {
+			c.Header("WWW-Authenticate", `Basic realm="rsbridge", charset="UTF-8"`)
+		} else {
+			c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
+		}
+		writeProblem(c, fail(http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN, or the token as the password of basic authentication; admin.token_file holds it"))
+		return
+	}
+	if !bearer {
+		sameOrigin(c)
+	}
+}
+
+// sameOrigin refuses a request that a page of another origin makes.
+func sameOrigin(c *gin.Context) {
+	o := c.GetHeader("Origin")
+	if o == "" {
+		return
+	}
+	if u, err := url.Parse(o); err != nil || !strings.EqualFold(u.Host, c.Request.Host) {
+		writeProblem(c, fail(http.StatusForbidden, "the page "+o+" is of another origin", "programs elsewhere use admin.token_file and Authorization: Bearer TOKEN"))
+	}
+}
+
+// hostOf is the name or address in a Host header, without port and brackets.
+func hostOf(h string) string {
+	if name, _, err := net.SplitHostPort(h); err == nil {
+		return name
+	}
+	return strings.Trim(h, "[]")
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

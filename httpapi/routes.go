@@ -1,0 +1,199 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// route is one line of the API's table.
+type route struct {
+	method, path, summary string
+	query                 []param
+	body                  any // a value of the type that the body has; nil: none
+	status                int // of success
+	result                any // a value of the type that the answer has, for the description
+	do                    func(c *gin.Context) (any, error)
+}
+
+// param is a query parameter; check is nil when any text will do.
+type param struct {
+	name, doc string
+	required  bool
+	schema    object
+}
+
+var (
+	paramQueue  = yesno("queue", "true: when a run of this kind is under way, queue one that starts after it instead of answering 409")
+	paramWait   = yesno("wait", "true: answer when the run has ended")
+	paramEntity = param{name: "entity", doc: "IRI of the entity", schema: object{"type": "string"}}
+	paramAs     = param{name: "as", doc: "format of the answer; default: the one that is kept", schema: object{"type": "string", "enum": formats}}
+	formats     = []string{string(rdfres.JSONLD), string(rdfres.NTriples), string(rdfres.Turtle), string(rdfres.RDFXML)}
+)
+
+func yesno(name, doc string) param {
+	return param{name: name, doc: doc, schema: object{"type": "boolean", "default": false}}
+}
+
+func text(name, doc, pattern string) param {
+	return param{name: name, doc: doc, schema: object{"type": "string", "pattern": pattern}}
+}
+
+func upTo(most, usual int) param {
+	return param{name: "limit", doc: "how many at most", schema: object{"type": "integer", "minimum": 1, "maximum": most, "default": usual}}
+}
+
+// no is the body of an action that takes no arguments.
+type no struct{}
+
+func (a *api) routes() []route {
+	const get, post = http.MethodGet, http.MethodPost
+	queue := []param{paramQueue}
+	entity := paramEntity
+	entity.required = true
+	return []route{
+		{get, "/api/v1/status", "how all sets and destinations stand", nil, nil, 200, bridge.Status{},
+			func(c *gin.Context) (any, error) { return a.b.Status(c.Request.Context()) }},
+		{get, "/api/v1/sets", "the sets", nil, nil, 200, []bridge.SetStatus{}, a.sets},
+		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
+		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
+			[]param{text("since", "a sequence (digits alone) or a time; left out itself; default: the beginning", `^([0-9]{1,18}|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z)?$`), upTo(10000, 1000)},
+			nil, 200, bridge.Changes{}, a.changes},
+		{get, "/api/v1/sets/:name/resources", "current resources in the order of their keys, or one entity; next is the value of after that goes on",
+			[]param{paramEntity, text("after", "the key after which to begin", `^([0-9a-f]{64})?$`), upTo(10000, 100)}, nil, 200, Resources{}, a.resources},
+		{get, "/api/v1/sets/:name/description", "the representation of one entity, now or at a time",
+			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.description},
+		{post, "/api/v1/sets/:name/scan", "look for changes now", queue, no{}, 202, jobs.Run{}, a.begin("scan", "scan")},
+		{post, "/api/v1/sets/:name/accept", "accept what is held", queue, no{}, 202, jobs.Run{}, a.begin("accept", "scan")},
+		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},
+		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
+		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
+		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
+		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
+		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},
+		{post, "/api/v1/destinations/:name/pause", "stop the schedule", nil, nil, 200, bridge.DestinationStatus{}, a.pause(true)},
+		{post, "/api/v1/destinations/:name/resume", "start the schedule again", nil, nil, 200, bridge.DestinationStatus{}, a.pause(false)},
+		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
+		{get, "/api/v1/runs", "runs, newest first", []param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
+		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},
+		{post, "/api/v1/runs/:id/cancel", "end a run; 409 when it has ended", nil, nil, 202, jobs.Run{}, a.cancel},
+		{get, "/api/v1/events", "server-sent events: every change of a run, as event: run with the run as data", nil, nil, 200, stream{}, a.events},
+	}
+}
+
+// representation and stream stand in the table for answers that are no JSON of
+// the API's own.
+type (
+	representation struct{}
+	stream         struct{}
+)
+
+const maxBody = 1 << 20 // bytes of a request to the API
+
+// handle checks the parameters, calls the route, and writes its answer.
+func (a *api) handle(r route) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
+		if p := r.checkQuery(c.Request.URL.RawQuery); p != nil {
+			writeProblem(c, p)
+			return
+		}
+		res, err := r.do(c)
+		switch {
+		case c.Writer.Written(): // a stream
+		case err != nil:
+			p := problem(err)
+			if p.Status == http.StatusInternalServerError {
+				a.log.Error("request failed", "method", r.method, "path", c.Request.URL.Path, "error", err)
+			}
+			writeProblem(c, p)
+		default:
+			c.Header("Cache-Control", "no-store")
+			c.PureJSON(r.status, res)
+		}
+	}
+}
+
+// checkQuery finds what is wrong with the query string as a whole: each
+// parameter is known and given once.
+func (r route) checkQuery(raw string) *Problem {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return fail(http.StatusBadRequest, "the query string cannot be read: "+err.Error(), "")
+	}
+	var names []string
+	for _, p := range r.query {
+		names = append(names, p.name)
+		if p.required && q.Get(p.name) == "" {
+			return fail(http.StatusBadRequest, "the parameter "+p.name+" is missing: "+p.doc, "")
+		}
+		if v := q.Get(p.name); v != "" && p.schema["type"] == "boolean" && v != "true" && v != "false" {
+			return fail(http.StatusBadRequest, p.name+"="+v+" is neither true nor false", "")
+		}
+	}
+	for k, v := range q {
+		if !slices.Contains(names, k) {
+			hint := "there are none here"
+			if len(names) > 0 {
+				hint = "allowed here: " + strings.Join(names, ", ")
+			}
+			return fail(http.StatusBadRequest, "the parameter "+k+" is not known", hint)
+		}
+		if len(v) > 1 {
+			return fail(http.StatusBadRequest, "the parameter "+k+" is given more than once", "")
+		}
+	}
+	return nil
+}
+
+// limit reads ?limit=, between 1 and most.
+func limit(c *gin.Context, usual, most int) (int, error) {
+	s, given := c.GetQuery("limit")
+	if !given {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		return 0, fail(http.StatusBadRequest, "limit="+s+" is no number between 1 and "+strconv.Itoa(most), "")
+	}
+	return n, nil
+}
+
+// arguments reads the body of an action: nothing, or a JSON object with the
+// fields of args. It returns nil when nothing was said.
+func arguments(c *gin.Context, args any) (any, error) {
+	body, err := io.ReadAll(c.Request.Body)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return nil, fail(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", "")
+	}
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "the body cannot be read: "+err.Error(), "")
+	}
+	if body = bytes.TrimSpace(body); len(body) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if body[0] != '{' {
+		err = errors.New("it is no object")
+	} else if err = d.Decode(args); err == nil && d.More() {
+		err = errors.New("something follows the object")
+	}
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "the body is not what is asked for here: "+err.Error(), "GET /openapi.json shows what is")
+	}
+	return args, nil
+}

@@ -1,0 +1,210 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+)
+
+// begin starts work: 202 with the run, or 409 with the one of the same job that
+// is under way (unless ?queue=true, which queues one that starts after it).
+func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
+	return func(c *gin.Context) (any, error) {
+		name, args, err := a.order(c, action)
+		if err != nil {
+			return nil, err
+		}
+		a.starting.Lock()
+		defer a.starting.Unlock()
+		if run, busy := a.b.Runner().Busy(job + ":" + name); busy && c.Query("queue") != "true" {
+			p := fail(http.StatusConflict, "run "+strconv.FormatUint(run.ID, 10)+" of "+run.Job+" is under way", "wait for it, or ask with ?queue=true for one that starts after it")
+			p.Run = &run
+			c.Header("Location", runAddress(run))
+			return nil, p
+		}
+		run, _, err := a.b.Begin(action, name, "api", args)
+		if err != nil {
+			return nil, err
+		}
+		c.Header("Location", runAddress(run))
+		return run, nil
+	}
+}
+
+// order reads what a POST wants: on which set or destination, with which
+// arguments.
+func (a *api) order(c *gin.Context, action string) (name string, args any, err error) {
+	find := a.destinationName
+	if action == "scan" || action == "accept" {
+		find = a.setName
+	}
+	if name, err = find(c); err != nil {
+		return "", nil, err
+	}
+	switch action {
+	case "sync":
+		args, err = arguments(c, new(bridge.SyncArgs))
+	case "audit":
+		want := new(bridge.AuditArgs)
+		if args, err = arguments(c, want); err == nil && !slices.Contains(depths, want.Depth) {
+			err = fail(http.StatusBadRequest, "depth "+strconv.Quote(want.Depth)+" is none of inventory, store, origin", "")
+		}
+	default:
+		_, err = arguments(c, new(no))
+	}
+	return name, args, err
+}
+
+var depths = []string{"", "inventory", "store", "origin"}
+
+func runAddress(r jobs.Run) string { return "/api/v1/runs/" + strconv.FormatUint(r.ID, 10) }
+
+// Job is a job and its schedule.
+type Job struct {
+	Name     string    `json:"name"`
+	Subject  string    `json:"subject"`
+	Schedule string    `json:"schedule"`
+	Next     time.Time `json:"next,omitzero"`
+	Running  *jobs.Run `json:"running,omitempty"`
+}
+
+func (a *api) jobs(*gin.Context) (any, error) {
+	r, out := a.b.Runner(), []Job{}
+	for _, j := range r.Jobs() {
+		line := Job{Name: j.Name, Subject: j.Subject, Schedule: j.Schedule, Next: r.Next(j.Name).UTC()}
+		if run, busy := r.Busy(j.Name); busy {
+			line.Running = &run
+		}
+		out = append(out, line)
+	}
+	return out, nil
+}
+
+// Runs is a list of runs.
+type Runs struct {
+	Runs []jobs.Run `json:"runs"`
+}
+
+func (a *api) runs(c *gin.Context) (any, error) {
+	most, err := limit(c, 100, 1000)
+	if err != nil {
+		return nil, err
+	}
+	out := Runs{Runs: []jobs.Run{}}
+	for run, err := range a.b.Runner().Runs(c.Query("job")) {
+		if err != nil {
+			return nil, err
+		}
+		if out.Runs = append(out.Runs, run); len(out.Runs) == most {
+			break
+		}
+	}
+	return out, nil
+}
+
+func runID(c *gin.Context) (uint64, error) {
+	id, err := strconv.ParseUint(c.Param("id"), 10, 64)
+	if err != nil {
+		return 0, fail(http.StatusBadRequest, c.Param("id")+" is no number of a run", "GET /api/v1/runs lists them")
+	}
+	return id, nil
+}
+
+// until is the context of a request that may last: it ends with the request and
+// when the server stops.
+func (a *api) until(c *gin.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(c.Request.Context())
+	stop := context.AfterFunc(a.stopping, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// run answers a run; with ?wait=true once it has ended.
+func (a *api) run(c *gin.Context) (any, error) {
+	id, err := runID(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Query("wait") != "true" {
+		return a.b.Runner().Get(id)
+	}
+	ctx, cancel := a.until(c)
+	defer cancel()
+	run, err := a.b.Runner().Wait(ctx, id)
+	if err != nil && a.stopping.Err() != nil {
+		err = jobs.ErrClosed
+	}
+	return run, err
+}
+
+func (a *api) cancel(c *gin.Context) (any, error) {
+	id, err := runID(c)
+	if err != nil {
+		return nil, err
+	}
+	run, err := a.b.Runner().Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.b.Runner().Cancel(id); errors.Is(err, jobs.ErrUnknown) {
+		p := fail(http.StatusConflict, "run "+c.Param("id")+" has ended", "")
+		p.Run = &run
+		return nil, p
+	} else if err != nil {
+		return nil, err
+	}
+	c.Header("Location", runAddress(run))
+	return a.b.Runner().Get(id)
+}
+
+const heartbeat = 20 * time.Second // between comments in a quiet stream: proxies keep it open, and a reader that is gone is noticed
+
+func (a *api) events(c *gin.Context) (any, error) {
+	ctx, cancel := a.until(c)
+	defer cancel()
+	runs := a.b.Runner().Watch(ctx)
+	c.Header("Content-Type", "text/event-stream")
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Accel-Buffering", "no")
+	c.Writer.WriteHeaderNow()
+	if c.Request.Method == http.MethodHead {
+		return nil, nil
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	send := func(text string) bool {
+		_, err := c.Writer.WriteString(text)
+		c.Writer.Flush()
+		return err == nil
+	}
+	if !send(": every change of a run follows\n\n") {
+		return nil, nil
+	}
+	for {
+		select {
+		case run, open := <-runs:
+			if !open {
+				return nil, nil
+			}
+			raw, err := json.Marshal(run)
+			if err != nil {
+				return nil, err
+			}
+			if !send("event: run\nid: " + strconv.FormatUint(run.ID, 10) + "\ndata: " + string(raw) + "\n\n") {
+				return nil, nil // the reader is gone
+			}
+		case <-beat.C:
+			if !send(": \n\n") {
+				return nil, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// known is nil when the list names name.
+func known(list []string, kind, name string) error {
+	if slices.Contains(list, name) {
+		return nil
+	}
+	return fail(http.StatusNotFound, "there is no "+kind+" "+name, "there are: "+strings.Join(list, ", "))
+}
+
+func (a *api) setName(c *gin.Context) (string, error) {
+	return c.Param("name"), known(a.b.Sets(), "set", c.Param("name"))
+}
+
+func (a *api) sets(c *gin.Context) (any, error) {
+	st, err := a.b.Status(c.Request.Context())
+	return st.Sets, err
+}
+
+func (a *api) set(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	return a.b.SetStatus(name)
+}
+
+func (a *api) changes(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	most, err := limit(c, 1000, 10000)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.b.Changes(name, c.Query("since"), most)
+	if errors.Is(err, bridge.ErrSince) {
+		return nil, fail(http.StatusBadRequest, err.Error(), "")
+	}
+	return out, err
+}
+
+// description answers the representation of one entity, now or as it was.
+func (a *api) description(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	var at time.Time
+	if s, given := c.GetQuery("at"); given {
+		if at, err = resourcesync.ParseTime(s, true); err != nil {
+			return nil, fail(http.StatusBadRequest, "at="+s+" is no time like 2026-01-31T12:00:00Z", "")
+		}
+	}
+	as, given := c.GetQuery("as")
+	if given && !slices.Contains(formats, as) {
+		return nil, fail(http.StatusBadRequest, "as="+as+" is none of "+strings.Join(formats, ", "), "")
+	}
+	f := rdfres.Format(as)
+	data, ver, err := a.b.Describe(name, c.Query("entity"), at, f)
+	if err != nil {
+		return nil, err
+	}
+	if f == "" {
+		f = ver.Format
+	}
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Data(http.StatusOK, f.MediaType(), data)
+	return nil, nil
+}
+
+// Resources is a page of resources. Next is the value of after that goes on, "" at the end.
+type Resources struct {
+	Resources []bridge.ResourceLine `json:"resources"`
+	Next      string                `json:"next"`
+}
+
+func (a *api) resources(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	most, err := limit(c, 100, 10000)
+	if err != nil {
+		return nil, err
+	}
+	after := c.Query("after")
+	if _, err := rdfres.ParseDigest(after); after != "" && err != nil {
+		return nil, fail(http.StatusBadRequest, "after="+after+" is no key", "take it from next of the page before")
+	}
+	res, next, err := a.b.Resources(name, c.Query("entity"), after, most)
+	return Resources{res, next}, err
+}

@@ -38,6 +38,8 @@ func (e *fetchError) Error() string {
 func (e *fetchError) hint() string {
 	var dns *net.DNSError
 	switch {
+	case errors.Is(e.Err, io.ErrUnexpectedEOF):
+		return " (the answer was cut off: a limit of time or size at the source or a proxy?)"
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		return " (the source lets in only who it knows)"
 	case e.Gone:
@@ -52,8 +54,6 @@ func (e *fetchError) hint() string {
 		return " (is the name of the host right?)"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return " (nobody listens there: is the source running?)"
-	case errors.Is(e.Err, io.ErrUnexpectedEOF):
-		return " (the answer was cut off: a limit of time or size at the source or a proxy?)"
 	}
 	return ""
 }

@@ -112,7 +112,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		return nil, err
 	}
 	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
-		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errMismatch, err)
+		return nil, fmt.Errorf("%s %w: %w (changed on the way, or by the source without announcing it)", shorten(p.URL), errMismatch, err)
 	}
 	if !big && len(a.body) > bigBody {
 		d.bigMu.Lock()

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -28,62 +30,78 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as a user does. Beside testscript's commands there
 // are: port NAME... (free ports into variables), exits N COMMAND... (wants this
-// exit code), answers URL (waits until it does), get URL FILE.
+// exit code), answers URL (waits until it does), get URL FILE, post URL
+// UPDATE, and those of faultyCmds.
 func TestScripts(t *testing.T) {
+	cmds := scriptCmds()
+	maps.Copy(cmds, faultyCmds())
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"port": func(ts *testscript.TestScript, _ bool, args []string) {
-				for _, name := range args {
-					l, err := net.Listen("tcp", "127.0.0.1:0")
-					ts.Check(err)
-					_, port, err := net.SplitHostPort(l.Addr().String())
-					ts.Check(err)
-					ts.Setenv(name, port)
-					defer l.Close()
-				}
-			},
-			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
-				err := ts.Exec(args[1], args[2:]...)
-				got := "0"
-				if err != nil {
-					got = regexp.MustCompile(`\d+$`).FindString(err.Error())
-				}
-				if got != args[0] {
-					ts.Fatalf("%v: %v, want exit status %s", args[1:], err, args[0])
-				}
-			},
-			"answers": func(ts *testscript.TestScript, _ bool, args []string) {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				tick := time.NewTicker(20 * time.Millisecond)
-				defer tick.Stop()
-				for {
-					if res, err := http.Get(args[0]); err == nil {
-						res.Body.Close()
-						return
-					}
-					select {
-					case <-ctx.Done():
-						ts.Fatalf("%s does not answer", args[0])
-					case <-tick.C:
-					}
-				}
-			},
-			"get": func(ts *testscript.TestScript, _ bool, args []string) {
-				res, err := http.Get(args[0])
-				ts.Check(err)
-				defer res.Body.Close()
-				raw, err := io.ReadAll(res.Body)
-				ts.Check(err)
-				ts.Check(os.WriteFile(ts.MkAbs(args[1]), raw, 0o600))
-			},
-			"expand": func(ts *testscript.TestScript, _ bool, args []string) {
-				for _, file := range args {
-					text := os.Expand(ts.ReadFile(file), ts.Getenv)
-					ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o600))
-				}
-			},
-		},
+		Dir:   "testdata",
+		Cmds:  cmds,
+		Setup: func(env *testscript.Env) error { env.Values[proxiesKey{}] = proxies{}; return nil },
 	})
+}
+
+func scriptCmds() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"port": func(ts *testscript.TestScript, _ bool, args []string) {
+			for _, name := range args {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				ts.Check(err)
+				_, port, err := net.SplitHostPort(l.Addr().String())
+				ts.Check(err)
+				ts.Setenv(name, port)
+				defer l.Close()
+			}
+		},
+		"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+			err := ts.Exec(args[1], args[2:]...)
+			got := "0"
+			if err != nil {
+				got = regexp.MustCompile(`\d+$`).FindString(err.Error())
+			}
+			if got != args[0] {
+				ts.Fatalf("%v: %v, want exit status %s", args[1:], err, args[0])
+			}
+		},
+		"answers": func(ts *testscript.TestScript, _ bool, args []string) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				if res, err := http.Get(args[0]); err == nil {
+					res.Body.Close()
+					return
+				}
+				select {
+				case <-ctx.Done():
+					ts.Fatalf("%s does not answer", args[0])
+				case <-tick.C:
+				}
+			}
+		},
+		"get": func(ts *testscript.TestScript, _ bool, args []string) {
+			res, err := http.Get(args[0])
+			ts.Check(err)
+			defer res.Body.Close()
+			raw, err := io.ReadAll(res.Body)
+			ts.Check(err)
+			ts.Check(os.WriteFile(ts.MkAbs(args[1]), raw, 0o600))
+		},
+		"post": func(ts *testscript.TestScript, _ bool, args []string) {
+			res, err := http.Post(args[0], "application/sparql-update", strings.NewReader(args[1]))
+			ts.Check(err)
+			defer res.Body.Close()
+			if res.StatusCode/100 != 2 {
+				ts.Fatalf("%s: %s", args[0], res.Status)
+			}
+		},
+		"expand": func(ts *testscript.TestScript, _ bool, args []string) {
+			for _, file := range args {
+				text := os.Expand(ts.ReadFile(file), ts.Getenv)
+				ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o600))
+			}
+		},
+	}
 }

@@ -34,7 +34,10 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
 		c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))
-		if _, err := c.Status(ctx); httpapi.IsUnreachable(err) {
+		probe, stop := context.WithTimeout(ctx, holderPatience)
+		_, err := c.Status(probe)
+		stop()
+		if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
 			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
 		}
 		return c, cfg, func() error { return nil }, nil
@@ -48,6 +51,9 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 	}
 	return local{b}, cfg, func() error { stop(); return b.Close() }, nil
 }
+
+// holderPatience is how long the process that holds the state may take to answer.
+const holderPatience = 15 * time.Second
 
 // servePublic serves the documents while a command runs, so that others (and
 // this bridge's own destinations) reach them. A port that is taken is told.

@@ -97,7 +97,7 @@ func (s *Store) wrap(h func(w *response, r *http.Request) error) http.HandlerFun
 			return
 		}
 		status := statusOf(err)
-		if status >= 500 && r.Context().Err() == nil {
+		if status >= 500 && status != http.StatusNotImplemented && r.Context().Err() == nil {
 			s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
 		if w.begun {

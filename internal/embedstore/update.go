@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (u *updater) one() (more bool, err error) {
 	case opCreate:
 		var n int64
 		if n, err = u.countOf(op.a); err == nil && n > 0 && !op.silent {
-			err = fmt.Errorf("CREATE GRAPH %s: the graph is there already; use CREATE SILENT", op.a.term)
+			err = refuse(http.StatusConflict, "CREATE GRAPH %s: the graph is there already; use CREATE SILENT", op.a.term)
 		}
 	case opLoad:
 		if !op.silent {

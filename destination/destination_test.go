@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -572,6 +573,36 @@ func TestKeepDeleted(t *testing.T) {
 	b.src.put("e1.nt", nt("e1", "back"))
 	b.sync()
 	b.equal()
+}
+
+// TestMirrorRefusesData: a mirror that takes checkpoints and no data is at fault,
+// not the resources, and is not asked for each of them.
+func TestMirrorRefusesData(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 40)
+	var asked atomic.Int64
+	b.mir.refuse = func(text string) int {
+		if strings.Contains(text, "<http://ex.org/") {
+			asked.Add(1)
+			return 400
+		}
+		return 0
+	}
+	if _, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "took none of the first 5 resources") {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n > 80 {
+		t.Errorf("%d requests for a mirror that takes nothing", n)
+	}
+	b.mir.refuse = nil
+	// By hand: the first ones are marked and would wait for their pause.
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{Retry: true}); err != nil || !rep.InSync || rep.Pending+rep.Failed > 0 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
 }
 
 func TestMirrorRefusesOne(t *testing.T) {

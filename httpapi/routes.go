@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func (a *api) routes() []route {
 	const get, post = http.MethodGet, http.MethodPost
 	queue := []param{paramQueue}
 	entity := paramEntity
-	entity.required = true
+	entity.required, entity.schema = true, object{"type": "string", "minLength": 1}
 	return []route{
 		{get, "/api/v1/status", "how all sets and destinations stand", nil, nil, 200, bridge.Status{},
 			func(c *gin.Context) (any, error) { return a.b.Status(c.Request.Context()) }},
@@ -171,6 +172,10 @@ func limit(c *gin.Context, usual, most int) (int, error) {
 	return n, nil
 }
 
+// nullValue finds a null in an object whose values are no objects; encoding/json
+// takes it for nothing said.
+var nullValue = regexp.MustCompile(`:\s*null\s*[,}]`)
+
 // arguments reads the body of an action: nothing, or a JSON object with the
 // fields of args. It returns nil when nothing was said.
 func arguments(c *gin.Context, args any) (any, error) {
@@ -189,6 +194,8 @@ func arguments(c *gin.Context, args any) (any, error) {
 	d.DisallowUnknownFields()
 	if body[0] != '{' {
 		err = errors.New("it is no object")
+	} else if nullValue.Match(body) {
+		err = errors.New("a value is null; leave the field out")
 	} else if err = d.Decode(args); err == nil && d.More() {
 		err = errors.New("something follows the object")
 	}

@@ -20,7 +20,12 @@ import (
 
 func (a *app) run() *cobra.Command {
 	return &cobra.Command{Use: "run", Short: "Run the daemon: both listeners, all schedules", Args: cobra.NoArgs,
-		Long: "Serves and schedules until SIGTERM or an interrupt, then finishes the step under way. SIGHUP reads the configuration again; one with faults is told and the old one stays.",
+		Long: `Serves the documents and the administration, and runs all schedules, until SIGTERM
+or an interrupt; then runs under way have 20 seconds to end. SIGHUP reads the
+configuration again; one with faults, or one that cannot be opened, is told and
+the old one stays. A state folder that another process holds is an error that
+names it. /readyz of the administration answers 200 while the daemon works.`,
+		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.daemonLog()
 			cfg, err := bridge.Load(a.config)
@@ -30,19 +35,25 @@ func (a *app) run() *cobra.Command {
 			hup := make(chan os.Signal, 1)
 			signal.Notify(hup, syscall.SIGHUP)
 			defer signal.Stop(hup)
+			var old *bridge.Config // ran well before cfg
 			for {
-				next, err := a.runUntil(cmd.Context(), cfg, hup)
-				if err != nil || next == nil {
+				served, next, err := a.runUntil(cmd.Context(), cfg, hup)
+				switch {
+				case err != nil && !served && old != nil && cmd.Context().Err() == nil:
+					a.log.Error("the new configuration cannot be opened; the old one stays", "error", err)
+					cfg, old = old, nil
+				case err != nil || next == nil:
 					return err
+				default:
+					old, cfg = cfg, next
 				}
-				cfg = next
 			}
 		}}
 }
 
-// runUntil runs a daemon until ctx ends (nil) or a good configuration was read on
-// SIGHUP (that one).
-func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Signal) (next *bridge.Config, err error) {
+// runUntil runs a daemon until ctx ends (next nil) or a good configuration was
+// read on SIGHUP (that one). served tells whether it got as far as serving.
+func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Signal) (served bool, next *bridge.Config, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reload := make(chan *bridge.Config, 1)
@@ -63,19 +74,20 @@ func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Si
 			}
 		}
 	}()
-	if err := a.serve(ctx, cfg, "rsbridge run -c "+a.config, nil); err != nil {
-		return nil, err
+	err = a.serve(ctx, cfg, "rsbridge run -c "+a.config, func(context.Context, *bridge.Bridge) error { served = true; return nil })
+	if err != nil {
+		return served, nil, err
 	}
 	select {
 	case next = <-reload:
 		a.log.Info("the configuration was read again")
 	default:
 	}
-	return next, nil
+	return served, next, nil
 }
 
-// serve opens a bridge and runs it until ctx ends. ready is called with both
-// listeners open, before the schedules start.
+// serve opens a bridge and runs it until ctx ends. ready is called while both
+// listeners serve, before the schedules start.
 func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
 	limitMemory(cfg.Embedded())
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
@@ -103,8 +115,17 @@ func (a *app) expose() *cobra.Command {
 	var graphs, classes []string
 	var listen, admin, baseURL, every, state, name, prefix, user, passwordFile string
 	c := &cobra.Command{Use: "expose ENDPOINT", Short: "Make a SPARQL endpoint a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
+		Long: `Scans the SPARQL endpoint, publishes what it holds, and looks for changes every
+--every, until it is interrupted. What it knows is in --state: started again it
+goes on where it was. The administration is at --admin; when nothing was said and
+that port is taken, at another, which is told.`,
+		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
+  rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.daemonLog()
+			if !cmd.Flags().Changed("admin") {
+				admin = freePort(admin)
+			}
 			cfg := bridge.NewConfig()
 			cfg.State = state
 			cfg.Public = bridge.Public{Listen: listen, BaseURL: baseURL}
@@ -138,10 +159,10 @@ func (a *app) expose() *cobra.Command {
 	f.StringArrayVar(&graphs, "graph", nil, "scan this named `IRI` (again for more; \"*\" for all; default: the default graph)")
 	f.StringArrayVar(&classes, "class", nil, "only entities of this class `IRI`")
 	f.StringVar(&prefix, "prefix", "", "removed from entity IRIs to make readable addresses")
-	f.StringVar(&listen, "listen", "127.0.0.1:8080", "serve the documents here")
-	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration here; \"\" for none")
-	f.StringVar(&baseURL, "base-url", "", "the address that others see (default http:// and --listen)")
-	f.StringVar(&every, "every", "5m", "how often to scan")
+	f.StringVar(&listen, "listen", "127.0.0.1:8080", "serve the documents at this `ADDRESS`")
+	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
+	f.StringVar(&baseURL, "base-url", "", "the `URL` that others see (default http:// and --listen)")
+	f.StringVar(&every, "every", "5m", "how often to scan, as a `DURATION` like 5m")
 	f.StringVar(&state, "state", "./rsbridge-state", "the state `DIR`")
 	f.StringVar(&name, "name", "data", "name of the set")
 	f.StringVar(&user, "username", "", "for the endpoint")
@@ -154,7 +175,21 @@ func (a *app) mirror() *cobra.Command {
 	var allow []string
 	var once, adopt bool
 	c := &cobra.Command{Use: "mirror SOURCE", Short: "Keep a store equal to a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
+		Long: `Takes the baseline and the changes since, verifies everything that is fetched, and
+goes on following every --every; with --once it ends when the mirror is equal.
+SOURCE is a site, a well-known address, a Source Description, a Capability List,
+a Resource List or a Change List. What it knows is in --state: started again it
+goes on where it was. The administration is at --admin; when nothing was said and
+that port is taken, at another, which is told. --json (with --once) prints what
+sync prints. Exit code 3 (with --once): resources are pending or failed, or
+something is held.`,
+		Example: `  rsbridge mirror https://data.example --into embedded:./mirror --once
+  rsbridge mirror https://data.example --set books --query http://localhost:3030/ds/query \
+    --update http://localhost:3030/ds/update --graph-store http://localhost:3030/ds/data --graph-iri http://example.org/mirror`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("admin") {
+				admin = freePort(admin)
+			}
 			cfg := bridge.NewConfig()
 			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
 			st := bridge.NewStore()
@@ -194,18 +229,18 @@ func (a *app) mirror() *cobra.Command {
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&into, "into", "", "embedded:DIR")
-	f.StringVar(&query, "query", "", "SPARQL query address of the mirror")
-	f.StringVar(&update, "update", "", "SPARQL update address of the mirror")
-	f.StringVar(&graphStore, "graph-store", "", "Graph Store address of the mirror")
+	f.StringVar(&into, "into", "", "the `PLACE` of a mirror that is made here: embedded:DIR")
+	f.StringVar(&query, "query", "", "SPARQL query `URL` of the mirror")
+	f.StringVar(&update, "update", "", "SPARQL update `URL` of the mirror")
+	f.StringVar(&graphStore, "graph-store", "", "Graph Store `URL` of the mirror")
 	f.StringVar(&user, "username", "", "for the mirror")
 	f.StringVar(&passwordFile, "password-file", "", "`FILE` with the password for the mirror")
-	f.StringVar(&set, "set", "", "which set, when the source has several")
+	f.StringVar(&set, "set", "", "`NAME` of the set, when the source has several")
 	f.StringVar(&graph, "graph", "single", "single or per-entity")
 	f.StringVar(&graphIRI, "graph-iri", "", "the graph to fill (default: the default graph); per-entity: a template with {entity}")
-	f.StringVar(&every, "every", "1m", "how often to look for changes")
+	f.StringVar(&every, "every", "1m", "how often to look for changes, as a `DURATION` like 1m")
 	f.StringVar(&state, "state", "./rsbridge-mirror", "the state `DIR`")
-	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration here; \"\" for none")
+	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
 	f.StringArrayVar(&allow, "allow", nil, "another `HOST` that may be fetched from")
 	f.BoolVar(&once, "once", false, "sync once and end")
 	f.BoolVar(&adopt, "adopt", false, "take over a graph that already holds something")
@@ -233,8 +268,15 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config) (err error) {
 
 func (a *app) check() *cobra.Command {
 	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
+		Long: `Reads the configuration and tells all its faults at once, each with file, line,
+value and what is allowed (exit code 2); then asks every store a question that
+costs it nothing and fetches the head of every source (exit code 1 when one does
+not answer). The state folder is not opened.
+
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME or destination NAME":"why"}}`,
+		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			type document struct {
+			type document struct { // check --json
 				Findings    []bridge.Finding  `json:"findings"`
 				Unreachable map[string]string `json:"unreachable"`
 			}

@@ -25,6 +25,12 @@ func (a *app) demo() *cobra.Command {
 	var once bool
 	var dir string
 	c := &cobra.Command{Use: "demo", Short: "The tour: real data in one embedded store, exposed, mirrored into another, changed, proven equal", Args: cobra.NoArgs,
+		Long: `Loads a release of the schema.org vocabulary into an embedded store, exposes it,
+mirrors it into a second store and audits the mirror; then the next release
+arrives, is found, published, followed and audited. It prints each step and the
+addresses, and keeps serving until it is interrupted. With --once it ends, exit
+code 0 only if the mirror was proven equal.`,
+		Example: "  rsbridge demo --once",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if dir == "" {
 				if dir, err = os.MkdirTemp("", "rsbridge-demo-"); err != nil {

@@ -16,11 +16,12 @@ import (
 func (a *app) init() *cobra.Command {
 	var endpoint, source, out string
 	c := &cobra.Command{Use: "init", Short: "Write a commented configuration that runs as it is", Args: cobra.NoArgs,
-		Long: "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store. Without either it writes a configuration that exposes an embedded store.",
+		Long:    "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store. Without either it writes a configuration that exposes an embedded store. A file that is there already is never overwritten (exit code 2).",
+		Example: "  rsbridge init --endpoint http://localhost:3030/ds/query\n  rsbridge init --source https://data.example -o mirror.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var notes []string
 			if endpoint != "" {
-				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Logger: a.log})
+				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
 				if err != nil {
 					return err
 				}

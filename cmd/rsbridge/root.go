@@ -109,6 +109,7 @@ func (a *app) print(v any) error {
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Long: `--json: {"version","go","revision"}`,
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			if a.json {

@@ -31,10 +31,11 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command as a user does. Beside testscript's commands there
 // are: port NAME... (free ports into variables), exits N COMMAND... (wants this
 // exit code), answers URL (waits until it does), get URL FILE, post URL
-// UPDATE, and those of faultyCmds.
+// UPDATE, and those of faultyCmds and daemonCmds.
 func TestScripts(t *testing.T) {
 	cmds := scriptCmds()
 	maps.Copy(cmds, faultyCmds())
+	maps.Copy(cmds, daemonCmds())
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata",
 		Cmds:  cmds,

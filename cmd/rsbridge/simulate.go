@@ -34,7 +34,10 @@ func (a *app) simulate() *cobra.Command {
 	c := &cobra.Command{Use: "simulate DIR", Short: "Fill an embedded store with DBpedia-like data and change it at a rate", Args: cobra.ExactArgs(1),
 		Long: `Fills the embedded store in DIR with entities when it is empty, then changes them.
 DIR may be the address of a store that serves /query, /update and /data below it
-(rsbridge store serve). What it remembers is in the graph urn:rsbridge:simulate.`,
+(rsbridge store serve). What it remembers is in the graph urn:rsbridge:simulate.
+
+--json: {"entities","triples","changes":{"create","update","delete"},"seconds"}`,
+		Example: "  rsbridge simulate ./origin --entities 100000 --rate 50 --for 10m",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			m, err := simulate.ParseMix(mix)
 			if err != nil {

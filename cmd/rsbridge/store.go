@@ -20,7 +20,9 @@ import (
 
 // store is the embedded triple store on its own.
 func (a *app) store() *cobra.Command {
-	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs,
+		Long: "Works on the folder of an embedded store. One process at a time has it: while a daemon does, use its address /stores/NAME instead.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	c.AddCommand(a.storeLoad(), a.storeDump(), a.storeQuery(), a.storeUpdate(), a.storeServe())
 	return c
 }
@@ -39,6 +41,8 @@ func (a *app) storeLoad() *cobra.Command {
 	var graph, format, base string
 	var replace bool
 	c := &cobra.Command{Use: "load DIR FILE...", Short: "Load files, each as one transaction; - is standard input", Args: cobra.MinimumNArgs(2),
+		Long:    "Loads RDF files, compressed with gzip if their names end in .gz, each as one transaction: whole or not at all. Prints how many triples were not there before.",
+		Example: "  rsbridge store load ./origin data.nt.gz\n  rsbridge store load ./origin --graph http://example.org/g --format turtle -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(args[0], func(s *embedstore.Store) error {
 				for _, file := range args[1:] {
@@ -94,6 +98,7 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 func (a *app) storeDump() *cobra.Command {
 	var graph, format string
 	c := &cobra.Command{Use: "dump DIR", Short: "Write a graph, or all of them as N-Quads, to standard output", Args: cobra.ExactArgs(1),
+		Example: "  rsbridge store dump ./origin > all.nq\n  rsbridge store dump ./origin --graph http://example.org/g > g.nt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := embedstore.DumpOptions{Graph: graph}
 			f := rdfres.Format(format)
@@ -116,6 +121,8 @@ func (a *app) storeDump() *cobra.Command {
 func (a *app) storeQuery() *cobra.Command {
 	var accept string
 	c := &cobra.Command{Use: "query DIR QUERY", Short: "Answer a SPARQL query; - reads it from standard input", Args: cobra.ExactArgs(2),
+		Long:    "Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type. --json: SPARQL 1.1 Query Results JSON.",
+		Example: "  rsbridge store query ./mirror 'SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1])
 			if err != nil {
@@ -153,6 +160,7 @@ func (a *app) storeQuery() *cobra.Command {
 
 func (a *app) storeUpdate() *cobra.Command {
 	return &cobra.Command{Use: "update DIR UPDATE", Short: "Run a SPARQL update; - reads it from standard input", Args: cobra.ExactArgs(2),
+		Example: "  rsbridge store update ./origin 'DELETE WHERE { <http://example.org/a> ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1])
 			if err != nil {
@@ -173,6 +181,7 @@ func (a *app) text(arg string) (string, error) {
 func (a *app) storeServe() *cobra.Command {
 	var listen string
 	c := &cobra.Command{Use: "serve DIR", Short: "Serve SPARQL at /query and /update and the Graph Store at /data", Args: cobra.ExactArgs(1),
+		Example: "  rsbridge store serve ./origin --listen 127.0.0.1:7878",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(args[0], func(s *embedstore.Store) error {
 				l, err := net.Listen("tcp", listen)

@@ -13,7 +13,11 @@ import (
 func (a *app) validate() *cobra.Command {
 	var strict bool
 	c := &cobra.Command{Use: "validate FILE...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
-		Long: "Prints each finding with its rule, line and what would be right. Exit code 3: there are errors.",
+		Long: `Prints each finding with its line, rule and what would be right: E errors, W
+warnings, A advice. Exit code 3: there are errors.
+
+--json: {"documents":[{"location","kind","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,
+		Example: "  rsbridge validate capabilitylist.xml changelist.xml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			type document struct {
 				Location string                 `json:"location"`

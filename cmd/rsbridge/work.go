@@ -123,13 +123,25 @@ func reports[R any](out []outcome[R]) (list []any) {
 
 func (a *app) scan() *cobra.Command {
 	return &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
-		Long: "Scans the sets (default: all) and publishes what changed. Exit code 3: a scan is held, or entities could not be described.",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "scan", args) }}
+		Long: `Scans the sets (default: all) and publishes what changed, with the daemon that
+holds the state or, when there is none, by itself. Waits for a run that started
+after the command. Exit code 3: a scan is held, or entities could not be
+described.
+
+--json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
+a set that failed is {"name","error"}`,
+		Example: "  rsbridge scan\n  rsbridge scan books --json",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "scan", args) }}
 }
 
 func (a *app) accept() *cobra.Command {
 	return &cobra.Command{Use: "accept SET", Short: "Accept what is held: a scan that would delete too much, a changed configuration", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args) }}
+		Long: `Scans the set again and, if the log has not moved, allows the deletions or the
+change of configuration that were held. rsbridge status shows what is held.
+
+--json: as scan`,
+		Example: "  rsbridge accept books",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args) }}
 }
 
 func (a *app) scanAction(ctx context.Context, action string, args []string) error {
@@ -168,7 +180,13 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 func (a *app) sync() *cobra.Command {
 	var args bridge.SyncArgs
 	c := &cobra.Command{Use: "sync [DEST...]", Short: "Make mirrors follow their sources now",
-		Long: "Takes the baseline or the changes, whichever is right, and says which and why. Exit code 3: resources are pending or failed, or something is held.",
+		Long: `Takes the baseline or the changes, whichever is right, and says which and why; for
+all destinations unless some are named. Waits for a run that started after the
+command. Exit code 3: resources are pending or failed, or something is held.
+
+--json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
+a destination that failed is {"name","error"}`,
+		Example: "  rsbridge sync\n  rsbridge sync copy --full",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			out, err := each[destination.SyncReport](cmd.Context(), a, "sync", nil, names, args)
 			if err != nil {
@@ -213,7 +231,14 @@ func saySync(w io.Writer, r destination.SyncReport) {
 func (a *app) audit() *cobra.Command {
 	var args bridge.AuditArgs
 	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove that mirrors hold what their sources say",
-		Long: "Compares what the mirror really holds with what the source says now. Exit code 3: they differ.",
+		Long: `Compares what the mirror really holds with what the source says now; for all
+destinations unless some are named. --depth inventory compares the lists with the
+record, store also reads every description from the mirror, origin also fetches
+every representation from the source again. Exit code 3: they differ.
+
+--json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","seconds"}]};
+a destination that failed is {"name","error"}`,
+		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
 				return usage("--depth %s: it is inventory, store or origin", args.Depth)
@@ -255,6 +280,14 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 func (a *app) status() *cobra.Command {
 	var watch bool
 	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and what needs a person", Args: cobra.NoArgs,
+		Long: `Asks the daemon that holds the state or, when there is none, reads the state
+itself. in_sync: the last poll succeeded, nothing newer was published then, and
+nothing is pending; behind_seconds: age of the oldest change not applied, null
+when it is not known; held: null, or what waits for rsbridge accept.
+
+--json: {"sets":[{"name","resources","sequence","last_change","last_scan","next_scan","held"}],
+"destinations":[{"name","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}]}`,
+		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
 			if err != nil {
@@ -326,6 +359,12 @@ func (a *app) changes() *cobra.Command {
 	var since string
 	var follow bool
 	c := &cobra.Command{Use: "changes SET", Short: "Print the log, one change a line", Args: cobra.ExactArgs(1),
+		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity. --since
+takes a sequence (digits alone) or a time like 2026-01-31T12:00:00Z, which is left
+out itself.
+
+--json: one object a line: {"sequence","time","change","entity","location","before","after"}`,
+		Example: "  rsbridge changes books --since 1200\n  rsbridge changes books --follow --json",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
 			if err != nil {
@@ -371,6 +410,9 @@ func (a *app) changes() *cobra.Command {
 func (a *app) show() *cobra.Command {
 	var at, as string
 	c := &cobra.Command{Use: "show SET ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
+		Long: `Prints the description of an entity as it is in the log now or, with --at, as it
+was then; in the format of the set unless --as names another.`,
+		Example: "  rsbridge show books http://example.org/book/1 --as turtle",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var f rdfres.Format
 			if as != "" {

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+)
+
+// daemonCmds are commands for scripts about daemons: signal NAME (to the last
+// background command), until REGEXP COMMAND... (again and again until its output
+// has that), answering REGEXP URL (the same for what an address answers).
+func daemonCmds() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"signal": func(ts *testscript.TestScript, _ bool, args []string) {
+			sig, ok := map[string]os.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+			all := ts.BackgroundCmds()
+			if !ok || len(all) == 0 {
+				ts.Fatalf("signal %s to %d commands", args[0], len(all))
+			}
+			ts.Check(all[len(all)-1].Process.Signal(sig))
+		},
+		"until": func(ts *testscript.TestScript, _ bool, args []string) {
+			want := regexp.MustCompile("(?m)" + args[0])
+			err := poll(context.Background(), func() bool {
+				_ = ts.Exec(args[1], args[2:]...) // what it says is what counts
+				return want.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr"))
+			})
+			if err != nil {
+				ts.Fatalf("%v never says %s", args[1:], args[0])
+			}
+		},
+		"answering": func(ts *testscript.TestScript, _ bool, args []string) {
+			want := regexp.MustCompile(args[0])
+			err := poll(context.Background(), func() bool {
+				res, err := http.Get(args[1])
+				if err != nil {
+					return false
+				}
+				defer res.Body.Close()
+				raw, err := io.ReadAll(res.Body)
+				return err == nil && want.Match(raw)
+			})
+			if err != nil {
+				ts.Fatalf("%s never answers %s", args[1], args[0])
+			}
+		},
+	}
+}
+
+// poll calls ready until it is true, for a minute at most.
+func poll(ctx context.Context, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// TestStopFinishes: what runs when the daemon is told to stop ends well, and is
+// in the log afterwards. (SIGTERM ends the context of run.)
+func TestStopFinishes(t *testing.T) {
+	dir := t.TempDir()
+	s, err := embedstore.Open(filepath.Join(dir, "store"), embedstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Update(t.Context(), "INSERT DATA { <http://example.org/a> <http://example.org/p> 1 }"); err != nil {
+		t.Fatal(err)
+	}
+	reached, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	h := s.Handler()
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		once.Do(func() { close(reached) })
+		<-gate
+		h.ServeHTTP(w, r)
+	}))
+	defer endpoint.Close()
+	pub, adm := freeAddr(t), freeAddr(t)
+	conf := filepath.Join(dir, "rsbridge.yaml")
+	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {query: %q}}\nsets: {data: {store: o, schedule: \"@every 24h\"}}\n", pub, adm, endpoint.URL+"/query")
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var said bytes.Buffer
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, []string{"run", "-c", conf}, strings.NewReader(""), &said, &said) }()
+	answers := func(path string) bool {
+		res, err := http.Get("http://" + adm + path)
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}
+	if err := poll(t.Context(), func() bool { return answers("/readyz") }); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Post("http://"+adm+"/api/v1/sets/data/scan", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	<-reached
+	stop()
+	if err := poll(t.Context(), func() bool { return !answers("/healthz") }); err != nil {
+		t.Fatal("it still serves")
+	}
+	close(gate)
+	if c := <-code; c != exitDone {
+		t.Fatalf("exit code %d: %s", c, &said)
+	}
+	var out, problems bytes.Buffer
+	if c := run(t.Context(), []string{"changes", "data", "-c", conf}, strings.NewReader(""), &out, &problems); c != exitDone || !strings.Contains(out.String(), "created\thttp://example.org/a") {
+		t.Fatalf("exit code %d: %s%s\nthe daemon said: %s", c, &out, &problems, &said)
+	}
+}

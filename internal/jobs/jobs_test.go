@@ -61,6 +61,7 @@ func TestOutcomes(t *testing.T) {
 			job("panic", "c", func(context.Context, *jobs.Run) (any, error) { panic("ouch") }),
 			slow,
 			job("endless", "e", forever),
+			job("stubborn", "f", func(ctx context.Context, _ *jobs.Run) (any, error) { <-ctx.Done(); return nil, errors.New("the connection broke") }),
 		)
 		defer r.Close(0)
 		for _, c := range []struct{ job, state, result, err string }{
@@ -75,16 +76,18 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%s: %+v", c.job, got)
 			}
 		}
-		run, _ := start(t, r, "endless", nil)
-		synctest.Wait()
-		if err := r.Cancel(run.ID); err != nil {
-			t.Fatal(err)
-		}
-		if got := wait(t, r, run.ID); got.State != jobs.Cancelled {
-			t.Errorf("cancelled run is %s", got.State)
-		}
-		if err := r.Cancel(run.ID); !errors.Is(err, jobs.ErrUnknown) {
-			t.Errorf("cancel of an ended run gives %v", err)
+		for _, name := range []string{"endless", "stubborn"} {
+			run, _ := start(t, r, name, nil)
+			synctest.Wait()
+			if err := r.Cancel(run.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := wait(t, r, run.ID); got.State != jobs.Cancelled {
+				t.Errorf("cancelled run %s is %s", name, got.State)
+			}
+			if err := r.Cancel(run.ID); !errors.Is(err, jobs.ErrUnknown) {
+				t.Errorf("cancel of an ended run gives %v", err)
+			}
 		}
 	})
 }

@@ -200,6 +200,7 @@ func (r *Runner) execute(ctx context.Context, job Job, a *active, subject chan s
 	defer a.cancel()
 	var result any
 	var err error
+	failed := false
 	select {
 	case subject <- struct{}{}:
 		defer func() { <-subject }()
@@ -231,9 +232,10 @@ func (r *Runner) execute(ctx context.Context, job Job, a *active, subject chan s
 		}
 		if err != nil {
 			run.State, run.Error = Failed, err.Error()
-			if errors.Is(err, context.Canceled) {
+			if errors.Is(err, context.Canceled) || context.Cause(ctx) == context.Canceled { // the job may name what it gave up instead
 				run.State = Cancelled
 			}
+			failed = run.State == Failed
 		}
 	}, true)
 	r.mu.Lock()
@@ -243,7 +245,7 @@ func (r *Runner) execute(ctx context.Context, job Job, a *active, subject chan s
 	if terr != nil {
 		r.log.Error("old runs not dropped", "job", job.Name, "error", terr)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if failed {
 		r.log.Error("run failed", "job", job.Name, "run", a.run.ID, "error", err)
 	}
 	close(a.done)

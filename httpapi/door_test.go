@@ -56,6 +56,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "/api/v1/sets/data/resources?entity=http://example.org/none", "", 404, "none"},
 		{"GET", "/api/v1/runs?limit=many", "", 400, "between 1 and 1000"},
 		{"GET", "/api/v1/runs/1?wait=perhaps", "", 400, "neither true nor false"},
+		{"GET", "/api/v1/runs/1?wait=", "", 400, "neither true nor false"},
 		{"POST", "/api/v1/sets/data/scan?queue=1", "", 400, "neither true nor false"},
 		{"POST", "/api/v1/sets/data/scan", `{"accept": "1"}`, 400, "accept"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},

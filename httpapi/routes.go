@@ -140,7 +140,7 @@ func (r route) checkQuery(raw string) *Problem {
 		if p.required && q.Get(p.name) == "" {
 			return fail(http.StatusBadRequest, "the parameter "+p.name+" is missing: "+p.doc, "")
 		}
-		if v := q.Get(p.name); v != "" && p.schema["type"] == "boolean" && v != "true" && v != "false" {
+		if v := q.Get(p.name); q.Has(p.name) && p.schema["type"] == "boolean" && v != "true" && v != "false" {
 			return fail(http.StatusBadRequest, p.name+"="+v+" is neither true nor false", "")
 		}
 	}

@@ -75,7 +75,10 @@ func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logg
 	g.Go(func() error {
 		<-gctx.Done()
 		s.stop(context.WithoutCancel(ctx))
-		return nil
+		if at.Admin == "" {
+			return nil
+		}
+		return b.TellAdmin("", command) // whoever comes now waits for the end instead of asking the API
 	})
 	return g.Wait()
 }

@@ -2,11 +2,15 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
 )
 
@@ -60,6 +64,10 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := http.Get("http://" + at.Admin + "/healthz"); err == nil {
 		t.Error("it still serves")
+	}
+	var held *bridge.HeldError // the state is still held, but nobody is sent to the API any more
+	if _, err := bridge.Open(t.Context(), w.cfg, bridge.Options{Wait: time.Nanosecond}); !errors.As(err, &held) || held.Admin != "" || held.PID != os.Getpid() {
+		t.Errorf("the state after serving: %v", err)
 	}
 }
 

@@ -61,7 +61,10 @@ func TestOutcomes(t *testing.T) {
 			job("panic", "c", func(context.Context, *jobs.Run) (any, error) { panic("ouch") }),
 			slow,
 			job("endless", "e", forever),
-			job("stubborn", "f", func(ctx context.Context, _ *jobs.Run) (any, error) { <-ctx.Done(); return nil, errors.New("the connection broke") }),
+			job("stubborn", "f", func(ctx context.Context, _ *jobs.Run) (any, error) {
+				<-ctx.Done()
+				return nil, errors.New("the connection broke")
+			}),
 		)
 		defer r.Close(0)
 		for _, c := range []struct{ job, state, result, err string }{

@@ -39,7 +39,7 @@ bench: build
 
 # The reference pages and notices that are made from the code.
 generate:
-	$(GO) test ./bridge ./httpapi ./cmd/rsbridge -run 'Reference' -update
+	$(GO) test ./bridge ./httpapi ./cmd/rsbridge -run 'Reference$$' -update
 	$(GO) run ./internal/notices > NOTICE
 
 # Large numbers of what `make test` does in small: kills, random histories,

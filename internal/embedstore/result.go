@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	gordf "github.com/rsbridge/rsbridge/internal/embedstore/engine"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -18,6 +19,10 @@ type QueryOptions struct {
 	NamedGraphs   []string // named-graph-uri
 	Base          string   // base IRI of relative references
 	Budget        Budget   // zero fields: the store's
+
+	// Engine has goRDFlib's engine answer although the store's own executor
+	// could: whole in memory, and with ErrUnsupported for what it gets wrong.
+	Engine bool
 }
 
 // ResultKind is the form of an answer.
@@ -38,6 +43,7 @@ type Result struct {
 	ctx   context.Context
 	q     *query
 	x     *exec
+	given *gordf.Result // of the engine; then q and x are nil
 	once  sync.Once
 	close func()
 	used  bool
@@ -49,9 +55,16 @@ func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result
 	q, err := parseQuery(text, o.Base)
 	if err != nil {
 		if s.engine != nil && isUnsupported(err) {
-			return s.queryEngine(ctx, text, o)
+			// What the engine refuses too is told as the parser has it.
+			r, eerr := s.queryEngine(ctx, text, o)
+			if eerr == nil || errors.As(eerr, new(*BudgetError)) || ctx.Err() != nil {
+				return r, eerr
+			}
 		}
 		return nil, fmt.Errorf("query: %w", err)
+	}
+	if o.Engine {
+		return s.queryEngine(ctx, text, o)
 	}
 	snap, err := s.Snapshot()
 	if err != nil {
@@ -164,6 +177,9 @@ func (r *Result) rows(fn func(terms []string) error) error {
 	if err := r.use(Solutions); err != nil {
 		return err
 	}
+	if r.given != nil {
+		return r.giveRows(fn)
+	}
 	x := r.x
 	cols := r.q.columns()
 	if len(cols) == 0 {
@@ -203,6 +219,9 @@ func (r *Result) use(k ResultKind) error {
 func (r *Result) triples(fn func(terms []string) error) error {
 	if err := r.use(Graph); err != nil {
 		return err
+	}
+	if r.given != nil {
+		return r.giveTriples(fn)
 	}
 	b := r.x.newBatch(3, fn)
 	give := func(s, p, o id) error {
@@ -247,7 +266,7 @@ func (r *Result) Rows() iter.Seq2[[]rdfres.Term, error] {
 					return errStopped
 				}
 			}
-			r.x.terms.arena = nil // the reader may keep the terms
+			r.keep() // the reader may keep the terms
 			return nil
 		})
 		if err != nil && err != error(errStopped) {
@@ -266,7 +285,7 @@ func (r *Result) Triples() iter.Seq2[rdfres.Triple, error] {
 					return errStopped
 				}
 			}
-			r.x.terms.arena = nil
+			r.keep()
 			return nil
 		})
 		if err != nil && err != error(errStopped) {
@@ -423,6 +442,13 @@ func (x *exec) describe(q *query, give func(s, p, o id) error) error {
 
 func isUnsupported(err error) bool { return errors.Is(err, ErrUnsupported) }
 
+// keep lets the reader keep the terms: the next ones get room of their own.
+func (r *Result) keep() {
+	if r.x != nil {
+		r.x.terms.arena = nil
+	}
+}
+
 func (s *Store) queryEngine(ctx context.Context, text string, o QueryOptions) (*Result, error) {
 	snap, err := s.Snapshot()
 	if err != nil {
@@ -431,6 +457,7 @@ func (s *Store) queryEngine(ctx context.Context, text string, o QueryOptions) (*
 	r, err := s.engine.Query(ctx, snap, text, o)
 	if err != nil {
 		snap.Close()
+		return nil, fmt.Errorf("query: %w", err)
 	}
-	return r, err
+	return r, nil
 }

@@ -102,6 +102,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
+	s.engine = goRDFlib{s}
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		stays := false

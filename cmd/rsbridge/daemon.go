@@ -75,9 +75,9 @@ func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Si
 		}
 	}()
 	err = a.serve(ctx, cfg, "rsbridge run -c "+a.config, func(context.Context, *bridge.Bridge) error { served = true; return nil })
-	if err != nil {
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		return served, nil, err
-	}
+	} // else it was told to stop, or to read again, while it was opening
 	select {
 	case next = <-reload:
 		a.log.Info("the configuration was read again")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,20 @@ func (a *app) store() *cobra.Command {
 	return c
 }
 
-// withStore opens the store for the time of do.
+// readStore opens a store that must be there already, for the time of do: a
+// wrong name must not make an empty one.
+func (a *app) readStore(dir string, do func(*embedstore.Store) error) error {
+	files, err := os.ReadDir(dir)
+	if err == nil && !slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "marker.manifest.") }) {
+		err = errors.New("the folder holds something else, or nothing")
+	}
+	if err != nil {
+		return fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err)
+	}
+	return a.withStore(dir, do)
+}
+
+// withStore opens or makes the store for the time of do.
 func (a *app) withStore(dir string, do func(*embedstore.Store) error) (err error) {
 	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log})
 	if err != nil {
@@ -98,6 +112,7 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 func (a *app) storeDump() *cobra.Command {
 	var graph, format string
 	c := &cobra.Command{Use: "dump DIR", Short: "Write a graph, or all of them as N-Quads, to standard output", Args: cobra.ExactArgs(1),
+		Long: "DIR must hold a store; only load, update and serve make one.",
 		Example: "  rsbridge store dump ./origin > all.nq\n  rsbridge store dump ./origin --graph http://example.org/g > g.nt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := embedstore.DumpOptions{Graph: graph}
@@ -111,7 +126,7 @@ func (a *app) storeDump() *cobra.Command {
 			if f == rdfres.NQuads || f == rdfres.TriG {
 				o.All = !cmd.Flags().Changed("graph")
 			}
-			return a.withStore(args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
+			return a.readStore(args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
 		}}
 	c.Flags().StringVar(&graph, "graph", "", "only this named graph `IRI`; \"\" is the default graph")
 	c.Flags().StringVar(&format, "format", "", "nquads (default), ntriples, turtle, rdfxml, trig")
@@ -121,14 +136,14 @@ func (a *app) storeDump() *cobra.Command {
 func (a *app) storeQuery() *cobra.Command {
 	var accept string
 	c := &cobra.Command{Use: "query DIR QUERY", Short: "Answer a SPARQL query; - reads it from standard input", Args: cobra.ExactArgs(2),
-		Long:    "Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type. --json: SPARQL 1.1 Query Results JSON.",
+		Long:    "DIR must hold a store; only load, update and serve make one. Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type. --json: SPARQL 1.1 Query Results JSON.",
 		Example: "  rsbridge store query ./mirror 'SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1])
 			if err != nil {
 				return err
 			}
-			return a.withStore(args[0], func(s *embedstore.Store) error {
+			return a.readStore(args[0], func(s *embedstore.Store) error {
 				req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, "http://embedded.invalid/query", strings.NewReader(text))
 				if err != nil {
 					return err

@@ -17,23 +17,34 @@ func Skolemize(t Term, authority string) Term {
 
 // Unskolemize turns an IRI of our own skolem form (any authority) back into its
 // blank node; everything else, foreign genid IRIs too, is returned as it is. It
-// allocates only for what it turns back.
+// allocates only for what it turns back. The authority is lost: who reads IRIs
+// of more than one authority tells their nodes apart with CutSkolem.
 func Unskolemize(t Term) Term {
+	if _, label, ok := CutSkolem(t); ok {
+		return Term("_:" + label)
+	}
+	return t
+}
+
+// CutSkolem takes an IRI of our own skolem form apart: scheme://host, and the
+// label of the blank node. Two authorities with one label are two nodes, which
+// come of two sources. ok is false for every other term. It allocates nothing.
+func CutSkolem(t Term) (authority, label string, ok bool) {
 	if len(t) < len("<a://b"+genid+">") || t[0] != '<' || t[len(t)-1] != '>' {
-		return t
+		return "", "", false
 	}
 	iri := string(t[1 : len(t)-1])
 	slash := strings.LastIndexByte(iri, '/')
-	label := iri[slash+1:]
+	label = iri[slash+1:]
 	if !strings.HasPrefix(label, wirePrefix) || !strings.HasSuffix(iri[:slash+1], genid) || !IsWireName(label) {
-		return t
+		return "", "", false
 	}
-	authority := iri[:slash+1-len(genid)]
+	authority = iri[:slash+1-len(genid)]
 	scheme, host, ok := strings.Cut(authority, "://")
 	if !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/?#") || !isScheme(scheme) {
-		return t
+		return "", "", false
 	}
-	return Term("_:" + label)
+	return authority, label, true
 }
 
 func isScheme(s string) bool {

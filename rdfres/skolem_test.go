@@ -30,6 +30,11 @@ func TestSkolem(t *testing.T) {
 			t.Errorf("Unskolemize(%s) = %s", foreign, got)
 		}
 	}
+	for _, authority := range []string{"http://a.example", "https://a.example", "http://a.example:80"} {
+		if a, label, ok := CutSkolem(Skolemize(Term("_:"+wire), authority)); !ok || a != authority || label != wire {
+			t.Errorf("CutSkolem of %s: %q %q %v", authority, a, label, ok)
+		}
+	}
 	if n := testing.AllocsPerRun(100, func() { Unskolemize(iri); Unskolemize("<http://dbpedia.org/resource/Berlin>") }); n > 1 {
 		t.Errorf("%v allocations", n)
 	}

@@ -184,7 +184,7 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 			}
 			rows++
 			for i := range row {
-				row[i] = rdfres.Unskolemize(row[i])
+				row[i] = localOf(row[i])
 			}
 			if e := row[0].IRI(); e != "" {
 				if got[e] = s.construct.fill(row, int(rows), got[e]); len(got[e]) > 4*s.cfg.MaxDescriptionTriples {
@@ -223,13 +223,14 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 		return err
 	}
 	sc.stats.Way = "batches"
+	sc.scope = scope
 	list, err := extsort.New(sc.group.dir, s.cfg.MemoryBytes/4)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = list.Close() }() // its folder goes with the grouper's
 	add := func(entity string) error {
-		if !hasPrefix(entity, s.cfg.Select.Prefixes) || strings.HasPrefix(entity, ownGraphs) {
+		if !hasPrefix(entity, s.cfg.Select.Prefixes) || strings.HasPrefix(entity, orphanPrefix) {
 			return nil
 		}
 		key := rdfres.EntityKey(entity)

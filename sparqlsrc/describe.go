@@ -127,7 +127,7 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 				continue
 			}
 			deep = append(deep, e)
-			skolem = skolem || slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return rdfres.IsWireName(t.O.Label()) })
+			skolem = skolem || slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return strings.HasPrefix(string(t.O), skolemPrefix) })
 			continue
 		}
 		d.done[e] = rdfres.SortUnique(ts)
@@ -173,12 +173,7 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 }
 
 func local(t rdfres.Triple) rdfres.Triple {
-	if t.S.Kind() != rdfres.KindLiteral {
-		t.S = rdfres.Term(localTerm([]byte(t.S)))
-	}
-	if t.O.Kind() != rdfres.KindLiteral {
-		t.O = rdfres.Term(localTerm([]byte(t.O)))
-	}
+	t.S, t.O = localOf(t.S), localOf(t.O)
 	return t
 }
 

@@ -19,5 +19,6 @@
 // graph, and one description or blank-node component at a time, which
 // Config.MaxDescriptionTriples bounds.
 //
-// Graphs whose IRI begins with urn:rsbridge: are never read.
+// The bookkeeping of rsbridge itself (sparql.IsOwnGraph) is never read; how much
+// of it was left out is told (Stats.Own).
 package sparqlsrc

@@ -3,6 +3,7 @@ package sparqlsrc
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -86,18 +87,35 @@ func labelKey(label []byte) [16]byte {
 var genidMark = []byte("/.well-known/genid/rsb")
 
 // localTerm gives a term as a scan sees it: our own skolem IRIs are blank nodes
-// again, and a label of the store that looks like one of our names is changed,
-// so that the two cannot be mistaken for one node. buf is used when a term must
-// be made anew.
+// again, and a label of the store that could be mistaken for one of them begins
+// with one u more. A node of a skolem IRI is its name on the wire and its
+// authority: two mirrors that share a store may use one name for two nodes.
+// It must not be applied twice.
 func localTerm(t []byte) []byte {
 	switch {
 	case t[0] == '<' && len(t) > 60 && bytes.Contains(t, genidMark):
-		return []byte(rdfres.Unskolemize(rdfres.Term(t)))
-	case t[0] == '_' && len(t) > 42:
-		rest := bytes.TrimLeft(t[2:], "u")
-		if bytes.HasPrefix(rest, []byte("rsb")) && rdfres.IsWireName(string(rest)) {
-			return append([]byte("_:u"), t[2:]...)
+		authority, label, ok := rdfres.CutSkolem(rdfres.Term(t))
+		if !ok {
+			return t
 		}
+		local := make([]byte, 0, len(skolemPrefix)+len(label)+1+2*len(authority))
+		local = append(local, "_:"...)
+		local = append(local, label...) // begins with rsb
+		local = append(local, 'a')
+		return hex.AppendEncode(local, []byte(authority))
+	case t[0] == '_' && bytes.HasPrefix(bytes.TrimLeft(t[2:], "u"), []byte(skolemPrefix[2:])):
+		return append([]byte("_:u"), t[2:]...)
 	}
 	return t
+}
+
+// skolemPrefix begins what localTerm makes of our own skolem IRIs, and nothing
+// else that it gives.
+const skolemPrefix = "_:rsb"
+
+func localOf(t rdfres.Term) rdfres.Term {
+	if t.Kind() == rdfres.KindLiteral {
+		return t
+	}
+	return rdfres.Term(localTerm([]byte(t)))
 }

@@ -16,6 +16,7 @@ type Stats struct {
 	Triples   int64 // in the graphs; one that stands in several counts once (before Descriptions was read: rows received)
 	Covered   int64 // of them in at least one description; for a CONSTRUCT the triples described, which need not be in the graphs
 	LeftOut   int64 // by the selection
+	Own       int64 // in graphs of rsbridge's own bookkeeping, which are no data: left out, and not among Triples
 	Entities  int64 // described, orphans included
 	Orphans   int64 // components, and parts of components, that no IRI leads to
 	Requests  int64
@@ -33,6 +34,7 @@ type Scan struct {
 	classes map[rdfres.Term]bool
 	built   bool // by a CONSTRUCT
 	stats   Stats
+	scope   *scope // that was read
 	rows    int64
 }
 

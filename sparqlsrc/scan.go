@@ -64,6 +64,9 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 	r, b := s.client.Traffic()
 	sc.stats.Requests, sc.stats.Bytes = r-requests, b-bytes
 	sc.stats.Triples = sc.group.rows
+	if sc.stats.Own, err = s.countOwn(ctx, sc.scope); err != nil {
+		return nil, errors.Join(err, sc.group.close())
+	}
 	return sc, nil
 }
 
@@ -195,7 +198,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if v, err = s.judge(g.rows, before, after, caps); err != nil {
 		return v, err
 	}
-	sc.group, sc.rows = g, g.rows
+	sc.group, sc.rows, sc.scope = g, g.rows, scope
 	sc.stats.Way = string(way)
 	return fine, nil
 }

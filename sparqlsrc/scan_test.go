@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
@@ -305,6 +306,105 @@ func TestScanOfMirror(t *testing.T) {
 		for _, d := range ds {
 			if !slices.Equal(d.Triples, want[d.Entity]) {
 				t.Fatalf("describe %s:\n got %v\nwant %v", d.Entity, d.Triples, want[d.Entity])
+			}
+		}
+	}
+}
+
+// Two mirrors of equal data share one graph of a store: their nodes have the
+// same names under two authorities, and stay two.
+func TestScanOfTwoMirrors(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 16))
+		ts := randomGraph(rng, 120)
+		named, _, err := rdfres.NameBlanks(slices.Clone(ts), rdfres.NameOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := sparqltest.New()
+		var both []rdfres.Triple // with one label a node, whatever its authority
+		for i, authority := range []string{"http://one.example", "http://two.example:8080"} {
+			local := func(t rdfres.Term) rdfres.Term {
+				if t.Kind() == rdfres.KindBlank {
+					return rdfres.NewBlank(fmt.Sprintf("n%dx%s", i, t.Label()))
+				}
+				return t
+			}
+			for _, x := range named {
+				st.Add("", rdfres.Triple{S: rdfres.Skolemize(x.S, authority), P: x.P, O: rdfres.Skolemize(x.O, authority)})
+				both = append(both, rdfres.Triple{S: local(x.S), P: x.P, O: local(x.O)})
+			}
+		}
+		// Labels of the store that look like ours are its own.
+		for _, x := range named {
+			if x.S.Kind() == rdfres.KindBlank {
+				for _, label := range []string{x.S.Label(), "u" + x.S.Label(), x.S.Label() + "a687474703a2f2f6f6e652e6578616d706c65"} {
+					own := rdfres.Triple{S: rdfres.NewBlank(label), P: "<http://example.org/own>", O: rdfres.NewLiteral(label, "", "")}
+					st.Add("", own)
+					both = append(both, rdfres.Triple{S: rdfres.NewBlank("own" + label), P: own.P, O: own.O})
+				}
+				break
+			}
+		}
+		want := expected(t, rdfres.SortUnique(both), false)
+		for _, strategy := range []string{"", "batches"} {
+			s := source(t, st, Config{Strategy: strategy})
+			got, stats := scanAll(t, s)
+			diff(t, "two mirrors "+strategy, got, want)
+			if stats.Covered != stats.Triples || stats.Triples != int64(len(st.Graph(""))) {
+				t.Errorf("%d triples, %+v", len(st.Graph("")), stats)
+			}
+			var ask []string
+			for e := range want {
+				ask = append(ask, e)
+			}
+			ds, err := s.Describe(context.Background(), ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range ds {
+				if !slices.Equal(d.Triples, want[d.Entity]) {
+					t.Fatalf("describe %s:\n got %v\nwant %v", d.Entity, d.Triples, want[d.Entity])
+				}
+			}
+		}
+	}
+}
+
+// A mirror with a graph for each entity is a source of everything, the graphs
+// of components included; only the bookkeeping is left out, and counted.
+func TestScanOfGraphPerEntity(t *testing.T) {
+	ts := randomGraph(rand.New(rand.NewPCG(3, 17)), 150)
+	want := expected(t, ts, false)
+	note := rdfres.Triple{S: "<urn:rsbridge:mirror:x>", P: "<urn:rsbridge:terms#seq>", O: `"7"`}
+	for _, union := range []bool{false, true} {
+		st := sparqltest.New()
+		orphans := 0
+		for e, x := range want {
+			if strings.HasPrefix(e, orphanPrefix) {
+				orphans++
+			}
+			for _, x := range x {
+				st.Add(e, rdfres.Triple{S: rdfres.Skolemize(x.S, "http://src.example"), P: x.P, O: rdfres.Skolemize(x.O, "http://src.example")})
+			}
+		}
+		if orphans == 0 {
+			t.Fatal("no component without an owner in the test data")
+		}
+		for _, g := range []string{"urn:rsbridge:state", "urn:rsbridge:state:abc", "urn:rsbridge:probe:X", "urn:rsbridge:simulate"} {
+			st.Add(g, note)
+		}
+		data := rdfres.Triple{S: "<urn:rsbridge:x>", P: "<http://example.org/p>", O: `"a user's own"`}
+		st.Add("urn:rsbridge:x", data)
+		all := maps.Clone(want)
+		all["urn:rsbridge:x"] = []rdfres.Triple{data}
+		st.UnionDefault, st.Shuffle = union, true
+		for _, strategy := range []string{"", "batches"} {
+			got, stats := scanAll(t, source(t, st, Config{Graphs: []string{"*"}, Strategy: strategy}))
+			what := fmt.Sprintf("union %v %s", union, strategy)
+			diff(t, what, got, all)
+			if stats.Own != 4 || stats.Covered != stats.Triples || stats.Triples != int64(len(ts))+1 || stats.Orphans != int64(orphans) {
+				t.Errorf("%s: %+v, want %d triples, %d orphans, 4 of the bookkeeping left out", what, stats, len(ts)+1, orphans)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 	}
 	switch {
 	case union || caps.UnionDefault:
-		own, err := s.client.Ask(ctx, `ASK { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), "`+ownGraphs+`")) }`)
+		own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
 		if err != nil {
 			return nil, err
 		}
@@ -71,6 +71,25 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 		return &scope{kind: allGraphs}, nil
 	}
 	return &scope{kind: defaultGraph}, nil
+}
+
+// ownPattern is the triples that every scan over all graphs leaves out: the
+// bookkeeping of rsbridge itself.
+var ownPattern = "GRAPH ?g { ?s ?p ?o } FILTER" + sparql.OwnGraph("?g") + " "
+
+// countOwn counts what the scope leaves out for it.
+func (s *Source) countOwn(ctx context.Context, sc *scope) (int64, error) {
+	if sc.kind != unionButOwn && sc.kind != allGraphs {
+		return 0, nil
+	}
+	n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+ownPattern+"}")
+	if err != nil {
+		return 0, fmt.Errorf("count the triples of rsbridge's own graphs: %w", err)
+	}
+	if n > 0 {
+		s.log.Info("graphs of rsbridge itself are left out", "triples", n)
+	}
+	return n, nil
 }
 
 // triple is the pattern of one triple; s, p and o are variables or escaped terms.
@@ -86,7 +105,7 @@ func (sc *scope) triple(s, p, o string) string {
 	case unionButOwn, allGraphs:
 		sc.next += 2
 		g, h := fmt.Sprintf("?g%d", sc.next-1), fmt.Sprintf("?g%d", sc.next)
-		named := "{ GRAPH " + g + " { " + t + " } FILTER(!STRSTARTS(STR(" + g + "), \"" + ownGraphs + "\")) }"
+		named := "{ GRAPH " + g + " { " + t + " } FILTER(!" + sparql.OwnGraph(g) + ") }"
 		if sc.kind == allGraphs {
 			return "{ { " + t + " } UNION " + named + " } "
 		}

@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
-
-// ownGraphs begins the names of the graphs that the bridge writes for itself.
-const ownGraphs = "urn:rsbridge:"
 
 // Select says which entities are of the set; the zero value is every subject
 // that is an IRI. An entity must satisfy each of the three that is given: have
@@ -71,8 +67,8 @@ func New(c *sparql.Client, cfg Config) (*Source, error) {
 		return fail("no store")
 	}
 	for _, g := range cfg.Graphs {
-		if strings.HasPrefix(g, ownGraphs) {
-			return fail("graph %s belongs to rsbridge itself and is never published", g)
+		if sparql.IsOwnGraph(g) {
+			return fail("graph %s is of the bookkeeping of rsbridge itself, which is never published", g)
 		}
 		if g == "*" {
 			if len(cfg.Graphs) > 1 {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -681,6 +682,37 @@ func TestLiveStore(t *testing.T) {
 	}
 	got, _ := scanAll(t, s)
 	diff(t, "live", got, expected(t, ts, false))
+}
+
+// A store that is written to all the time, also while it is probed, can be read.
+func TestBusyStore(t *testing.T) {
+	for _, grows := range []bool{true, false} {
+		st := sparqltest.New(randomGraph(rand.New(rand.NewPCG(2, 8)), 300)...)
+		var mu sync.Mutex
+		n := 0
+		st.After = func(op, body string) {
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			busy := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/busy%d", n)), P: "<http://example.org/p>", O: `"1"`}
+			if grows || n%3 != 0 {
+				st.Add("", busy)
+				return
+			}
+			for i := 1; i < 3; i++ { // the counts go up and down
+				busy.S = rdfres.NewIRI(fmt.Sprintf("http://example.org/busy%d", n-i))
+				st.Remove("", busy)
+			}
+		}
+		s := source(t, st, Config{})
+		caps, err := s.Capabilities(context.Background())
+		if err != nil || len(caps.Readings) != 4 || caps.RowLimit != 0 {
+			t.Errorf("grows %v: %+v, %v", grows, caps, err)
+		}
+		if grows {
+			scanAll(t, s)
+		}
+	}
 }
 
 func TestCancel(t *testing.T) {

@@ -198,12 +198,8 @@ func (p *prober) unionDefault(ctx context.Context) error {
 // rowLimit looks for an answer that is shorter than the store's own count.
 func (p *prober) rowLimit(ctx context.Context) error {
 	p.caps.RowLimit = p.c.MaxRows()
-	q, err := probes.Prepare("sample-count", map[string]any{"Pattern": p.pattern, "Limit": sampleSize})
-	if err != nil {
-		return err
-	}
 	p.caps.Sample = -1
-	n, err := p.c.Count(ctx, q)
+	n, err := p.countSample(ctx)
 	if err != nil {
 		return err
 	}
@@ -211,38 +207,77 @@ func (p *prober) rowLimit(ctx context.Context) error {
 	return nil
 }
 
+// countSample counts the sample, anew for each comparison: the store may be
+// written to while it is probed.
+func (p *prober) countSample(ctx context.Context) (int64, error) {
+	q, err := probes.Prepare("sample-count", map[string]any{"Pattern": p.pattern, "Limit": sampleSize})
+	if err != nil {
+		return 0, err
+	}
+	return p.c.Count(ctx, q)
+}
+
+// agrees reads the sample in one way and holds it against the counts taken
+// before and after. A store that is written to moves between them, so a
+// difference is looked at again; when the counts go on moving, the way is
+// taken as it is, since every scan is held against counts of its own.
+func (p *prober) agrees(ctx context.Context, r Reading, read func(context.Context, TripleFunc) error) (speed float64, err error) {
+	last, moved := int64(-1), false
+	for range 3 {
+		start := time.Now()
+		var rows int64
+		err := read(ctx, func(_, _, _ []byte) error {
+			if rows++; rows >= sampleSize {
+				return errStop
+			}
+			return nil
+		})
+		slow := errors.Is(err, context.DeadlineExceeded)
+		if err != nil && !slow && !errors.Is(err, errStop) {
+			return 0, err
+		}
+		speed = max(speed, float64(rows)/max(time.Since(start).Seconds(), 1e-6))
+		before := p.caps.Sample
+		if before < 0 || rows == before || slow { // slow is not wrong
+			return speed, nil
+		}
+		after, err := p.countSample(ctx)
+		if err != nil {
+			return 0, err
+		}
+		p.caps.Sample = after
+		moved = moved || before != after
+		if rows >= min(before, after) && rows <= max(before, after) {
+			return speed, nil
+		}
+		if rows > 0 && rows < min(before, after) && rows == last && r != ReadGraphStore {
+			// The store has more, said nothing, and did it twice.
+			if limit := p.caps.RowLimit; limit == 0 || rows < limit {
+				p.caps.RowLimit = rows
+			}
+			return speed, nil
+		}
+		last = rows
+	}
+	if moved {
+		return speed, nil
+	}
+	return 0, fmt.Errorf("gave %d triples of %d", last, p.caps.Sample)
+}
+
 // readings measures the ways of reading and orders them.
 func (p *prober) readings(ctx context.Context) {
 	p.caps.Speed = map[Reading]float64{}
 	try := func(r Reading, read func(context.Context, TripleFunc) error) {
 		p.step(ctx, string(r), func(ctx context.Context) error {
-			start := time.Now()
-			var rows int64
-			err := read(ctx, func(_, _, _ []byte) error {
-				if rows++; rows >= sampleSize {
-					return errStop
-				}
-				return nil
-			})
-			slow := errors.Is(err, context.DeadlineExceeded)
-			if err != nil && !slow && !errors.Is(err, errStop) {
+			speed, err := p.agrees(ctx, r, read)
+			if err != nil {
 				return err
-			}
-			want := p.caps.Sample
-			switch {
-			case want < 0 || rows == want || slow: // slow is not wrong
-			case rows < want && rows > 0 && r != ReadGraphStore:
-				// The store has more and said nothing.
-				if limit := p.caps.RowLimit; limit == 0 || rows < limit {
-					p.caps.RowLimit = rows
-				}
-			default:
-				return fmt.Errorf("gave %d triples of %d", rows, want)
 			}
 			if !slices.Contains(p.caps.Readings, r) {
 				p.caps.Readings = append(p.caps.Readings, r)
 			}
-			p.caps.Speed[r] = max(p.caps.Speed[r], float64(rows)/max(time.Since(start).Seconds(), 1e-6))
+			p.caps.Speed[r] = max(p.caps.Speed[r], speed)
 			return nil
 		})
 	}

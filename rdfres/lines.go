@@ -55,6 +55,13 @@ func (in *Lines) Next() bool {
 			return false
 		}
 		ok, why := in.scan(line)
+		if why == "" && ok && in.opts.CheckIRIs && !in.Canonical {
+			for _, t := range [...][]byte{in.S, in.P, in.O, in.G} {
+				if err := CheckIRI(t); err != nil && why == "" {
+					why, in.at = err.Error(), 0
+				}
+			}
+		}
 		if why == "" && len(in.G) > 0 && in.format == NTriples {
 			why, in.at = "a fourth term: this is N-Quads, not N-Triples", 0
 		}

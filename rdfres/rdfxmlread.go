@@ -401,6 +401,11 @@ func (p *rdfxmlParser) iri(ref string) (Term, error) {
 	if !ok {
 		return "", p.errorf("the IRI %q is relative and there is no base", cut(ref))
 	}
+	if p.opts.CheckIRIs {
+		if err := checkIRIText(iri); err != nil {
+			return "", p.errorf("%s", err)
+		}
+	}
 	return NewIRI(iri), nil
 }
 
@@ -430,6 +435,11 @@ func (p *rdfxmlParser) nodeID(name string) (Term, error) {
 func (p *rdfxmlParser) nameTerm(n xml.Name) (Term, error) {
 	if !hasScheme(n.Space) {
 		return "", p.errorf("the namespace %q of %s is relative", cut(n.Space), n.Local)
+	}
+	if p.opts.CheckIRIs {
+		if err := checkIRIText(n.Space); err != nil {
+			return "", p.errorf("%s", err)
+		}
 	}
 	p.buf = appendIRI(append(p.buf[:0], '<'), n.Space)
 	p.buf = append(appendIRI(p.buf, n.Local), '>')

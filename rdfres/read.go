@@ -20,6 +20,12 @@ type ReadOptions struct {
 	// canonical all the same, so nothing of it goes further except the odd tags
 	// and relative IRIs themselves. Other formats are always read strictly.
 	Lax bool
+
+	// CheckIRIs refuses IRIs with a character that no IRI may have (IRIError),
+	// which the escapes of N-Triples, N-Quads and Turtle, and any text of RDF/XML
+	// and JSON-LD, let through: for a store, which would have to give them back
+	// in formats and queries that cannot write them.
+	CheckIRIs bool
 }
 
 // Read streams the statements of a document. The sequence ends after the first
@@ -103,12 +109,25 @@ func readJSONLD(r io.Reader, o ReadOptions, yield func(Quad, error) bool) {
 		yield(Quad{}, err)
 		return
 	}
-	for _, t := range triples {
-		if !yield(Quad{Triple: t}, nil) {
-			return
+	all := func(yield func(Quad) bool) {
+		for _, t := range triples {
+			if !yield(Quad{Triple: t}) {
+				return
+			}
+		}
+		for _, q := range named {
+			if !yield(q) {
+				return
+			}
 		}
 	}
-	for _, q := range named {
+	for q := range all {
+		if o.CheckIRIs {
+			if err := q.checkIRIs(); err != nil {
+				yield(Quad{}, &SyntaxError{Name: o.Name, Format: JSONLD, Reason: err.Error()})
+				return
+			}
+		}
 		if !yield(q, nil) {
 			return
 		}

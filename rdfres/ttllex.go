@@ -251,6 +251,11 @@ func (l *ttlLexer) iriRef() (Term, error) {
 	if !ok {
 		return "", l.errorAt(0, "the IRI <%s> is relative and there is no base", cut(ref))
 	}
+	if l.opts.CheckIRIs {
+		if err := checkIRIText(iri); err != nil {
+			return "", l.errorAt(0, "%s", err)
+		}
+	}
 	l.advance(n + 1)
 	return NewIRI(iri), nil
 }

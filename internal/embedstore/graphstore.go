@@ -37,6 +37,9 @@ func targetOf(r *http.Request) (target, error) {
 	if err := rdfres.NewIRI(g).Check(); err != nil {
 		return target{}, refuse(http.StatusBadRequest, "graph=%q: %w", g, err)
 	}
+	if err := rdfres.CheckIRI(rdfres.NewIRI(g)); err != nil {
+		return target{}, refuse(http.StatusBadRequest, "graph: %w", err)
+	}
 	return target{graph: g}, nil
 }
 

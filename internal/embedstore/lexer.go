@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // SyntaxError is a query or update that is not SPARQL 1.1.
@@ -185,6 +187,9 @@ func (l *lexer) scan() (token, error) {
 				u, ok := unescapeIRI(iri)
 				if !ok {
 					return token{}, l.errorAt(off, "wrong escape in the IRI <%s>", iri)
+				}
+				if err := rdfres.CheckIRI(iriTerm(u)); err != nil {
+					return token{}, l.errorAt(off, "%s", err)
 				}
 				iri = u
 			}

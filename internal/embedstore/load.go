@@ -52,6 +52,9 @@ func (s *Store) load(ctx context.Context, graph string, f rdfres.Format, r io.Re
 	defer l.discard()
 	if graph != "" {
 		l.graph = iriTerm(graph)
+		if err := rdfres.CheckIRI(l.graph); err != nil {
+			return res, &InputError{fmt.Errorf("load into a graph: %w", err)}
+		}
 	}
 	l.replaceAll = o.Replace && !l.one && (scope == scopeAll || f == rdfres.NQuads || f == rdfres.TriG)
 	if err := l.read(ctx, f, r, o); err != nil {
@@ -85,7 +88,7 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 		name = "the document"
 	}
 	n := 0
-	for q, err := range rdfres.Read(contextReader{ctx, r}, f, rdfres.ReadOptions{Base: o.Base, Name: name}) {
+	for q, err := range rdfres.Read(contextReader{ctx, r}, f, rdfres.ReadOptions{Base: o.Base, Name: name, CheckIRIs: true}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // UpdateOptions for UpdateFrom.
@@ -255,6 +257,8 @@ func (u *updater) modify(op *operation) error {
 				var err error
 				if n.kind() == idBlank {
 					m, err = u.t.fresh(idBlank)
+				} else if rdfres.CheckIRI(x.local.term(n)) != nil {
+					return nil // made by the query, and no RDF
 				} else {
 					m, err = u.t.termID(x.local.term(n))
 				}

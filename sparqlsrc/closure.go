@@ -47,6 +47,10 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		g.failAll(c, seq, fmt.Errorf("a component of connected blank nodes has %d triples, more than max_description_triples (%d)", c.distinct, g.cfg.MaxDescriptionTriples))
 		return nil
 	}
+	if err := checkAll(c.triples); err != nil {
+		g.failAll(c, seq, err)
+		return nil
+	}
 	names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
 	if err != nil {
 		g.failAll(c, seq, fmt.Errorf("name its blank nodes: %w", err))

@@ -233,6 +233,10 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 		if !hasPrefix(entity, s.cfg.Select.Prefixes) || strings.HasPrefix(entity, orphanPrefix) {
 			return nil
 		}
+		if err := rdfres.CheckIRI(rdfres.NewIRI(entity)); err != nil {
+			sc.group.fail(entity, err)
+			return nil
+		}
 		key := rdfres.EntityKey(entity)
 		return list.Add(key[:], []byte(entity))
 	}
@@ -270,6 +274,9 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 // nameOwn names the blank nodes of a description that are nobody else's.
 func (s *Source) nameOwn(entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
 	ts = rdfres.SortUnique(ts)
+	if err := checkAll(ts); err != nil {
+		return nil, err
+	}
 	if len(ts) > s.cfg.MaxDescriptionTriples {
 		return nil, fmt.Errorf("more than max_description_triples (%d)", s.cfg.MaxDescriptionTriples)
 	}

@@ -29,6 +29,9 @@ func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Desc
 		if !hasPrefix(e, s.cfg.Select.Prefixes) && !strings.HasPrefix(e, orphanPrefix) || !d.inClasses(e, ts) {
 			ts = nil
 		}
+		if err := checkAll(ts); err != nil {
+			return nil, fmt.Errorf("describe %s: %w", e, err)
+		}
 		if d.asked[e] || len(ts) > 0 {
 			out = append(out, rdfres.Description{Entity: e, Triples: ts})
 		}

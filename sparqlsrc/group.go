@@ -83,6 +83,12 @@ func (g *grouper) add(s, p, o []byte) error {
 		return fmt.Errorf("the store gave %s %s as subject and predicate, which is no RDF", clip(s), clip(p))
 	}
 	g.value = appendLine(g.value[:0], s, p, o)
+	if err := checkLine(g.value, s, p, o); err != nil {
+		g.fail(iriOf(s), err)
+		if g.scbd && o[0] == '<' {
+			g.fail(iriOf(o), err)
+		}
+	}
 	flag := byte(flagOwn)
 	if g.scbd && o[0] == '<' && !bytes.Equal(s, o) {
 		flag = flagOwnShared
@@ -95,6 +101,33 @@ func (g *grouper) add(s, p, o []byte) error {
 	if flag == flagOwnShared {
 		g.value[len(g.value)-1] = flagInbound
 		return g.addNamed(iriOf(o), g.value)
+	}
+	return nil
+}
+
+// checkLine finds the terms that nobody could name in a query or write into
+// another store: IRIs with a space, a brace and the like, which some stores
+// take. line is s, p and o together.
+func checkLine(line, s, p, o []byte) error {
+	if bytes.IndexByte(line, '\\') < 0 {
+		return nil // nothing in it is escaped
+	}
+	for _, t := range [...][]byte{s, p, o} {
+		if err := rdfres.CheckIRI(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAll is checkLine for a description.
+func checkAll(ts []rdfres.Triple) error {
+	for _, t := range ts {
+		for _, t := range [...]rdfres.Term{t.S, t.P, t.O} {
+			if err := rdfres.CheckIRI(t); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -738,6 +738,68 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A store that holds IRIs which no query can name is scanned all the same: the
+// entities that need them fail, with the IRI and the character, and the others
+// do not.
+func TestBadIRIs(t *testing.T) {
+	const p = "<http://example.org/p>"
+	iri := func(s string) rdfres.Term { return rdfres.NewIRI("http://example.org/" + s) }
+	ts := []rdfres.Triple{
+		{S: iri("good"), P: p, O: rdfres.NewLiteral("back\\slash \" {", "", "")},
+		{S: iri("good"), P: p, O: "_:fine"}, {S: "_:fine", P: p, O: iri("x")},
+		{S: iri("bad subject"), P: p, O: `"1"`},
+		{S: iri("object"), P: p, O: iri("a{b")},
+		{S: iri("predicate"), P: iri("a\\b"), O: `"1"`},
+		{S: iri("datatype"), P: p, O: rdfres.NewLiteral("1", "", "http://example.org/a\"b")},
+		{S: iri("nested"), P: p, O: "_:n"}, {S: "_:n", P: p, O: "_:m"}, {S: "_:m", P: p, O: iri("a<b")},
+		{S: "_:orphan", P: p, O: iri("a`b")},
+	}
+	want := map[string]string{
+		"http://example.org/bad subject": "a space (U+0020)", "http://example.org/object": "'{' (U+007B)", "http://example.org/predicate": "(U+005C)",
+		"http://example.org/datatype": "(U+0022)", "http://example.org/nested": "'<' (U+003C)", "urn:rsbridge:component:unnamed": "'`' (U+0060)",
+	}
+	good := expected(t, ts[:3], false)
+	st := sparqltest.New(ts...)
+	for _, strategy := range []string{"", "batches"} {
+		s := source(t, st, Config{Strategy: strategy})
+		sc, err := s.Scan(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, stats := read(t, sc)
+		diff(t, "bad IRIs "+strategy, got, good)
+		if stats.Triples != int64(len(ts)) || stats.Covered != 3 || len(sc.Failed()) != len(want) {
+			t.Errorf("%s: %+v, failed: %v", strategy, stats, sc.Failed())
+		}
+		for e, why := range want {
+			found := false
+			for f, err := range sc.Failed() {
+				found = found || strings.HasPrefix(f, e) && sc.IsFailed(f) && strings.Contains(err.Error(), why)
+			}
+			if !found {
+				t.Errorf("%s: %s did not fail with %s: %v", strategy, e, why, sc.Failed())
+			}
+		}
+		sc.Close()
+		if _, err := s.Describe(context.Background(), []string{"http://example.org/good"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Describe(context.Background(), []string{"http://example.org/object"}); !errors.As(err, new(*rdfres.IRIError)) {
+			t.Errorf("describe: %v", err)
+		}
+	}
+	s := source(t, st, Config{Describe: "CONSTRUCT { ?entity " + p + " ?o } WHERE { ?entity " + p + " ?o }"})
+	sc, err := s.Scan(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	got, _ := read(t, sc)
+	if len(got) != 2 || !sc.IsFailed("http://example.org/bad subject") || !sc.IsFailed("http://example.org/object") {
+		t.Errorf("by CONSTRUCT: %v, failed %v", got, sc.Failed())
+	}
+}
+
 func TestConfigRefused(t *testing.T) {
 	c := serve(t, sparqltest.New())
 	for _, cfg := range []Config{

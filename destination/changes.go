@@ -18,6 +18,9 @@ type change struct {
 	closed   bool
 	until    time.Time
 	sequence *uint64 // at the end: the position in the source's log that the list reaches
+	state    listState
+	from     time.Time // at the end: where the list begins
+	newest   *newest   // at the end: the change at which the cursor stood, where it did not know it
 }
 
 // gapError says that changes between the cursor and what the source still
@@ -44,8 +47,15 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
 		return &gapError{fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence)}
 	}
+	var p *proof
+	if strict {
+		p = &proof{from: from}
+	}
 	if !h.Index {
-		return d.listChanges(dl, from, strict, true, f)
+		if err := d.listChanges(dl, from, p, true, f); err != nil {
+			return err
+		}
+		return p.end()
 	}
 	parts, err := d.parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
@@ -53,15 +63,21 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	}
 	sortParts(parts)
 	parts = skipApplied(parts, from)
+	if strict && len(parts) > 1 && parts[0].url == from.List && from.Closed {
+		if err := d.proveClosed(ctx, p, parts[0].url); err != nil {
+			return err
+		}
+		parts = parts[1:]
+	}
 	var last time.Time
 	first := true
 	at := *from // moves with what was handed out
-	return d.eachPart(ctx, parts, resourcesync.ChangeList, func(p part, pdl *download, pr *resourcesync.Reader) error {
+	err = d.eachPart(ctx, parts, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if strict && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
 			return &gapError{fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
 		}
-		err := d.listChanges(pdl, &at, strict, first, func(c change) error {
+		err := d.listChanges(pdl, &at, p, first, func(c change) error {
 			if c.it != nil && c.it.Sequence > 0 {
 				s := c.it.Sequence
 				at.Sequence = &s
@@ -75,6 +91,41 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return p.end()
+}
+
+// proveClosed looks for the newest change in the closed list that was applied up
+// to its end; unless the list has changed this costs one conditional request.
+func (d *Destination) proveClosed(ctx context.Context, p *proof, address string) error {
+	from := p.from
+	if from.Newest == nil || p.done {
+		return nil
+	}
+	req := request{url: address}
+	if from.Last.URL == address {
+		req.etag, req.modified = from.Last.ETag, from.Last.Modified
+	}
+	dl, _, err := d.document(ctx, req, resourcesync.ChangeList)
+	if err != nil {
+		var fe *fetchError
+		if errors.As(err, &fe) && fe.Gone {
+			return nil // retention took it meanwhile: where the next list begins tells
+		}
+		return err
+	}
+	defer dl.Close()
+	if dl.notModified || from.Last.URL == address && from.Last.Digest == dl.digest.String() {
+		p.done = true
+		return nil
+	}
+	scan, err := d.scanChanges(dl, from)
+	if err != nil {
+		return err
+	}
+	return p.check(scan, address)
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its
@@ -114,7 +165,7 @@ func skipApplied(parts []part, from *cursor) []part {
 	for n < len(parts)-1 {
 		p := parts[n]
 		before := !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.Time)
-		if !before && !(p.url == from.List && from.Closed) {
+		if !before && (!(p.url == from.List && from.Closed) || from.Newest != nil) {
 			break
 		}
 		n++
@@ -125,7 +176,8 @@ func skipApplied(parts []part, from *cursor) []part {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.
-func (d *Destination) listChanges(dl *download, cur *cursor, strict, first bool, f func(change) error) error {
+// With p a gap is a *gapError before any change is handed out.
+func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first bool, f func(change) error) error {
 	start := *cur // several entries may share a number: what this list hands out does not move its own start
 	from := &start
 	scan, err := d.scanChanges(dl, from)
@@ -133,13 +185,19 @@ func (d *Destination) listChanges(dl *download, cur *cursor, strict, first bool,
 		return err
 	}
 	h := scan.head
-	end := change{list: dl.url, position: scan.count, closed: h.Closed(), until: h.Meta.Until}
+	end := change{list: dl.url, position: scan.count, closed: h.Closed(), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
+		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
 	}
-	if strict && first {
-		if err := scan.gap(dl.url, from); err != nil {
+	if p != nil {
+		if err := p.check(scan, dl.url); err != nil {
 			return err
+		}
+		if first {
+			if err := scan.gap(dl.url, from); err != nil {
+				return err
+			}
 		}
 	}
 	if scan.sorted != nil {
@@ -206,6 +264,11 @@ type changeScan struct {
 	lastSeq   uint64
 	byTime    bool // choose by time: the list does not know our position
 	sorted    []*item
+	numbered  bool      // every entry tells its number
+	minTime   time.Time // of all entries that tell one
+	maxTime   time.Time
+	sight     sighting
+	adopt     *newest // of a cursor that stands at a number without knowing the change
 }
 
 const maxUnordered = 500_000
@@ -234,6 +297,18 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 			sequences = false
 		}
 		s.lastSeq = it.Sequence
+		s.sight.look(from.Newest, it)
+		if from.Newest == nil && from.Sequence != nil && it.Sequence > 0 && it.Sequence == *from.Sequence {
+			s.adopt = newestOf(it)
+		}
+		if !it.Time.IsZero() {
+			if s.minTime.IsZero() || it.Time.Before(s.minTime) {
+				s.minTime = it.Time
+			}
+			if it.Time.After(s.maxTime) {
+				s.maxTime = it.Time
+			}
+		}
 		if from.Identity != "" && it.identity() == from.Identity && (!s.found || from.List != dl.url || at != from.Position) {
 			s.found = true
 			at = s.count
@@ -252,6 +327,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 		return nil, err
 	}
 	s.head = *r.Head()
+	s.numbered = sequences && s.count > 0
 	bySequence := from.Sequence != nil && sequences && s.count > 0
 	if s.found && !bySequence {
 		s.start, s.byTime = at, false
@@ -297,6 +373,10 @@ func (s *changeScan) wanted(it *item, from *cursor) bool {
 
 // gap finds out whether changes between the cursor and this first list are lost.
 func (s *changeScan) gap(list string, from *cursor) error {
+	anew := from.Sequence != nil && !s.sight.seen && !from.Begin.IsZero() && !s.head.Meta.From.Equal(from.Begin) && s.head.Meta.From.After(from.Time)
+	if anew {
+		return &gapError{fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", stamp(s.head.Meta.From), stamp(from.Time))}
+	}
 	if from.Sequence != nil && s.count > 0 && s.firstSeq > 0 {
 		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.Time)) {
 			return &gapError{fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
@@ -348,20 +428,16 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		}
 	}
 	from := m.Cursor
-	req := request{url: o.ChangeList}
-	if from.Root.URL == o.ChangeList && !from.Root.Index {
-		req.etag, req.modified = from.Root.ETag, from.Root.Modified
-	}
-	dl, rd, err := d.document(ctx, req, resourcesync.ChangeList)
+	dl, rd, err := d.changesSince(ctx, o.ChangeList, &from)
 	if err != nil {
 		return fmt.Errorf("Change List: %w", err)
 	}
-	defer dl.Close()
-	if dl.notModified || from.Root.URL == o.ChangeList && from.Root.Digest == dl.digest.String() && !from.Root.Index {
+	if dl == nil {
 		r.complete = true
 		r.why("no change since the last poll")
 		return nil
 	}
+	defer dl.Close()
 	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
 	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
 	var gap *gapError
@@ -372,6 +448,48 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		return err
 	}
 	return w.finish(ctx, dl, o.ChangeList)
+}
+
+// changesSince opens the Change List or index, nil when nothing was published
+// since the cursor was brought to its end. An index that does not tell the
+// position in the source's log may stay as it is while its open list grows, so
+// that one is asked for too.
+func (d *Destination) changesSince(ctx context.Context, address string, from *cursor) (*download, *resourcesync.Reader, error) {
+	known := from.Root.URL == address
+	req := request{url: address}
+	if known {
+		req.etag, req.modified = from.Root.ETag, from.Root.Modified
+	}
+	dl, rd, err := d.document(ctx, req, resourcesync.ChangeList)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
+		return dl, rd, nil
+	}
+	if !from.Root.Index || from.Root.Numbered || d.openListUnchanged(ctx, from) {
+		return nil, nil, dl.Close()
+	}
+	if !dl.notModified {
+		return dl, rd, nil
+	}
+	if err := dl.Close(); err != nil {
+		return nil, nil, err
+	}
+	return d.document(ctx, request{url: address}, resourcesync.ChangeList)
+}
+
+// openListUnchanged tells whether the open list of an index is as it was applied.
+func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool {
+	if from.Closed || from.Last.URL == "" {
+		return false
+	}
+	dl, _, err := d.document(ctx, request{url: from.Last.URL, etag: from.Last.ETag, modified: from.Last.Modified}, resourcesync.ChangeList)
+	if err != nil {
+		return false // told when the lists are read
+	}
+	defer dl.Close()
+	return dl.notModified || dl.digest.String() == from.Last.Digest
 }
 
 // closeGap does what is configured when changes are lost.
@@ -418,7 +536,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	}
 	from := d.snapshotMeta().Cursor
 	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
-	from.Sequence, from.Identity = nil, ""
+	from.Sequence, from.Identity, from.Newest = nil, "", nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
@@ -474,6 +592,10 @@ type window struct {
 func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
+		w.at.Last, w.at.Begin = c.state, c.from
+		if w.at.Newest == nil {
+			w.at.Newest = c.newest
+		}
 		if c.closed && c.until.After(w.at.Time) {
 			w.at.Time = c.until
 		}
@@ -501,6 +623,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	w.order = append(w.order, c.it)
 	w.any = true
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
+	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
 	if c.it.Time.After(w.at.Time) {
 		w.at.Time = c.it.Time
 	}
@@ -601,7 +724,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
-	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index}
+	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index, Numbered: dl.numbered}
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}

@@ -106,6 +106,9 @@ type cursor struct {
 	Identity string    `json:"identity,omitempty"` // of the last of them
 	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
 	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
+	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
+	Begin    time.Time `json:"begin,omitzero"`     // where List begins
+	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 }
 
 // listState recognizes a document that did not change.
@@ -116,6 +119,7 @@ type listState struct {
 	Digest   string    `json:"digest,omitempty"` // sha-256 of the body
 	At       time.Time `json:"at,omitzero"`
 	Index    bool      `json:"index,omitempty"`
+	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
 }
 
 const (
@@ -279,6 +283,7 @@ func (d *Destination) load() error {
 			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.target)
 		}
 		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
+		d.meta.Cursor.upgrade()
 	}
 	d.mirror.mark = d.meta.Mark
 	d.mirror.lay.authority = d.meta.Authority

@@ -37,6 +37,7 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
 	}
 	dl.index = r.Head().Index
+	_, dl.numbered = sequenceOf(&r.Head().Meta)
 	return r, nil
 }
 

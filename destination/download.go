@@ -28,6 +28,7 @@ type download struct {
 	digest      rdfres.Digest // of the bytes as they came
 	max         int64
 	index       bool // an index, known once it was opened
+	numbered    bool // its root tells the position in the source's log; likewise
 }
 
 func (d *download) Close() error {

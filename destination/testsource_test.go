@@ -42,6 +42,9 @@ type testSource struct {
 	changeParts         int // entries of a closed Change List part; > 0: an index
 	drop                int // changes lost from the beginning of the log
 	changesFrom         time.Time
+	anew                time.Time // the Change Lists begin anew here
+	notModified         int       // answers of 304
+	frozenIndex         bool      // the index of the Change Lists is always "not modified"
 	lie                 map[string]bool // paths whose body is not as promised
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
@@ -92,6 +95,20 @@ func (s *testSource) remove(name string) {
 	}
 	delete(s.bodies, name)
 	s.log = append(s.log, logged{name: name, kind: "deleted", at: s.tick()})
+}
+
+// restore puts the source back to the state after its first n changes, as from a
+// backup; its clock goes on.
+func (s *testSource) restore(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = slices.Clone(s.log[:n])
+	clear(s.bodies)
+	for _, l := range s.log {
+		if s.bodies[l.name] = l.body; l.body == nil {
+			delete(s.bodies, l.name)
+		}
+	}
 }
 
 func (s *testSource) typeOf(name string) string {
@@ -182,7 +199,8 @@ func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) 
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	w.Header().Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
+	if r.Header.Get("If-None-Match") == tag || s.frozenIndex && r.URL.Path == "/set/changelist.xml" && r.Header.Get("If-None-Match") != "" {
+		s.notModified++
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -292,6 +310,9 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 	var until time.Time
 	if s.drop > 0 {
 		from = s.log[s.drop-1].at
+	}
+	if !s.anew.IsZero() {
+		from = s.anew
 	}
 	if s.changeParts > 0 {
 		if part < 0 {

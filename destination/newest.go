@@ -1,0 +1,169 @@
+package destination
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// newest is the change at which a cursor stands: the last one that was applied.
+// A number alone proves nothing: the log of a source that was restored from a
+// backup goes back and then grows past our number with other changes. So each
+// poll looks for this very change in the lists that are offered.
+type newest struct {
+	Sequence uint64    `json:"sequence,omitempty"` // 0: the source tells none
+	Time     time.Time `json:"time,omitzero"`
+	Loc      string    `json:"loc"`
+	Change   string    `json:"change"`
+	Hashes   string    `json:"hashes,omitempty"` // as promised
+	Graph    string    `json:"graph,omitempty"`  // likewise, hexadecimal
+}
+
+func newestOf(it *item) *newest {
+	n := &newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String()}
+	if !it.Promise.Graph.IsZero() {
+		n.Graph = it.Promise.Graph.String()
+	}
+	return n
+}
+
+// is tells whether an entry is the change that was applied.
+func (n *newest) is(it *item) bool {
+	if n.Loc != it.Loc || n.Change != it.Change || !n.Time.Equal(it.Time) {
+		return false
+	}
+	if h, err := resourcesync.ParseHashes(n.Hashes); err == nil {
+		if equal, known := compareHashes(h, it.Promise.Hashes); known && !equal {
+			return false
+		}
+	}
+	if g, err := rdfres.ParseDigest(n.Graph); n.Graph != "" && err == nil && !it.Promise.Graph.IsZero() {
+		return g == it.Promise.Graph
+	}
+	return true
+}
+
+func (n *newest) String() string {
+	return fmt.Sprintf("%s %s at %s", shorten(n.Loc), n.Change, stamp(n.Time))
+}
+
+// upgrade makes the newest change of a cursor of before it was remembered, from
+// its identity (item.identity): without digests, which are not compared then.
+func (c *cursor) upgrade() {
+	if c.Newest != nil || c.Identity == "" {
+		return
+	}
+	rest, at, ok1 := cutLast(c.Identity)
+	loc, change, ok2 := cutLast(rest)
+	t, err := time.Parse(time.RFC3339Nano, at)
+	if !ok1 || !ok2 || err != nil {
+		return
+	}
+	c.Newest = &newest{Time: t, Loc: loc, Change: change}
+	if c.Sequence != nil {
+		c.Newest.Sequence = *c.Sequence
+	}
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, ' ')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// sighting is what a pass over a list found of the newest change.
+type sighting struct {
+	seen      bool  // the very change
+	other     *item // another change of its number
+	backwards *item // a later number with an earlier time
+}
+
+func (s *sighting) look(n *newest, it *item) {
+	if n == nil || s.seen {
+		return
+	}
+	switch {
+	case n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence):
+		s.seen = true
+	case n.Sequence == 0 || it.Sequence == 0:
+	case it.Sequence == n.Sequence && s.other == nil:
+		s.other = it
+	case it.Sequence > n.Sequence && s.backwards == nil && !it.Time.IsZero() && it.Time.Before(n.Time):
+		s.backwards = it
+	}
+}
+
+// proof is the search for the newest change through the lists of one poll.
+type proof struct {
+	from    *cursor // where the poll began
+	done    bool
+	earlier bool // a list was read that ends before it
+}
+
+// check looks at what was found in a list, before any of its changes is handed
+// out. A *gapError says that the log is not the one that was followed.
+func (p *proof) check(s *changeScan, list string) error {
+	n := p.from.Newest
+	if n == nil || p.done {
+		return nil
+	}
+	f := s.head.Meta.From
+	numbered := n.Sequence > 0 && s.numbered
+	switch {
+	case s.sight.seen:
+		p.done = true
+		return nil
+	case s.sight.other != nil:
+		return &gapError{fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
+	case s.sight.backwards != nil:
+		return &gapError{fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, stamp(s.sight.backwards.Time), n.Sequence, stamp(n.Time))}
+	case s.count == 0 || numbered && s.firstSeq > n.Sequence:
+		switch {
+		case p.earlier:
+			return p.lost(n)
+		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.Time):
+			p.done = true // it begins right behind the newest change, or is the list that we know
+			return nil
+		case f.After(p.from.Time):
+			return &gapError{fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
+		case s.count > 0 || !s.head.Closed() || s.head.Meta.Until.After(n.Time):
+			return &gapError{fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", shorten(list), n)}
+		}
+		return nil
+	case numbered && s.lastSeq < n.Sequence:
+		p.earlier = true
+		return nil
+	case numbered:
+		return p.lost(n)
+	}
+	// No numbers: a list that covers the time of the newest change has it.
+	if n.Time.IsZero() || s.minTime.IsZero() {
+		return nil
+	}
+	open := !s.head.Closed()
+	begins := s.minTime
+	if !f.IsZero() && f.Before(begins) {
+		begins = f
+	}
+	if begins.Before(n.Time) && (open && s.head.Meta.Until.IsZero() || s.head.Meta.Until.After(n.Time)) {
+		return &gapError{fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
+	}
+	return nil
+}
+
+func (p *proof) lost(n *newest) error {
+	return &gapError{fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
+}
+
+// end tells after the last list that the newest change should have been in one.
+func (p *proof) end() error {
+	if p != nil && p.from.Newest != nil && !p.done && p.earlier {
+		return &gapError{fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", p.from.Newest.Sequence, p.from.Newest)}
+	}
+	return nil
+}

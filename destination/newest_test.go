@@ -1,0 +1,238 @@
+package destination
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A source restored from a backup whose log grows past our cursor with other
+// changes: the numbers fit, and the changes between are not missed.
+func TestRestoredSource(t *testing.T) {
+	for _, kind := range []string{"ours", "ours-parts", "ours-closed", "ours-ends-closed", "ours-shorter", "ours-same", "foreign", "foreign-parts", "upgraded", "since-baseline"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			s.ours = !strings.HasPrefix(kind, "foreign")
+			switch kind {
+			case "ours-parts", "foreign-parts":
+				s.changeParts = 4
+			case "ours-closed":
+				s.changeParts = 2
+			}
+			fill(s, 5)
+			if kind == "since-baseline" {
+				s.changesFrom, s.drop = s.now, 5 // the creations are in no Change List
+			}
+			b.sync()
+			back := 7
+			if kind == "since-baseline" {
+				back = 0
+			} else {
+				for i := range 6 {
+					s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "before", fmt.Sprint(i)))
+				}
+				if kind == "ours-ends-closed" {
+					s.changeParts = 11 // the cursor's change is the last of a closed list later
+				}
+				b.sync()
+				b.equal()
+			}
+			if kind == "upgraded" { // a state of before the newest change was remembered
+				b.forgetNewest()
+			}
+			if kind == "since-baseline" {
+				s.restore(0)
+				s.drop = 0
+				fill(s, 4) // other data in other numbers
+				s.put("other.nt", nt("other", "x"))
+				s.drop, s.changesFrom = 5, s.now
+			} else {
+				s.restore(back)
+			}
+			grow := map[string]int{"ours-shorter": 2, "ours-same": 4}[kind]
+			if grow == 0 {
+				grow = 9
+			}
+			for i := range grow {
+				s.put(fmt.Sprintf("n%d.nt", i), nt(fmt.Sprintf("n%d", i), "after"))
+			}
+			rep := b.sync()
+			if !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+			if rep.Mode != "baseline" || !strings.Contains(rep.Why, "gap: ") {
+				t.Errorf("mode %s, why %s", rep.Mode, rep.Why)
+			}
+			t.Log(rep.Why)
+			s.put("n0.nt", nt("n0", "later"))
+			if rep = b.sync(); rep.Mode != "incremental" || !rep.InSync || rep.Updated != 1 {
+				t.Fatalf("after it: %+v", rep)
+			}
+			b.equal()
+		})
+	}
+}
+
+// forgetNewest takes from the cursor what older versions did not write.
+func (b *bench) forgetNewest() {
+	b.t.Helper()
+	raw, err := b.store.Get(key(kindMeta, b.d.dest))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		b.t.Fatal(err)
+	}
+	c := m["cursor"].(map[string]any)
+	for _, k := range []string{"newest", "last", "begin"} {
+		if c[k] == nil {
+			b.t.Fatalf("cursor has no %s: %v", k, c)
+		}
+		delete(c, k)
+	}
+	if raw, err = json.Marshal(m); err != nil {
+		b.t.Fatal(err)
+	}
+	batch := b.store.Batch()
+	defer batch.Close()
+	batch.Set(key(kindMeta, b.d.dest), raw)
+	if err := batch.Commit(true); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A history that only goes on is never taken for another one, wherever lists
+// end, and an older state is taken up as it is.
+func TestSameHistoryIsNoGap(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		for parts := range 6 {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.changeParts = ours, parts
+			fill(s, 3)
+			b.sync()
+			for i := range 14 {
+				for j := range i % 3 {
+					s.put(fmt.Sprintf("e%d.nt", (i+j)%5), nt("e", fmt.Sprint(i, j)))
+				}
+				if rep := b.sync(); rep.Mode == "baseline" || !rep.InSync {
+					t.Fatalf("ours %v, parts %d, step %d: %+v", ours, parts, i, rep)
+				}
+				if i == 7 {
+					b.forgetNewest()
+				}
+			}
+			b.equal()
+		}
+	}
+}
+
+// With a retained window that begins right behind our change nothing is missed,
+// and nothing is compared; one that begins later is a gap.
+func TestWindowBehindNewest(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	fill(s, 6)
+	b.sync()
+	s.put("e1.nt", nt("e1", "x"))
+	b.sync()
+	s.put("e2.nt", nt("e2", "x"))
+	s.drop = 7
+	if rep := b.sync(); rep.Mode != "incremental" || rep.Updated != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	s.put("e3.nt", nt("e3", "x"))
+	s.put("e4.nt", nt("e4", "x"))
+	s.drop = 9
+	if rep := b.sync(); rep.Mode != "baseline" || rep.Updated != 2 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
+// Lists that begin anew at a later time with the same number say that addresses
+// may have changed.
+func TestListsBeginAnew(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	fill(s, 4)
+	s.changesFrom, s.drop = s.now, 4
+	b.sync()
+	if rep := b.sync(); rep.Mode != "none" {
+		t.Fatalf("%+v", rep)
+	}
+	s.anew = s.tick()
+	if rep := b.sync(); rep.Mode != "baseline" || !strings.Contains(rep.Why, "begin anew") || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	if rep := b.sync(); rep.Mode != "none" || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	s.put("e1.nt", nt("e1", "x"))
+	if rep := b.sync(); rep.Mode != "incremental" || rep.Updated != 1 || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
+// An index that has not changed costs one conditional request, and one more for
+// the open list where the index tells no position.
+func TestUnchangedIndexIsCheap(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.changeParts = ours, 4
+		fill(s, 10)
+		b.sync()
+		b.sync()
+		clear(s.requests)
+		s.notModified = 0
+		if rep := b.sync(); rep.Mode != "none" || !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		lists, want := 0, 1
+		if !ours {
+			want = 2
+		}
+		for path, n := range s.requests {
+			if strings.HasPrefix(path, "/set/changelist") {
+				lists += n
+			}
+		}
+		if lists != want || s.notModified != want {
+			t.Errorf("ours %v: %d requests for Change Lists, %d not modified, want %d: %v", ours, lists, s.notModified, want, s.requests)
+		}
+		if !ours { // an index that stays as it is while its open list grows
+			s.frozenIndex = true
+			s.put("e1.nt", nt("e1", "x"))
+			if rep := b.sync(); rep.Updated != 1 || !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+		}
+	}
+}
+
+func TestUpgradeOfCursor(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	it := &item{Loc: "http://ex.org/a b", Change: "updated", Time: at}
+	n := uint64(7)
+	c := cursor{Identity: it.identity(), Sequence: &n}
+	c.upgrade()
+	if c.Newest == nil || !c.Newest.is(it) || c.Newest.Sequence != 7 {
+		t.Fatalf("%+v", c.Newest)
+	}
+	for _, bad := range []string{"", "x", "x y", "x y z"} {
+		c := cursor{Identity: bad}
+		if c.upgrade(); c.Newest != nil {
+			t.Errorf("%q gave %+v", bad, c.Newest)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan
 	if g.rows < min(before, after) || g.rows > max(before, after) {
 		return fmt.Errorf("%w: %d triples came by batches; it counts %d before and %d after", ErrShort, g.rows, before, after)
 	}
-	sc.group, sc.rows, sc.scope = g, g.rows, scope
+	sc.took(ctx, s, g, scope, before, after)
 	sc.stats.Way = "batches"
 	return nil
 }

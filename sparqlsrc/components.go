@@ -158,7 +158,7 @@ func (g *grouper) describeComponents(ctx context.Context, comps *extsort.Sorter,
 	}
 	defer func() { err = errors.Join(err, named.Close()) }()
 	if g.touch != nil {
-		err := g.eachComponent(ctx, comps, func(c *component) error {
+		err := g.eachComponent(ctx, comps, false, func(c *component) error {
 			g.touch(c.owners, func() rdfres.Digest {
 				names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
 				if err != nil || c.tooLarge {
@@ -173,7 +173,7 @@ func (g *grouper) describeComponents(ctx context.Context, comps *extsort.Sorter,
 		}
 	}
 	seq, done := uint64(0), int64(0)
-	err = g.eachComponent(ctx, comps, func(c *component) error {
+	err = g.eachComponent(ctx, comps, true, func(c *component) error {
 		seq++
 		g.distinctBlank += c.distinct
 		if done += c.distinct; seq&0xff == 0 {
@@ -195,8 +195,9 @@ type component struct {
 	tooLarge bool
 }
 
-// eachComponent gathers the components one after the other.
-func (g *grouper) eachComponent(ctx context.Context, comps *extsort.Sorter, f func(*component) error) error {
+// eachComponent gathers the components one after the other; doubles are noted
+// the first time.
+func (g *grouper) eachComponent(ctx context.Context, comps *extsort.Sorter, first bool, f func(*component) error) error {
 	var key [4]byte
 	var last []byte
 	c := &component{}
@@ -222,6 +223,9 @@ func (g *grouper) eachComponent(ctx context.Context, comps *extsort.Sorter, f fu
 			}
 		}
 		if c.distinct > 0 && bytes.Equal(last, r.Value) {
+			if first {
+				g.doubles.add(last)
+			}
 			continue
 		}
 		copy(key[:], r.Key)

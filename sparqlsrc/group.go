@@ -33,6 +33,7 @@ type grouper struct {
 	value      []byte
 
 	distinctBlank int64            // triples with a blank node, doubles dropped
+	doubles       doubles          // of them
 	failed        map[string]error // by entity
 	orphanFailed  bool
 	// touch and wanted limit the components that are described; nil: all. touch

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -34,7 +35,8 @@ type Scan struct {
 	classes map[rdfres.Term]bool
 	built   bool // by a CONSTRUCT
 	stats   Stats
-	scope   *scope // that was read
+	scope   *scope                                 // that was read
+	verify  func(distinct int64, d *doubles) error // nil where no count is known
 	rows    int64
 }
 
@@ -92,6 +94,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	st := &sc.stats
 	st.Triples, st.Covered, st.LeftOut, st.Entities, st.Orphans = sc.group.distinctBlank, 0, 0, 0, 0
 	var failedTriples int64
+	twice := doubles{n: sc.group.doubles.n, lines: slices.Clone(sc.group.doubles.lines)}
 	var g entityGroup
 	var key rdfres.Digest
 	var last []byte
@@ -157,6 +160,9 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		line, flag := v[:len(v)-1], v[len(v)-1]
 		if len(last) > 0 && bytes.Equal(last, line) {
+			if flag == flagOwn {
+				twice.add(line)
+			}
 			continue
 		}
 		last = append(last[:0], line...)
@@ -183,6 +189,11 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	}
 	if err := flush(); err != nil {
 		return err
+	}
+	if sc.verify != nil {
+		if err := sc.verify(st.Triples, &twice); err != nil {
+			return err
+		}
 	}
 	var h []byte
 	for r, err := range covered.Sort() {

@@ -198,9 +198,18 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if v, err = s.judge(g.rows, before, after, caps); err != nil {
 		return v, err
 	}
-	sc.group, sc.rows, sc.scope = g, g.rows, scope
+	sc.took(ctx, s, g, scope, before, after)
 	sc.stats.Way = string(way)
 	return fine, nil
+}
+
+// took notes what was read, to be verified once doubles are known.
+func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, before, after int64) {
+	sc.group, sc.rows, sc.scope = g, g.rows, scope
+	sc.verify = func(distinct int64, d *doubles) error {
+		least, most := min(before, after), max(before, after)
+		return s.verify(ctx, scope, distinct, least, most-least, d)
+	}
 }
 
 // judge holds what was received against the counts taken before and after.

@@ -800,6 +800,83 @@ func TestBadIRIs(t *testing.T) {
 	}
 }
 
+// An answer that repeats one triple and drops another has the right count, and
+// is refused all the same. Doubles that the store itself has are none.
+func TestDoubles(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 60 {
+		e, b := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), rdfres.NewBlank(fmt.Sprintf("b%d", i))
+		ts = append(ts, rdfres.Triple{S: e, P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint("v", i), "", "")},
+			rdfres.Triple{S: e, P: "<http://example.org/b>", O: b}, rdfres.Triple{S: b, P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint("c", i), "", "")})
+	}
+	try := func(st *sparqltest.Store, cfg Config, at int) error {
+		s := source(t, st, cfg)
+		if _, err := s.Capabilities(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		st.Rewrite = func(op, body string, content []byte) []byte {
+			lines := bytes.SplitAfter(content, []byte("\n"))
+			if at == 0 || len(lines) <= 50 || strings.Contains(body, "DISTINCT") {
+				return content
+			}
+			lines[at] = lines[at-1]
+			return bytes.Join(lines, nil)
+		}
+		defer func() { st.Rewrite = nil }()
+		sc, err := s.Scan(context.Background())
+		if err != nil {
+			return err
+		}
+		defer sc.Close()
+		for _, err := range sc.Descriptions() {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for at := 8; at < 14; at++ { // with blank nodes and without
+		for _, way := range []string{"data", "construct", "select", "batches", "two graphs"} {
+			st := sparqltest.New(ts...)
+			cfg := Config{}
+			switch way {
+			case "construct", "select":
+				st.NoConstruct = way == "select"
+				st.Fault = func(op, body string) *sparqltest.Fault {
+					if op == "data" {
+						return &sparqltest.Fault{Status: 405, Body: "no"}
+					}
+					return nil
+				}
+			case "batches":
+				cfg.Strategy = "batches"
+			case "two graphs":
+				st.Add("http://example.org/g", ts...)
+				st.Add("http://example.org/h", ts[120:]...)
+				cfg.Graphs = []string{"http://example.org/g", "http://example.org/h"}
+			}
+			if err := try(st, cfg, at); !errors.Is(err, ErrShort) {
+				t.Errorf("%s, line %d doubled instead of the next: %v", way, at, err)
+			}
+			if err := try(st, cfg, 0); err != nil {
+				t.Errorf("%s without a lie: %v", way, err)
+			}
+		}
+	}
+	for _, twin := range []rdfres.Triple{{S: "<http://example.org/e1>", P: "<http://example.org/t>", O: `"twin"`}, {S: "_:b1", P: "<http://example.org/t>", O: `"twin"`}} {
+		st := sparqltest.New(append(slices.Clone(ts), twin)...)
+		st.Twins, st.NoConstruct = true, true
+		for _, cfg := range []Config{{}, {Graphs: []string{"*"}}} {
+			if err := try(st, cfg, 0); err != nil {
+				t.Errorf("%v twice in the store, %v: %v", twin, cfg.Graphs, err)
+			}
+			if err := try(st, cfg, 9); !errors.Is(err, ErrShort) {
+				t.Errorf("%v twice in the store, %v, and a triple doubled instead of another: %v", twin, cfg.Graphs, err)
+			}
+		}
+	}
+}
+
 func TestConfigRefused(t *testing.T) {
 	c := serve(t, sparqltest.New())
 	for _, cfg := range []Config{

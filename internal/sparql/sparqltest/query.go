@@ -505,6 +505,12 @@ func (p *parser) primary(r solution) string {
 		return truth(rdfres.Term(a).Kind() == rdfres.KindLiteral)
 	case "str":
 		return plain(rdfres.Term(a))
+	case "lang":
+		_, lang, _ := rdfres.Term(a).Literal()
+		return lang
+	case "datatype":
+		_, _, datatype := rdfres.Term(a).Literal()
+		return "<" + datatype + ">"
 	case "strstarts":
 		return truth(strings.HasPrefix(a, b))
 	case "contains":

@@ -47,6 +47,12 @@ type Store struct {
 	// After is called after each query that was answered.
 	After func(op, body string)
 
+	// Twins makes each triple with the object "twin" two, as a store of RDF 1.0
+	// that holds it as a plain literal and as an xsd:string.
+	Twins bool
+	// Rewrite changes the body of an answer; nil: none is changed.
+	Rewrite func(op, body string, content []byte) []byte
+
 	mu      sync.Mutex
 	graphs  map[string]map[rdfres.Triple]bool // "" is the default graph
 	index   map[string]*index
@@ -144,6 +150,14 @@ func (s *Store) at(graph string) *index {
 			ix.all = append(ix.all, t)
 		}
 	}
+	if s.Twins {
+		for _, t := range ix.all {
+			if t.O == `"twin"` {
+				t.O += "^^<http://www.w3.org/2001/XMLSchema#string>" // not canonical, so another term here
+				ix.all = append(ix.all, t)
+			}
+		}
+	}
 	slices.SortFunc(ix.all, rdfres.Triple.Compare)
 	for _, t := range ix.all {
 		ix.byS[t.S] = append(ix.byS[t.S], t)
@@ -203,6 +217,9 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.After(op, string(body))
 	}
 	content := out.Bytes()
+	if s.Rewrite != nil {
+		content = s.Rewrite(op, string(body), content)
+	}
 	if fault != nil {
 		if fault.Type != "" {
 			mediaType = fault.Type

@@ -1,0 +1,120 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A triple that comes twice makes up for one that does not come at all, as far
+// as a count can tell: a proxy or a store that repeats a part of its answer
+// would make data vanish. So what came is held against the counts again when
+// doubles are known, which is when everything was sorted.
+
+// maxDoubles is how many of the triples that came twice are looked at.
+const maxDoubles = 100
+
+// doubles are the triples of a scan that came more than once.
+type doubles struct {
+	n     int64
+	lines []string // the first of them
+}
+
+func (d *doubles) add(line []byte) {
+	if d.n++; len(d.lines) < maxDoubles {
+		d.lines = append(d.lines, string(line))
+	}
+}
+
+// verify holds the number of different triples that a whole-graph scan gave
+// against the store's counts: least is the smaller one of before and after.
+func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack int64, d *doubles) error {
+	if d.n == 0 || sc.single() && !sc.union && distinct >= least {
+		return nil
+	}
+	fail := func(more string) error {
+		return fmt.Errorf("%w: %d triples came twice, the first is %q, and %s: a part of the answer was repeated and another was not sent (by a proxy?). Nothing was changed; scan again",
+			ErrShort, d.n, clip([]byte(d.lines[0])), more)
+	}
+	if sc.single() && !sc.union {
+		for _, line := range d.lines {
+			ok, err := s.isTwin(ctx, sc, tripleOf(line))
+			if err != nil {
+				return fmt.Errorf("look whether the store holds a triple twice: %w", err)
+			}
+			if !ok {
+				return fail(fmt.Sprintf("only %d different ones where the store counts %d", distinct, least))
+			}
+		}
+		s.log.Info("the store holds literals twice that are one in RDF 1.1: without and with the datatype xsd:string", "triples", d.n)
+		return nil
+	}
+	// A triple may stand in several graphs: how many are there without doubles?
+	n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { SELECT DISTINCT ?s ?p ?o WHERE { "+sc.all()+"} }")
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var ofStore *sparql.Error
+		if !errors.As(err, &ofStore) {
+			return err
+		}
+		s.log.Warn("the store does not count its different triples, so it is not known whether a part of its answer was repeated instead of another", "doubles", d.n, "err", err)
+		return nil
+	}
+	if distinct >= n-slack {
+		return nil
+	}
+	twins := int64(0)
+	for _, line := range d.lines {
+		ok, err := s.isTwin(ctx, sc, tripleOf(line))
+		if err != nil {
+			return fmt.Errorf("look whether the store holds a triple twice: %w", err)
+		}
+		if ok {
+			twins++
+		}
+	}
+	if distinct+twins >= n-slack || twins > 0 && d.n > int64(len(d.lines)) { // there may be more twins than were looked at
+		return nil
+	}
+	return fail(fmt.Sprintf("only %d different ones where the store counts %d", distinct, n))
+}
+
+// isPlain tells a literal without language tag and datatype.
+func isPlain(o rdfres.Term) bool { return o.Kind() == rdfres.KindLiteral && o[len(o)-1] == '"' }
+
+// isTwin asks whether the store itself holds a triple twice: stores of RDF 1.0
+// (Virtuoso 7) tell "x" from "x"^^xsd:string, which RDF 1.1 made one literal.
+func (s *Source) isTwin(ctx context.Context, sc *scope, t rdfres.Triple) (bool, error) {
+	if !isPlain(t.O) {
+		return false, nil
+	}
+	p, err := sparql.EscapeTerm(t.P)
+	if err != nil {
+		return false, nil
+	}
+	lexical, _, datatype := t.O.Literal()
+	subject, filter := "?s", "isBlank(?s)"
+	if t.S.Kind() == rdfres.KindIRI {
+		if subject, err = sparql.EscapeTerm(t.S); err != nil {
+			return false, nil
+		}
+		filter = "isLiteral(?o)"
+	}
+	pattern := sc.triple(subject, p, "?o") + "FILTER(" + filter + " && isLiteral(?o) && STR(?o) = " + sparql.EscapeString(lexical) +
+		" && LANG(?o) = \"\" && DATATYPE(?o) = <" + datatype + ">) "
+	if subject != "?s" {
+		n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { SELECT DISTINCT ?o WHERE { "+pattern+"} }")
+		return n > 1, err
+	}
+	rows, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { SELECT DISTINCT ?s ?o WHERE { "+pattern+"} }")
+	if err != nil {
+		return false, err
+	}
+	nodes, err := s.client.Count(ctx, "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { "+pattern+"}")
+	return rows > nodes, err
+}

@@ -62,7 +62,8 @@ var (
 // Open takes the state folder and opens everything in cfg: stores, logs,
 // publications, mirrors; it finishes what a crash interrupted. Nothing is
 // scheduled and nothing is served yet. A folder that is held by another process
-// gives a *HeldError.
+// gives a *HeldError. A destination that cannot be opened does not stop the rest:
+// Faults, the status and its runs tell why; each run tries again.
 func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -137,50 +138,28 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	return nil
 }
 
-func (b *Bridge) openDestinations(ctx context.Context) error {
-	transport := b.transport()
-	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
-		c := b.cfg.Destinations[name]
-		m := &mirror{bridge: b, name: name, cfg: c}
-		dc := destination.Config{
-			Name: name, Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
-			MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Allow: c.Allow,
-			Concurrency: c.Concurrency, TempDir: b.tempDir(), MemoryBytes: 32 << 20,
-		}
-		dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
-		d, err := destination.Open(ctx, kv.Prefix(b.kv, prefixDest), b.stores[c.Store].client, dc, destination.Options{
-			Transport: transport, Now: b.now, Logger: b.log.With("component", "destination", "destination", name), Progress: m.progress,
-		})
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", name, err)
-		}
-		m.dest = d
-		b.dests[name] = m
-	}
-	return nil
-}
-
 // transport fetches over the network, but from this bridge's own base URL
 // through its handler.
 func (b *Bridge) transport() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 32
 	t.DisableCompression = true // lengths and hashes are of what is asked for
-	base, err := url.Parse(b.cfg.Public.BaseURL)
-	if err != nil || b.pub == nil {
+	if b.pub == nil {
 		return t
 	}
-	return ownOrWeb{host: base.Host, scheme: base.Scheme, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}
+	return ownOrWeb{bases: b.pub.Bases, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}
 }
 
 type ownOrWeb struct {
-	scheme, host string
-	own, web     http.RoundTripper
+	bases    func() []string // a set that was not rebased has its old one
+	own, web http.RoundTripper
 }
 
 func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == t.scheme && strings.EqualFold(r.URL.Host, t.host) {
-		return t.own.RoundTrip(r)
+	for _, base := range t.bases() {
+		if u, err := url.Parse(base); err == nil && r.URL.Scheme == u.Scheme && strings.EqualFold(r.URL.Host, u.Host) {
+			return t.own.RoundTrip(r)
+		}
 	}
 	return t.web.RoundTrip(r)
 }
@@ -197,7 +176,7 @@ func (b *Bridge) Close() error {
 		b.runner = nil
 	}
 	for _, m := range b.dests {
-		errs = append(errs, m.dest.Close())
+		errs = append(errs, m.close())
 	}
 	clear(b.dests)
 	if b.pub != nil {
@@ -240,12 +219,13 @@ func (b *Bridge) Log(name string) *changetrack.Log {
 // Location is the public address of an entity's representation.
 func (b *Bridge) Location(set, entity string) (string, error) { return b.pub.Location(set, entity) }
 
-// Destination is a mirror by its name, nil when there is none.
-func (b *Bridge) Destination(name string) *destination.Destination {
+// Destination is a mirror by its name. The error says that there is none of that
+// name (ErrUnknown), or why it could not be opened.
+func (b *Bridge) Destination(name string) (*destination.Destination, error) {
 	if m := b.dests[name]; m != nil {
-		return m.dest
+		return m.opened()
 	}
-	return nil
+	return nil, fmt.Errorf("destination %s: %w", name, ErrUnknown)
 }
 
 // Describe returns the description of an entity as it is in the log now, or as

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// jobs are all jobs by name: scan:SET, dump:SET, retain:SET, sync:DESTINATION,
+// jobs are all jobs by name: scan:SET, dump:SET, rebase:SET, retain:SET, sync:DESTINATION,
 // audit:DESTINATION. Those of one set, and those of one destination, exclude
 // each other.
 func (b *Bridge) jobs() (out []jobs.Job) {
@@ -27,6 +27,7 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 					return nil, s.dump(ctx, run)
 				}})
 		}
+		out = append(out, jobs.Job{Name: "rebase:" + name, Subject: s.subject(), Run: s.rebase})
 		out = append(out, jobs.Job{Name: "retain:" + name, Subject: s.subject(), Schedule: "@hourly", Run: s.retain})
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.dests)) {
@@ -38,13 +39,13 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 	return out
 }
 
-// Begin queues a run of a job (contract: scan, accept, sync, audit, repair on a
-// set or destination) that starts after the call. For accept, the id of what is
+// Begin queues a run of a job (contract: scan, accept, rebase, sync, audit, repair
+// on a set or destination) that starts after the call. For accept, the id of what is
 // held is found here.
 func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
 	switch action {
-	case "scan", "accept":
+	case "scan", "accept", "rebase":
 		s := b.sets[name]
 		if s == nil {
 			return run, false, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
@@ -53,10 +54,13 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			v := s.log.View()
 			held := v.Held()
 			v.Close()
-			if held == nil {
+			accept := scanArgs{Rebase: s.pending() != nil}
+			if held != nil {
+				accept.Accept = held.ID
+			} else if !accept.Rebase {
 				return run, false, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
 			}
-			job, args = "scan:"+name, scanArgs{Accept: held.ID}
+			job, args = "scan:"+name, accept
 		}
 	case "sync", "audit", "repair":
 		if b.dests[name] == nil {
@@ -79,7 +83,7 @@ func (b *Bridge) Sets() []string         { return slices.Sorted(maps.Keys(b.sets
 func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }
 
 // Do is Begin, waiting for the end, and reading the report: a *ScanReport for
-// scan and accept, a *SyncReport, an *AuditReport for audit and repair. A run
+// scan and accept, a *RebaseReport for rebase, a *SyncReport, an *AuditReport for audit and repair. A run
 // that did not end well is an error. Ending ctx detaches; the run goes on.
 func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) error {
 	run, _, err := b.Begin(action, name, "program", args)

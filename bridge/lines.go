@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -26,6 +28,8 @@ type ChangeLine struct {
 	Before   *VersionLine `json:"before"`
 	After    *VersionLine `json:"after"`
 	Finder   string       `json:"finder,omitempty"`
+	// Note is of a change "rebased": from where to where the set moved. Entity is "".
+	Note json.RawMessage `json:"note,omitempty"`
 }
 
 // VersionLine is a version of a description: its digests and its size.
@@ -56,11 +60,18 @@ func versionLine(v *changetrack.Version) *VersionLine {
 
 // ChangeLine renders a change of a set.
 func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
-	loc, err := b.pub.Location(set, c.Entity)
-	if err != nil {
-		loc = ""
+	line := ChangeLine{Sequence: c.Sequence, Time: c.Time.UTC(), Change: string(c.Kind), Entity: c.Entity, Before: versionLine(c.Before), After: versionLine(c.After), Finder: c.Finder}
+	if c.Kind == changetrack.Rebased {
+		var m publish.Move
+		if json.Unmarshal([]byte(c.Note), &m) == nil {
+			line.Location, line.Note = m.To.Base+"/"+set+"/capabilitylist.xml", json.RawMessage(c.Note)
+		}
+		return line
 	}
-	return ChangeLine{c.Sequence, c.Time.UTC(), string(c.Kind), c.Entity, loc, versionLine(c.Before), versionLine(c.After), c.Finder}
+	if loc, err := b.pub.Location(set, c.Entity); err == nil {
+		line.Location = loc
+	}
+	return line
 }
 
 // Changes is a piece of a log. Next is the value of since that goes on.

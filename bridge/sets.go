@@ -41,6 +41,7 @@ type ScanReport struct {
 	Unchanged int64                 `json:"unchanged"`
 	Failed    int64                 `json:"failed"`
 	Held      *changetrack.Held     `json:"held"`
+	Candidate *Candidate            `json:"candidate,omitempty"` // what is held
 	Truncated int64                 `json:"truncated"`
 	Triples   int64                 `json:"triples"`
 	Covered   int64                 `json:"covered"`
@@ -51,6 +52,13 @@ type ScanReport struct {
 	Failures  []changetrack.Failure `json:"failures,omitempty"`
 	Sequence  uint64                `json:"sequence"`
 	Seconds   float64               `json:"seconds"`
+}
+
+// Candidate is what a held scan would do; nothing of it is in the log.
+type Candidate struct {
+	Created int64 `json:"created"`
+	Updated int64 `json:"updated"`
+	Deleted int64 `json:"deleted"`
 }
 
 func (b *Bridge) openSet(name string, c Set) (*set, error) {
@@ -96,25 +104,31 @@ func (s *set) during(run *jobs.Run) func() {
 	}
 }
 
-// fingerprint is of all settings that decide what is in the log: a change of it
-// must be accepted (house, decision 15).
-func (s *set) fingerprint() string {
+// settings are those that decide what is in the log. What decides the addresses
+// only, prefix and base URL, is the publisher's (pending).
+func (s *set) settings() []byte {
 	raw, err := json.Marshal(struct {
 		Graphs           []string
 		Select           Select
 		Describe, Format string
-		Prefix           string
-	}{s.cfg.Graphs, s.cfg.Select, s.cfg.Describe, s.cfg.Format, s.cfg.Prefix})
+	}{s.cfg.Graphs, s.cfg.Select, s.cfg.Describe, s.cfg.Format})
 	if err != nil {
 		panic(err) // strings only
 	}
-	sum := sha256.Sum256(raw)
+	return raw
+}
+
+// fingerprint is of the settings: a change of it must be accepted (house,
+// decision 15).
+func (s *set) fingerprint() string {
+	sum := sha256.Sum256(s.settings())
 	return hex.EncodeToString(sum[:])
 }
 
 // scanArgs are the arguments of a scan's run.
 type scanArgs struct {
-	Accept string `json:"accept,omitempty"` // id of what is held
+	Accept string `json:"accept,omitempty"` // id of the scan that is held
+	Rebase bool   `json:"rebase,omitempty"` // other addresses are accepted too
 }
 
 // scan looks for changes, logs and publishes them.
@@ -150,6 +164,10 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,
 	}
+	if res.Held != nil {
+		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
+		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
+	}
 	for entity, err := range found.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
@@ -163,7 +181,16 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		if err := s.publish(ctx, run); err != nil {
 			return rep, err
 		}
+		if args.Rebase {
+			if _, err := s.rebase(ctx, run); err != nil {
+				return rep, err
+			}
+			rep.Sequence, _ = s.log.Head()
+		}
+	} else if what := s.changedSettings(); res.Held.Configuration && what != "" {
+		res.Held.Reason += " (" + what + ")"
 	}
+	rep.Held = s.held(res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	s.bridge.log.Info("scanned", "set", s.name, "resources", rep.Resources, "created", rep.Created, "updated", rep.Updated,
 		"deleted", rep.Deleted, "failed", rep.Failed, "held", rep.Held != nil, "way", rep.Way, "seconds", rep.Seconds)
@@ -176,6 +203,9 @@ func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 	run.Progress("publish", 0, 0)
 	if _, err := s.bridge.pub.Publish(ctx, s.name); err != nil {
 		return fmt.Errorf("publish %s: %w", s.name, err)
+	}
+	if _, ok := s.bridge.pub.Generation(s.name); !ok {
+		return nil // before the first complete scan
 	}
 	if _, ok := s.bridge.pub.ResourceDump(s.name); !ok && slices.Contains(s.cfg.Publish, "resourcedump") {
 		return s.dump(ctx, run)
@@ -221,6 +251,7 @@ func (s *set) saveReport(rep *ScanReport) error {
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(reportKey(s.name), raw)
+	b.Set(settingsKey(s.name), s.settings())
 	if err := b.Commit(false); err != nil {
 		return fmt.Errorf("keep the report of the scan: %w", err)
 	}

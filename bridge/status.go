@@ -38,7 +38,13 @@ type SetStatus struct {
 type DestinationStatus struct {
 	Name string `json:"name"`
 	destination.Status
+	// Fault is why the destination could not be opened; "": it was. Then nothing
+	// else is known, and the others go on without it.
+	Fault    string     `json:"fault,omitempty"`
 	Source   string     `json:"source"`
+	Store    string     `json:"store"`
+	Graph    string     `json:"graph"` // single or per-entity
+	GraphIRI string     `json:"graph_iri"`
 	Paused   bool       `json:"paused"`
 	NextSync *time.Time `json:"next_sync"`
 }
@@ -75,10 +81,12 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	scanned, _ := v.LastScan()
 	out := SetStatus{
 		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),
-		NextScan: moment(b.runner.Next("scan:" + name)), Held: v.Held(), Address: b.cfg.Public.BaseURL + "/" + name + "/capabilitylist.xml",
+		NextScan: moment(b.runner.Next("scan:" + name)), Held: s.held(v.Held()), Address: s.capabilityList(),
 	}
-	if g, ok := b.pub.Generation(name); ok {
-		out.Generation = g.Number
+	if b.pub != nil { // not when the state is only read
+		if g, ok := b.pub.Generation(name); ok {
+			out.Generation = g.Number
+		}
 	}
 	rep, err := s.lastReport()
 	if err != nil {
@@ -94,11 +102,18 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 // DestinationStatus tells how one mirror stands.
 func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
 	m := b.dests[name]
-	st, err := m.dest.Status(ctx)
-	if err != nil {
-		return DestinationStatus{}, err
+	out := DestinationStatus{
+		Name: name, Source: m.cfg.Source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
+		NextSync: moment(b.runner.Next("sync:" + name)),
 	}
-	out := DestinationStatus{Name: name, Status: st, Source: m.cfg.Source, NextSync: moment(b.runner.Next("sync:" + name))}
+	d, err := m.opened()
+	if err != nil {
+		out.Fault, out.LastError = err.Error(), err.Error()
+		return out, nil
+	}
+	if out.Status, err = d.Status(ctx); err != nil {
+		return out, err
+	}
 	if out.Paused, err = m.paused(); err != nil {
 		return out, err
 	}
@@ -108,6 +123,17 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 		out.LastError = e
 	}
 	return out, nil
+}
+
+// Faults are the destinations that could not be opened, by name, and why.
+func (b *Bridge) Faults() map[string]error {
+	out := map[string]error{}
+	for name, m := range b.dests {
+		if _, err := m.opened(); err != nil {
+			out[name] = err
+		}
+	}
+	return out
 }
 
 // lastError is the error of a job's last ended run, "" if that went well.

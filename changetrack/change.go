@@ -19,10 +19,12 @@ import (
 type Kind string
 
 // The kinds of change. An entity that comes back after its deletion is created.
+// Rebased is no change of an entity: the set got other addresses (Log.Rebase).
 const (
 	Created Kind = "created"
 	Updated Kind = "updated"
 	Deleted Kind = "deleted"
+	Rebased Kind = "rebased"
 )
 
 // Version is one state of an entity.
@@ -37,6 +39,7 @@ type Version struct {
 }
 
 // Change is one entry of the log. Before is nil for created, After for deleted.
+// A Rebased one has neither and no entity, only a note.
 type Change struct {
 	Sequence uint64
 	Time     time.Time // strictly increasing, whole microseconds, UTC
@@ -45,6 +48,7 @@ type Change struct {
 	Before   *Version
 	After    *Version
 	Finder   string // how it was found: "scan", "hint", ...
+	Note     string // of a Rebased one: what Log.Rebase was given
 }
 
 // State is what is known of an entity now: its current version, or its end.

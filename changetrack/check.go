@@ -60,6 +60,9 @@ func (c *checker) log() error {
 		if err := checkChange(&ch); err != nil {
 			return err
 		}
+		if ch.Kind == Rebased {
+			continue
+		}
 		key := rdfres.EntityKey(ch.Entity)
 		if b, err := c.v.r.Get(entitySeqKey(kindHistory, key, seq)); err != nil || len(b) != 0 {
 			return wrong("change %d is not in the history of %s (%v)", seq, ch.Entity, err)
@@ -88,6 +91,8 @@ func checkChange(ch *Change) error {
 	b, a := ch.Before, ch.After
 	ok := ch.Entity != "" && ch.Finder != ""
 	switch ch.Kind {
+	case Rebased:
+		ok = ch.Entity == "" && ch.Finder != "" && b == nil && a == nil
 	case Created:
 		ok = ok && b == nil && a != nil
 	case Updated:

@@ -21,7 +21,7 @@ func putString[S ~string | ~[]byte](b []byte, s S) []byte {
 
 func putTime(b []byte, t time.Time) []byte { return binary.AppendVarint(b, t.UnixMicro()) }
 
-var kindCodes = map[Kind]byte{Created: 1, Updated: 2, Deleted: 3}
+var kindCodes = map[Kind]byte{Created: 1, Updated: 2, Deleted: 3, Rebased: 4}
 
 var formatCodes = map[rdfres.Format]byte{
 	rdfres.JSONLD: 1, rdfres.NTriples: 2, rdfres.Turtle: 3, rdfres.RDFXML: 4, rdfres.NQuads: 5, rdfres.TriG: 6,
@@ -87,6 +87,9 @@ func putChange(b []byte, c *Change) []byte {
 	}
 	b = append(b, kindCodes[c.Kind], flags)
 	b = putString(b, c.Finder)
+	if c.Kind == Rebased {
+		return putString(b, c.Note)
+	}
 	b = putString(b, c.Entity)
 	if c.Before != nil {
 		b = putVersion(b, c.Before)
@@ -289,7 +292,12 @@ func readChange(seq uint64, b []byte) (Change, error) {
 	c.Kind = kindOf[r.byte()]
 	flags := r.byte()
 	c.Finder = r.string()
-	c.Entity = r.string()
+	if c.Kind == Rebased {
+		c.Note = r.string()
+		r.bad = r.bad || flags != 0
+	} else {
+		c.Entity = r.string()
+	}
 	if flags&hasBefore != 0 {
 		c.Before = r.version()
 	}

@@ -41,7 +41,7 @@ func readStaged(b []byte) (*staged, error) {
 		return nil, err
 	}
 	s := &staged{kind: kindOf[r.byte()], entity: r.string(), old: r.bytes()}
-	if s.kind == "" {
+	if s.kind == "" || s.kind == Rebased {
 		r.bad = true
 	}
 	if s.kind != Deleted && !r.bad {

@@ -173,6 +173,14 @@ func randomHistory(t *testing.T, seed uint64, steps int, reopen func() kv.Store)
 			m.retain(c, v)
 			seen["retained"]++
 		}
+		if r.IntN(20) == 0 {
+			note := fmt.Sprintf("addresses %d", step)
+			m.rebase(note, clk.now())
+			if _, err := l.Rebase(t.Context(), note); err != nil {
+				t.Fatal(err)
+			}
+			seen["rebased"]++
+		}
 		if r.IntN(8) == 0 {
 			v := l.View()
 			m.compare(t, v)

@@ -19,7 +19,7 @@ func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("
 // of the keys is that of the numbers.
 const (
 	kindState     = 'e' // + entity key -> stateRecord
-	kindLog       = 'l' // + sequence -> change
+	kindLog       = 'l' // + sequence -> change, of whatever kind
 	kindHistory   = 'h' // + entity key + sequence -> nothing, or the change when it has left the log
 	kindBlob      = 'r' // + entity key + sequence -> blob
 	kindEnded     = 'x' // + sequence of the change that ended a version -> endedRecord
@@ -31,6 +31,7 @@ var (
 	intentKey   = []byte("I") // intent: a commit that is under way
 	heldKey     = []byte("C") // heldRecord
 	lastScanKey = []byte("S") // lastScan
+	rebasedKey  = []byte("B") // sequence of the last Rebased change, then the change
 )
 
 func entityKey(kind byte, k rdfres.Digest) []byte {

@@ -139,6 +139,15 @@ func (r *retention) changes(t time.Time) error {
 		if !c.Time.Before(t) {
 			break
 		}
+		if c.Kind == Rebased { // it belongs to no entity
+			r.b.Delete(p.Key)
+			r.head.tail, r.head.tailTime = seq, c.Time
+			r.pending++
+			if err := r.done(false); err != nil {
+				return err
+			}
+			continue
+		}
 		key := rdfres.EntityKey(c.Entity)
 		witness := entitySeqKey(kindBlob, key, seq)
 		if c.After == nil {

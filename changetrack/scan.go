@@ -54,6 +54,8 @@ type Held struct {
 	Time      time.Time `json:"time"`
 	// Configuration: held because the configuration has changed.
 	Configuration bool `json:"configuration,omitempty"`
+	// Addresses: only the addresses wait, which is told by who publishes; scans go on.
+	Addresses bool `json:"addresses,omitempty"`
 }
 
 // ScanResult tells what a scan found. Held nil: it is in the log. Otherwise

@@ -368,6 +368,15 @@ func (m *model) scan(s source, names []string, o ScanOptions, failed map[string]
 }
 
 // retain drops as Log.Retain does.
+// rebase is Log.Rebase.
+func (m *model) rebase(note string, now time.Time) {
+	at := now.UTC().Truncate(time.Microsecond)
+	if n := len(m.changes); n > 0 && !at.After(m.changes[n-1].Time) {
+		at = m.changes[n-1].Time.Add(time.Microsecond)
+	}
+	m.changes = append(m.changes, Change{Sequence: uint64(len(m.changes) + 1), Time: at, Kind: Rebased, Finder: "rebase", Note: note})
+}
+
 func (m *model) retain(changes, versions time.Time) {
 	for _, c := range m.changes {
 		if c.Before != nil && c.Time.Before(versions) {
@@ -441,6 +450,9 @@ func (m *model) compare(t testing.TB, v *View) {
 	entities := map[string]bool{}
 	histories := map[string][]Change{}
 	for _, c := range m.changes {
+		if c.Kind == Rebased {
+			continue
+		}
 		entities[c.Entity] = true
 		if m.kept(&c) {
 			histories[c.Entity] = append(histories[c.Entity], c)
@@ -501,7 +513,7 @@ func (m *model) compareBlob(t testing.TB, v *View, c *Change) {
 }
 
 func show(c Change) string {
-	s := fmt.Sprintf("%d %s %s %s %s", c.Sequence, c.Time.Format(time.RFC3339Nano), c.Kind, c.Entity, c.Finder)
+	s := fmt.Sprintf("%d %s %s %s %s %s", c.Sequence, c.Time.Format(time.RFC3339Nano), c.Kind, c.Entity, c.Finder, c.Note)
 	if c.Before != nil {
 		s += fmt.Sprintf(" before %+v", *c.Before)
 	}

@@ -79,11 +79,11 @@ func (c *Client) Status(ctx context.Context) (st bridge.Status, err error) {
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
 
-// Do begins work (scan, accept, sync, audit) and waits for the run, which starts
+// Do begins work (scan, accept, rebase, sync, audit) and waits for the run, which starts
 // after the call. progress may be nil. Ending ctx detaches; the run goes on.
 func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	kind := "destinations"
-	if action == "scan" || action == "accept" {
+	if action == "scan" || action == "accept" || action == "rebase" {
 		kind = "sets"
 	}
 	var run jobs.Run

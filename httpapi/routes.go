@@ -78,6 +78,7 @@ func (a *api) routes() []route {
 			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.description},
 		{post, "/api/v1/sets/:name/scan", "look for changes now", queue, no{}, 202, jobs.Run{}, a.begin("scan", "scan")},
 		{post, "/api/v1/sets/:name/accept", "accept what is held", queue, no{}, 202, jobs.Run{}, a.begin("accept", "scan")},
+		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
 		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},
 		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
 		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},

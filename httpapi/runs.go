@@ -44,7 +44,7 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 // arguments.
 func (a *api) order(c *gin.Context, action string) (name string, args any, err error) {
 	find := a.destinationName
-	if action == "scan" || action == "accept" {
+	if action == "scan" || action == "accept" || action == "rebase" {
 		find = a.setName
 	}
 	if name, err = find(c); err != nil {

@@ -79,7 +79,7 @@ func (s *set) describe(g *statements, snap *snapshot) {
 	} else {
 		g.text(d, nsDCT+"publisher", s.cfg.Publisher)
 	}
-	g.text(d, nsVoID+"uriSpace", s.cfg.Prefix)
+	g.text(d, nsVoID+"uriSpace", s.at.Prefix)
 	g.iri(d, nsDCAT+"landingPage", s.about()+".html")
 	for f, iri := range formatIRIs {
 		if f == s.cfg.Format || f != rdfres.RDFXML {
@@ -131,7 +131,7 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		}
 		w.Header().Set("Content-Location", s.about()+suffixOf(format))
 	}
-	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.p.wellKnown()+`>; rel="up"`)
+	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up"`)
 	if format == htmlFormat {
 		d, err := s.setPage(snap)
 		return s.p.send(w, r, d, err)
@@ -173,9 +173,8 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	g.iri(catalog, nsDCT+"conformsTo", "http://www.openarchives.org/rs/1.1/resourcesync")
 	g.iri(catalog, nsRDFS+"seeAlso", p.wellKnown())
 	for _, name := range p.names {
-		s := p.sets[name]
+		s, snap := p.present(name)
 		g.iri(catalog, nsDCAT+"dataset", s.dataset())
-		snap := s.acquire()
 		s.describe(g, snap)
 		snap.release()
 	}
@@ -193,7 +192,7 @@ func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject st
 
 // mirrorCommand is how a set is mirrored with one command.
 func (s *set) mirrorCommand() string {
-	return "rsbridge mirror " + s.p.wellKnown() + " --set " + s.cfg.Name + " --into embedded:" + s.cfg.Name
+	return "rsbridge mirror " + s.wellKnown() + " --set " + s.cfg.Name + " --into embedded:" + s.cfg.Name
 }
 
 func groupDigits(n int64) string {

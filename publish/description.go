@@ -23,22 +23,28 @@ func cannotCarry(f rdfres.Format, loc string) *statusError {
 
 // find gives the state of the entity that a NAME means.
 func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
-	entity, err := DecodeName(name, s.cfg.Prefix)
+	entity, err := DecodeName(name, s.at.Prefix)
 	var st changetrack.State
 	switch {
 	case errors.Is(err, ErrHashedName):
 		key, _ := HashedName(name)
 		st, err = snap.view.EntityByKey(key)
-		if err == nil && EncodeName(st.Entity, s.cfg.Prefix) != name {
+		if err == nil && EncodeName(st.Entity, s.at.Prefix) != name {
 			err = kv.ErrNotFound
 		}
 	case err != nil:
+		if err := s.formerly(snap, name); err != nil {
+			return st, err
+		}
 		return st, notFound("%q is not the name of an entity.", clipText(name)).
-			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.cfg.Prefix)
+			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.at.Prefix)
 	default:
 		st, err = snap.view.Entity(entity)
 	}
 	if errors.Is(err, kv.ErrNotFound) {
+		if err := s.formerly(snap, name); err != nil {
+			return st, err
+		}
 		return st, notFound("The set %s has no description of that name.", s.cfg.Name).
 			hint("All its resources are listed at %s/resourcelist.xml.", s.url)
 	}
@@ -66,15 +72,15 @@ func (snap *snapshot) version(st *changetrack.State, sequence uint64) (*changetr
 }
 
 func (s *set) timeMap(entity string) string {
-	return s.url + "/timemap/" + EncodeName(entity, s.cfg.Prefix)
+	return s.url + "/timemap/" + EncodeName(entity, s.at.Prefix)
 }
 
 func (s *set) timeGate(entity string) string {
-	return s.url + "/timegate/" + EncodeName(entity, s.cfg.Prefix)
+	return s.url + "/timegate/" + EncodeName(entity, s.at.Prefix)
 }
 
 func (s *set) generic(entity string) string {
-	return s.url + "/r/" + EncodeName(entity, s.cfg.Prefix)
+	return s.url + "/r/" + EncodeName(entity, s.at.Prefix)
 }
 
 // serveDescription answers /SET/r/NAME, NAME.SUFFIX and both with ?version=SEQ.

@@ -34,6 +34,10 @@
 //
 // # Addresses
 //
+// A set stays at the base URL and prefix of its first generation until its log says
+// that it moves (Addresses): then new lists begin, and names made with a former
+// prefix are redirected.
+//
 // Below the base URL: /.well-known/resourcesync, /about (the source as a DCAT
 // catalogue), / (for people), and for each set
 //
@@ -70,7 +74,8 @@
 //	D NUMBER SEQ a Change Dump package of Change List NUMBER that ends with SEQ, JSON
 //	             (packageRecord)
 //	z            the highest numbers of generations and Change Lists before the lists
-//	             began anew, JSON; numbers are never used twice
+//	             began anew, and the addresses of what began, JSON (anewRecord);
+//	             numbers are never used twice
 //
 // Entries and patches of an unfinished Publish lie beyond the sequence of the
 // generation and are removed by Open. Packages are files below Options.Dir, put

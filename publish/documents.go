@@ -61,7 +61,10 @@ func capabilityEntry(loc string, c resourcesync.Capability, links ...resourcesyn
 	return resourcesync.Entry{Loc: loc, HasMeta: true, Meta: resourcesync.Meta{Capability: c, Length: -1}, Links: links}
 }
 
-func (p *Publisher) wellKnown() string { return p.base + "/.well-known/resourcesync" }
+const wellKnownPath = "/.well-known/resourcesync"
+
+func (p *Publisher) wellKnown() string { return p.base + wellKnownPath }
+func (s *set) wellKnown() string       { return s.at.Base + wellKnownPath }
 func (s *set) capabilityList() string  { return s.url + "/capabilitylist.xml" }
 func (s *set) about() string           { return s.url + "/about" }
 
@@ -73,7 +76,7 @@ func (p *Publisher) sourceDescription() (*document, error) {
 	}
 	var entries []resourcesync.Entry
 	for _, name := range p.names {
-		s := p.sets[name]
+		s := p.lookup(name)
 		entries = append(entries, capabilityEntry(s.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.about())))
 	}
 	return p.document(head, entries)
@@ -86,7 +89,7 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 		Meta: resourcesync.Meta{Capability: resourcesync.CapabilityList, Length: -1},
 		Links: []resourcesync.Link{
 			link(resourcesync.RelDescribedBy, s.about()),
-			link(resourcesync.RelUp, s.p.wellKnown()),
+			link(resourcesync.RelUp, s.wellKnown()),
 		},
 	}
 	var entries []resourcesync.Entry
@@ -125,7 +128,7 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 		return snap.resourceListPart(ctx, snap.parts[0], false)
 	}
 	s := snap.set
-	key := nameTag("rli %s %s %s %d %d %d", layout, s.p.base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.gen.At.UnixMicro())
+	key := nameTag("rli %s %s %s %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.gen.At.UnixMicro())
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		head.Index = true
@@ -182,7 +185,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 // resourceListPart assembles a part (dossier, 1.10.3).
 func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
 	s := snap.set
-	key := nameTag("rl %s %s %s %s %d %d %d %d %v", layout, s.p.base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
+	key := nameTag("rl %s %s %s %s %d %d %d %d %v", layout, s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		if indexed {
@@ -229,7 +232,7 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 		return snap.changeListDoc(ctx, snap.lists[0].Number)
 	}
 	s := snap.set
-	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.p.base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
+	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ChangeList)
 		head.Index = true
@@ -267,7 +270,7 @@ func (snap *snapshot) changeListDoc(ctx context.Context, number uint64) (*docume
 	if len(snap.lists) > 1 {
 		head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changelist.xml"))
 	}
-	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.p.base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
+	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.at.Base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
 	if !l.closed() {
 		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
 	}

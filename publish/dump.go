@@ -42,7 +42,7 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 	if s.dir == "" {
 		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
 	}
-	s.dumping.Lock()
+	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
 	snap := s.acquire()
 	if snap == nil {
@@ -210,7 +210,7 @@ func (s *set) putDump(d *dumpRecord) error {
 // packagePath is where a representation stands in a package: as at the public
 // address, unless a segment is longer than file systems take.
 func (s *set) packagePath(st *changetrack.State, v *changetrack.Version) string {
-	return packagePath("r", st.Entity, s.cfg.Prefix, v.Format)
+	return packagePath("r", st.Entity, s.at.Prefix, v.Format)
 }
 
 func packagePath(folder, entity, prefix string, f rdfres.Format) string {

@@ -89,7 +89,7 @@ func isComponent(entity string) bool {
 
 // address is the address of a representation.
 func (s *set) address(entity string, f rdfres.Format) string {
-	return s.url + "/r/" + EncodeName(entity, s.cfg.Prefix) + f.Suffix()
+	return s.url + "/r/" + EncodeName(entity, s.at.Prefix) + f.Suffix()
 }
 
 func versionAddress(loc string, sequence uint64) string {
@@ -128,7 +128,7 @@ func (s *set) appendResource(dst []byte, st *changetrack.State) ([]byte, error) 
 		e := s.resourceEntry(st)
 		return resourcesync.AppendEntry(dst, &e)
 	}
-	name := EncodeName(st.Entity, s.cfg.Prefix)
+	name := EncodeName(st.Entity, s.at.Prefix)
 	address := func() {
 		dst = append(append(append(dst, s.url...), "/r/"...), name...)
 		dst = append(dst, v.Format.Suffix()...)

@@ -19,7 +19,8 @@ func TestAppendResource(t *testing.T) {
 		"http://example.org/a b", "not an iri", "http://example.org/x.html", "mailto:a@example.org", "http://example.org/100%", "urn:x:\u0001", "http://example.org/\ufffe",
 		"http:///nohost", "HTTP://example.org/{x}"}
 	for _, base := range []string{"http://h.example", "http://h.example/a'b&c"} {
-		s := &set{url: base + "/data", cfg: SetConfig{Prefix: "http://example.org/", Format: rdfres.JSONLD}}
+		s := &set{cfg: SetConfig{Name: "data", Format: rdfres.JSONLD}}
+		s.setAddresses(Addresses{Base: base, Prefix: "http://example.org/"}, nil)
 		for i := range 500 {
 			st := changetrack.State{Entity: entities[r.IntN(len(entities))], Changes: r.IntN(4), First: time.UnixMicro(r.Int64N(1e15)).UTC()}
 			if r.IntN(2) == 0 {

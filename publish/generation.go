@@ -37,12 +37,6 @@ func (s *set) open(ctx context.Context) error {
 		}
 		why := ""
 		switch {
-		case gen.Base != s.p.base:
-			why = "the base URL is another one"
-		case gen.Prefix != s.cfg.Prefix:
-			why = "the prefix is another one"
-		case gen.Format != string(s.cfg.Format):
-			why = "the format is another one"
 		case head < gen.Sequence:
 			why = "the log ends before what was published"
 		case tail > gen.Sequence:
@@ -50,7 +44,7 @@ func (s *set) open(ctx context.Context) error {
 		}
 		if why != "" {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
-			if err := s.startAnew(gen); err != nil {
+			if err := s.startAnew(gen.Number, s.at, s.former); err != nil {
 				return err
 			}
 		} else if err := s.load(gen); err != nil {
@@ -60,13 +54,13 @@ func (s *set) open(ctx context.Context) error {
 	if err := s.openDumps(); err != nil {
 		return err
 	}
-	_, err = s.publish(ctx)
+	_, _, err = s.publish(ctx)
 	return err
 }
 
 // startAnew leaves only the generation's number and that of the last list, so
-// that numbers are never used twice.
-func (s *set) startAnew(gen genRecord) error {
+// that numbers are never used twice, and the addresses of what begins.
+func (s *set) startAnew(number uint64, at Addresses, former []string) error {
 	lists, err := loadLists(s.kv)
 	if err != nil {
 		return err
@@ -76,11 +70,7 @@ func (s *set) startAnew(gen genRecord) error {
 	b.DeleteRange([]byte("c"), []byte("h")) // c entries, d dump, g generation
 	b.DeleteRange([]byte("D"), []byte("E"))
 	b.DeleteRange([]byte("l"), []byte("y")) // l lists, p parts, x patches
-	last := struct {
-		Version    int    `json:"v"`
-		Generation uint64 `json:"generation"`
-		List       uint64 `json:"list"`
-	}{recordVersion, gen.Number, 0}
+	last := anewRecord{Version: recordVersion, Generation: number, Base: at.Base, Prefix: at.Prefix, Former: former}
 	if len(lists) > 0 {
 		last.List = lists[len(lists)-1].Number
 	}
@@ -92,10 +82,7 @@ func (s *set) startAnew(gen genRecord) error {
 
 // lastNumbers are the highest numbers given before the lists began anew.
 func (s *set) lastNumbers() (generation, list uint64, again bool, err error) {
-	var last struct {
-		Generation uint64 `json:"generation"`
-		List       uint64 `json:"list"`
-	}
+	var last anewRecord
 	again, err = getJSON(s.kv, []byte("z"), &last)
 	return last.Generation, last.List, again, err
 }
@@ -160,50 +147,65 @@ func loadLists(r kv.Reader) ([]listRecord, error) {
 // nothing to publish, and without changes nothing moves: then it returns what
 // there is.
 func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error) {
-	s, err := p.set(name)
-	if err != nil {
+	if _, err := p.set(name); err != nil {
 		return Generation{}, err
 	}
-	s.publishing.Lock()
+	s := p.lockPublishing(name)
 	defer s.publishing.Unlock()
-	g, err := s.publish(ctx)
+	_, g, err := s.publish(ctx)
 	if err != nil {
 		return g, fmt.Errorf("publish: a generation of %s: %w", name, err)
 	}
 	return g, nil
 }
 
-// publish: the caller holds s.publishing.
-func (s *set) publish(ctx context.Context) (Generation, error) {
+// publish: the caller holds s.publishing. It gives the set as it is afterwards:
+// another one when the log says that it has moved.
+func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	view := s.cfg.Log.View()
+	keep := false
+	defer func() {
+		if !keep {
+			view.Close()
+		}
+	}()
 	if err := view.Err(); err != nil {
-		view.Close()
-		return Generation{}, err
+		return s, Generation{}, err
 	}
 	head, at := view.Head()
 	baseSeq, baseAt, ok := view.BaselineEnd()
 	if !ok {
-		return Generation{}, view.Close()
+		return s, Generation{}, nil
 	}
 	if at.Before(baseAt) {
 		at = baseAt // an empty store has been scanned
 	}
-	var cur *snapshot
-	if cur = s.acquire(); cur != nil {
-		defer func() { cur.release() }()
-		if cur.gen.Sequence == head {
-			return cur.gen.public(), view.Close()
-		}
+	cur := s.acquire()
+	defer func() { cur.release() }()
+	if cur != nil && cur.gen.Sequence == head {
+		return s, cur.gen.public(), nil
 	}
 	tail, tailAt := view.Tail()
-	if cur != nil && tail > cur.gen.Sequence {
-		s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", "changes were dropped from the log before they were published")
-		if err := s.startAnew(cur.gen); err != nil {
-			view.Close()
-			return Generation{}, err
+	before := s
+	if cur != nil {
+		moved, err := s.moved(view, cur.gen.Sequence)
+		why := "changes were dropped from the log before they were published"
+		switch {
+		case err != nil:
+			return s, Generation{}, err
+		case moved != nil:
+			why = fmt.Sprintf("the addresses are others: %s, prefix %q", moved.url, moved.at.Prefix)
+		case tail > cur.gen.Sequence:
+			moved = s
 		}
-		cur.release()
-		cur = nil
+		if moved != nil {
+			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
+			if s, err = s.anew(moved, cur.gen.Number); err != nil {
+				return before, Generation{}, err
+			}
+			cur.release()
+			cur = nil
+		}
 	}
 	if tail > baseSeq {
 		baseSeq, baseAt = tail, tailAt
@@ -212,22 +214,25 @@ func (s *set) publish(ctx context.Context) (Generation, error) {
 	w := &generationWriter{set: s, view: view, batch: s.kv.Batch()}
 	defer w.batch.Close()
 	if err := w.begin(cur, baseSeq, baseAt, head, at); err != nil {
-		view.Close()
-		return Generation{}, err
+		return before, Generation{}, err
 	}
 	if err := w.run(ctx); err != nil {
-		view.Close()
 		if cur != nil { // entries and patches already written are beyond its sequence
 			if cleanErr := s.clean(cur.gen); cleanErr != nil {
 				s.p.log.Error("cleaning up after a publication that did not end", "set", s.cfg.Name, "error", cleanErr)
 			}
 		}
-		return Generation{}, err
+		return before, Generation{}, err
 	}
+	keep = true
 	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: s.kv.Snapshot(), parts: w.parts, lists: w.lists})
+	if s != before {
+		s.p.put(s)
+		before.replace(nil)
+	}
 	s.p.log.Info("published", "set", s.cfg.Name, "generation", w.gen.Number, "sequence", w.gen.Sequence, "changes", w.changes, "patches", w.patches,
 		"parts", len(w.parts), "lists", len(w.lists), "seconds", s.p.now().Sub(started).Seconds())
-	return w.gen.public(), nil
+	return s, w.gen.public(), nil
 }
 
 // generationWriter makes one generation.
@@ -273,8 +278,8 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	if again { // the addresses are new: nobody has followed them
 		baseSeq, baseAt = head, at
 	}
-	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.p.base,
-		Prefix: s.cfg.Prefix, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt}
+	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
+		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
@@ -298,6 +303,9 @@ func (w *generationWriter) run(ctx context.Context) error {
 		}
 		if c.Sequence > w.gen.Sequence {
 			break
+		}
+		if c.Kind == changetrack.Rebased { // of before the lists began
+			continue
 		}
 		if err := patches.push(c); err != nil {
 			return err

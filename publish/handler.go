@@ -49,9 +49,10 @@ func (p *Publisher) serve(w http.ResponseWriter, r *http.Request) {
 
 func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	path := r.URL.EscapedPath()
-	if p.path != "" {
-		if rest, ok := strings.CutPrefix(path, p.path); ok && (rest == "" || rest[0] == '/') {
+	for _, base := range *p.paths.Load() {
+		if rest, ok := strings.CutPrefix(path, base); ok && (rest == "" || rest[0] == '/') {
 			path = rest
+			break
 		}
 	}
 	switch path {
@@ -66,7 +67,8 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 		return p.serveRobots(w, r)
 	}
 	name, rest, more := strings.Cut(path[1:], "/")
-	s := p.sets[name]
+	s, snap := p.present(name)
+	defer snap.release()
 	if s == nil {
 		return notFound("There is no set %q here.", clipText(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
 	}
@@ -76,8 +78,6 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
-	snap := s.acquire()
-	defer snap.release()
 	return s.route(w, r, snap, rest)
 }
 
@@ -101,12 +101,19 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 	}
 	if more {
 		switch head {
-		case "r":
-			return s.serveDescription(w, r, snap, rest)
-		case "timegate":
-			return s.serveTimeGate(w, r, snap, rest)
-		case "timemap":
-			return s.serveTimeMap(w, r, snap, rest)
+		case "r", "timegate", "timemap":
+			serve := s.serveDescription
+			switch head {
+			case "timegate":
+				serve = s.serveTimeGate
+			case "timemap":
+				serve = s.serveTimeMap
+			}
+			err := serve(w, r, snap, rest)
+			if moved := (*movedError)(nil); errors.As(err, &moved) {
+				err = s.redirect(moved.entity, head, rest, r.URL.RawQuery)
+			}
+			return err
 		case "patch":
 			return s.servePatch(w, r, snap, rest)
 		case "resourcedump", "changedump":
@@ -203,7 +210,7 @@ func (p *Publisher) serveRobots(w http.ResponseWriter, r *http.Request) error {
 	var b strings.Builder
 	b.WriteString("User-agent: *\nAllow: /\n")
 	for _, name := range p.names {
-		if s := p.sets[name]; s.offers(resourcesync.ResourceList) {
+		if s := p.lookup(name); s.offers(resourcesync.ResourceList) {
 			b.WriteString("Sitemap: " + s.url + "/resourcelist.xml\n")
 		}
 	}

@@ -314,7 +314,8 @@ func TestBasePath(t *testing.T) {
 	}
 }
 
-// TestAnotherBaseURL: a new base URL starts new lists, numbers go on.
+// TestAnotherBaseURL: a new base URL waits until the log says that the set moves;
+// then new lists start, and numbers go on.
 func TestAnotherBaseURL(t *testing.T) {
 	w := small(t)
 	g := w.mustGeneration()
@@ -323,24 +324,83 @@ func TestAnotherBaseURL(t *testing.T) {
 		t.Fatal("no changes")
 	}
 	w.must(w.pub.Dump(t.Context(), "data"))
-	w.o.BaseURL = "http://other.example"
+	before := w.get("/data/resourcelist.xml").Body.String()
+	w.o.BaseURL = "http://other.example/there"
 	w.reopen()
-	if again := w.mustGeneration(); again.Number != g.Number+1 || again.Sequence != g.Sequence {
+	if again := w.mustGeneration(); again != g {
+		t.Errorf("generation %+v after %+v", again, g)
+	}
+	for _, path := range []string{"/data/resourcelist.xml", "/there/data/resourcelist.xml"} {
+		if got := w.get(path).Body.String(); got != before {
+			t.Errorf("%s before it is accepted: %s", path, got)
+		}
+	}
+	if rec := w.get("/there/.well-known/resourcesync"); !strings.Contains(rec.Body.String(), testBase+"/data/capabilitylist.xml") {
+		t.Errorf("the Source Description: %s", rec.Body)
+	}
+	from, to, err := w.pub.Addresses("data")
+	w.must(err)
+	if from.Base != testBase || to.Base != "http://other.example/there" {
+		t.Errorf("addresses %+v %+v", from, to)
+	}
+	c, err := w.log.Rebase(t.Context(), Move{From: from, To: to}.Note())
+	w.must(err)
+	if again := w.publish(); again.Number != g.Number+1 || again.Sequence != g.Sequence+1 || !again.At.Equal(c.Time) {
 		t.Errorf("generation %+v after %+v", again, g)
 	}
 	rec := w.get("/data/changelist.xml")
-	if strings.Contains(rec.Body.String(), "<url>") || strings.Contains(rec.Body.String(), "source.example") || w.get("/data/changelist-000002.xml").Code != 200 {
+	if strings.Contains(rec.Body.String(), "<url>") || strings.Contains(rec.Body.String(), "source.example") || w.get("/data/changelist-000002.xml").Code != 200 ||
+		!strings.Contains(rec.Body.String(), `from="`+resourcesync.FormatTime(c.Time)+`"`) {
 		t.Errorf("the new list: %s", rec.Body)
+	}
+	if w.get("/data/changelist-000001.xml").Code != 410 {
+		t.Error("the old list is still offered")
 	}
 	if w.get("/data/resourcedump.xml").Code != 404 {
 		t.Error("the old dump is still offered")
 	}
-	if body := w.get("/data/resourcelist.xml").Body.String(); strings.Count(body, "<url>") != 3 || strings.Contains(body, "source.example") {
+	if body := w.get("/there/data/resourcelist.xml").Body.String(); strings.Count(body, "<url>") != 3 || strings.Contains(body, "source.example") {
 		t.Errorf("the new Resource List: %s", body)
 	}
+	g = w.mustGeneration()
 	w.reopen()
-	if again := w.mustGeneration(); again.Number != g.Number+1 {
+	if again := w.mustGeneration(); again != g {
 		t.Errorf("generation %+v after another start", again)
+	}
+}
+
+// TestFormerPrefix: names that were made with a former prefix are redirected, with
+// their format and version; what never was is not.
+func TestFormerPrefix(t *testing.T) {
+	w := small(t)
+	old := testBase + "/data/r/Berlin"
+	if w.get(old+".nt").Code != 200 {
+		t.Fatal("Berlin is not there")
+	}
+	w.cfg.Prefix = "http://example.org/B"
+	w.reopen()
+	if loc, err := w.pub.Location("data", berlin); err != nil || loc != old+".jsonld" {
+		t.Fatalf("Location = %s, %v before it is accepted", loc, err)
+	}
+	if rec := w.get(old + ".jsonld"); rec.Code != 200 {
+		t.Fatalf("%d %s before it is accepted", rec.Code, rec.Body)
+	}
+	from, to, err := w.pub.Addresses("data")
+	w.must(err)
+	_, err = w.log.Rebase(t.Context(), Move{From: from, To: to}.Note())
+	w.must(err)
+	w.publish()
+	for path, want := range map[string]string{
+		"r/Berlin": "r/erlin", "r/Berlin.jsonld": "r/erlin.jsonld", "r/Berlin.html?version=1": "r/erlin.html?version=1",
+		"timemap/Berlin": "timemap/erlin", "timegate/Berlin": "timegate/erlin", "r/Nothing": "", "r/erlinx": "",
+	} {
+		rec := w.get(testBase + "/data/" + path)
+		if got := rec.Header().Get("Location"); want != "" && (rec.Code != 301 || got != testBase+"/data/"+want) || want == "" && rec.Code != 404 {
+			t.Errorf("%s: %d %s, want %s", path, rec.Code, got, want)
+		}
+	}
+	if loc, err := w.pub.Location("data", berlin); err != nil || loc != testBase+"/data/r/erlin.jsonld" {
+		t.Errorf("Location = %s, %v", loc, err)
 	}
 }
 

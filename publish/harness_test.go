@@ -151,7 +151,7 @@ func (w *world) scan(values map[string]int, partial bool, format rdfres.Format) 
 	}
 	view := w.log.View()
 	defer view.Close()
-	s := w.pub.sets[w.cfg.Name]
+	s := w.pub.lookup(w.cfg.Name)
 	for c, err := range view.Changes(before) {
 		w.must(err)
 		if c.Before != nil {

@@ -67,6 +67,10 @@ func history(t *testing.T, seed uint64, steps int) {
 			w.checkChangeDump()
 		case k < 17:
 			readers = w.retain(r, readers)
+		case k < 18:
+			if r.IntN(3) == 0 {
+				readers = w.rebase(r, readers)
+			}
 		default:
 			g := w.publish()
 			if again := w.publish(); again != g {
@@ -113,6 +117,65 @@ func (w *world) retain(r *rand.Rand, readers []*mirror) []*mirror {
 		if res := w.get(address); res.Code == 404 || res.Code == 410 {
 			delete(w.bytes, address)
 		}
+	}
+	return left
+}
+
+// rebase moves the set to another prefix, with a crash at some moment now and
+// then. Until the log says so nothing moves; a reader finds the gap.
+func (w *world) rebase(r *rand.Rand, readers []*mirror) []*mirror {
+	w.t.Helper()
+	w.publish()
+	before, _, err := w.pub.Addresses("data")
+	w.must(err)
+	w.cfg.Prefix = []string{"", "http://example.org/", "http://example.org/e/", "http://other.example/"}[r.IntN(4)]
+	w.reopen()
+	w.publish()
+	inForce, configured, err := w.pub.Addresses("data")
+	w.must(err)
+	if inForce != before || configured.Prefix != w.cfg.Prefix {
+		w.t.Fatalf("in force %+v, configured %+v; before %+v", inForce, configured, before)
+	}
+	_, err = w.log.Rebase(w.t.Context(), Move{From: inForce, To: configured}.Note())
+	w.must(err)
+	if r.IntN(2) == 0 {
+		w.crash(r)
+	}
+	w.publish()
+	if inForce, _, err = w.pub.Addresses("data"); err != nil || inForce != configured {
+		w.t.Fatalf("in force %+v, want %+v (%v)", inForce, configured, err)
+	}
+	view := w.log.View()
+	defer view.Close()
+	w.model = map[string][]byte{}
+	for st, err := range view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+		w.must(err)
+		loc, err := w.pub.Location("data", st.Entity)
+		w.must(err)
+		w.model[loc], err = versionBytes(view, st.Entity, st.Current.Sequence)
+		w.must(err)
+	}
+	for address, bytes := range w.bytes { // what was kept for ever is gone, or elsewhere
+		switch res := w.get(address); res.Code {
+		case 200:
+		case 301:
+			if again := w.get(res.Header().Get("Location")); again.Code != 200 || again.Body.String() != bytes {
+				w.t.Fatalf("%s leads to %s: %d", address, res.Header().Get("Location"), again.Code)
+			}
+			delete(w.bytes, address)
+		case 404, 410:
+			delete(w.bytes, address)
+		default:
+			w.t.Fatalf("%s: %d %s", address, res.Code, res.Body)
+		}
+	}
+	h, _ := w.read(w.url("changelist.xml"))
+	var left []*mirror
+	for _, m := range readers {
+		if m.start && !m.t.Before(h.Meta.From) {
+			w.t.Fatalf("the lists begin at %v, a reader stands at %v and would not find the gap", h.Meta.From, m.t)
+		}
+		left = append(left, &mirror{w: w, from: m.from})
 	}
 	return left
 }

@@ -63,9 +63,9 @@ func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 	var cards []card
 	links := []pageLink{{Rel: "describedby", Type: "text/turtle", Href: p.base + "/about.ttl"}}
 	for _, name := range p.names {
-		s := p.sets[name]
+		s, snap := p.present(name)
 		c := card{Title: s.cfg.Title, Description: s.cfg.Description, About: s.about() + ".html", Command: s.mirrorCommand()}
-		if snap := s.acquire(); snap != nil {
+		if snap != nil {
 			c.Published, c.Resources, c.Triples = true, groupDigits(snap.view.Resources()), groupDigits(snap.view.Triples())
 			c.Changed, c.ChangedISO = humanTime(snap.gen.At), resourcesync.FormatTime(snap.gen.At)
 			snap.release()
@@ -116,8 +116,8 @@ func (s *set) setPage(snap *snapshot) (*document, error) {
 		}
 		facts = append(facts, f)
 	}
-	if s.cfg.Prefix != "" {
-		facts = append(facts, fact{Name: "Entities begin with", Value: s.cfg.Prefix})
+	if s.at.Prefix != "" {
+		facts = append(facts, fact{Name: "Entities begin with", Value: s.at.Prefix})
 	}
 	documents = append(documents, fact{"Capability List", "all that is needed to follow the rest", s.capabilityList()})
 	if snap != nil {
@@ -145,6 +145,9 @@ func (s *set) setPage(snap *snapshot) (*document, error) {
 		for c, err := range snap.view.Changes(after) {
 			if err != nil {
 				return nil, err
+			}
+			if c.Kind == changetrack.Rebased {
+				continue
 			}
 			x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clipText(c.Entity)}
 			if c.After != nil {

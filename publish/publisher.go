@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -52,36 +53,46 @@ type Options struct {
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
 type Publisher struct {
-	base   string // without trailing slash
-	path   string // of base, escaped, without trailing slash
+	base   string // without trailing slash; as it is configured
 	o      Options
 	log    *slog.Logger
 	now    func() time.Time
-	sets   map[string]*set
-	names  []string  // sorted
+	names  []string  // of the sets, sorted
 	cache  *docCache // assembled documents and converted descriptions
 	hot    *docCache // descriptions as they were asked for last
 	closed atomic.Bool
+
+	mu    sync.RWMutex             // guards sets
+	sets  map[string]*set          // each as it is at its present addresses
+	paths atomic.Pointer[[]string] // of all base URLs in force, escaped, without trailing slash, the longest first
 }
 
-// set is one published set.
+// set is one published set at its addresses, which never change: at new
+// addresses it is another one.
 type set struct {
-	p   *Publisher
-	cfg SetConfig
-	url string   // base + "/" + name
-	kv  kv.Store // its records
-	dir string   // its files
+	p      *Publisher
+	cfg    SetConfig
+	at     Addresses // in force; those of cfg and of the publisher are what is configured
+	former []string  // prefixes before at.Prefix, the last one first
+	url    string    // base + "/" + name
+	kv     kv.Store  // its records
+	dir    string    // its files
 
 	dumpDocEntries int // packages that one Resource Dump document lists
 
-	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
-	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
+	*locks
 
 	mu  sync.RWMutex // guards cur
 	cur *snapshot    // nil before the first complete scan
 
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
+}
+
+// locks of a set, whatever its addresses are. Publishing is taken before dumping.
+type locks struct {
+	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
+	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 }
 
 // snapshot is a generation as readers see it: fixed.
@@ -134,15 +145,16 @@ func (s *set) offers(capability resourcesync.Capability) bool {
 }
 
 // Open makes again what a crash left unfinished: it removes what no record
-// names, and publishes what the logs hold beyond the last generation. A set whose
-// base URL, prefix or format is another than at the last generation gets new
-// lists, which begin now; its dumps are dropped.
+// names, and publishes what the logs hold beyond the last generation.
+//
+// A set stays at the addresses of its last generation, whatever is configured,
+// until the log says that it moves (Addresses, changetrack.Log.Rebase).
 func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Publisher, error) {
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
 		return nil, fmt.Errorf("publish: base URL %q: want http(s)://host[:port][/path]", o.BaseURL)
 	}
-	p := &Publisher{base: base.String(), path: base.EscapedPath(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}}
+	p := &Publisher{base: base.String(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -153,6 +165,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
 	}
+	p.paths.Store(&[]string{})
 	if p.o.Title == "" {
 		p.o.Title = base.Host
 	}
@@ -163,7 +176,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 			p.Close()
 			return nil, err
 		}
-		p.sets[cfg.Name] = s
+		p.put(s)
 		p.names = append(p.names, cfg.Name)
 		if err := s.open(ctx); err != nil {
 			p.Close()
@@ -210,7 +223,15 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 			return nil, fmt.Errorf("publish: the set %s: capability %q: want resourcelist, changelist, resourcedump or changedump", cfg.Name, c)
 		}
 	}
-	s := &set{p: p, cfg: cfg, url: p.base + "/" + cfg.Name, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, locks: &locks{}}
+	at, former, known, err := readAddresses(s.kv)
+	if err != nil {
+		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
+	}
+	if !known {
+		at = Addresses{Base: p.base, Prefix: cfg.Prefix}
+	}
+	s.setAddresses(at, former)
 	s.changeDumps.Store(&[]packageRecord{})
 	if p.o.Dir != "" {
 		s.dir = filepath.Join(p.o.Dir, cfg.Name)
@@ -228,8 +249,8 @@ func (p *Publisher) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
-	for _, s := range p.sets {
-		s.publishing.Lock()
+	for _, name := range slices.Sorted(maps.Keys(p.sets)) { // the map itself stays as it is from here on
+		s := p.lockPublishing(name)
 		s.replace(nil)
 		s.publishing.Unlock()
 	}
@@ -240,11 +261,31 @@ func (p *Publisher) set(name string) (*set, error) {
 	if p.closed.Load() {
 		return nil, errors.New("publish: the publisher is closed")
 	}
-	s := p.sets[name]
+	s := p.lookup(name)
 	if s == nil {
 		return nil, fmt.Errorf("publish: there is no set %q", name)
 	}
 	return s, nil
+}
+
+// lookup gives a set as it is now, nil when there is none of that name.
+func (p *Publisher) lookup(name string) *set {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.sets[name]
+}
+
+// lockPublishing takes the lock of a set that is there, and gives the set as it
+// is then.
+func (p *Publisher) lockPublishing(name string) *set {
+	p.lookup(name).publishing.Lock()
+	return p.lookup(name)
+}
+
+// lockDumping is the same with the other lock.
+func (p *Publisher) lockDumping(name string) *set {
+	p.lookup(name).dumping.Lock()
+	return p.lookup(name)
 }
 
 // Generation is a numbered publication. The zero value: none yet.
@@ -256,11 +297,10 @@ type Generation struct {
 
 // Generation returns the current publication of a set; false before the first.
 func (p *Publisher) Generation(name string) (Generation, bool) {
-	s, err := p.set(name)
-	if err != nil {
+	if _, err := p.set(name); err != nil {
 		return Generation{}, false
 	}
-	snap := s.acquire()
+	_, snap := p.present(name)
 	if snap == nil {
 		return Generation{}, false
 	}
@@ -275,12 +315,12 @@ func (g *genRecord) public() Generation {
 // Location is the address of an entity's main representation: that of its
 // current version, or in the set's format when it has none.
 func (p *Publisher) Location(name, entity string) (string, error) {
-	s, err := p.set(name)
-	if err != nil {
+	if _, err := p.set(name); err != nil {
 		return "", err
 	}
+	s, snap := p.present(name)
 	format := s.cfg.Format
-	if snap := s.acquire(); snap != nil {
+	if snap != nil {
 		defer snap.release()
 		st, err := snap.view.Entity(entity)
 		switch {

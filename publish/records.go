@@ -21,9 +21,21 @@ type genRecord struct {
 	At       time.Time `json:"at"`
 	Base     string    `json:"base"`
 	Prefix   string    `json:"prefix"`
+	Former   []string  `json:"former,omitempty"` // prefixes before, the last one first
 	Format   string    `json:"format"`
 	StartSeq uint64    `json:"start_seq"` // Change Lists begin after this change
 	StartAt  time.Time `json:"start_at"`
+}
+
+// anewRecord is what is left when the lists begin anew: the highest numbers that
+// were given, and the addresses of what begins.
+type anewRecord struct {
+	Version    int      `json:"v"`
+	Generation uint64   `json:"generation"`
+	List       uint64   `json:"list"`
+	Base       string   `json:"base,omitempty"` // "": written before it was kept here
+	Prefix     string   `json:"prefix,omitempty"`
+	Former     []string `json:"former,omitempty"`
 }
 
 // listRecord is a Change List. Until is zero while it is open.

@@ -26,6 +26,8 @@ type statusError struct {
 	code   int
 	reason string
 	detail []string // what to do, line by line
+
+	location string // Location header, or ""
 }
 
 func (e *statusError) Error() string { return e.reason }
@@ -239,6 +241,9 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h.Set("Cache-Control", "no-cache")
 	h.Add("Vary", "Accept")
+	if se.location != "" {
+		h.Set("Location", se.location)
+	}
 	var body string
 	if quality(strings.Join(r.Header["Accept"], ","), "text/html") > 0 && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		h.Set("Content-Type", htmlType)

@@ -17,13 +17,12 @@ import (
 // truth. It also lets go of the old view, so that what the log dropped is no
 // longer served.
 func (p *Publisher) Retain(ctx context.Context, name string) error {
-	s, err := p.set(name)
-	if err != nil {
+	if _, err := p.set(name); err != nil {
 		return err
 	}
-	first, err := s.retainLists(ctx)
+	first, err := p.retainLists(ctx, name)
 	if err == nil && first != nil {
-		err = s.retainDumps(*first)
+		err = p.retainDumps(name, *first)
 	}
 	if err != nil {
 		return fmt.Errorf("publish: retention of %s: %w", name, err)
@@ -33,10 +32,10 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 
 // retainLists drops lists; first is the first that is left, nil when none was
 // dropped.
-func (s *set) retainLists(ctx context.Context) (first *listRecord, err error) {
-	s.publishing.Lock()
+func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRecord, err error) {
+	s := p.lockPublishing(name)
 	defer s.publishing.Unlock()
-	if _, err := s.publish(ctx); err != nil {
+	if s, _, err = s.publish(ctx); err != nil {
 		return nil, err
 	}
 	cur := s.acquire()
@@ -76,8 +75,8 @@ func (s *set) retainLists(ctx context.Context) (first *listRecord, err error) {
 }
 
 // retainDumps drops what leads to lists before first.
-func (s *set) retainDumps(first listRecord) error {
-	s.dumping.Lock()
+func (p *Publisher) retainDumps(name string, first listRecord) error {
+	s := p.lockDumping(name)
 	defer s.dumping.Unlock()
 	var old []packageRecord
 	for _, rec := range *s.changeDumps.Load() {

@@ -140,6 +140,9 @@ that port is taken, at another, which is told.`,
 				return err
 			}
 			return a.serve(cmd.Context(), cfg, "rsbridge expose "+args[0], func(ctx context.Context, b *bridge.Bridge) error {
+				if err := ownAddresses(ctx, b); err != nil {
+					return err
+				}
 				fmt.Fprintf(a.err, "first scan of %s ...\n", args[0])
 				run, _, err := b.Begin("scan", name, "command", nil)
 				if err != nil {
@@ -264,55 +267,6 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config) (err error) {
 		return err
 	}
 	return a.sayeach([]outcome[destination.SyncReport]{o})
-}
-
-func (a *app) check() *cobra.Command {
-	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
-		Long: `Reads the configuration and tells all its faults at once, each with file, line,
-value and what is allowed (exit code 2); then asks every store a question that
-costs it nothing and fetches the head of every source (exit code 1 when one does
-not answer). The state folder is not opened.
-
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME or destination NAME":"why"}}`,
-		Example: "  rsbridge check -c rsbridge.yaml",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			type document struct { // check --json
-				Findings    []bridge.Finding  `json:"findings"`
-				Unreachable map[string]string `json:"unreachable"`
-			}
-			doc := document{Findings: []bridge.Finding{}, Unreachable: map[string]string{}}
-			cfg, err := bridge.Load(a.config)
-			var faults *bridge.ConfigError
-			if errors.As(err, &faults) {
-				if a.json {
-					doc.Findings = faults.Findings
-					if err := a.print(doc); err != nil {
-						return err
-					}
-				}
-				return err
-			}
-			if err != nil {
-				return err
-			}
-			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
-				doc.Unreachable[name] = err.Error()
-			}
-			if a.json {
-				err = a.print(doc)
-			} else {
-				for name, why := range doc.Unreachable {
-					fmt.Fprintf(a.out, "%s cannot be reached: %s\n", name, why)
-				}
-				if len(doc.Unreachable) == 0 {
-					fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)
-				}
-			}
-			if err == nil && len(doc.Unreachable) > 0 {
-				return &codeError{code: exitFailed}
-			}
-			return err
-		}}
 }
 
 // freePort finds an address on loopback, the wished one if it is free.

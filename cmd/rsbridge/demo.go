@@ -92,6 +92,9 @@ func (t *tour) say(format string, args ...any) {
 }
 
 func (t *tour) run(ctx context.Context) error {
+	if err := ownAddresses(ctx, t.b); err != nil { // of a run before, with --dir and other ports
+		return err
+	}
 	old, latest := schemaorg.Releases[0], schemaorg.Releases[1]
 	t.say("Loading the schema.org vocabulary, release %s, into an embedded triple store", old.Version)
 	if err := t.load(ctx, old); err != nil {

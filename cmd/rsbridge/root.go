@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -45,7 +46,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	f.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn; info for run, expose and mirror)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
-		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.accept(),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.accept(), a.rebase(),
 		a.store(), a.simulate(), a.validate(), a.version())
 	for _, c := range root.Commands() {
 		wrapArgs(c)
@@ -91,6 +92,30 @@ func (a *app) setLog(level slog.Level) {
 	}
 	a.log = slog.New(h)
 }
+
+// commandLog is the logger of a bridge that works for one command: what the
+// command itself says at its end is left out, unless a level was asked for.
+func (a *app) commandLog() *slog.Logger {
+	if a.logLevel != "" {
+		return a.log
+	}
+	return slog.New(toldLater{a.log.Handler()})
+}
+
+// toldLater leaves out of a log how a run ended and what stays closed: reports,
+// status and errors of commands say it.
+type toldLater struct{ slog.Handler }
+
+func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
+	switch r.Message {
+	case "run failed", "scan is held", "a destination cannot be opened; the rest goes on without it":
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h toldLater) WithAttrs(as []slog.Attr) slog.Handler { return toldLater{h.Handler.WithAttrs(as)} }
+func (h toldLater) WithGroup(name string) slog.Handler    { return toldLater{h.Handler.WithGroup(name)} }
 
 // daemonLog is the logger of commands that go on: they tell what happens.
 func (a *app) daemonLog() {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -37,7 +39,7 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	defer func() { err = errors.Join(err, end()) }()
 	if all == nil {
 		all = slices.Sorted(maps.Keys(cfg.Destinations))
-		if action == "scan" || action == "accept" {
+		if action == "scan" || action == "accept" || action == "rebase" {
 			all = slices.Sorted(maps.Keys(cfg.Sets))
 		}
 	}
@@ -164,13 +166,22 @@ func (a *app) scanAction(ctx context.Context, action string, args []string) erro
 }
 
 func sayScan(w io.Writer, r bridge.ScanReport) {
+	if r.Held != nil && !r.Held.Addresses {
+		c := bridge.Candidate{}
+		if r.Candidate != nil {
+			c = *r.Candidate
+		}
+		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  it would create %d, update %d and delete %d of %d resources; if that is right: rsbridge accept %s\n",
+			r.Name, r.Held.ID, r.Held.Reason, c.Created, c.Updated, c.Deleted, r.Resources, r.Name)
+		return
+	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
 		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered, r.Seconds)
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
 	}
 	if r.Held != nil {
-		fmt.Fprintf(w, "  held (%s): %s\n  if that is right: rsbridge accept %s\n", r.Held.ID, r.Held.Reason, r.Name)
+		fmt.Fprintf(w, "  held: %s\n", r.Held.Reason)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
@@ -290,6 +301,9 @@ when it is not known; held: null, or what waits for rsbridge accept.
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
+			if errors.Is(err, syscall.ENOSPC) {
+				return a.readStatus(cmd.Context(), err)
+			}
 			if err != nil {
 				return err
 			}
@@ -318,6 +332,24 @@ when it is not known; held: null, or what waits for rsbridge accept.
 	return c
 }
 
+// readStatus tells the status of a state that cannot be opened because its disk
+// is full: reading it needs no room.
+func (a *app) readStatus(ctx context.Context, why error) error {
+	cfg, err := bridge.Load(a.config)
+	if err != nil {
+		return err
+	}
+	st, err := bridge.ReadStatus(ctx, cfg, bridge.Options{Logger: a.log})
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	fmt.Fprintf(a.err, "rsbridge: the state is only read, nothing can run: %v\n", why)
+	if a.json {
+		return a.print(st)
+	}
+	return sayStatus(a.out, st)
+}
+
 func sayStatus(out io.Writer, st bridge.Status) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(st.Sets) > 0 {
@@ -329,7 +361,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			fmt.Fprintf(w, "  held: %s; rsbridge accept %s\n", s.Held.Reason, s.Name)
 		}
 		if s.LastError != "" {
-			fmt.Fprintf(w, "  last error: %s\n", s.LastError)
+			fmt.Fprintf(w, "  last error: %s\n", oneLine(s.LastError))
 		}
 	}
 	if len(st.Destinations) > 0 {
@@ -347,9 +379,13 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			}
 			audit += ago(&d.LastAudit.Time)
 		}
+		if d.Fault != "" {
+			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), ago(d.NextSync), d.Pending, audit)
 		if d.LastError != "" {
-			fmt.Fprintf(w, "  last error: %s\n", d.LastError)
+			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}
 	}
 	return w.Flush()
@@ -366,7 +402,14 @@ out itself.
 --json: one object a line: {"sequence","time","change","entity","location","before","after"}`,
 		Example: "  rsbridge changes books --since 1200\n  rsbridge changes books --follow --json",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			s, _, end, err := a.session(cmd.Context())
+			if since != "" {
+				if _, err := strconv.ParseUint(since, 10, 64); err != nil {
+					if _, err := resourcesync.ParseTime(since, true); err != nil {
+						return usage("--since %s: it is neither a sequence nor a time like 2026-01-31T12:00:00Z", since)
+					}
+				}
+			}
+			s, end, err := a.setSession(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -430,7 +473,7 @@ was then; in the format of the set unless --as names another.`,
 					return usage("--at %s: %w", at, err)
 				}
 			}
-			s, _, end, err := a.session(cmd.Context())
+			s, end, err := a.setSession(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,149 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
+)
+
+// RebaseReport is one set of `rebase --json`.
+type RebaseReport struct {
+	Name      string            `json:"name"`
+	Rebased   bool              `json:"rebased"` // false: it was at these addresses already
+	From      publish.Addresses `json:"from"`
+	To        publish.Addresses `json:"to"`
+	Sequence  uint64            `json:"sequence"` // of the change in the log that says so; the new lists begin there
+	Time      *time.Time        `json:"time"`
+	Resources int64             `json:"resources"`
+	Address   string            `json:"address"` // of the Capability List
+	Seconds   float64           `json:"seconds"`
+}
+
+// rebase publishes the set at the addresses that are configured: the log says so,
+// durably, then the old lists are closed and new ones begin. What a crash
+// interrupts is finished by the next start.
+func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
+	rep := &RebaseReport{Name: s.name}
+	began := s.bridge.now()
+	pub := s.bridge.pub
+	from, to, err := pub.Addresses(s.name)
+	if err != nil {
+		return nil, fmt.Errorf("rebase %s: %w", s.name, err)
+	}
+	rep.From, rep.To, rep.Rebased = from, to, from != to
+	if rep.Rebased {
+		c, err := s.log.Rebase(ctx, publish.Move{From: from, To: to}.Note())
+		if err != nil {
+			return nil, err
+		}
+		rep.Sequence, rep.Time = c.Sequence, moment(c.Time)
+	}
+	if err := s.publish(ctx, run); err != nil {
+		return nil, err
+	}
+	v := s.log.View()
+	defer v.Close()
+	rep.Resources, rep.Address = v.Resources(), to.Base+"/"+s.name+"/capabilitylist.xml"
+	rep.Seconds = s.bridge.now().Sub(began).Seconds()
+	if rep.Rebased {
+		s.bridge.log.Warn("rebased", "set", s.name, "from", from, "to", to, "sequence", rep.Sequence)
+	}
+	return rep, nil
+}
+
+// pending is what waits for a person because the configured addresses are not
+// those in force, nil when they are.
+func (s *set) pending() *changetrack.Held {
+	from, to := s.addresses()
+	if from == to {
+		return nil
+	}
+	var what []string
+	if from.Base != to.Base {
+		what = append(what, fmt.Sprintf("base_url from %s to %s", from.Base, to.Base))
+	}
+	if from.Prefix != to.Prefix {
+		what = append(what, fmt.Sprintf("prefix from %q to %q", from.Prefix, to.Prefix))
+	}
+	id := sha256.Sum256([]byte(publish.Move{From: from, To: to}.Note()))
+	return &changetrack.Held{ID: hex.EncodeToString(id[:6]), Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
+		Reason: "the configuration of the set has changed: " + strings.Join(what, " and ") +
+			"; it is published at the old addresses until they are accepted: rsbridge rebase " + s.name}
+}
+
+// held is what waits for a person: a scan, other addresses, or both.
+func (s *set) held(scan *changetrack.Held) *changetrack.Held {
+	addresses := s.pending()
+	switch {
+	case scan == nil:
+		return addresses
+	case addresses == nil:
+		return scan
+	}
+	both := *scan
+	both.Reason += "; and " + addresses.Reason
+	return &both
+}
+
+// changedSettings says which settings of a set's configuration are others than
+// those that were scanned with, "" when that is not known.
+func (s *set) changedSettings() string {
+	raw, err := s.bridge.records.Get(settingsKey(s.name))
+	if err != nil {
+		return ""
+	}
+	var old, now map[string]any
+	if json.Unmarshal(raw, &old) != nil || json.Unmarshal(s.settings(), &now) != nil {
+		return ""
+	}
+	var what []string
+	for _, key := range []string{"Graphs", "Select", "Describe", "Format"} {
+		a, _ := json.Marshal(old[key]) // of what has just been decoded
+		b, _ := json.Marshal(now[key])
+		if string(a) != string(b) {
+			what = append(what, fmt.Sprintf("%s from %s to %s", strings.ToLower(key), clip(a), clip(b)))
+		}
+	}
+	return strings.Join(what, ", ")
+}
+
+func clip(b []byte) string {
+	if len(b) > 200 {
+		return strings.ToValidUTF8(string(b[:200]), "") + "..."
+	}
+	return string(b)
+}
+
+func settingsKey(set string) []byte { return []byte("settings/" + set) }
+
+// addresses are those in force and those that are configured, also when the state
+// is only read.
+func (s *set) addresses() (inForce, configured publish.Addresses) {
+	b := s.bridge
+	configured = publish.Addresses{Base: b.cfg.Public.BaseURL, Prefix: s.cfg.Prefix}
+	if b.pub != nil {
+		if in, want, err := b.pub.Addresses(s.name); err == nil {
+			return in, want
+		}
+	} else if b.kv != nil {
+		if in, known, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), s.name); err == nil && known {
+			return in, configured
+		}
+	}
+	return configured, configured
+}
+
+// capabilityList is where the set is published now.
+func (s *set) capabilityList() string {
+	in, _ := s.addresses()
+	return in.Base + "/" + s.name + "/capabilitylist.xml"
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+func (a *app) rebase() *cobra.Command {
+	return &cobra.Command{Use: "rebase SET", Short: "New addresses after base_url or prefix changed: close the old lists, start new ones", Args: cobra.ExactArgs(1),
+		Long: `After base_url or prefix changed in the configuration a set stays at its old
+addresses (rsbridge status shows it as held) until this command, or accept, moves
+it: the log says so, the old Change Lists and dumps are closed and gone, a new
+Change List begins at that moment, the Resource List is complete at the new
+addresses, and names that were made with the old prefix are redirected to the new
+ones. Mirrors find the gap, and compare with the new Resource List.
+
+--json: {"sets":[{"name","rebased","from","to","sequence","time","resources","address","seconds"}]}`,
+		Example: "  rsbridge rebase books",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out, err := each[bridge.RebaseReport](cmd.Context(), a, "rebase", nil, args, nil)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.printOutcomes("sets", reports(out)); err != nil {
+					return err
+				}
+			} else {
+				for _, o := range out {
+					if o.err == nil {
+						sayRebase(a, o.report)
+					}
+				}
+			}
+			return verdict(a, out, func(bridge.RebaseReport) bool { return true })
+		}}
+}
+
+func sayRebase(a *app, r bridge.RebaseReport) {
+	if !r.Rebased {
+		fmt.Fprintf(a.out, "%s: is published as the configuration says already: %s\n", r.Name, r.Address)
+		return
+	}
+	fmt.Fprintf(a.out, "%s: %d resources at new addresses since change %d, in %.1f s\n", r.Name, r.Resources, r.Sequence, r.Seconds)
+	if r.From.Base != r.To.Base {
+		fmt.Fprintf(a.out, "  base_url %s is now %s\n", r.From.Base, r.To.Base)
+	}
+	if r.From.Prefix != r.To.Prefix {
+		fmt.Fprintf(a.out, "  prefix %q is now %q; old names are redirected\n", r.From.Prefix, r.To.Prefix)
+	}
+	fmt.Fprintf(a.out, "  Capability List: %s\n", r.Address)
+}
+
+// ownAddresses moves every set to the addresses of the command line, where that is
+// the configuration: who typed it has accepted them.
+func ownAddresses(ctx context.Context, b *bridge.Bridge) error {
+	for _, name := range b.Sets() {
+		var rep bridge.RebaseReport
+		if err := b.Do(ctx, "rebase", name, nil, &rep); err != nil {
+			return err
+		}
+	}
+	return nil
+}

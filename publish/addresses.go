@@ -1,0 +1,208 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Addresses are what the addresses of a set are made of.
+type Addresses struct {
+	Base   string `json:"base"`   // base URL, without trailing slash
+	Prefix string `json:"prefix"` // removed from entity IRIs
+}
+
+// Move is the note of a change of the kind changetrack.Rebased, as JSON: from
+// there on the set is published at other addresses.
+type Move struct {
+	From Addresses `json:"from"`
+	To   Addresses `json:"to"`
+}
+
+// Note is the move as changetrack.Log.Rebase wants it.
+func (m Move) Note() string {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings only
+	}
+	return string(data)
+}
+
+// Addresses tells at which addresses a set is published, and at which it would be
+// by its configuration. While they differ, documents and representations keep
+// the ones in force. To move the set, append the Note of a Move to its log and
+// Publish: the lists begin anew at that change, the old ones are gone, and names
+// that were made with a former prefix are redirected.
+func (p *Publisher) Addresses(name string) (inForce, configured Addresses, err error) {
+	s, err := p.set(name)
+	if err != nil {
+		return Addresses{}, Addresses{}, err
+	}
+	return s.at, Addresses{Base: p.base, Prefix: s.cfg.Prefix}, nil
+}
+
+// ReadAddresses tells the addresses in force of a set from the publisher's records
+// alone; false when nothing has been published yet.
+func ReadAddresses(store kv.Store, name string) (Addresses, bool, error) {
+	at, _, known, err := readAddresses(setKeys(store, name))
+	if err != nil {
+		return Addresses{}, false, fmt.Errorf("publish: addresses of %s: %w", name, err)
+	}
+	return at, known, nil
+}
+
+// Bases are the base URLs at which sets are published, the configured one first.
+func (p *Publisher) Bases() []string {
+	out := []string{p.base}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, name := range p.names {
+		if base := p.sets[name].at.Base; !slices.Contains(out, base) {
+			out = append(out, base)
+		}
+	}
+	return out
+}
+
+// mostFormer is the number of former prefixes whose names are redirected.
+const mostFormer = 8
+
+func (s *set) setAddresses(at Addresses, former []string) {
+	s.at, s.former, s.url = at, former, at.Base+"/"+s.cfg.Name
+}
+
+// readAddresses gives the addresses in force; known is false when nothing has
+// been published yet.
+func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err error) {
+	var gen genRecord
+	if known, err = getJSON(r, []byte("g"), &gen); err != nil || known {
+		return Addresses{gen.Base, gen.Prefix}, gen.Former, known, err
+	}
+	var anew anewRecord
+	if known, err = getJSON(r, []byte("z"), &anew); err != nil || !known || anew.Base == "" {
+		return Addresses{}, nil, false, err
+	}
+	return Addresses{anew.Base, anew.Prefix}, anew.Former, true, nil
+}
+
+// moved gives the set at its new addresses when the log says, after a sequence,
+// that it has some; nil otherwise.
+func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
+	c, ok, err := view.Rebased()
+	if err != nil || !ok || c.Sequence <= after {
+		return nil, err
+	}
+	var m Move
+	if err := json.Unmarshal([]byte(c.Note), &m); err != nil || m.To.Base == "" {
+		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clipText(c.Note), err)
+	}
+	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, dumpDocEntries: s.dumpDocEntries, locks: s.locks}
+	former := s.former
+	if m.To.Prefix != s.at.Prefix {
+		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })
+		former = former[:min(len(former), mostFormer)]
+	}
+	next.setAddresses(m.To, former)
+	next.changeDumps.Store(&[]packageRecord{})
+	return next, nil
+}
+
+// anew drops all lists and dumps of s, so that next, which may be s itself,
+// begins with none. Readers that are under way keep what they have. The caller
+// holds s.publishing.
+func (s *set) anew(next *set, generation uint64) (*set, error) {
+	s.dumping.Lock()
+	defer s.dumping.Unlock()
+	if err := s.startAnew(generation, next.at, next.former); err != nil {
+		return s, err
+	}
+	if next == s {
+		s.dump.Store(nil)
+		s.changeDumps.Store(&[]packageRecord{})
+	}
+	return next, next.openDumps() // there are none: their files are removed
+}
+
+// present gives a set as it is now and its snapshot, which is nil when there is
+// none; release it. The set is nil when there is none of that name.
+func (p *Publisher) present(name string) (*set, *snapshot) {
+	for {
+		s := p.lookup(name)
+		if s == nil {
+			return nil, nil
+		}
+		if snap := s.acquire(); snap != nil || s == p.lookup(name) {
+			return s, snap
+		}
+	}
+}
+
+// put makes a set the one of its name.
+func (p *Publisher) put(s *set) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets[s.cfg.Name] = s
+	bases := []string{p.base}
+	for _, s := range p.sets {
+		bases = append(bases, s.at.Base)
+	}
+	var paths []string
+	for _, base := range bases {
+		if u, err := url.Parse(base); err == nil && u.EscapedPath() != "" && !slices.Contains(paths, u.EscapedPath()) {
+			paths = append(paths, u.EscapedPath())
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return len(b) - len(a) })
+	p.paths.Store(&paths)
+}
+
+// movedError comes for a NAME that was made with a former prefix.
+type movedError struct{ entity string }
+
+func (e *movedError) Error() string { return "the resource has moved" }
+
+// formerly finds the entity of a NAME that was made with a former prefix.
+func (s *set) formerly(snap *snapshot, name string) error {
+	for _, prefix := range s.former {
+		key, hashed := HashedName(name)
+		entity := ""
+		if !hashed {
+			var err error
+			if entity, err = DecodeName(name, prefix); err != nil {
+				continue
+			}
+		} else if st, err := snap.view.EntityByKey(key); err == nil && EncodeName(st.Entity, prefix) == name {
+			entity = st.Entity
+		}
+		if entity == "" {
+			continue
+		}
+		if _, err := snap.view.Entity(entity); err == nil && EncodeName(entity, s.at.Prefix) != name {
+			return &movedError{entity}
+		}
+	}
+	return nil
+}
+
+// redirect answers for a moved NAME below /SET/folder/.
+func (s *set) redirect(entity, folder, rest, query string) error {
+	_, format, _ := bySuffix(rest)
+	to := s.url + "/" + folder + "/" + EncodeName(entity, s.at.Prefix)
+	if format != "" {
+		to += suffixOf(format)
+	}
+	if query != "" {
+		to += "?" + strings.Map(func(r rune) rune { // never more than one header line
+			if r <= ' ' || r >= 0x7f {
+				return '_'
+			}
+			return r
+		}, query)
+	}
+	return &statusError{code: 301, reason: "This resource has moved to another address of this source.", location: to, detail: []string{to}}
+}

@@ -15,7 +15,7 @@ func (b *Bridge) PublicHandler() http.Handler {
 	}
 	served := map[string]http.Handler{}
 	for name, c := range b.cfg.Stores {
-		if c.Serve {
+		if c.Serve && b.stores[name].fault == nil {
 			served["/stores/"+name+"/query"] = b.stores[name].embedded.QueryHandler()
 		}
 	}

@@ -64,11 +64,7 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 			f.Close()
 			return nil, fmt.Errorf("lock the state folder %s: %w", dir, err)
 		}
-		held := &HeldError{Dir: dir}
-		if raw, rerr := os.ReadFile(note); rerr == nil {
-			_ = json.Unmarshal(raw, held) // a half-written note only makes the message shorter
-		}
-		held.Dir = dir
+		held := readHolder(dir)
 		if held.Admin != "" {
 			f.Close()
 			return nil, held // a daemon: no use waiting
@@ -83,6 +79,16 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 	// The note of a holder that did not release it is stale now.
 	h := &holder{file: f, note: note}
 	return h, h.tell(HeldError{PID: os.Getpid(), Command: o.Command, Since: time.Now().UTC()})
+}
+
+// readHolder is who holds a state folder, by its note.
+func readHolder(dir string) *HeldError {
+	held := new(HeldError)
+	if raw, err := os.ReadFile(filepath.Join(dir, "holder.json")); err == nil {
+		_ = json.Unmarshal(raw, held) // a half-written note only makes the message shorter
+	}
+	held.Dir = dir
+	return held
 }
 
 // tell writes the note that others read.

@@ -2,7 +2,9 @@ package bridge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -66,12 +68,13 @@ func Parse(raw []byte, file string) (*Config, error) {
 	setDefaults(reflect.ValueOf(cfg).Elem())
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	if err := dec.Decode(&doc); err != nil && len(bytes.TrimSpace(raw)) > 0 {
+	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
 	}
-	if len(doc.Content) > 0 {
-		d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
+	if len(doc.Content) == 0 {
+		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
 	}
+	d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
 	cfg.resolve(filepath.Dir(file), d)
 	d.findings = append(d.findings, cfg.check()...)
 	if len(d.findings) > 0 {

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/destination"
@@ -17,10 +20,85 @@ type mirror struct {
 	bridge *Bridge
 	name   string
 	cfg    Destination
-	dest   *destination.Destination
 
-	mu  sync.Mutex // guards run
-	run *jobs.Run  // under way, for progress
+	opening sync.Mutex // one attempt to open at a time
+
+	mu    sync.Mutex               // guards what follows
+	dest  *destination.Destination // nil: it could not be opened
+	fault error                    // why
+	run   *jobs.Run                // under way, for progress
+}
+
+// openDestinations opens all mirrors. One that cannot be opened is told, and
+// tried again by each of its runs; the others and the sets do not wait for it.
+func (b *Bridge) openDestinations(ctx context.Context) error {
+	transport := b.transport()
+	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
+		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name], fault: errors.New("it is not opened yet")}
+		b.dests[name] = m
+		if _, err := m.open(ctx, transport); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			b.log.Error("a destination cannot be opened; the rest goes on without it", "destination", name, "error", err)
+		}
+	}
+	return nil
+}
+
+// open opens the destination unless that has been done. A nil transport is made.
+func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destination.Destination, error) {
+	m.opening.Lock()
+	defer m.opening.Unlock()
+	if d, err := m.opened(); err == nil {
+		return d, nil
+	}
+	if transport == nil {
+		transport = m.bridge.transport()
+	}
+	d, err := m.bridge.openDestination(ctx, m.name, m.cfg, kv.Prefix(m.bridge.kv, prefixDest), destination.Options{
+		Transport: transport, Now: m.bridge.now, Progress: m.progress,
+		Logger: m.bridge.log.With("component", "destination", "destination", m.name),
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dest, m.fault = d, err
+	return d, err
+}
+
+func (b *Bridge) openDestination(ctx context.Context, name string, c Destination, records kv.Store, o destination.Options) (*destination.Destination, error) {
+	st := b.stores[c.Store]
+	if st.fault != nil {
+		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
+	}
+	return destination.Open(ctx, records, st.client, c.config(name, b.tempDir()), o)
+}
+
+// config is the destination as package destination wants it.
+func (c Destination) config(name, temp string) destination.Config {
+	dc := destination.Config{
+		Name: name, Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
+		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Allow: c.Allow,
+		Concurrency: c.Concurrency, TempDir: temp, MemoryBytes: 32 << 20,
+	}
+	dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
+	return dc
+}
+
+// opened is the open destination, or why it is not.
+func (m *mirror) opened() (*destination.Destination, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dest == nil {
+		return nil, m.fault
+	}
+	return m.dest, nil
+}
+
+func (m *mirror) close() error {
+	if d, err := m.opened(); err == nil && d != nil {
+		return d.Close()
+	}
+	return nil
 }
 
 // SyncArgs are the arguments of a sync.
@@ -75,7 +153,11 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	rep, err := m.dest.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Retry: run.Cause != "schedule"})
+	d, err := m.open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Retry: run.Cause != "schedule"})
 	if err != nil {
 		return rep, err
 	}
@@ -93,7 +175,11 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	rep, err := m.dest.Audit(ctx, destination.AuditOptions(o))
+	d, err := m.open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	rep, err := d.Audit(ctx, destination.AuditOptions(o))
 	if err != nil {
 		return rep, err
 	}

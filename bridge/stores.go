@@ -20,9 +20,13 @@ import (
 type store struct {
 	client   *sparql.Client
 	embedded *embedstore.Store // nil for a remote one
+	fault    error             // why it could not be opened; then there is nothing else
 }
 
 func (s *store) close() error {
+	if s.fault != nil {
+		return nil
+	}
 	err := s.client.Close()
 	if s.embedded != nil {
 		err = errors.Join(err, s.embedded.Close())
@@ -34,7 +38,13 @@ func (b *Bridge) openStores() error {
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Stores)) {
 		s, err := b.openStore(name, b.cfg.Stores[name])
 		if err != nil {
-			return err
+			for _, set := range b.cfg.Sets {
+				if set.Store == name {
+					return err
+				}
+			}
+			b.log.Error("a store cannot be opened; what needs it waits, the rest goes on; mend it and start again", "store", name, "error", err)
+			s = &store{fault: err}
 		}
 		b.stores[name] = s
 	}
@@ -49,6 +59,13 @@ func (c Store) endpoint(name string, log *slog.Logger) sparql.Endpoint {
 	}
 }
 
+// embeddedAddresses are what an embedded store is called by in records: each by
+// another host, since two stores do not share what they hold.
+func embeddedAddresses(name string) (query, update, graphStore string) {
+	at := "http://" + name + ".embedded.invalid"
+	return at + "/query", at + "/update", at + "/data"
+}
+
 // openStore opens one store of a configuration.
 func (b *Bridge) openStore(name string, c Store) (*store, error) {
 	e := c.endpoint(name, b.log)
@@ -58,9 +75,9 @@ func (b *Bridge) openStore(name string, c Store) (*store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
 		}
-		const at = "http://embedded.invalid"
 		s.embedded = es
-		e.Query, e.Update, e.GraphStore, e.Transport = at+"/query", at+"/update", at+"/data", es.Transport()
+		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
+		e.Transport = es.Transport()
 	}
 	client, err := sparql.New(e)
 	if err != nil {

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"net/http"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -38,8 +40,12 @@ func (a *api) differences(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	dest, err := a.b.Destination(name)
+	if err != nil {
+		return nil, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
+	}
 	out := Differences{Differences: []bridge.Difference{}}
-	for d, err := range a.b.Destination(name).Differences(c.Request.Context()) {
+	for d, err := range dest.Differences(c.Request.Context()) {
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gin-gonic/gin"
@@ -81,17 +84,18 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	get(closed, "/metrics", gin.WrapH(metrics(b)))
 	get(closed, "/openapi.json", func(c *gin.Context) { c.PureJSON(http.StatusOK, a.openAPI()) })
 	get(closed, "/", dashboard)
-	for name, s := range b.Config().Stores {
-		if s.Embedded != "" {
+	for name := range b.Config().Stores {
+		if h := b.StoreHandler(name); h != nil {
 			at := "/stores/" + name
-			closed.Any(at+"/*rest", gin.WrapH(http.StripPrefix(at, b.StoreHandler(name))))
+			closed.Any(at+"/*rest", gin.WrapH(http.StripPrefix(at, h)))
 		}
 	}
 	return g
 }
 
 // readyz tells whether the bridge does its work: not yet while it starts, no
-// longer while it stops.
+// longer while it stops. A destination that cannot be opened is named, a line
+// each; the rest works, so the answer is still 200.
 func (a *api) readyz(c *gin.Context) {
 	switch {
 	case a.stopping.Err() != nil:
@@ -99,6 +103,11 @@ func (a *api) readyz(c *gin.Context) {
 	case !a.ready():
 		c.String(http.StatusServiceUnavailable, "starting\n")
 	default:
-		c.String(http.StatusOK, "ready\n")
+		text := "ready\n"
+		faults := a.b.Faults()
+		for _, name := range slices.Sorted(maps.Keys(faults)) {
+			text += "failed: destination " + name + ": " + strings.Join(strings.Fields(faults[name].Error()), " ") + "\n"
+		}
+		c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -69,11 +70,12 @@ func limitMemory(embedded int) {
 // run is the whole program with its world given.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitMemory(1)
-	a := &app{in: stdin, out: stdout, err: stderr}
+	said := &counted{Writer: stdout}
+	a := &app{in: stdin, out: said, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(said)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	a.endProgress()
@@ -93,5 +95,26 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		code = exitUsage
 	}
 	fmt.Fprintln(stderr, "rsbridge:", err)
+	if said.n == 0 && (a.json || slices.Contains(args, "--json")) {
+		_ = a.print(failure{err.Error(), code}) // the exit code says the same
+	}
 	return code
+}
+
+// failure is what --json prints for a command that came to nothing.
+type failure struct {
+	Error string `json:"error"`
+	Code  int    `json:"code"` // exit code
+}
+
+// counted knows whether something was written.
+type counted struct {
+	io.Writer
+	n int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -23,6 +25,19 @@ type session interface {
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
+// setSession is session for a command on one set, which must be configured.
+func (a *app) setSession(ctx context.Context, set string) (s session, end func() error, err error) {
+	cfg, err := bridge.Load(a.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, ok := cfg.Sets[set]; !ok {
+		return nil, nil, usage("set %s is not in the configuration; there are: %v", set, slices.Sorted(maps.Keys(cfg.Sets)))
+	}
+	s, _, end, err = a.session(ctx)
+	return s, end, err
+}
+
 // session opens the configuration's state, or reaches the daemon that holds it.
 // end must be called.
 func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
@@ -30,7 +45,7 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		return nil, nil, nil, err
 	}
 	limitMemory(cfg.Embedded())
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge command"})
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.commandLog(), Command: "rsbridge command"})
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
 		c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))

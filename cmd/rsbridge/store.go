@@ -112,7 +112,7 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 func (a *app) storeDump() *cobra.Command {
 	var graph, format string
 	c := &cobra.Command{Use: "dump DIR", Short: "Write a graph, or all of them as N-Quads, to standard output", Args: cobra.ExactArgs(1),
-		Long: "DIR must hold a store; only load, update and serve make one.",
+		Long:    "DIR must hold a store; only load, update and serve make one.",
 		Example: "  rsbridge store dump ./origin > all.nq\n  rsbridge store dump ./origin --graph http://example.org/g > g.nt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := embedstore.DumpOptions{Graph: graph}

@@ -78,6 +78,9 @@ func (b *batch) Commit(sync bool) error {
 
 func (b *batch) commit(sync bool) error {
 	err := errors.Join(b.err, b.s.usable(), b.s.guard.Err())
+	if err == nil && b.s.read {
+		err = ErrReadOnly
+	}
 	if err == nil {
 		err = b.s.guard.Room(b.s.db, b.s.dir, b.b.Len())
 	}

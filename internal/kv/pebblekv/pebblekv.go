@@ -38,6 +38,9 @@ var (
 	ErrNewer  = kv.ErrNewer
 )
 
+// ErrReadOnly comes from every commit to a store that was opened for reading.
+var ErrReadOnly = errors.New("opened for reading only")
+
 // Options for Open; the zero value is sensible.
 type Options struct {
 	// CacheBytes bounds the cache of blocks read; 0: 32 MiB. Two to four
@@ -49,6 +52,10 @@ type Options struct {
 	Holder string
 	// LockWait is how long to wait for a store that is locked; 0: not at all.
 	LockWait time.Duration
+	// ReadOnly opens a store that is there for reading: nothing is written into
+	// the folder, so it works on a disk that is full. Every commit gives
+	// ErrReadOnly.
+	ReadOnly bool
 
 	fs       vfs.FS // for tests; nil: the disk
 	memTable uint64 // for tests; 0: 8 MiB
@@ -60,6 +67,7 @@ type Store struct {
 	dir     string
 	lock    *pebble.Lock
 	guard   *guardfs.Guard
+	read    bool       // for reading only
 	closing sync.Mutex // guards closed
 	closed  bool
 }
@@ -82,7 +90,7 @@ func Open(dir string, o Options) (kv.Store, error) {
 	if o.memTable == 0 {
 		o.memTable = 8 << 20
 	}
-	s := &Store{dir: dir, guard: guardfs.New("state", o.fs, o.Logger)}
+	s := &Store{dir: dir, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
 	if err := s.open(o); err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}
@@ -93,8 +101,10 @@ func (s *Store) open(o Options) (err error) {
 	if err := checkForm(s.dir); err != nil {
 		return err
 	}
-	if err := o.fs.MkdirAll(s.dir, 0o755); err != nil {
-		return err
+	if !o.ReadOnly {
+		if err := o.fs.MkdirAll(s.dir, 0o755); err != nil {
+			return err
+		}
 	}
 	if s.lock, err = acquire(s.dir, o); err != nil {
 		return err
@@ -107,16 +117,19 @@ func (s *Store) open(o Options) (err error) {
 	if err := checkForm(s.dir); err != nil { // again: now nobody else can write it
 		return err
 	}
-	if err := writeForm(s.dir); err != nil {
-		return err
-	}
-	if err := writeHolder(s.dir, o.Holder); err != nil {
-		return err
+	if !o.ReadOnly {
+		if err := writeForm(s.dir); err != nil {
+			return err
+		}
+		if err := writeHolder(s.dir, o.Holder); err != nil {
+			return err
+		}
 	}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := &pebble.Options{
 		Lock:                        s.lock,
+		ReadOnly:                    o.ReadOnly,
 		Cache:                       cache,
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		MemTableSize:                o.memTable,
@@ -286,7 +299,9 @@ func (s *Store) Close() error {
 	if stays {
 		return fmt.Errorf("close state %s: %w; the folder stays locked until this process ends", s.dir, err)
 	}
-	os.Remove(filepath.Join(s.dir, holderFile))
+	if !s.read {
+		os.Remove(filepath.Join(s.dir, holderFile))
+	}
 	if err := errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("close state %s: %w", s.dir, err)
 	}

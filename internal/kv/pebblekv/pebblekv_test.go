@@ -310,3 +310,59 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 		}
 	}
 }
+
+// TestReadOnly: a store that is opened for reading has everything, also what was
+// only in the log, and leaves the folder as it is.
+func TestReadOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kv")
+	if _, err := Open(dir, Options{ReadOnly: true}); err == nil {
+		t.Fatal("a store that is not there was opened for reading")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("opening for reading left something: %v", err)
+	}
+	s := open(t, dir, Options{})
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte("a"), []byte("1"))
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := func() (out []string) {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			st, err := f.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, fmt.Sprint(f.Name(), " ", st.Size()))
+		}
+		return out
+	}
+	before := list()
+	r := open(t, dir, Options{ReadOnly: true})
+	if v, err := r.Get([]byte("a")); err != nil || string(v) != "1" {
+		t.Errorf("Get = %q, %v", v, err)
+	}
+	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
+		t.Errorf("opened twice: %v", err)
+	}
+	w := r.Batch()
+	defer w.Close()
+	w.Set([]byte("b"), nil)
+	if err := w.Commit(true); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Commit = %v, want ErrReadOnly", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := list(); !slices.Equal(before, after) {
+		t.Errorf("the folder changed:\n%q\n%q", before, after)
+	}
+}

@@ -1,0 +1,153 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// This file looks at a state without writing into its folder.
+
+// dry is a key space whose writes are forgotten: what opens its records marks
+// in it what it likes.
+type dry struct{ kv.Store }
+
+func (s dry) Batch() kv.Batch { return dryBatch{s.Store.Batch()} }
+
+type dryBatch struct{ kv.Batch }
+
+func (dryBatch) Commit(bool) error { return nil }
+
+// reading opens the records of a state for reading. A state that was never
+// opened gives fs.ErrNotExist.
+func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
+	dir := filepath.Join(cfg.State, "kv")
+	if _, err := os.Stat(filepath.Join(dir, "RSBRIDGE")); err != nil {
+		return nil, nil, err
+	}
+	lock, err := os.Open(filepath.Join(cfg.State, "lock"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the lock of the state folder: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, nil, errors.Join(readHolder(cfg.State), lock.Close())
+	}
+	store, err := pebblekv.Open(dir, pebblekv.Options{Logger: log, ReadOnly: true})
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), lock.Close())
+	}
+	return store, func() error { return errors.Join(store.Close(), lock.Close()) }, nil
+}
+
+// client is a client of a store for opening records: it is asked nothing.
+func (c Store) client(name string, log *slog.Logger) (*sparql.Client, error) {
+	e := c.endpoint(name, log)
+	if c.Embedded != "" {
+		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
+	}
+	return sparql.New(e)
+}
+
+// openForReading opens the records of the destinations in cfg.
+func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func() time.Time, log *slog.Logger) (open map[string]*destination.Destination, faults map[string]error) {
+	open, faults = map[string]*destination.Destination{}, map[string]error{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Destinations)) {
+		c := cfg.Destinations[name]
+		client, err := cfg.Stores[c.Store].client(c.Store, log)
+		if err == nil {
+			open[name], err = destination.Open(ctx, dry{kv.Prefix(store, prefixDest)}, client, c.config(name, ""), destination.Options{Now: now})
+		}
+		if err != nil {
+			delete(open, name)
+			faults[name] = err
+		}
+	}
+	return open, faults
+}
+
+// CheckState looks whether the destinations of cfg go with what the state says of
+// them, without writing into it: one whose graph was changed cannot be opened. It
+// returns what is wrong by "destination NAME". A state that was never opened is
+// right; one that is held gives a *HeldError.
+func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	store, end, err := reading(cfg, log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	open, faults := openForReading(ctx, cfg, store, time.Now, log)
+	for _, d := range open {
+		err = errors.Join(err, d.Close())
+	}
+	out := map[string]error{}
+	for name, fault := range faults {
+		out["destination "+name] = fault
+	}
+	return out, err
+}
+
+// ReadStatus is Status without opening the bridge: nothing is written, so it
+// works on a disk that is full. Nothing is scheduled then, so no next run is
+// told, and no generation.
+func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	store, end, err := reading(cfg, o.Logger)
+	if err != nil {
+		return Status{}, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, records: kv.Prefix(store, prefixOwn), sets: map[string]*set{}, dests: map[string]*mirror{}}
+	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Now: o.Now})
+	if err != nil {
+		return Status{}, fmt.Errorf("read the change log: %w", err)
+	}
+	defer func() { err = errors.Join(err, b.tracker.Close()) }()
+	for name, c := range cfg.Sets {
+		if !slices.Contains(b.tracker.Sets(), name) {
+			continue // never scanned
+		}
+		s := &set{bridge: b, name: name, cfg: c}
+		if s.log, err = b.tracker.Log(name); err != nil {
+			return Status{}, err
+		}
+		b.sets[name] = s
+	}
+	open, faults := openForReading(ctx, cfg, store, o.Now, o.Logger)
+	for name, c := range cfg.Destinations {
+		b.dests[name] = &mirror{bridge: b, name: name, cfg: c, dest: open[name], fault: faults[name]}
+	}
+	for _, m := range b.dests {
+		defer func() { err = errors.Join(err, m.close()) }()
+	}
+	if b.runner, err = jobs.Open(dry{kv.Prefix(store, prefixJobs)}, nil, jobs.Options{Now: o.Now}); err != nil {
+		return Status{}, err
+	}
+	defer func() { err = errors.Join(err, b.runner.Close(0)) }()
+	return b.Status(ctx)
+}

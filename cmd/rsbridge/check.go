@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi"
+)
+
+// checked is `check --json`.
+type checked struct {
+	Findings    []bridge.Finding  `json:"findings"`
+	Unreachable map[string]string `json:"unreachable"`
+	State       map[string]string `json:"state"`
+}
+
+func (a *app) check() *cobra.Command {
+	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
+		Long: `Reads the configuration and tells all its faults at once, each with file, line,
+value and what is allowed (exit code 2); then asks every store a question that
+costs it nothing, fetches the head of every source, and compares the destinations
+with what the state says of them, where there is one (exit code 1 when one does
+not answer, or cannot be opened as it stands). Nothing is written; the state of a
+running daemon is asked for over its API.
+
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME or destination NAME":"why"},"state":{"destination NAME":"why"}}`,
+		Example: "  rsbridge check -c rsbridge.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
+			cfg, err := bridge.Load(a.config)
+			var faults *bridge.ConfigError
+			if errors.As(err, &faults) {
+				if a.json {
+					doc.Findings = faults.Findings
+					if err := a.print(doc); err != nil {
+						return err
+					}
+				}
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
+				doc.Unreachable[name] = err.Error()
+			}
+			if err := a.checkState(cmd.Context(), cfg, doc.State); err != nil {
+				return err
+			}
+			if a.json {
+				err = a.print(doc)
+			} else {
+				a.sayChecked(doc)
+			}
+			if err == nil && len(doc.Unreachable)+len(doc.State) > 0 {
+				return &codeError{code: exitFailed}
+			}
+			return err
+		}}
+}
+
+func (a *app) sayChecked(doc checked) {
+	for _, name := range slices.Sorted(maps.Keys(doc.Unreachable)) {
+		fmt.Fprintf(a.out, "%s cannot be reached: %s\n", name, doc.Unreachable[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
+		fmt.Fprintf(a.out, "%s cannot be opened: %s\n", name, doc.State[name])
+	}
+	if len(doc.Unreachable)+len(doc.State) == 0 {
+		fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)
+	}
+}
+
+// checkState compares the configuration with the state, or with what the daemon
+// that holds it says.
+func (a *app) checkState(ctx context.Context, cfg *bridge.Config, wrong map[string]string) error {
+	found, err := bridge.CheckState(ctx, cfg, a.log)
+	var held *bridge.HeldError
+	switch {
+	case errors.As(err, &held) && held.Admin != "":
+		ctx, cancel := context.WithTimeout(ctx, holderPatience)
+		defer cancel()
+		st, err := httpapi.NewClient(held.Admin, string(cfg.Admin.Token)).Status(ctx)
+		if err != nil {
+			return fmt.Errorf("%w; its API does not answer: %w", held, err)
+		}
+		for _, d := range st.Destinations {
+			c, configured := cfg.Destinations[d.Name]
+			switch {
+			case !configured:
+			case d.Fault != "":
+				wrong["destination "+d.Name] = d.Fault
+			case d.Resources > 0 && (d.Store != c.Store || d.Graph != c.Graph || d.GraphIRI != c.GraphIRI):
+				wrong["destination "+d.Name] = fmt.Sprintf("the running daemon keeps its mirror in store %s, %s %q; give the new mirror a new name, or set the old one back", d.Store, d.Graph, d.GraphIRI)
+			}
+		}
+		return nil
+	case errors.As(err, &held):
+		a.log.Warn("the state was not looked at", "error", held)
+		return nil
+	}
+	for name, err := range found {
+		wrong[name] = err.Error()
+	}
+	return err
+}

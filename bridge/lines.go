@@ -32,6 +32,29 @@ type ChangeLine struct {
 	Note json.RawMessage `json:"note,omitempty"`
 }
 
+// logTime has six digits of fraction always, so that lines sort as strings do.
+func logTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// MarshalJSON writes times of fixed width.
+func (l ChangeLine) MarshalJSON() ([]byte, error) {
+	type plain ChangeLine
+	return json.Marshal(struct {
+		Sequence uint64 `json:"sequence"`
+		Time     string `json:"time"`
+		plain
+	}{l.Sequence, logTime(l.Time), plain(l)})
+}
+
+// MarshalJSON writes times of fixed width.
+func (v VersionLine) MarshalJSON() ([]byte, error) {
+	type plain VersionLine
+	return json.Marshal(struct {
+		Sequence uint64 `json:"sequence"`
+		Time     string `json:"time"`
+		plain
+	}{v.Sequence, logTime(v.Time), plain(v)})
+}
+
 // VersionLine is a version of a description: its digests and its size.
 type VersionLine struct {
 	Sequence uint64    `json:"sequence"`

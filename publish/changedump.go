@@ -122,7 +122,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 			} else if blob, blobErr := snap.view.Representation(c.Entity, c.After.Sequence); blobErr != nil {
 				err = blobErr
 			} else {
-				err = out.add(packagePath(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, s.at.Prefix, c.After.Format), blob, &e)
+				err = out.add(out.path(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, c.After.Format), blob, &e)
 			}
 			if err != nil {
 				out.abort()

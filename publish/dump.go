@@ -154,7 +154,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			}
 		}
 		e := s.resourceEntry(&st)
-		if err := out.add(s.packagePath(&st, st.Current), blob, &e); err != nil {
+		if err := out.add(out.path("r", st.Entity, st.Current.Format), blob, &e); err != nil {
 			return err
 		}
 	}
@@ -207,21 +207,21 @@ func (s *set) putDump(d *dumpRecord) error {
 	return b.Commit(true)
 }
 
-// packagePath is where a representation stands in a package: as at the public
-// address, unless a segment is longer than file systems take.
-func (s *set) packagePath(st *changetrack.State, v *changetrack.Version) string {
-	return packagePath("r", st.Entity, s.at.Prefix, v.Format)
-}
-
-func packagePath(folder, entity, prefix string, f rdfres.Format) string {
-	name := EncodeName(entity, prefix)
+// path is where a representation stands in a package: as at the public address,
+// unless a segment is longer than file systems take, or differs only in case from
+// what the package has already, which some file systems take for the same.
+func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
+	name := EncodeName(entity, f.s.at.Prefix)
+	folded := folder + "/" + strings.ToLower(name) + format.Suffix()
+	hashed := f.folded[folded]
 	for segment := range strings.SplitSeq(name, "/") {
-		if len(segment) > 200 {
-			name = "~-" + rdfres.EntityKey(entity).String()
-			break
-		}
+		hashed = hashed || len(segment) > 200
 	}
-	return "/" + folder + "/" + name + f.Suffix()
+	if hashed {
+		return "/" + folder + "/~-" + rdfres.EntityKey(entity).String() + format.Suffix()
+	}
+	f.folded[folded] = true
+	return "/" + folder + "/" + name + format.Suffix()
 }
 
 // packageFile writes one ZIP package under a temporary name.
@@ -232,6 +232,7 @@ type packageFile struct {
 	buf     *bufio.Writer
 	sum     countingHash
 	zip     *resourcesync.PackageWriter
+	folded  map[string]bool // paths in small letters
 	entries int
 }
 
@@ -252,7 +253,7 @@ func (c *countingHash) Write(b []byte) (int, error) {
 }
 
 func (s *set) newPackage(name string, head resourcesync.Head) (*packageFile, error) {
-	f := &packageFile{s: s, name: name}
+	f := &packageFile{s: s, name: name, folded: map[string]bool{}}
 	path := filepath.Join(s.dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,4 +167,31 @@ func TestDumpGenerations(t *testing.T) {
 	}
 	w.must(w.pub.Dump(t.Context(), "data"))
 	w.checkDump()
+}
+
+// TestPackagePathsDifferBeyondCase: unpacked on a file system that takes Berlin
+// and berlin for the same, no member overwrites another.
+func TestPackagePathsDifferBeyondCase(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/"})
+	w.scan(map[string]int{"http://example.org/Berlin": 1, "http://example.org/berlin": 2, "http://example.org/BERLIN": 3,
+		"http://example.org/a/x": 4, "http://example.org/A/x": 5, "http://example.org/\u00e9": 6, "http://example.org/\u00c9": 7}, false, w.cfg.Format)
+	w.publish()
+	w.must(w.pub.Dump(t.Context(), "data"))
+	w.checkDump()
+	_, packages := w.all(w.url("resourcedump.xml"))
+	seen := map[string]string{}
+	for _, p := range packages {
+		data := w.body(p.Loc)
+		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		w.must(err)
+		for _, f := range z.File {
+			if other, ok := seen[strings.ToLower(f.Name)]; ok {
+				t.Errorf("%s and %s", f.Name, other)
+			}
+			seen[strings.ToLower(f.Name)] = f.Name
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("%d members: %v", len(seen), seen)
+	}
 }

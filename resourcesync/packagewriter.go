@@ -252,51 +252,41 @@ func (p *PackageWriter) close(w io.Writer) error {
 	return p.zip.Close()
 }
 
-// writeManifest packs the manifest into the package. It is packed twice, first
-// only for its sizes, so that the member needs no data descriptor, which some
-// streaming unpackers do not understand.
+// writeManifest packs the manifest into the package. It is packed aside first,
+// for its sizes, so that the member needs no data descriptor, which some streaming
+// unpackers do not understand.
 func (p *PackageWriter) writeManifest() error {
+	plain, err := p.spool.open()
+	if err != nil {
+		return err
+	}
+	packed := &spool{dir: p.spool.dir, bound: manifestInMemory}
+	defer packed.remove()
+	f, err := flate.NewWriter(packed, flate.DefaultCompression)
+	if err != nil {
+		return err
+	}
 	sum := crc32.NewIEEE()
-	count := &countingWriter{w: io.Discard}
-	if err := p.deflateManifest(count, sum); err != nil {
+	if _, err := io.Copy(io.MultiWriter(f, sum), plain); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
 		return err
 	}
 	h := &zip.FileHeader{
 		Name: ManifestName, Method: zip.Deflate, CRC32: sum.Sum32(),
-		CompressedSize64: uint64(count.n), UncompressedSize64: uint64(p.spool.size),
+		CompressedSize64: uint64(packed.size), UncompressedSize64: uint64(p.spool.size),
 	}
 	setDOSTime(h, time.Time{})
 	w, err := p.zip.CreateRaw(h)
 	if err != nil {
 		return err
 	}
-	return p.deflateManifest(w, io.Discard)
-}
-
-func (p *PackageWriter) deflateManifest(w, plain io.Writer) error {
-	r, err := p.spool.open()
-	if err != nil {
-		return err
+	r, err := packed.open()
+	if err == nil {
+		_, err = io.Copy(w, r)
 	}
-	f, err := flate.NewWriter(w, flate.DefaultCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.MultiWriter(f, plain), r); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
+	return err
 }
 
 // Abort lets go of the temporary file of a package that will not be finished. It

@@ -8,18 +8,26 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
 // Transport is an http.RoundTripper that answers every request from Handler. The
-// response is handed out at the handler's first write, and its body streams; a
-// handler that panics, http.ErrAbortHandler included, gives the reader an error
-// and not a clean end. Ending the request's context, or closing the response's
-// body, ends the handler's context and its writes.
+// response is handed out at the handler's first write, and its body streams. A
+// handler that panics, http.ErrAbortHandler included, gives an error and never a
+// clean end: from RoundTrip when nothing was written yet, else to the reader of
+// the body. Ending the request's context, or closing the response's body, ends
+// the handler's context and its writes.
 type Transport struct{ Handler http.Handler }
 
 // RoundTrip serves req.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, context.Cause(req.Context())
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	r := req.Clone(ctx)
 	r.RequestURI = req.URL.RequestURI()
@@ -32,78 +40,90 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	pr, pw := io.Pipe()
 	w := &writer{header: http.Header{}, pipe: pw, ready: make(chan struct{}), head: req.Method == http.MethodHead}
+	// Who gave up takes no more: the handler's next write fails.
+	stop := context.AfterFunc(ctx, func() { pw.CloseWithError(context.Cause(ctx)) })
 	go func() { // ends with the handler; the pipe's reader is told how
 		defer cancel()
+		defer stop()
 		defer r.Body.Close()
-		err := errAborted
+		err := ErrAborted
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
-				err = fmt.Errorf("the handler panicked: %v", p)
+				err = fmt.Errorf("%w: it panicked: %v", ErrAborted, p)
 			}
-			w.WriteHeader(http.StatusOK)
+			if req.Context().Err() != nil && err != nil {
+				err = context.Cause(req.Context())
+			}
+			w.begin(0, err) // nothing, when an answer has begun
 			pw.CloseWithError(err)
 		}()
 		t.Handler.ServeHTTP(w, r)
+		w.WriteHeader(http.StatusOK)
 		err = nil
 	}()
 	select {
 	case <-w.ready:
-	case <-ctx.Done():
-		select {
-		case <-w.ready: // the handler may have ended at the same moment
-		default:
-			pr.CloseWithError(ctx.Err())
-			return nil, ctx.Err()
-		}
+	case <-req.Context().Done():
+		// What the handler still does, it does for nobody; it owns the request's
+		// body until it ends, as with any transport.
+		cancel()
+		pr.CloseWithError(context.Cause(req.Context()))
+		return nil, context.Cause(req.Context())
 	}
-	stop := context.AfterFunc(req.Context(), func() { pr.CloseWithError(req.Context().Err()) })
+	if w.err != nil {
+		pr.Close()
+		return nil, w.err
+	}
 	res := &http.Response{
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.sent, Request: req, ContentLength: -1,
-		Body: &body{PipeReader: pr, close: func() { stop(); cancel() }},
+		Body: &body{PipeReader: pr, cancel: cancel},
 	}
-	if n := w.sent.Get("Content-Length"); n != "" {
-		var l int64
-		if _, err := fmt.Sscan(n, &l); err == nil {
-			res.ContentLength = l
-		}
+	if n, err := strconv.ParseInt(w.sent.Get("Content-Length"), 10, 64); err == nil {
+		res.ContentLength = n
 	}
 	return res, nil
 }
 
-var errAborted = errors.New("the answer was aborted by the server")
+// ErrAborted is an answer that its handler did not finish.
+var ErrAborted = errors.New("the answer was broken off by the server")
 
+// body ends the handler when its reader has had enough.
 type body struct {
 	*io.PipeReader
-	close func()
+	cancel context.CancelFunc
 }
 
 func (b *body) Close() error {
-	err := b.PipeReader.Close()
-	b.close()
-	return err
+	b.cancel()
+	return b.PipeReader.Close()
 }
 
 // writer is the handler's side.
 type writer struct {
 	header http.Header
-	sent   http.Header
-	status int
-	once   sync.Once
-	ready  chan struct{}
 	pipe   *io.PipeWriter
 	head   bool
+
+	once   sync.Once
+	ready  chan struct{} // closed when what follows is set
+	sent   http.Header
+	status int
+	err    error
 }
 
 func (w *writer) Header() http.Header { return w.header }
 
 func (w *writer) WriteHeader(status int) {
-	if status >= 100 && status < 200 {
-		return
+	if status < 100 || status >= 200 {
+		w.begin(status, nil)
 	}
+}
+
+func (w *writer) begin(status int, err error) {
 	w.once.Do(func() {
-		w.status, w.sent = status, w.header.Clone()
+		w.status, w.sent, w.err = status, w.header.Clone(), err
 		close(w.ready)
 	})
 }

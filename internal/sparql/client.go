@@ -24,7 +24,7 @@ type Endpoint struct {
 	Retries     int               // default 4 for what can help; -1: none
 	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
 	MaxRows     int64             // configured row limit of the store; 0 unknown
-	Logger      *slog.Logger      // nil: silent
+	Logger      *slog.Logger      // with the name of the store, if the lines are to have it; nil: silent
 }
 
 // Client speaks to one endpoint. Safe for concurrent use.
@@ -86,7 +86,6 @@ func New(e Endpoint) (*Client, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.log = c.log.With("store", e.Name)
 	rt := e.Transport
 	if rt == nil {
 		c.transport = &http.Transport{

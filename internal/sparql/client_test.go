@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -219,6 +220,28 @@ func TestRetries(t *testing.T) {
 	}
 	if _, err := dead.Ask(context.Background(), "ASK {}"); err == nil || !strings.Contains(err.Error(), "running") {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// Who gives the logger names the store, once.
+func TestLogNamesStoreOnce(t *testing.T) {
+	st := sparqltest.New()
+	n := 0
+	st.Fault = func(string, string) *sparqltest.Fault {
+		if n++; n == 1 {
+			return &sparqltest.Fault{Status: 503, Body: "later"}
+		}
+		return nil
+	}
+	var log bytes.Buffer
+	c := connect(t, st, func(e *sparql.Endpoint) {
+		e.Logger = slog.New(slog.NewTextHandler(&log, nil)).With("store", "mine")
+	})
+	if _, err := c.Ask(context.Background(), "ASK { ?s ?p ?o }"); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); strings.Count(got, "store=") != 1 {
+		t.Errorf("logged %q", got)
 	}
 }
 

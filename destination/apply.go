@@ -22,12 +22,15 @@ type op struct {
 	fault  *fault // instead: it could not be had, and is remembered
 	settle bool   // instead: only forget what was pending
 
+	replaces []hash16 // locations that its entity has left: they go when it is stored
+	moved    bool     // it goes because its entity has another location
+
 	sts    []statement // made ahead by a worker, with packed
 	packed []byte
 }
 
 // counts of what batches did.
-type counts struct{ created, updated, deleted, unchanged, refused int64 }
+type counts struct{ created, updated, deleted, unchanged, moved, refused int64 }
 
 // errOverlap says that two resources would share a per-entity graph.
 var errOverlap = errors.New("graph belongs to another resource")
@@ -89,7 +92,7 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 		if o.it == nil {
 			o.it = &item{Loc: d.locOf(o), Promise: promise{Length: -1}}
 		}
-		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err))}
+		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err), o.replaces...)}
 	}
 	return d.applyOnce(ctx, ops, c, false, change)
 }
@@ -121,39 +124,15 @@ type delta struct {
 	lost     bool // the old representation cannot be read
 	oldGraph string
 	newGraph string
+	main     *delta // of the location that its entity has moved to
+	refused  bool
+	leaves   int // locations that go with it
 }
 
 func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
-	changes := make([]*delta, 0, len(ops))
-	batch := map[hash16]bool{}
-	for _, o := range ops {
-		if o.fault != nil || o.settle {
-			changes = append(changes, &delta{op: o, same: true})
-			continue
-		}
-		ch, err := d.workOut(o)
-		if err != nil {
-			if errors.Is(err, errOverlap) || errors.Is(err, errUnusable) {
-				it := o.it
-				if it == nil {
-					it = &item{Loc: o.rec.Loc, Promise: promise{Length: -1}}
-				}
-				changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err))}, same: true})
-				c.refused++
-				continue
-			}
-			return err
-		}
-		changes = append(changes, ch)
-		if !ch.same {
-			batch[o.loc] = true
-		}
-	}
-	if d.mirror.lay.perEntity {
-		var err error
-		if changes, err = d.refuseOverlaps(changes); err != nil {
-			return err
-		}
+	changes, batch, err := d.workOutAll(ops, c)
+	if err != nil {
+		return err
 	}
 	p, err := d.plan(changes, batch)
 	if err != nil {
@@ -205,6 +184,62 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk 
 	})
 }
 
+// workOutAll compares a batch with the records. What cannot stand in the mirror
+// becomes a fault, and the locations that it would have replaced stay.
+func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]bool, error) {
+	changes := make([]*delta, 0, len(ops))
+	batch, named := map[hash16]bool{}, map[hash16]bool{}
+	for _, o := range ops {
+		named[o.loc] = true
+	}
+	for _, o := range ops {
+		if o.fault != nil || o.settle {
+			changes = append(changes, &delta{op: o, same: true})
+			continue
+		}
+		ch, err := d.workOut(o)
+		if errors.Is(err, errUnusable) {
+			it := o.it
+			if it == nil {
+				it = &item{Loc: o.rec.Loc, Promise: promise{Length: -1}}
+			}
+			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
+			c.refused++
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		changes = append(changes, ch)
+		for _, loc := range o.replaces {
+			if named[loc] {
+				continue // the batch says itself what becomes of it
+			}
+			named[loc] = true
+			left, err := d.workOut(&op{loc: loc, moved: true})
+			if err != nil {
+				return nil, nil, err
+			}
+			if left.main = ch; left.old != nil {
+				ch.leaves++
+			}
+			changes = append(changes, left)
+		}
+	}
+	if d.mirror.lay.perEntity {
+		if err := d.refuseOverlaps(changes, c); err != nil {
+			return nil, nil, err
+		}
+		changes = slices.DeleteFunc(changes, func(ch *delta) bool { return ch.main != nil && ch.main.refused })
+	}
+	for _, ch := range changes {
+		if !ch.same {
+			batch[ch.op.loc] = true
+		}
+	}
+	return changes, batch, nil
+}
+
 func (d *Destination) crashAt(point string) error {
 	if d.crash != nil {
 		return d.crash(point)
@@ -234,7 +269,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		ch.same = true
 		return ch, nil
 	}
-	if o.rec == nil && d.cfg.Keep == "deleted" {
+	if o.rec == nil && d.cfg.Keep == "deleted" && !o.moved {
 		ch.same = true
 		return ch, nil
 	}
@@ -283,7 +318,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 
 // refuseOverlaps takes out resources whose per-entity graph belongs to another
 // resource, before this batch or within it.
-func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
+func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
 		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph {
@@ -291,7 +326,7 @@ func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
 		}
 	}
 	taken := map[string]hash16{}
-	for i, ch := range changes {
+	for _, ch := range changes {
 		if ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 			continue
 		}
@@ -311,7 +346,7 @@ func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
 				}
 			}
 		} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return nil, err
+			return err
 		}
 		if other == "" {
 			taken[ch.newGraph] = ch.op.loc
@@ -322,9 +357,10 @@ func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
 			it = &item{Loc: ch.op.rec.Loc, Promise: promise{Length: -1}}
 		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, shorten(ch.newGraph), shorten(ch.op.rec.Entity), shorten(other))
-		changes[i] = &delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err)}, same: true}
+		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
+		c.refused++
 	}
-	return changes, nil
+	return nil
 }
 
 // plan works out which triples go and which come. A triple goes only when no
@@ -332,11 +368,16 @@ func (d *Destination) refuseOverlaps(changes []*delta) ([]*delta, error) {
 // writes into the same graph.
 func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, error) {
 	p := &plan{}
-	after := map[hash16]bool{}
+	after, before := map[hash16]bool{}, map[hash16]bool{}
+	taken := map[string]bool{} // graphs that a resource of the batch has from now on
 	for _, ch := range changes {
+		taken[ch.newGraph] = true
 		for i := range ch.newSts {
 			after[ch.newSts[i].hash] = true
 		}
+	}
+	dropped := func(ch *delta) bool {
+		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph]
 	}
 	candidates := map[hash16][]*statement{} // by subject
 	asked := map[hash16]bool{}
@@ -345,24 +386,26 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		if ch.same {
 			continue
 		}
-		if d.mirror.lay.perEntity && ch.oldGraph != "" && ch.newGraph != ch.oldGraph && len(ch.oldSts) > 0 {
+		if ch.oldGraph != "" && len(ch.oldSts) > 0 && dropped(ch) {
 			p.drops = append(p.drops, ch.oldGraph)
+			continue
 		}
-		had := map[hash16]bool{}
 		for i := range ch.oldSts {
 			st := &ch.oldSts[i]
-			if d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph {
-				continue // dropped whole
-			}
-			had[st.hash] = true
+			before[st.hash] = true
 			if !after[st.hash] && !asked[st.hash] {
 				asked[st.hash] = true
 				candidates[st.subj] = append(candidates[st.subj], st)
 			}
 		}
+	}
+	for _, ch := range changes {
+		if ch.same {
+			continue
+		}
 		for i := range ch.newSts {
 			st := ch.newSts[i]
-			if !had[st.hash] && !sent[st.hash] {
+			if !before[st.hash] && !sent[st.hash] {
 				sent[st.hash] = true
 				p.inserts = append(p.inserts, st)
 			}
@@ -412,7 +455,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 		if o.settle {
 			continue
 		}
-		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil {
+		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.has(flagKept) {
 				kept.Flags |= flagKept
@@ -424,7 +467,9 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 		}
 		switch {
 		case o.rec == nil && ch.old == nil:
-			n.unchanged++
+			if !o.moved {
+				n.unchanged++
+			}
 			continue
 		case ch.same:
 			n.unchanged++
@@ -434,10 +479,16 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 			b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
 			continue
 		case ch.old == nil:
-			n.created++
+			if ch.leaves == 0 {
+				n.created++
+			}
 			resources++
 		case o.rec == nil:
-			n.deleted++
+			if o.moved {
+				n.moved++
+			} else {
+				n.deleted++
+			}
 			if !ch.old.has(flagKept) {
 				resources--
 			}
@@ -505,6 +556,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	c.updated += n.updated
 	c.deleted += n.deleted
 	c.unchanged += n.unchanged
+	c.moved += n.moved
 	return d.crashAt("recorded")
 }
 
@@ -525,11 +577,11 @@ func (d *Destination) disown(b kv.Batch, loc hash16) error {
 
 // undo brings what one refused op may have written in part back to the record.
 func (d *Destination) undo(ctx context.Context, o *op) error {
-	ch, err := d.workOut(o)
-	if err != nil || ch.same {
+	changes, batch, err := d.workOutAll([]*op{o}, &counts{})
+	if err != nil || len(batch) == 0 {
 		return err
 	}
-	p, err := d.plan([]*delta{ch}, map[hash16]bool{o.loc: true})
+	p, err := d.plan(changes, batch)
 	if err != nil {
 		return err
 	}
@@ -584,15 +636,22 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 
 // ---- intent
 
+// intentVersion of what writeIntent writes; version 1 had no replaced locations.
+const intentVersion = 2
+
 // writeIntent makes the batch durable before the mirror sees it.
 func (d *Destination) writeIntent(ops []*op) error {
 	var b []byte
-	b = append(b, 1)
+	b = append(b, intentVersion)
 	for _, o := range ops {
 		if o.fault != nil || o.settle {
 			continue
 		}
 		b = append(b, o.loc[:]...)
+		b = binary.AppendVarint(b, int64(len(o.replaces)))
+		for _, loc := range o.replaces {
+			b = append(b, loc[:]...)
+		}
 		if o.rec == nil {
 			b = append(b, 0)
 			continue
@@ -622,7 +681,7 @@ func (d *Destination) redo(ctx context.Context) error {
 		return err
 	}
 	b, err := unpack(raw)
-	if err != nil || len(b) == 0 || b[0] != 1 {
+	if err != nil || len(b) == 0 || b[0] < 1 || b[0] > intentVersion {
 		return fmt.Errorf("intended batch: %w", errors.Join(errRecord, err))
 	}
 	var ops []*op
@@ -630,6 +689,13 @@ func (d *Destination) redo(ctx context.Context) error {
 	for len(dec.b) > 0 && !dec.bad {
 		o := &op{}
 		dec.fixed(o.loc[:])
+		if b[0] > 1 {
+			for n := dec.varint(); n > 0 && !dec.bad; n-- {
+				var loc hash16
+				dec.fixed(loc[:])
+				o.replaces = append(o.replaces, loc)
+			}
+		}
 		if dec.flag() {
 			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
 				return fmt.Errorf("intended batch: %w", err)
@@ -703,15 +769,19 @@ type fault struct {
 	First  time.Time `json:"first"`
 	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`
+
+	Replaces []hash16 `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
 }
 
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
-func (d *Destination) newFault(it *item, loc hash16, err error) *fault {
+// replaces are locations that stay until it can be had.
+func (d *Destination) newFault(it *item, loc hash16, err error, replaces ...hash16) *fault {
 	now := d.opt.Now().UTC()
-	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode()}
+	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
 	if old, ferr := d.faultOf(loc); ferr == nil && old != nil {
 		f.First = old.First
+		f.replace(old.Replaces)
 		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
 			f.Tries = old.Tries + 1
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
@@ -735,6 +805,18 @@ func withFault(b kv.Batch, d *Destination, loc hash16, f *fault) kv.Batch {
 	}
 	b.Set(key(kindFault, d.dest, loc), raw)
 	return b
+}
+
+// replace adds locations that go when the resource is stored.
+func (f *fault) replace(locs []hash16) { f.Replaces = union(f.Replaces, locs) }
+
+func union(a, b []hash16) []hash16 {
+	for _, loc := range b {
+		if !slices.Contains(a, loc) {
+			a = append(a, loc)
+		}
+	}
+	return a
 }
 
 func samePromise(a, b *item) bool {

@@ -103,6 +103,10 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 		now        = d.opt.Now()
 		total      = v.sorter.Len()
 	)
+	moves, err := d.findMoves(ctx, v, snap)
+	if err != nil {
+		return nil, err
+	}
 	bulk := d.meta.Phase == phaseBaseline
 	b := d.batcher(&r.c, bulk)
 	defer b.wait()
@@ -112,14 +116,25 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 				yield(nil, err)
 				return
 			}
+			if moves.left(p.loc) {
+				continue // it goes with the new location of its entity
+			}
 			if p.here() {
 				held++
 			}
 			f := pending[p.loc]
+			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
 				if v, _ := p.it.differs(p.rec); v == provenSame || v == seemsSame {
-					unchanged++
+					if len(replaces) == 0 || r.dry {
+						unchanged++
+					} else {
+						rec, it := p.rec, p.it
+						if !yield(replacing(func(context.Context) *outcome { return &outcome{it: it, rec: rec} }, replaces), nil) {
+							return
+						}
+					}
 					continue // what was pending for it is settled below
 				}
 				planned.updated++
@@ -136,7 +151,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 				continue
 			}
 			delete(pending, p.loc)
-			if f != nil && !r.retry && f.Next.After(now) {
+			if f != nil && !r.retry && f.Next.After(now) && len(replaces) == 0 {
 				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}
@@ -146,7 +161,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 				bytes += max(0, p.it.Promise.Length)
 				continue
 			}
-			if !yield(d.fetchJob(p.it), nil) {
+			if !yield(replacing(d.fetchJob(p.it), replaces), nil) {
 				return
 			}
 		}
@@ -163,6 +178,9 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 		return nil, errors.Join(err, flushAfter(ctx, b, err))
 	}
 	r.c.unchanged += unchanged
+	if n := len(moves.pairs); n > 0 {
+		r.why("%d entities have another address", n)
+	}
 	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
 	if holdMsg != "" {
 		r.why("%s", holdMsg)
@@ -199,7 +217,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.Held = holdMsg
+		m.Held, m.HeldRatio = holdMsg, d.cfg.MaxDeleteRatio
 		m.Inventory = v.state
 		m.Cursor = cursor{Time: v.at, Sequence: v.sequence}
 	}, nil
@@ -234,7 +252,7 @@ func (d *Destination) holdDeletes(gone, held, listed int64) string {
 	}
 	allowed := max(int64(d.cfg.MaxDeleteRatio*float64(held)), 10)
 	if gone > allowed || gone == held {
-		return fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows: they are kept; if that is right, sync once with max_delete_ratio: 1", gone, held, allowed, d.cfg.MaxDeleteRatio)
+		return fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows: they are kept; if that is right, set max_delete_ratio: 1 for this destination, sync, and set it back", gone, held, allowed, d.cfg.MaxDeleteRatio)
 	}
 	return ""
 }
@@ -332,7 +350,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.Held = holdMsg
+		m.Held, m.HeldRatio = holdMsg, d.cfg.MaxDeleteRatio
 		m.Inventory = state
 		m.Cursor = cursor{Time: at, Sequence: sequence}
 	}, nil
@@ -381,7 +399,12 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 			}
 			it.Change = ""
 			loc := hashString(it.Loc)
-			if err := listed.Add(loc[:], nil); err != nil {
+			var entity []byte
+			if it.Entity != "" {
+				h := hashString(it.Entity)
+				entity = h[:]
+			}
+			if err := listed.Add(loc[:], entity); err != nil {
 				return err
 			}
 			body, berr := readMember(z, it.Path, d.lim.resource)
@@ -437,7 +460,7 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 
 // dropUnlisted removes what a dump that was read whole does not have.
 func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) (string, error) {
-	var gone []hash16
+	var gone []departure
 	held := int64(0)
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -459,8 +482,13 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		}
 		held++
 		if !ok || have != loc {
-			gone = append(gone, loc)
+			gone = append(gone, departure{entity: entityHash(rec.Entity), loc: loc})
 		}
+	}
+	stop()
+	gone, err = d.moveUnlisted(ctx, b, listed, gone)
+	if err != nil {
+		return "", err
 	}
 	msg := d.holdDeletes(int64(len(gone)), held, listed.Len())
 	if msg != "" {
@@ -468,8 +496,8 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		r.rep.Held = msg
 		return msg, nil
 	}
-	for _, loc := range gone {
-		if err := b.add(ctx, &op{loc: loc}); err != nil {
+	for _, g := range gone {
+		if err := b.add(ctx, &op{loc: g.loc}); err != nil {
 			return "", err
 		}
 	}

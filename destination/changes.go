@@ -668,6 +668,10 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		}
 		return nil
 	}
+	left, err := d.pairMoves(items)
+	if err != nil {
+		return err
+	}
 	b := d.batcher(&r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
@@ -691,12 +695,12 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
 				}
 			}
-			if !yield(j, nil) {
+			if !yield(replacing(j, left[loc]), nil) {
 				return
 			}
 		}
 	}
-	err := d.pipeline(ctx, jobs, func(o *outcome) error {
+	err = d.pipeline(ctx, jobs, func(o *outcome) error {
 		r.note(o)
 		w.count++
 		if w.count%100 == 0 {

@@ -88,6 +88,7 @@ type meta struct {
 	Inventory  listState `json:"inventory"` // the Resource List or Dump that was last processed whole
 	Gap        string    `json:"gap,omitempty"`
 	Held       string    `json:"held,omitempty"`
+	HeldRatio  float64   `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held
 
 	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`

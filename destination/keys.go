@@ -3,6 +3,8 @@ package destination
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"fmt"
 )
 
 // The key space (docs/format.md, "State: destination"). All destinations of a
@@ -56,6 +58,17 @@ func hashString(s string) hash16 { return hashBytes([]byte(s)) }
 func hashBytes(b []byte) hash16 {
 	sum := sha256.Sum256(b)
 	return hash16(sum[:16])
+}
+
+// MarshalText writes it in hexadecimal.
+func (h hash16) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *hash16) UnmarshalText(b []byte) error {
+	if n, err := hex.Decode(h[:], b[:min(len(b), 32)]); err != nil || n != 16 || len(b) != 32 {
+		return fmt.Errorf("%q is no hash of 16 bytes", b)
+	}
+	return nil
 }
 
 type id uint32

@@ -138,11 +138,17 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
-	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, sts: o.sts, packed: o.packed}
+	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, sts: o.sts, packed: o.packed, replaces: o.replaces}
+	switch f, err := b.d.faultOf(p.loc); {
+	case err != nil:
+		return err
+	case f != nil:
+		p.replaces = union(p.replaces, f.Replaces)
+	}
 	if o.err != nil {
 		b.d.log.Warn("resource is pending", "loc", shorten(o.it.Loc), "error", o.err)
 		p.rec, p.wire = nil, nil
-		p.fault = b.d.newFault(o.it, p.loc, o.err)
+		p.fault = b.d.newFault(o.it, p.loc, o.err, p.replaces...)
 	}
 	return b.add(ctx, p)
 }
@@ -161,6 +167,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		b.triples += 10 // deletions are read from the records
 	}
 	b.bytes += int64(len(p.wire))
+	b.triples += 10 * len(p.replaces)
 	limit := max(b.d.mirror.limit/2, 50)
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = bulkTriples

@@ -23,6 +23,8 @@ type outcome struct {
 	sts    []statement // see prepare
 	packed []byte
 	notRDF bool // fetched now, and no RDF
+
+	replaces []hash16 // locations that the entity has left
 }
 
 var (

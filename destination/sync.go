@@ -119,6 +119,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.dry && m.Phase != phaseCurrent {
 		return nil
 	}
+	if err := d.recheckHeld(ctx, r, offer, &m); err != nil {
+		return err
+	}
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
 	}
@@ -309,6 +312,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if r.dry {
 		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.planned.created, r.planned.updated, r.planned.deleted, r.planned.unchanged
 	}
+	rep.Moved = r.c.moved
 	rep.NotRDF = r.notRDF
 	if !r.dry {
 		rep.Bytes = d.fetch.bytes.Load()

@@ -42,9 +42,10 @@ type testSource struct {
 	changeParts         int // entries of a closed Change List part; > 0: an index
 	drop                int // changes lost from the beginning of the log
 	changesFrom         time.Time
-	anew                time.Time // the Change Lists begin anew here
-	notModified         int       // answers of 304
-	frozenIndex         bool      // the index of the Change Lists is always "not modified"
+	folder              string          // of the representations
+	anew                time.Time       // the Change Lists begin anew here
+	notModified         int             // answers of 304
+	frozenIndex         bool            // the index of the Change Lists is always "not modified"
 	lie                 map[string]bool // paths whose body is not as promised
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
@@ -57,11 +58,12 @@ type logged struct {
 	at         time.Time
 	body       []byte
 	typ        string
+	folder     string
 }
 
 func newTestSource(t testing.TB) *testSource {
 	s := &testSource{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), bodies: map[string][]byte{}, types: map[string]string{}, versions: map[string][]byte{},
-		list: true, changes: true, lie: map[string]bool{}, requests: map[string]int{}, caps: "/set/capabilitylist.xml"}
+		list: true, changes: true, lie: map[string]bool{}, requests: map[string]int{}, caps: "/set/capabilitylist.xml", folder: "/set/r/"}
 	s.changesFrom = s.now
 	s.srv = httptest.NewServer(s)
 	t.Cleanup(s.srv.Close)
@@ -82,7 +84,7 @@ func (s *testSource) put(name, body string) {
 		kind = "created"
 	}
 	s.bodies[name] = []byte(body)
-	l := logged{name: name, kind: kind, at: s.tick(), body: []byte(body), typ: s.typeOf(name)}
+	l := logged{name: name, kind: kind, at: s.tick(), body: []byte(body), typ: s.typeOf(name), folder: s.folder}
 	s.log = append(s.log, l)
 	s.versions[fmt.Sprintf("%s?v=%d", name, len(s.log))] = []byte(body)
 }
@@ -94,7 +96,7 @@ func (s *testSource) remove(name string) {
 		return
 	}
 	delete(s.bodies, name)
-	s.log = append(s.log, logged{name: name, kind: "deleted", at: s.tick()})
+	s.log = append(s.log, logged{name: name, kind: "deleted", at: s.tick(), folder: s.folder})
 }
 
 // restore puts the source back to the state after its first n changes, as from a
@@ -130,7 +132,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[r.URL.Path]++
-	name := strings.TrimPrefix(r.URL.Path, "/set/r/")
+	name := strings.TrimPrefix(r.URL.Path, s.folder)
 	switch {
 	case r.URL.Path == "/.well-known/resourcesync":
 		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.Description}}, []rs.Entry{{Loc: s.url(s.caps), HasMeta: true, Meta: rs.Meta{Capability: rs.CapabilityList, Length: -1}}}))
@@ -164,7 +166,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
 	case r.URL.Path == "/set/dump.zip":
 		http.ServeContent(&etagged{w, "dump"}, r, "", time.Time{}, bytes.NewReader(s.zip()))
-	case strings.HasPrefix(r.URL.Path, "/set/r/"):
+	case strings.HasPrefix(r.URL.Path, s.folder):
 		body, ok := s.bodies[name]
 		typ := s.typeOf(name)
 		if v := r.URL.Query().Get("v"); v != "" {
@@ -234,7 +236,35 @@ func (s *testSource) stateTime() time.Time {
 }
 
 func (s *testSource) entry(name string, body []byte, version int, m rs.Meta) rs.Entry {
-	e := rs.Entry{Loc: s.url("/set/r/" + name), HasMeta: true, Meta: m}
+	return s.entryIn(s.folder, name, body, version, m)
+}
+
+// moveAll gives every resource another address: as pairs of changes, or, when
+// not, with lists that begin anew.
+func (s *testSource) moveAll(folder string, pairs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for k := range s.bodies {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	old := s.folder
+	s.folder = folder
+	if !pairs {
+		s.anew, s.drop = s.tick(), len(s.log)
+		return
+	}
+	for _, k := range names {
+		at := s.tick()
+		s.log = append(s.log, logged{name: k, kind: "deleted", at: at, folder: old},
+			logged{name: k, kind: "created", at: at, body: s.bodies[k], typ: s.typeOf(k), folder: folder})
+		s.versions[fmt.Sprintf("%s?v=%d", k, len(s.log))] = s.bodies[k]
+	}
+}
+
+func (s *testSource) entryIn(folder, name string, body []byte, version int, m rs.Meta) rs.Entry {
+	e := rs.Entry{Loc: s.url(folder + name), HasMeta: true, Meta: m}
 	e.Meta.Length = -1
 	if body == nil {
 		return e
@@ -344,7 +374,7 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 	var es []rs.Entry
 	for i := first; i < last; i++ {
 		l := s.log[i]
-		e := s.entry(l.name, l.body, i+1, rs.Meta{Change: l.kind, DateTime: l.at})
+		e := s.entryIn(l.folder, l.name, l.body, i+1, rs.Meta{Change: l.kind, DateTime: l.at})
 		if !s.noLastmod {
 			e.LastMod = l.at
 		}
@@ -422,7 +452,7 @@ func (s *testSource) want() []string {
 		if !ok {
 			continue
 		}
-		loc := s.url("/set/r/" + name)
+		loc := s.url(s.folder + name)
 		ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: loc})
 		if err != nil {
 			continue

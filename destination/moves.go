@@ -1,0 +1,250 @@
+package destination
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// An entity whose representation got another address (another base_url or
+// prefix, another format) is one resource that moved. The record of the location
+// that it left, and what that owns, goes in the same batch that stores the new
+// one, so that neither is lost when the other fails; it is no deletion, and
+// nothing is held because of it. Only what the source says itself counts: a
+// describes link or rsb:entity at the new location.
+
+// departure is a location that the source does not have any more.
+type departure struct {
+	entity hash16
+	loc    hash16
+	moved  bool
+}
+
+// move is an entity that has left a location for another.
+type move struct{ to, from hash16 }
+
+// moves are sorted by the new location; the old ones by themselves.
+type moves struct {
+	pairs []move
+	from  []hash16
+}
+
+func compareHash16(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) }
+
+// left tells whether a location was left for another.
+func (m *moves) left(loc hash16) bool {
+	_, ok := slices.BinarySearchFunc(m.from, loc, compareHash16)
+	return ok
+}
+
+// to gives the locations that were left for this one.
+func (m *moves) to(loc hash16) []hash16 {
+	i, ok := slices.BinarySearchFunc(m.pairs, loc, func(p move, l hash16) int { return compareHash16(p.to, l) })
+	if !ok {
+		return nil
+	}
+	var out []hash16
+	for ; i < len(m.pairs) && m.pairs[i].to == loc; i++ {
+		out = append(out, m.pairs[i].from)
+	}
+	return out
+}
+
+// entityHash is zero for no entity, which never moves.
+func entityHash(entity string) hash16 {
+	if entity == "" {
+		return hash16{}
+	}
+	return hashString(entity)
+}
+
+// claim finds departures of an entity that are not taken yet.
+func claim(gone []departure, entity hash16) []hash16 {
+	if entity == (hash16{}) {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(gone, entity, func(g departure, e hash16) int { return compareHash16(g.entity, e) })
+	if !ok {
+		return nil
+	}
+	var out []hash16
+	for ; i < len(gone) && gone[i].entity == entity; i++ {
+		if !gone[i].moved {
+			gone[i].moved = true
+			out = append(out, gone[i].loc)
+		}
+	}
+	return out
+}
+
+func sortDepartures(gone []departure) {
+	slices.SortFunc(gone, func(a, b departure) int {
+		return cmp.Or(compareHash16(a.entity, b.entity), compareHash16(a.loc, b.loc))
+	})
+}
+
+// findMoves compares what is gone with what is listed, by entity. It costs
+// nothing but a pass over the list while nothing is gone.
+func (d *Destination) findMoves(ctx context.Context, v *inventory, snap kv.Reader) (*moves, error) {
+	m := &moves{}
+	var gone []departure
+	n := 0
+	for p, err := range d.merged(v, snap) {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if p.rec != nil && !p.there() && p.rec.Entity != "" && !p.rec.has(flagKept) {
+			gone = append(gone, departure{entity: hashString(p.rec.Entity), loc: p.loc})
+		}
+	}
+	if len(gone) == 0 {
+		return m, nil
+	}
+	sortDepartures(gone)
+	for p, err := range d.merged(v, snap) {
+		if err != nil {
+			return nil, err
+		}
+		if !p.there() {
+			continue
+		}
+		for _, from := range claim(gone, entityHash(p.it.Entity)) {
+			m.pairs = append(m.pairs, move{to: p.loc, from: from})
+			m.from = append(m.from, from)
+		}
+	}
+	slices.SortFunc(m.from, compareHash16) // pairs came in the order of the new locations
+	return m, nil
+}
+
+// pairMoves takes out of a window of changes the deletions whose entity has
+// another location in the same window, and gives what each of those replaces.
+func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
+	homes := map[string]*item{}
+	deletions := 0
+	for _, it := range items {
+		switch {
+		case it == nil:
+		case it.Change == "deleted":
+			deletions++
+		case it.Entity != "":
+			homes[it.Entity] = it
+		}
+	}
+	if deletions == 0 || len(homes) == 0 {
+		return nil, nil
+	}
+	left := map[hash16][]hash16{}
+	for i, it := range items {
+		if it == nil || it.Change != "deleted" {
+			continue
+		}
+		loc, entity := hashString(it.Loc), it.Entity
+		if rec, err := d.record(loc); err != nil {
+			return nil, err
+		} else if rec != nil {
+			entity = rec.Entity
+		}
+		if home := homes[entity]; home != nil && entity != "" {
+			to := hashString(home.Loc)
+			left[to] = append(left[to], loc)
+			items[i] = nil
+		}
+	}
+	return left, nil
+}
+
+// replacing makes a job tell what its resource replaces.
+func replacing(j job, locs []hash16) job {
+	if len(locs) == 0 {
+		return j
+	}
+	return func(ctx context.Context) *outcome {
+		o := j(ctx)
+		o.replaces = locs
+		return o
+	}
+}
+
+// moveUnlisted finds those of gone whose entity a dump has elsewhere, and gives
+// the rest. What could not be stored at its new location keeps the old one until
+// it can.
+func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone []departure) ([]departure, error) {
+	if len(gone) == 0 {
+		return gone, nil
+	}
+	sortDepartures(gone)
+	for rec, err := range listed.Sort() {
+		if err != nil {
+			return nil, err
+		}
+		if len(rec.Value) != 16 {
+			continue
+		}
+		from := claim(gone, hash16(rec.Value))
+		if len(from) == 0 {
+			continue
+		}
+		loc := hash16(rec.Key)
+		f, err := d.faultOf(loc)
+		if err != nil {
+			return nil, err
+		}
+		if f != nil {
+			f.replace(from)
+			f.Next = d.opt.Now().UTC() // at the end of this run
+			batch := withFault(d.store.Batch(), d, loc, f)
+			err := batch.Commit(true)
+			batch.Close()
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, l := range from {
+			if err := b.add(ctx, &op{loc: l, moved: true}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), nil
+}
+
+// recheckHeld looks again at deletions that were held, when the list has changed
+// since or more of them are allowed now.
+func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta) error {
+	if m.Held == "" || strings.HasPrefix(m.Held, "gap:") || r.dry || r.full || o.ChangeList == "" || r.rep.Held != "" {
+		return nil
+	}
+	known := &m.Inventory
+	if d.cfg.MaxDeleteRatio > m.HeldRatio {
+		known = nil
+	}
+	var end func(*meta)
+	var err error
+	switch {
+	case o.ResourceList != "":
+		end, err = d.compare(ctx, r, o, known)
+	case o.ResourceDump != "":
+		end, err = d.dump(ctx, r, o, known)
+	default:
+		return nil
+	}
+	if errors.Is(err, errUnchangedList) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.mode("baseline")
+	r.why("deletions were held; the source's list was compared again")
+	return d.checkpoint(ctx, phaseCurrent, end)
+}

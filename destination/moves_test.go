@@ -1,0 +1,221 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// all is what the mirror holds in all graphs of data.
+func (b *bench) all() []string {
+	b.mir.mu.Lock()
+	defer b.mir.mu.Unlock()
+	set := map[string]bool{}
+	for g, ts := range b.mir.graphs {
+		if strings.HasPrefix(g, "urn:rsbridge:") {
+			continue
+		}
+		for t := range ts {
+			set[string(rdfres.Triple{S: rdfres.Unskolemize(t.S), P: t.P, O: rdfres.Unskolemize(t.O)}.AppendLine(nil))] = true
+		}
+	}
+	return sortedKeys(set)
+}
+
+func (b *bench) perEntity() {
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+}
+
+// equalAll is equal in either layout.
+func (b *bench) equalAll() {
+	b.t.Helper()
+	b.same(b.all(), b.src.want())
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || !rep.Equal {
+		b.t.Fatalf("%+v %v", rep, err)
+	}
+}
+
+// All entities get other addresses: it is a move, nothing is held, nothing stays
+// behind, and nothing is lost while some of the new addresses cannot be had.
+func TestEntitiesMove(t *testing.T) {
+	for _, layout := range []string{"single", "per-entity"} {
+		for _, kind := range []string{"anew", "pairs", "list-only", "dump-only", "pairs-small-windows"} {
+			for _, keep := range []string{"current", "deleted"} {
+				for _, failing := range []bool{false, true} {
+					t.Run(fmt.Sprint(layout, " ", kind, " ", keep, " ", failing), func(t *testing.T) {
+						b := newBench(t)
+						s := b.src
+						s.ours = true
+						if layout == "per-entity" {
+							b.perEntity()
+						}
+						b.cfg.Keep = keep
+						switch kind {
+						case "list-only":
+							s.changes = false
+						case "dump-only":
+							s.changes, s.list, s.dump = false, false, true
+						}
+						fill(s, 30)
+						b.sync()
+						b.equalAll()
+						if failing {
+							if kind == "dump-only" {
+								s.lie["e7.nt"] = true
+							}
+							s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+								if strings.Contains(r.URL.Path, "/moved/e7.nt") {
+									http.Error(w, "not yet", http.StatusNotFound)
+									return true
+								}
+								return false
+							}
+						}
+						s.moveAll("/set/moved/", strings.HasPrefix(kind, "pairs"))
+						s.put("e3.nt", nt("e3", "with another value"))
+						run := func() SyncReport {
+							d := b.open()
+							if kind == "pairs-small-windows" {
+								d.lim.window = 4
+								d.mirror.limit = 5
+							}
+							rep, err := d.Sync(context.Background(), SyncOptions{})
+							if err != nil {
+								t.Fatal(err)
+							}
+							return rep
+						}
+						rep := run()
+						if rep.Held != "" || rep.Deleted > 0 || rep.Created > 0 && kind != "dump-only" { // a dump tells at its end what is gone
+							t.Fatalf("%+v", rep)
+						}
+						b.same(b.all(), s.want())
+						if failing {
+							if rep.Moved != 29 || rep.InSync || rep.Pending+rep.Failed != 1 {
+								t.Fatalf("%+v", rep)
+							}
+							s.hook = nil
+							clear(s.lie)
+							for range 2 {
+								b.clock = b.clock.Add(3e12)
+								rep = run()
+							}
+							if !rep.InSync {
+								t.Fatalf("%+v", rep)
+							}
+						} else if rep.Moved != 30 || !rep.InSync {
+							t.Fatalf("%+v", rep)
+						}
+						b.equalAll()
+						st, err := b.d.Status(context.Background())
+						if err != nil || st.Resources != 30 {
+							t.Fatalf("%+v %v", st, err)
+						}
+						if kind == "dump-only" || kind == "list-only" {
+							return
+						}
+						s.remove("e5.nt")
+						if rep := run(); !rep.InSync || rep.Mode != "incremental" {
+							t.Fatalf("%+v", rep)
+						}
+						if keep == "current" {
+							b.equalAll()
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A crash at any point of a move is made good by the next run.
+func TestMoveCrashes(t *testing.T) {
+	for _, layout := range []string{"single", "per-entity"} {
+		for after := range 8 {
+			b := newBench(t)
+			s := b.src
+			s.ours = true
+			if layout == "per-entity" {
+				b.perEntity()
+			}
+			b.caps.UpdateTriples, b.caps.Transactional = 7, after%2 == 0
+			fill(s, 12)
+			b.sync()
+			s.moveAll("/set/moved/", true)
+			s.put("e3.nt", nt("e3", "with another value"))
+			d := b.open()
+			left := after
+			d.crash = func(string) error {
+				if left--; left < 0 {
+					return errTest
+				}
+				return nil
+			}
+			d.Sync(context.Background(), SyncOptions{})
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.equalAll()
+		}
+	}
+}
+
+// Stale locations of a state of before moves were known go without being held,
+// and deletions that are held go when max_delete_ratio is set as the message says.
+func TestHeldHintWorks(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	fill(s, 40)
+	b.sync()
+	s.mu.Lock()
+	for i := range 30 {
+		delete(s.bodies, fmt.Sprintf("e%d.nt", i))
+	}
+	s.anew, s.drop = s.tick(), len(s.log)
+	s.mu.Unlock()
+	rep := b.sync()
+	if !strings.Contains(rep.Held, "max_delete_ratio: 1") || rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	if rep = b.sync(); rep.InSync || rep.Held == "" || rep.Mode != "none" {
+		t.Fatalf("%+v", rep)
+	}
+	b.cfg.MaxDeleteRatio = 1
+	if rep = b.sync(); rep.Deleted != 30 || rep.Held != "" || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	b.cfg.MaxDeleteRatio = 0.2
+	if rep = b.sync(); rep.Held != "" || !rep.InSync || rep.Mode != "none" {
+		t.Fatalf("%+v", rep)
+	}
+	// A list that gets its entries back is taken as it is.
+	s.mu.Lock()
+	kept := map[string][]byte{}
+	for k, v := range s.bodies {
+		kept[k] = v
+		delete(s.bodies, k)
+	}
+	s.anew = s.tick()
+	s.mu.Unlock()
+	if rep = b.sync(); rep.Held == "" {
+		t.Fatalf("%+v", rep)
+	}
+	s.mu.Lock()
+	s.bodies = kept
+	s.mu.Unlock()
+	if rep = b.sync(); rep.Held != "" || !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -15,24 +15,25 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 )
 
 // row is one comparison. measure gives seconds of the thing and of its baseline
 // for the same work; the ratio is thing / baseline, or its inverse for speed.
+// Rows of memory have megabytes instead, against the most that is allowed.
 type row struct {
 	id, what, baseline string
 	speed              bool // the ratio is of speeds: at least limit; else of times: at most limit
 	limit              float64
 	needs              string // environment variable
 	measure            func(ctx context.Context, e *env) (thing, base time.Duration, err error)
+	megabytes          func(ctx context.Context, e *env) (int64, error)
+	most               int64 // megabytes
 }
 
 // result is a row of build/bench.json.
@@ -115,21 +116,21 @@ func run(ctx context.Context, only string, runs int, entities int64, out string)
 func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	var ratios, things, bases []float64
 	for range runs {
-		thing, base, err := r.measure(ctx, e)
+		thing, base, err := r.once(ctx, e)
 		if err != nil {
 			return result{}, err
 		}
-		ratio := thing.Seconds() / base.Seconds()
+		ratio := thing / base
 		if r.speed {
 			ratio = 1 / ratio
 		}
-		ratios, things, bases = append(ratios, ratio), append(things, thing.Seconds()), append(bases, base.Seconds())
+		ratios, things, bases = append(ratios, ratio), append(things, thing), append(bases, base)
 	}
 	slices.Sort(ratios)
 	slices.Sort(things)
 	slices.Sort(bases)
 	mid := len(ratios) / 2
-	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: "s", Baseline: r.baseline, Base: bases[mid],
+	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
 		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Limit: r.limit, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
@@ -137,13 +138,18 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	return res, nil
 }
 
-// rss is the resident memory of a process in bytes, 0 where it cannot be told.
-func rss(pid int) int64 {
-	raw, err := exec.Command("ps", "-o", "rss=", "-p", fmt.Sprint(pid)).Output()
-	if err != nil {
-		return 0
+func (r row) unit() string {
+	if r.megabytes != nil {
+		return "MB"
 	}
-	var kb int64
-	fmt.Sscan(strings.TrimSpace(string(raw)), &kb)
-	return kb << 10
+	return "s"
+}
+
+func (r row) once(ctx context.Context, e *env) (thing, base float64, err error) {
+	if r.megabytes != nil {
+		mb, err := r.megabytes(ctx, e)
+		return float64(mb), float64(r.most), err
+	}
+	t, b, err := r.measure(ctx, e)
+	return t.Seconds(), b.Seconds(), err
 }

@@ -37,6 +37,22 @@ var rows = []row{
   UNION { VALUES ?e { %[2]s } ?e ?p1 ?s FILTER(isBlank(?s)) ?s ?p ?o }
   UNION { VALUES ?e { %[2]s } ?e ?p1 ?b FILTER(isBlank(?b)) ?b ?p2 ?s FILTER(isBlank(?s)) ?s ?p ?o } }`, benchGraph, v)
 		}, "application/n-triples")},
+	{id: "memory-load", what: "embedded store: most resident memory while it loads", baseline: "allowed", limit: 1, most: 500,
+		megabytes: func(ctx context.Context, e *env) (int64, error) {
+			return peak(ctx, e, false, func(s store) error {
+				_, err := s.load(ctx, e)
+				return err
+			})
+		}},
+	{id: "memory-stream", what: "embedded store: most resident memory while it streams", baseline: "allowed", limit: 1, most: 500,
+		megabytes: func(ctx context.Context, e *env) (int64, error) {
+			return peak(ctx, e, true, func(s store) error {
+				_, err := timed(ctx, "GET", s.graph(), "", "application/n-triples", nil)
+				return err
+			})
+		}},
+	{id: "ntriples", what: "our N-Triples lines, as bytes, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(false)},
+	{id: "ntriples-terms", what: "our N-Triples reader, terms made, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(true)},
 }
 
 // both measures the embedded store and Oxigraph, with the data in them or empty.
@@ -65,9 +81,6 @@ func both(ctx context.Context, e *env, loaded bool, measure func(store) (time.Du
 		} else {
 			base = d
 		}
-	}
-	if m := rss(ours.pid); m > 0 {
-		fmt.Printf("  resident memory of the embedded store: %d MB\n", m>>20)
 	}
 	return thing, base, theirs.drop(ctx)
 }

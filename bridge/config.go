@@ -76,7 +76,10 @@ type Set struct {
 	ResourceList   ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
 	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
 	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
+	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
 	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
+	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
+	Contact        string       `yaml:"contact" doc:"e-mail address of who answers for the set; OAI-PMH wants one, default admin@ and the host"`
 }
 
 // Select says which entities are of a set or of a mirror.
@@ -100,6 +103,11 @@ type ChangeList struct {
 // ResourceDump settings.
 type ResourceDump struct {
 	Schedule string `yaml:"schedule" doc:"when a dump is made again; the first one follows the first complete scan" default:"@daily"`
+}
+
+// ChangeDump settings.
+type ChangeDump struct {
+	Patches bool `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
 }
 
 // Retention of a set.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -114,7 +115,18 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if c.Sequence > last {
 			break
 		}
-		for _, e := range s.changeEntries(&c, nil) {
+		var patches []patch
+		if s.cfg.DumpPatches {
+			if patches, err = s.patches(snap.kv, c.Sequence); err != nil {
+				out.abort()
+				return rec, err
+			}
+		}
+		for _, e := range s.changeEntries(&c, patches) {
+			if err = out.addPatches(&e, &c, patches); err != nil {
+				out.abort()
+				return rec, err
+			}
 			if e.Meta.Change == resourcesync.Deleted {
 				if err = out.zip.AddEntry(&e); err == nil {
 					out.entries++
@@ -178,4 +190,21 @@ func (s *set) changeDumpDoc(snap *snapshot) (*document, error) {
 		doc.modified = packages[len(packages)-1].Until
 	}
 	return doc, err
+}
+
+// addPatches stores the patches that an entry links to, and says where.
+func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, patches []patch) error {
+	for i := range e.Links {
+		l := &e.Links[i]
+		for _, p := range patches {
+			if l.Rel != resourcesync.RelPatch || l.Type != p.kind.mediaType {
+				continue
+			}
+			l.Path = fmt.Sprintf("/patches/%d%s", c.Sequence, p.kind.suffix)
+			if err := f.zip.AddFile(l.Path, p.data, c.Time); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -49,7 +49,7 @@
 //	/SET/about, with .ttl .jsonld .nt .rdf .html
 //	/SET/r/NAME, with .jsonld .nt .ttl .rdf .html, and ?version=SEQUENCE
 //	/SET/timegate/NAME, /SET/timemap/NAME
-//	/SET/patch/SEQUENCE.json
+//	/SET/patch/SEQUENCE.json, .rdfp
 //
 // Our attributes (namespace urn:rsbridge:terms): roots carry sequence, the position
 // in the log that the document reaches, and generation where it belongs to one;
@@ -70,6 +70,7 @@
 //	c NUMBER SEQ rendered entries of a Change List, SEQ that of the first: uvarint
 //	             count, then url elements
 //	x SEQ        the JSON Patch of the update SEQ
+//	y SEQ        its RDF Patch
 //	d            the Resource Dump, JSON (dumpRecord)
 //	D NUMBER SEQ a Change Dump package of Change List NUMBER that ends with SEQ, JSON
 //	             (packageRecord)

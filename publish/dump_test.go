@@ -40,6 +40,19 @@ func (w *world) unpack(p *resourcesync.Entry) map[string][]byte {
 		if e.Meta.Change == "deleted" {
 			continue
 		}
+		for _, l := range e.Links {
+			if l.Rel != resourcesync.RelPatch {
+				continue
+			}
+			f, err := pk.Open(l.Path)
+			w.must(err)
+			data, err := io.ReadAll(f)
+			w.must(err)
+			if got := rdfres.ComputeFixity(data, false, false); got.Length != l.Length || got.SHA256.String() != l.Hash.SHA256 {
+				w.t.Fatalf("%s: the patch %s is not what is promised", p.Loc, l.Path)
+			}
+			w.applied["dump "+l.Type]++
+		}
 		f, err := pk.Open(e.Meta.Path)
 		w.must(err)
 		data, err := io.ReadAll(f)

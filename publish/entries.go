@@ -12,9 +12,6 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// patchType is the media type of RFC 6902.
-const patchType = "application/json-patch+json"
-
 // link is an rs:ln with nothing but rel and href.
 func link(rel, href string) resourcesync.Link {
 	return resourcesync.Link{Rel: rel, Href: href, Length: -1}
@@ -177,15 +174,9 @@ func changeFreq(st *changetrack.State) string {
 	return "yearly"
 }
 
-// patchInfo is what a Change List says of a patch.
-type patchInfo struct {
-	length int64
-	sha256 rdfres.Digest
-}
-
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(c *changetrack.Change, patch *patchInfo) []resourcesync.Entry {
+func (s *set) changeEntries(c *changetrack.Change, patches []patch) []resourcesync.Entry {
 	var es []resourcesync.Entry
 	if c.After == nil || c.Before != nil && c.Before.Format != c.After.Format {
 		format := s.cfg.Format
@@ -209,19 +200,16 @@ func (s *set) changeEntries(c *changetrack.Change, patch *patchInfo) []resources
 	if len(es) > 0 {
 		e.Meta.Change = string(changetrack.Created)
 	}
-	if patch != nil {
+	if c.Before == nil || c.Before.Format != c.After.Format {
+		patches = nil
+	}
+	for _, p := range patches {
+		base, result := p.kind.digests(c)
 		e.Links = append(e.Links, resourcesync.Link{
-			Rel: resourcesync.RelPatch, Href: s.patchAddress(c.Sequence), Type: patchType, Length: patch.length,
-			Hash: resourcesync.Hashes{SHA256: patch.sha256.String()},
-			Ext: map[string]string{
-				resourcesync.ExtBase:   digestToken(c.Before.Fixity.SHA256),
-				resourcesync.ExtResult: digestToken(c.After.Fixity.SHA256),
-			},
+			Rel: resourcesync.RelPatch, Href: s.patchAddress(c.Sequence, p.kind), Type: p.kind.mediaType, Length: int64(len(p.data)),
+			Hash: resourcesync.Hashes{SHA256: rdfres.ComputeFixity(p.data, false, false).SHA256.String()},
+			Ext:  map[string]string{resourcesync.ExtBase: digestToken(base), resourcesync.ExtResult: digestToken(result)},
 		})
 	}
 	return append(es, e)
-}
-
-func (s *set) patchAddress(sequence uint64) string {
-	return s.url + "/patch/" + strconv.FormatUint(sequence, 10) + ".json"
 }

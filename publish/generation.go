@@ -69,7 +69,7 @@ func (s *set) startAnew(number uint64, at Addresses, former []string) error {
 	defer b.Close()
 	b.DeleteRange([]byte("c"), []byte("h")) // c entries, d dump, g generation
 	b.DeleteRange([]byte("D"), []byte("E"))
-	b.DeleteRange([]byte("l"), []byte("y")) // l lists, p parts, x patches
+	b.DeleteRange([]byte("l"), []byte("z")) // l lists, p parts, x and y patches
 	last := anewRecord{Version: recordVersion, Generation: number, Base: at.Base, Prefix: at.Prefix, Former: former}
 	if len(lists) > 0 {
 		last.List = lists[len(lists)-1].Number
@@ -114,7 +114,9 @@ func (s *set) load(gen genRecord) error {
 func (s *set) clean(gen genRecord) error {
 	b := s.kv.Batch()
 	defer b.Close()
-	b.DeleteRange(keyOf('x', gen.Sequence+1), []byte("y"))
+	for _, kind := range patchKinds {
+		b.DeleteRange(keyOf(kind.record, gen.Sequence+1), []byte{kind.record + 1})
+	}
 	lists, err := loadLists(s.kv)
 	if err != nil {
 		return err
@@ -268,7 +270,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		w.parts, w.lists = slices.Clone(cur.parts), slices.Clone(cur.lists)
 		return nil
 	}
-	for _, kind := range "clpx" { // of a first publication that did not end
+	for _, kind := range "clpxy" { // of a first publication that did not end
 		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
 	}
 	number, list, again, err := s.lastNumbers()
@@ -343,7 +345,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 
 // take brings the next change into the list, the patches and the parts.
 func (w *generationWriter) take(patches *patcher) error {
-	c, patch, err := patches.pop()
+	c, offered, err := patches.pop()
 	if err != nil {
 		return err
 	}
@@ -366,17 +368,15 @@ func (w *generationWriter) take(patches *patcher) error {
 		l = &w.lists[len(w.lists)-1]
 	}
 	w.dirty[l.Number] = true
-	var info *patchInfo
-	if patch != nil {
-		info = &patchInfo{length: int64(len(patch)), sha256: rdfres.ComputeFixity(patch, false, false).SHA256}
-		w.batch.Set(keyOf('x', c.Sequence), patch)
+	for _, p := range offered {
+		w.batch.Set(keyOf(p.kind.record, c.Sequence), p.data)
 		w.patches++
 	}
 	if w.inChunk == 0 {
 		w.firstOf = c.Sequence
 	}
 	before := len(w.chunk)
-	entries := w.set.changeEntries(&c, info)
+	entries := w.set.changeEntries(&c, offered)
 	for i := range entries {
 		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
 			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)

@@ -182,19 +182,25 @@ func (p *Publisher) send(w http.ResponseWriter, r *http.Request, d *document, er
 }
 
 func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
-	digits, ok := strings.CutSuffix(name, ".json")
+	var kind *patchKind
+	var digits string
+	for _, k := range patchKinds {
+		if rest, ok := strings.CutSuffix(name, k.suffix); ok {
+			kind, digits = k, rest
+		}
+	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	if !ok || err != nil || strconv.FormatUint(n, 10) != digits {
+	if kind == nil || err != nil || strconv.FormatUint(n, 10) != digits {
 		return errNoDocument
 	}
-	data, err := snap.kv.Get(keyOf('x', n))
+	data, err := snap.kv.Get(keyOf(kind.record, n))
 	if errors.Is(err, kv.ErrNotFound) {
-		return notFound("There is no patch for the change %d.", n).hint("A patch is offered where it is smaller than the representation, as long as its Change List is kept.")
+		return notFound("There is no patch of this kind for the change %d.", n).hint("A patch is offered where it is smaller than the representation, as long as its Change List is kept.")
 	}
 	if err != nil {
 		return err
 	}
-	d, err := packed(data, patchType)
+	d, err := packed(data, kind.mediaType)
 	if err != nil {
 		return err
 	}

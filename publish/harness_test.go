@@ -59,11 +59,13 @@ type world struct {
 	model map[string][]byte // location: representation, as the log has it
 	seen  map[string]int    // entity: value, in the log
 	bytes map[string]string // immutable address: what it once answered
+
+	applied map[string]int // patches that were read, by type
 }
 
 func newWorld(t testing.TB, cfg SetConfig) *world {
 	w := &world{t: t, clock: &clock{t: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}, store: memkv.New(),
-		model: map[string][]byte{}, seen: map[string]int{}, bytes: map[string]string{}}
+		model: map[string][]byte{}, seen: map[string]int{}, bytes: map[string]string{}, applied: map[string]int{}}
 	var err error
 	w.track, err = changetrack.Open(t.Context(), kv.Prefix(w.store, []byte("log/")), changetrack.Options{Dir: t.TempDir(), Now: w.clock.now})
 	w.must(err)
@@ -329,8 +331,10 @@ func (m *mirror) follow() {
 			delete(m.copies, e.Loc)
 			continue
 		case changetrack.Updated:
-			if p := e.Link(resourcesync.RelPatch); p != nil {
-				w.patches(m.copies[e.Loc], p, e)
+			for i := range e.Links {
+				if p := &e.Links[i]; p.Rel == resourcesync.RelPatch {
+					w.patches(m.copies[e.Loc], p, e)
+				}
 			}
 		}
 		if data, kept := m.version(e); kept {
@@ -347,19 +351,42 @@ func (w *world) patches(before []byte, p *resourcesync.Link, e *resourcesync.Ent
 	w.t.Helper()
 	data := w.body(p.Href)
 	f := rdfres.ComputeFixity(data, false, false)
-	if p.Type != patchType || p.Length != f.Length || p.Hash.SHA256 != f.SHA256.String() || f.Length >= e.Meta.Length {
+	if p.Length != f.Length || p.Hash.SHA256 != f.SHA256.String() || f.Length >= e.Meta.Length {
 		w.t.Fatalf("patch %s: %d bytes %s, promised %+v", p.Href, f.Length, f.SHA256, p)
 	}
-	if p.Ext[resourcesync.ExtResult] != "sha-256:"+e.Meta.Hash.SHA256 {
-		w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Hash.SHA256)
-	}
-	if digestToken(rdfres.ComputeFixity(before, false, false).SHA256) != p.Ext[resourcesync.ExtBase] {
-		return // the mirror stands elsewhere: it asks for changes at its time again
-	}
-	after, err := jsonpatch.Apply(before, data)
-	w.must(err)
-	if got := digestToken(rdfres.ComputeFixity(after, false, false).SHA256); got != p.Ext[resourcesync.ExtResult] {
-		w.t.Fatalf("patch %s makes other bytes than the representation has:\n%s\nof\n%s\nwith\n%s", p.Href, after, before, data)
+	w.applied[p.Type]++
+	switch p.Type {
+	case jsonPatch.mediaType:
+		if p.Ext[resourcesync.ExtResult] != "sha-256:"+e.Meta.Hash.SHA256 {
+			w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Hash.SHA256)
+		}
+		if digestToken(rdfres.ComputeFixity(before, false, false).SHA256) != p.Ext[resourcesync.ExtBase] {
+			return // the mirror stands elsewhere: it asks for changes at its time again
+		}
+		after, err := jsonpatch.Apply(before, data)
+		w.must(err)
+		if got := digestToken(rdfres.ComputeFixity(after, false, false).SHA256); got != p.Ext[resourcesync.ExtResult] {
+			w.t.Fatalf("patch %s makes other bytes than the representation has:\n%s\nof\n%s\nwith\n%s", p.Href, after, before, data)
+		}
+	case rdfPatch.mediaType:
+		if p.Ext[resourcesync.ExtResult] != e.Meta.Ext[resourcesync.ExtGraph] {
+			w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Ext[resourcesync.ExtGraph])
+		}
+		format, _ := rdfres.FormatByMediaType(e.Meta.Type)
+		ts, err := rdfres.Decode(format, before, rdfres.ReadOptions{})
+		if err != nil || digestToken(rdfres.GraphDigest(ts)) != p.Ext[resourcesync.ExtBase] {
+			return
+		}
+		after, headers, err := rdfres.ApplyPatch(ts, data, rdfres.ReadOptions{Name: p.Href})
+		w.must(err)
+		if got := digestToken(rdfres.GraphDigest(after)); got != p.Ext[resourcesync.ExtResult] {
+			w.t.Fatalf("patch %s makes another graph than it says:\n%s", p.Href, data)
+		}
+		if len(headers) != 2 || headers[0] != (rdfres.PatchHeader{Name: "id", Value: graphName(rdfres.GraphDigest(after))}) || headers[1] != (rdfres.PatchHeader{Name: "prev", Value: graphName(rdfres.GraphDigest(ts))}) {
+			w.t.Fatalf("patch %s has the headers %v", p.Href, headers)
+		}
+	default:
+		w.t.Fatalf("patch %s has the type %s", p.Href, p.Type)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestHistory(t *testing.T) {
 func history(t *testing.T, seed uint64, steps int) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/", RotateEntries: 1 + r.IntN(40),
-		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)),
+		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)), DumpPatches: seed%2 == 0,
 		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
 	values := map[string]int{}
 	for i := range r.IntN(60) {
@@ -94,6 +94,10 @@ func history(t *testing.T, seed uint64, steps int) {
 		if r.IntN(10) == 0 {
 			readers = append(readers, &mirror{w: w, from: []string{"later", "not earlier"}[r.IntN(2)]})
 		}
+	}
+	t.Logf("patches: %v", w.applied)
+	if w.applied[jsonPatch.mediaType] == 0 || w.applied[rdfPatch.mediaType] == 0 {
+		t.Errorf("patches of both kinds are wanted: %v", w.applied)
 	}
 }
 

@@ -34,6 +34,7 @@ type SetConfig struct {
 	RotateEntries               int             // default 10000
 	PartEntries                 int             // Resource List part; default 10000
 	PackageBytes                int64           // dump package; default 64 MiB packed
+	DumpPatches                 bool            // Change Dumps hold the patches too
 	Coverage                    func() Coverage // for the description of the set; may be nil
 }
 

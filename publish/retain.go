@@ -62,7 +62,9 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		defer b.Close()
 		b.DeleteRange([]byte("l"), keyOf('l', lists[0].Number))
 		b.DeleteRange([]byte("c"), keyOf('c', lists[0].Number))
-		b.DeleteRange([]byte("x"), keyOf('x', lists[0].After+1))
+		for _, kind := range patchKinds {
+			b.DeleteRange([]byte{kind.record}, keyOf(kind.record, lists[0].After+1))
+		}
 		if err := b.Commit(true); err != nil {
 			view.Close()
 			return nil, err

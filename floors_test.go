@@ -22,7 +22,7 @@ var floors = map[string]int{
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1,
 
-	"sparqlsrc": 2, "publish": 2, "destination": 2,
+	"sparqlsrc": 2, "publish": 2, "faces": 2, "destination": 2,
 
 	"bridge": 3,
 
@@ -50,6 +50,9 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination", "publish", "source and destination meet only in ResourceSync documents over HTTP: our destination must follow any source"},
 	{"destination", "changetrack", "a destination knows nothing of our source's inside"},
 	{"destination", "sparqlsrc", "a destination knows nothing of our source's inside"},
+	{"faces", "destination", "source and destination meet only in documents over HTTP"},
+	{"faces", "resourcesync", "other protocols know nothing of ResourceSync; its documents are publish's"},
+	{"faces", "internal/sparql", "pages are made from the log, never from a second query"},
 	{"publish", "sparqlsrc", "documents are made from the log, never from a second query"},
 	{"publish", "internal/sparql", "documents are made from the log, never from a second query"},
 	{"changetrack", "internal/sparql", "the tracker compares what it is given; what to ask is sparqlsrc's"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/faces"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -46,6 +47,7 @@ type Bridge struct {
 	tracker *changetrack.Tracker
 	sets    map[string]*set
 	pub     *publish.Publisher
+	faces   *faces.Faces
 	dests   map[string]*mirror
 	runner  *jobs.Runner
 }
@@ -135,7 +137,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)
 	}
-	return nil
+	return b.openFaces()
 }
 
 // transport fetches over the network, but from this bridge's own base URL

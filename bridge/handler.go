@@ -11,7 +11,7 @@ import (
 func (b *Bridge) PublicHandler() http.Handler {
 	var documents http.Handler = http.NotFoundHandler()
 	if b.pub != nil {
-		documents = b.pub.Handler()
+		documents = b.faces.Handler(b.pub.Handler())
 	}
 	served := map[string]http.Handler{}
 	for name, c := range b.cfg.Stores {

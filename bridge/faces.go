@@ -1,0 +1,53 @@
+package bridge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/faces"
+)
+
+// openFaces shows the logs of the sets in the other forms that they are
+// configured for.
+func (b *Bridge) openFaces() (err error) {
+	var shown []faces.SetConfig
+	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
+		shown = append(shown, b.sets[name].facesConfig())
+	}
+	if b.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
+		return fmt.Errorf("open the faces: %w", err)
+	}
+	return nil
+}
+
+func (s *set) facesConfig() faces.SetConfig {
+	// What is kept for no time at all is kept until the next retention.
+	kept := func(d Duration) time.Duration { return max(time.Duration(d), time.Second) }
+	return faces.SetConfig{
+		Name: s.name, Title: s.cfg.Title, Log: s.log, Faces: s.cfg.Faces, Email: s.cfg.Contact,
+		Changes: kept(s.cfg.Retention.Changes), Versions: kept(s.cfg.Retention.Versions),
+		Base: func() string {
+			at, _, err := s.bridge.pub.Addresses(s.name)
+			if err != nil { // the publisher is being closed
+				return s.bridge.cfg.Public.BaseURL
+			}
+			return at.Base
+		},
+		Location: func(entity string) (string, error) { return s.bridge.pub.Location(s.name, entity) },
+		Settled:  s.settled,
+	}
+}
+
+// settled is a moment up to which every change is visible: a scan gives its
+// changes their times before they can be seen.
+func (s *set) settled() time.Time {
+	now := s.bridge.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != nil && s.run.Started.Before(now) {
+		return s.run.Started
+	}
+	return now
+}

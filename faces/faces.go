@@ -1,0 +1,273 @@
+package faces
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+)
+
+// The faces by the names under which they are switched on.
+const (
+	LDES = "ldes" // Linked Data Event Stream
+	OAI  = "oai"  // OAI-PMH 2.0
+	IIIF = "iiif" // IIIF Change Discovery 1.0
+)
+
+// Names are all faces.
+var Names = []string{LDES, IIIF, OAI}
+
+// SetConfig is what the faces of a set need to know.
+type SetConfig struct {
+	Name  string // one segment of a path (publish.CheckSetName)
+	Title string // for people; default: the name
+	Log   *changetrack.Log
+	Faces []string // which are shown
+
+	// Base gives the base URL that is in force: scheme://host[:port][/path], no
+	// trailing slash. It is asked at every request.
+	Base func() string
+	// Location gives the address of an entity's description; may be nil.
+	Location func(entity string) (string, error)
+	// Settled gives a moment up to which every change has become visible: now,
+	// or when a scan that is under way began. nil: now.
+	Settled func() time.Time
+	// Changes and Versions are how long the log and the superseded versions are
+	// kept (changetrack.Log.Retain); 0: for ever.
+	Changes, Versions time.Duration
+	Email             string // of who answers for the repository; default admin@HOST
+}
+
+// Options of New.
+type Options struct {
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
+}
+
+// Faces shows the faces of all sets. Safe for concurrent use.
+type Faces struct {
+	now  func() time.Time
+	log  *slog.Logger
+	sets map[string]*set
+}
+
+// set is one set with faces.
+type set struct {
+	SetConfig
+	f *Faces
+
+	mu       sync.Mutex
+	floor    uint64    // guarded by mu; see set.begin
+	earliest time.Time // guarded by mu; a lower bound of all datestamps, once it was looked for
+	tail     uint64    // guarded by mu; the tail for which earliest holds
+}
+
+// New makes the faces of sets; those without a face are passed over.
+func New(sets []SetConfig, o Options) (*Faces, error) {
+	f := &Faces{now: o.Now, log: o.Logger, sets: map[string]*set{}}
+	if f.now == nil {
+		f.now = time.Now
+	}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	f.log = f.log.With("component", "faces")
+	for _, c := range sets {
+		if len(c.Faces) == 0 {
+			continue
+		}
+		for _, face := range c.Faces {
+			if !slices.Contains(Names, face) {
+				return nil, fmt.Errorf("faces: the set %s: face %q: want one of %s", c.Name, face, strings.Join(Names, ", "))
+			}
+		}
+		if c.Log == nil || c.Base == nil {
+			return nil, fmt.Errorf("faces: the set %s has no log or no base URL", c.Name)
+		}
+		if f.sets[c.Name] != nil {
+			return nil, fmt.Errorf("faces: two sets are named %s", c.Name)
+		}
+		if c.Title == "" {
+			c.Title = c.Name
+		}
+		if c.Settled == nil {
+			c.Settled = f.now
+		}
+		f.sets[c.Name] = &set{SetConfig: c, f: f}
+	}
+	return f, nil
+}
+
+// Handler answers below the addresses of the faces, and passes every other
+// request on. It routes on the escaped path, below the path of the base URL as
+// well as at the root, whichever a proxy in front of it sends.
+func (f *Faces) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, face, rest := f.find(r.URL.EscapedPath())
+		if s == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		f.serve(w, r, s, face, rest)
+	})
+}
+
+// find takes a path apart: the set, the face and what follows it, "" or
+// beginning with a slash. The set is nil when the path is no face's.
+func (f *Faces) find(path string) (s *set, face, rest string) {
+	split := func(path string) (*set, string, string) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		s := f.sets[name]
+		if s == nil {
+			return nil, "", ""
+		}
+		end := strings.IndexByte(rest, '/')
+		if end < 0 {
+			end = len(rest)
+		}
+		face := rest[:end]
+		if face == "activity" {
+			face = IIIF
+		} else if face == IIIF {
+			return nil, "", ""
+		}
+		if !slices.Contains(s.Faces, face) {
+			return nil, "", ""
+		}
+		return s, face, rest[end:]
+	}
+	if s, face, rest := split(path); s != nil {
+		return s, face, rest
+	}
+	for _, s := range f.sets {
+		if u, err := url.Parse(s.Base()); err == nil && u.Path != "" {
+			if below, ok := strings.CutPrefix(path, u.EscapedPath()+"/"+s.Name+"/"); ok {
+				return split("/" + s.Name + "/" + below)
+			}
+		}
+	}
+	return nil, "", ""
+}
+
+func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest string) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Access-Control-Allow-Origin", "*")
+	allow := "GET, HEAD, OPTIONS"
+	if face == OAI {
+		allow = "GET, HEAD, POST, OPTIONS"
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodOptions:
+		h.Set("Allow", allow)
+		h.Set("Access-Control-Allow-Methods", allow)
+		h.Set("Access-Control-Allow-Headers", "Accept, Content-Type, If-None-Match")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	default:
+		if r.Method != http.MethodPost || face != OAI {
+			h.Set("Allow", allow)
+			f.fail(w, r, &statusError{code: http.StatusMethodNotAllowed, reason: "This address can only be read."})
+			return
+		}
+	}
+	q := &request{set: s, w: w, r: r, settled: s.Settled(), base: s.Base() + "/" + s.Name}
+	q.view = s.Log.View()
+	defer q.view.Close()
+	err := q.view.Err()
+	if err == nil {
+		switch face {
+		case LDES:
+			err = q.ldes(rest)
+		case OAI:
+			err = q.oai(rest)
+		case IIIF:
+			err = q.iiif(rest)
+		}
+	}
+	if err != nil {
+		f.fail(w, r, err)
+	}
+}
+
+// request is one request to a face of a set, answered from one view of its log.
+type request struct {
+	*set
+	w       http.ResponseWriter
+	r       *http.Request
+	view    *changetrack.View
+	settled time.Time // taken before the view: every change up to it is in the view
+	base    string    // address of the set
+}
+
+// ready fails before the first complete scan.
+func (q *request) ready() error {
+	if _, _, ok := q.view.BaselineEnd(); !ok {
+		return notFound("The set %s has not been published yet.", q.Name).hint("It will be after the first complete scan of its store; ask again then.")
+	}
+	return nil
+}
+
+// begin is the sequence after which the log has every change and the bytes of
+// every version that it made. It is the tail of the log; where versions are kept
+// for a shorter time than changes, it is the last change that may have made one
+// that is gone. retainEvery is how often at most Retain runs.
+func (q *request) begin() (uint64, error) {
+	tail, _ := q.view.Tail()
+	head, _ := q.view.Head()
+	if q.Versions > 0 && (q.Changes == 0 || q.Versions < q.Changes) {
+		bound := q.f.now().Truncate(retainEvery).Add(retainEvery - q.Versions)
+		seq, err := q.view.SequenceAt(bound)
+		switch {
+		case errors.Is(err, changetrack.ErrBeyondRetention):
+		case err != nil:
+			return 0, err
+		default:
+			tail = max(tail, seq)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return min(max(tail, q.floor), head), nil
+}
+
+// retainEvery is the step in which the bound of kept versions moves, so that
+// addresses that depend on it do not move at every request.
+const retainEvery = time.Hour
+
+// lost notes that the bytes of a version of an entity are not there: the faces
+// begin after the change that ended it from here on. It is met when versions were
+// kept for a shorter time once than they are now.
+func (q *request) lost(entity string, sequence uint64) error {
+	for c, err := range q.view.History(entity) {
+		if err != nil {
+			return err
+		}
+		if c.Sequence > sequence {
+			q.mu.Lock()
+			q.floor = max(q.floor, c.Sequence)
+			q.mu.Unlock()
+			break
+		}
+	}
+	return fmt.Errorf("the version %d of %s is no longer kept", sequence, entity)
+}
+
+// change gives one change of the log; false when the view does not have it.
+func (q *request) change(sequence uint64) (changetrack.Change, bool, error) {
+	if sequence == 0 {
+		return changetrack.Change{}, false, nil
+	}
+	for c, err := range q.view.Changes(sequence - 1) {
+		return c, err == nil && c.Sequence == sequence, err
+	}
+	return changetrack.Change{}, false, nil
+}

@@ -1,0 +1,3 @@
+package faces
+
+func (q *request) iiif(rest string) error { return q.noNode() }

@@ -1,0 +1,277 @@
+package faces
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// pageForm is the version of the form of pages; it is part of their ETags.
+const pageForm = "ldes page 1"
+
+// member is a version of an entity, or its end, as an event.
+type member struct {
+	sequence uint64
+	time     time.Time
+	kind     changetrack.Kind
+	entity   string
+	version  *changetrack.Version // nil: deleted
+}
+
+func memberOf(c changetrack.Change) member {
+	return member{c.Sequence, c.Time, c.Kind, c.Entity, c.After}
+}
+
+func (m member) tag() string {
+	s := fmt.Sprintf("%d %d %s %s", m.sequence, m.time.UnixMicro(), m.kind, m.entity)
+	if m.version != nil {
+		s += " " + m.version.Graph.String()
+	}
+	return s
+}
+
+// ldesNode answers with a node of the log.
+func (q *request) ldesNode(n node, begin uint64) error {
+	head, headTime := q.view.Head()
+	switch {
+	case n.first > head:
+		return q.noNode()
+	case n.first <= begin:
+		return q.goneNode()
+	case n.first != begin+1 && !n.aligned():
+		return q.goneNode() // it began where the stream began once
+	case n.level > 0 && n.last > head:
+		return q.noNode()
+	}
+	if n.level > 0 {
+		return q.document(cacheForever, func(w *quadWriter) error {
+			v := q.iri("/log/" + n.name())
+			w.add("", v, rdfType, treeNodeClass)
+			w.add("", v, ldesImmutable, literalTrue)
+			r := relations{q: q, w: w, node: v}
+			for _, c := range n.below() {
+				if err := r.log(c, head, headTime); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	members, err := q.logMembers(n)
+	if err != nil {
+		return err
+	}
+	return q.members("/log/"+n.name(), n.last <= head, members)
+}
+
+// logMembers are those of a page of the log, at most pageSpan.
+func (q *request) logMembers(n node) (out []member, err error) {
+	for c, err := range q.view.Changes(n.first - 1) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Sequence > n.last {
+			break
+		}
+		if c.Entity != "" {
+			out = append(out, memberOf(c))
+		}
+	}
+	return out, nil
+}
+
+// ldesMember answers with one member.
+func (q *request) ldesMember(sequence, begin uint64) error {
+	if head, _ := q.view.Head(); sequence > head {
+		return notFound("There is no member of this number.")
+	}
+	if sequence <= begin {
+		return gone("The member is no longer kept at an address of its own.").
+			hint("If it is the current version of its entity, it is among those that %s/view leads to.", q.stream())
+	}
+	c, _, err := q.change(sequence)
+	if err != nil {
+		return err
+	}
+	if c.Entity == "" {
+		return notFound("The change %d is none of an entity.", sequence)
+	}
+	return q.members("", true, []member{memberOf(c)})
+}
+
+// ldesBase answers with the state of the log at a sequence, divided by the keys
+// of the entities.
+func (q *request) ldesBase(b basePage, begin uint64) error {
+	head, _ := q.view.Head()
+	depth := depthFor(q.view.Resources())
+	switch {
+	case b.at == 0, b.at > head, b.depth > depth+2:
+		return q.noNode()
+	case b.at < begin, b.depth < depth-2:
+		return q.goneNode()
+	}
+	if !b.leaf() {
+		until, err := q.timeOf(b.at)
+		if err != nil {
+			return err
+		}
+		return q.document(cacheForever, func(w *quadWriter) error {
+			v := q.iri("/base/" + b.name())
+			w.add("", v, rdfType, treeNodeClass)
+			w.add("", v, ldesImmutable, literalTrue)
+			r := relations{q: q, w: w, node: v}
+			for _, c := range b.below() {
+				r.add("/base/"+c.name(), time.Time{}, until)
+			}
+			return nil
+		})
+	}
+	var members []member
+	lo, hi := b.keys()
+	for st, err := range q.view.Known(lo, hi) {
+		if err == nil {
+			var m *member
+			if m, err = q.memberAt(st, b.at); err == nil && m != nil {
+				members = append(members, *m)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return q.members("/base/"+b.name(), true, members)
+}
+
+// memberAt is the member that an entity's version was at a sequence, with which
+// the log is complete afterwards; nil when it was not there then.
+func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
+	v := st.Current
+	if v == nil && (st.Deleted == nil || st.Deleted.Sequence <= at) {
+		return nil, nil
+	}
+	var past []changetrack.Change
+	for c, err := range q.view.History(st.Entity) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Sequence > at {
+			if v = c.Before; v == nil {
+				return nil, nil // it came after
+			}
+			break
+		}
+		past = append(past[:0], c) // the last one before is the one that made v
+	}
+	m := &member{v.Sequence, v.Time, changetrack.Updated, st.Entity, v}
+	if len(past) > 0 && past[0].Sequence == v.Sequence {
+		m.kind = past[0].Kind
+	}
+	return m, nil
+}
+
+// members answers with a page of members; path "" is no node.
+func (q *request) members(path string, closed bool, members []member) error {
+	t, err := q.choose(trigType, nquadsType)
+	if err != nil {
+		return err
+	}
+	tag := []any{pageForm, t, q.stream(), path, closed}
+	for _, m := range members {
+		tag = append(tag, m.tag())
+	}
+	cache := cacheForever
+	if !closed {
+		cache = cacheShort
+	}
+	q.send(reply{contentType: t, cache: cache, etag: etagOf(tag...), write: func(b *bufio.Writer) error {
+		w := newQuadWriter(b, t)
+		if path != "" {
+			v := q.iri(path)
+			w.add("", v, rdfType, treeNodeClass)
+			if closed {
+				w.add("", v, ldesImmutable, literalTrue)
+			}
+		}
+		for _, m := range members {
+			if err := q.r.Context().Err(); err != nil {
+				return err
+			}
+			if err := q.member(w, m); err != nil {
+				return err
+			}
+		}
+		w.end()
+		return nil
+	}})
+	return nil
+}
+
+// member writes a member: what it is in the default graph, and the description in
+// the graph of its name.
+func (q *request) member(w *quadWriter, m member) error {
+	id := q.iri(fmt.Sprintf("/member/%d", m.sequence))
+	ts, err := q.triples(m.entity, m.version)
+	if err != nil {
+		return err
+	}
+	entity, rewritten := clean(rdfres.NewIRI(m.entity))
+	for i, t := range ts {
+		s, a := clean(t.S)
+		p, b := clean(t.P)
+		o, c := clean(t.O)
+		if a || b || c {
+			ts[i], rewritten = rdfres.Triple{S: s, P: p, O: o}, true
+		}
+	}
+	w.add("", rdfres.NewIRI(q.stream()), treeMember, id)
+	kind := asUpdate
+	switch m.kind {
+	case changetrack.Created:
+		kind = asCreate
+	case changetrack.Deleted:
+		kind = asDelete
+	}
+	w.add("", id, rdfType, kind)
+	w.add("", id, asObject, entity)
+	w.add("", id, asPublished, dateTime(m.time))
+	w.add("", id, rsbSequence, integer(m.sequence))
+	if m.version != nil {
+		w.add("", id, rsbGraph, rdfres.NewLiteral(m.version.Graph.String(), "", ""))
+	}
+	if rewritten {
+		w.add("", id, rsbRewritten, literalTrue)
+	}
+	for _, t := range ts {
+		w.add(id, t.S, t.P, t.O)
+	}
+	w.end()
+	return nil
+}
+
+// triples reads the description of a version; none for nil.
+func (q *request) triples(entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+	if v == nil {
+		return nil, nil
+	}
+	blob, err := q.view.Representation(entity, v.Sequence)
+	if errors.Is(err, kv.ErrNotFound) {
+		err = q.lost(entity, v.Sequence)
+	}
+	var data []byte
+	if err == nil {
+		data, err = blob.Bytes()
+	}
+	var ts []rdfres.Triple
+	if err == nil {
+		ts, err = rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("version %d of %s: %w", v.Sequence, entity, err)
+	}
+	return ts, nil
+}

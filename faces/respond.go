@@ -1,0 +1,220 @@
+package faces
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+const (
+	cacheForever = "public, max-age=31536000, immutable"
+	cacheAsk     = "public, no-cache" // may be kept, must be asked for
+)
+
+// statusError is an answer that is no document.
+type statusError struct {
+	code   int
+	reason string
+	detail []string // what to do, line by line
+}
+
+func (e *statusError) Error() string { return e.reason }
+
+func notFound(format string, a ...any) *statusError {
+	return &statusError{code: http.StatusNotFound, reason: fmt.Sprintf(format, a...)}
+}
+
+func gone(format string, a ...any) *statusError {
+	return &statusError{code: http.StatusGone, reason: fmt.Sprintf(format, a...)}
+}
+
+func (e *statusError) hint(format string, a ...any) *statusError {
+	e.detail = append(e.detail, fmt.Sprintf(format, a...))
+	return e
+}
+
+// fail answers with an error, in lines that begin with # so that a reader of
+// Turtle, TriG or N-Quads finds an empty document.
+func (f *Faces) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var se *statusError
+	switch {
+	case errors.As(err, &se):
+	case r.Context().Err() != nil:
+		se = &statusError{code: http.StatusServiceUnavailable, reason: "The request ended before the answer was ready."}
+	default:
+		f.log.Error("answering", "path", r.URL.EscapedPath(), "error", err)
+		se = &statusError{code: http.StatusInternalServerError, reason: "The answer could not be made."}
+		se.hint("What went wrong is in the log of the server; try again later.")
+	}
+	h := w.Header()
+	h.Del("Etag")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	body := "# " + strings.Join(append([]string{se.reason}, se.detail...), "\n# ") + "\n"
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(se.code)
+	if r.Method != http.MethodHead {
+		io.WriteString(w, body)
+	}
+}
+
+// reply is an answer whose body is written as it is made.
+type reply struct {
+	contentType string
+	cache       string // Cache-Control
+	etag        string // without quotes; "": none
+	write       func(w *bufio.Writer) error
+}
+
+// send answers. A body that ends with an error breaks the connection, so that
+// nobody takes it for whole.
+func (q *request) send(a reply) {
+	h := q.w.Header()
+	packed := acceptsGzip(q.r.Header["Accept-Encoding"])
+	h.Add("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", a.cache)
+	if a.etag != "" {
+		tag := a.etag
+		if packed {
+			tag += "-gzip"
+		}
+		h.Set("Etag", `"`+tag+`"`)
+		if matches(q.r.Header.Values("If-None-Match"), a.etag) {
+			q.w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	h.Set("Content-Type", a.contentType)
+	if packed {
+		h.Set("Content-Encoding", "gzip")
+	}
+	if q.r.Method == http.MethodHead {
+		return
+	}
+	var out io.Writer = q.w
+	var z *gzip.Writer
+	if packed {
+		z, _ = gzip.NewWriterLevel(q.w, gzip.BestSpeed) // the level is one of the package
+		out = z
+	}
+	b := bufio.NewWriterSize(out, 64<<10)
+	err := a.write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil && z != nil {
+		err = z.Close()
+	}
+	if err != nil {
+		if q.r.Context().Err() == nil {
+			q.f.log.Error("sending a page", "path", q.r.URL.EscapedPath(), "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// matches tells whether an If-None-Match names the ETag, packed or not.
+func matches(headers []string, etag string) bool {
+	for _, line := range headers {
+		for tag := range strings.SplitSeq(line, ",") {
+			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+			if tag == "*" {
+				return true
+			}
+			if tag, ok := strings.CutPrefix(tag, `"`); ok {
+				if tag, ok := strings.CutSuffix(tag, `"`); ok && strings.TrimSuffix(tag, "-gzip") == etag {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// etagOf is a tag for bytes that are made of what.
+func etagOf(what ...any) string {
+	h := sha256.New()
+	for _, x := range what {
+		fmt.Fprintf(h, "%v\x00", x)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// negotiate picks of media types the one that the Accept header likes best (RFC
+// 9110, 12.5.1), the first of equals. No header accepts everything.
+func negotiate(accept, types []string) (best string, ok bool) {
+	header := strings.Join(accept, ",")
+	if strings.TrimSpace(header) == "" {
+		return types[0], true
+	}
+	bestQ := 0.0
+	for _, t := range types {
+		if q := quality(header, t); q > bestQ {
+			best, bestQ = t, q
+		}
+	}
+	return best, bestQ > 0
+}
+
+// quality is the weight that the header gives a media type: the most specific
+// range decides.
+func quality(header, essence string) float64 {
+	kind, _, _ := strings.Cut(essence, "/")
+	q, specific := 0.0, -1
+	for part := range strings.SplitSeq(header, ",") {
+		r, params, _ := strings.Cut(part, ";")
+		level := -1
+		switch strings.ToLower(strings.TrimSpace(r)) {
+		case essence:
+			level = 2
+		case kind + "/*":
+			level = 1
+		case "*/*", "*":
+			level = 0
+		}
+		if v := weight(params); level > specific || level >= 0 && level == specific && v > q {
+			q, specific = v, level
+		}
+	}
+	return q
+}
+
+// weight reads the q among parameters; 1 when there is none.
+func weight(params string) float64 {
+	for p := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil || !(v >= 0 && v <= 1) {
+				return 0
+			}
+			return v
+		}
+	}
+	return 1
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3).
+func acceptsGzip(headers []string) bool {
+	q, star := -1.0, -1.0
+	for part := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		coding, params, _ := strings.Cut(part, ";")
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			q = weight(params)
+		case "*":
+			star = weight(params)
+		}
+	}
+	if q < 0 {
+		q = star
+	}
+	return q > 0
+}

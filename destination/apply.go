@@ -159,7 +159,7 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk 
 		switch {
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
-		case bulk && d.mirror.canBulk() && len(p.deletes) == 0 && len(p.inserts) >= 500:
+		case bulk && d.mirror.canBulk() && len(p.deletes) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts):
 			err = d.mirror.bulk(ctx, p.inserts)
 		default:
 			generation++
@@ -303,6 +303,13 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 				return nil, fmt.Errorf("%w: %w", errUnusable, err)
 			}
 			o.rec.Normal = normalDigest(ch.newSts)
+		}
+		if d.mirror.iris.some() {
+			for i := range ch.newSts {
+				if err := d.mirror.keeps(&ch.newSts[i]); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if slices.ContainsFunc(ch.newSts, func(s statement) bool { return s.normal }) || int64(len(ch.newSts)) != o.rec.Triples {
 			o.rec.Flags |= flagRewritten
@@ -600,13 +607,13 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 		}
 	}
 	for _, st := range back.deletes {
-		err := d.mirror.request(ctx, "", []updateOp{{'d', &st}}, "")
+		err := d.mirror.one(ctx, updateOp{'d', &st})
 		if err != nil && !errors.Is(err, errRefused) && !refusal(err) {
 			return err
 		}
 	}
 	for i := range back.inserts {
-		if err := d.mirror.request(ctx, "", []updateOp{{'i', &back.inserts[i]}}, ""); err != nil {
+		if err := d.mirror.one(ctx, updateOp{'i', &back.inserts[i]}); err != nil {
 			return err
 		}
 	}

@@ -518,7 +518,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	lackOf := map[hash16]int{}
 	for _, l := range still {
 		lackOf[l.owner.loc]++
-		if c.fix && l.st != nil {
+		if c.fix && l.st != nil && d.mirror.keeps(l.st) == nil {
 			c.plan.inserts = append(c.plan.inserts, *l.st)
 		}
 	}

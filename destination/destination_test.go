@@ -31,6 +31,7 @@ type bench struct {
 	clock time.Time
 	d     *Destination
 	caps  sparql.Capabilities
+	iris  iriRewrites
 }
 
 func newBench(t testing.TB) *bench {
@@ -55,7 +56,7 @@ func (b *bench) open() *Destination {
 	if target == "" {
 		target = e.GraphStore
 	}
-	raw, err := json.Marshal(b.caps)
+	raw, err := json.Marshal(probed{Capabilities: b.caps, IRIs: &b.iris})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -80,6 +80,7 @@ func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops) 
 type mirror struct {
 	client *sparql.Client
 	caps   sparql.Capabilities
+	iris   iriRewrites
 	lay    layout
 	mark   string
 	limit  int // triples of one update request; adapts down
@@ -172,10 +173,36 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 	})
 	drops := ""
 	for _, g := range p.drops {
+		if changes(m.iris.Update, g) {
+			if err := m.client.DeleteGraph(ctx, g); err != nil {
+				return err
+			}
+			continue
+		}
 		drops += "DROP SILENT GRAPH <" + g + "> ;\n"
 	}
 	check := m.checkpointText(cp)
-	separate := !m.caps.Transactional // data first, checkpoint last
+	var posts []*statement
+	if len(m.iris.Update) > 0 {
+		var removes []string
+		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
+			switch {
+			case m.odd(op.st) == "":
+				return false
+			case op.kind == 'd':
+				removes = append(removes, m.oddDelete(op.st))
+			default:
+				posts = append(posts, op.st)
+			}
+			return true
+		})
+		for part := range slices.Chunk(removes, 50) {
+			if err := m.client.Update(ctx, strings.Join(part, " ;\n")); err != nil {
+				return err
+			}
+		}
+	}
+	separate := !m.caps.Transactional || len(posts) > 0 // data first, checkpoint last
 	for len(ops) > 0 || drops != "" {
 		n, size := 0, 0
 		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
@@ -194,6 +221,9 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 			check = ""
 		}
 		ops, drops = ops[n:], ""
+	}
+	if err := m.post(ctx, posts); err != nil {
+		return err
 	}
 	if check != "" {
 		if err := m.client.Update(ctx, check); err != nil {

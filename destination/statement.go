@@ -126,24 +126,26 @@ func holds(list []byte, h hash16) bool {
 func appendSPARQL(b []byte, t rdfres.Triple) []byte {
 	b = append(append(append(b, t.S...), ' '), t.P...)
 	b = append(b, ' ')
-	o := string(t.O)
-	if strings.HasPrefix(o, `"`) && (strings.Contains(o, `\\u`) || strings.Contains(o, `\\U`)) {
-		end := strings.LastIndexByte(o, '"')
-		for i := 0; i < end; i++ {
-			if o[i] == '\\' && i+1 < end {
-				b = append(b, o[i], o[i+1])
-				i++
-				if o[i] == '\\' && i+1 < end && (o[i+1] == 'u' || o[i+1] == 'U') {
-					b = fmt.Appendf(b, `\u%04X`, o[i+1])
-					i++
-				}
-				continue
-			}
-			b = append(b, o[i])
-		}
-		b = append(b, o[end:]...)
-	} else {
-		b = append(b, o...)
-	}
+	b = appendObject(b, string(t.O))
 	return append(b, " .\n"...)
+}
+
+func appendObject(b []byte, o string) []byte {
+	if !strings.HasPrefix(o, `"`) || !strings.Contains(o, `\\u`) && !strings.Contains(o, `\\U`) {
+		return append(b, o...)
+	}
+	end := strings.LastIndexByte(o, '"')
+	for i := 0; i < end; i++ {
+		if o[i] == '\\' && i+1 < end {
+			b = append(b, o[i], o[i+1])
+			i++
+			if o[i] == '\\' && i+1 < end && (o[i+1] == 'u' || o[i+1] == 'U') {
+				b = fmt.Appendf(b, `\u%04X`, o[i+1])
+				i++
+			}
+			continue
+		}
+		b = append(b, o[i])
+	}
+	return append(b, o[end:]...)
 }

@@ -28,6 +28,7 @@ type testMirror struct {
 	updates, posts int
 	refuse         func(text string) (status int)      // an update that is answered with an error
 	rewrite        func(t rdfres.Triple) rdfres.Triple // what the store makes of a triple
+	rewriteUpdate  func(iri string) string             // what it makes of an IRI in an update
 	noUpdate       bool                                // the Graph Store Protocol only
 	noGSP          bool
 	hook           func(w http.ResponseWriter, r *http.Request) bool
@@ -75,6 +76,9 @@ func (m *testMirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+		if m.rewriteUpdate != nil {
+			body = iriShape.ReplaceAllFunc(body, func(b []byte) []byte { return []byte("<" + m.rewriteUpdate(string(b[1:len(b)-1])) + ">") })
+		}
 		if err := m.update(string(body)); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -88,6 +92,7 @@ func (m *testMirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 var (
+	iriShape    = regexp.MustCompile(`<[^<>]*>`)
 	graphShape  = regexp.MustCompile(`GRAPH <([^>]*)> \{ \?s \?p \?o \}`)
 	markShape   = regexp.MustCompile(`^SELECT \?p \?o WHERE \{ GRAPH <([^>]*)> \{ <([^>]*)> \?p \?o \} \}`)
 	othersShape = regexp.MustCompile(`^SELECT \?m \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?m <([^>]*)> ("[^"]*") \. \?m \?p \?o \} \}`)

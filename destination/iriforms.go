@@ -1,0 +1,364 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Stores change IRIs on some ways of writing: Jena resolves every IRI of a SPARQL
+// update, so that <http://x/a/./b> becomes <http://x/a/b>, which is another
+// entity's, and keeps it in N-Triples by the Graph Store Protocol. A probe finds
+// out once what a store does. What an update would change is inserted by the
+// Graph Store Protocol and deleted by comparing strings; what no way keeps is
+// failed, and is never written.
+
+// iriForm is a kind of IRI that some software takes for another spelling.
+type iriForm struct {
+	name   string
+	probes []string
+	has    func(iri string) bool
+}
+
+var iriForms = []iriForm{
+	{"dot-segments", []string{"http://rsbridge.invalid/a/./b", "http://rsbridge.invalid/a/c/../d", "http://rsbridge.invalid/e/..", "urn:rsbridge:probe:f/./g"}, func(iri string) bool {
+		if !strings.Contains(iri, "/.") {
+			return false
+		}
+		path, _, _ := strings.Cut(iri, "#")
+		path, _, _ = strings.Cut(path, "?")
+		return strings.Contains(path, "/./") || strings.Contains(path, "/../") || strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..")
+	}},
+	{"scheme-case", []string{"HTTP://rsbridge.invalid/scheme"}, func(iri string) bool {
+		scheme, _, _ := strings.Cut(iri, ":")
+		return scheme != strings.ToLower(scheme)
+	}},
+	{"host-case", []string{"http://RSBRIDGE.invalid/host"}, func(iri string) bool {
+		a := iriAuthority(iri)
+		return a != strings.ToLower(a)
+	}},
+	{"port", []string{"http://rsbridge.invalid:80/port", "https://rsbridge.invalid:/port"}, func(iri string) bool {
+		a := iriAuthority(iri)
+		return strings.HasSuffix(a, ":80") || strings.HasSuffix(a, ":443") || strings.HasSuffix(a, ":")
+	}},
+	{"empty-path", []string{"http://rsbridge.invalid"}, func(iri string) bool {
+		a := iriAuthority(iri)
+		return a != "" && strings.HasSuffix(iri, "//"+a)
+	}},
+	{"percent", []string{"http://rsbridge.invalid/%c3%a9", "http://rsbridge.invalid/%41", "http://rsbridge.invalid/%2E/p"}, func(iri string) bool { return strings.Contains(iri, "%") }},
+	{"unicode", []string{"http://rsbridge.invalid/e\u0301"}, func(iri string) bool {
+		return strings.ContainsFunc(iri, func(r rune) bool { return r > 0x7f })
+	}},
+}
+
+func iriAuthority(iri string) string {
+	_, rest, ok := strings.Cut(iri, "://")
+	if !ok {
+		return ""
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}
+
+// iriRewrites are the forms that a store changes, by the way of writing.
+type iriRewrites struct {
+	Update []string // SPARQL Update, graph names too
+	GSP    []string // Graph Store Protocol, N-Triples
+	Graphs []string // Graph Store Protocol, graph names
+}
+
+func (r *iriRewrites) some() bool { return len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
+
+func changes(forms []string, iri string) bool {
+	for i := range iriForms {
+		if len(forms) > 0 && slices.Contains(forms, iriForms[i].name) && iriForms[i].has(iri) {
+			return true
+		}
+	}
+	return false
+}
+
+// changedTerm gives the IRI of a term that one of the forms concerns.
+func changedTerm(forms []string, t rdfres.Term) string {
+	s := string(t)
+	switch {
+	case strings.HasPrefix(s, "<"):
+		s = s[1 : len(s)-1]
+	case strings.HasPrefix(s, `"`) && strings.HasSuffix(s, ">"):
+		s = s[strings.LastIndexByte(s, '<')+1 : len(s)-1]
+	default:
+		return ""
+	}
+	if changes(forms, s) {
+		return s
+	}
+	return ""
+}
+
+func changedTriple(forms []string, t rdfres.Triple) string {
+	if len(forms) == 0 {
+		return ""
+	}
+	for _, x := range [3]rdfres.Term{t.S, t.P, t.O} {
+		if iri := changedTerm(forms, x); iri != "" {
+			return iri
+		}
+	}
+	return ""
+}
+
+// odd gives an IRI of a statement that an update would change, "" for none.
+func (m *mirror) odd(st *statement) string {
+	if len(m.iris.Update) == 0 {
+		return ""
+	}
+	if g := m.graphFor(st); g != "" && changes(m.iris.Update, g) {
+		return g
+	}
+	return changedTriple(m.iris.Update, st.triple)
+}
+
+// oddToPost is odd for the Graph Store Protocol.
+func (m *mirror) oddToPost(st *statement) string {
+	if g := m.graphFor(st); g != "" && changes(m.iris.Graphs, g) {
+		return g
+	}
+	return changedTriple(m.iris.GSP, st.triple)
+}
+
+func (m *mirror) postable(sts []statement) bool {
+	return len(m.iris.GSP) == 0 || !slices.ContainsFunc(sts, func(st statement) bool { return m.oddToPost(&st) != "" })
+}
+
+// keeps refuses a statement that no way of writing keeps as it is.
+func (m *mirror) keeps(st *statement) error {
+	iri := ""
+	if !m.gspOnly() {
+		if iri = m.odd(st); iri == "" {
+			return nil
+		}
+	}
+	if m.client.Endpoint().GraphStore != "" {
+		if iri = m.oddToPost(st); iri == "" {
+			return nil
+		}
+	}
+	e := m.client.Endpoint()
+	hint := ""
+	if e.GraphStore == "" {
+		hint = "; give it a graph_store address, by which it may keep it"
+	}
+	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", errUnusable, e.Name, m.caps.Product, shorten(iri), hint)
+}
+
+// oddDelete is an update that removes a statement by comparing strings: the
+// IRIs that the store would change do not stand in it as IRIs.
+func (m *mirror) oddDelete(st *statement) string {
+	one := func(t rdfres.Triple) string {
+		var filters []string
+		term := func(name string, t rdfres.Term) string {
+			iri := changedTerm(m.iris.Update, t)
+			if iri == "" {
+				return string(appendObject(nil, string(t)))
+			}
+			if s := string(t); strings.HasPrefix(s, `"`) {
+				lex := appendObject(nil, s[:strings.LastIndexByte(s, '"')+1])
+				filters = append(filters, fmt.Sprintf(`isLiteral(%[1]s) && STR(%[1]s) = %[2]s && STR(DATATYPE(%[1]s)) = "%[3]s"`, name, lex, iri))
+			} else {
+				filters = append(filters, fmt.Sprintf(`isIRI(%s) && STR(%[1]s) = "%s"`, name, iri))
+			}
+			return name
+		}
+		pattern := term("?s", t.S) + " " + term("?p", t.P) + " " + term("?o", t.O)
+		if g := m.graphFor(st); g != "" {
+			name := "<" + g + ">"
+			if changes(m.iris.Update, g) {
+				name = "?g"
+				filters = append(filters, fmt.Sprintf(`STR(?g) = "%s"`, g))
+			}
+			pattern = "GRAPH " + name + " { " + pattern + " }"
+		}
+		return fmt.Sprintf("DELETE { %s } WHERE { %[1]s FILTER(%s) }", pattern, strings.Join(filters, " && "))
+	}
+	text := one(st.triple)
+	if n := m.lay.nf.Triple(st.triple); n != st.triple {
+		text += " ;\n" + one(n)
+	}
+	return text
+}
+
+// post inserts statements of any graphs by the Graph Store Protocol.
+func (m *mirror) post(ctx context.Context, sts []*statement) error {
+	for len(sts) > 0 {
+		graph := m.graphFor(sts[0])
+		var text []byte
+		rest := sts[:0:0]
+		for _, st := range sts {
+			if m.graphFor(st) == graph {
+				text = st.triple.AppendLine(text)
+			} else {
+				rest = append(rest, st)
+			}
+		}
+		err := m.client.PostGraph(ctx, graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(text)), nil
+		})
+		if err != nil {
+			return err
+		}
+		sts = rest
+	}
+	return nil
+}
+
+// one carries out a single operation.
+func (m *mirror) one(ctx context.Context, op updateOp) error {
+	switch {
+	case m.odd(op.st) == "":
+		return m.request(ctx, "", []updateOp{op}, "")
+	case op.kind == 'd':
+		return m.client.Update(ctx, m.oddDelete(op.st))
+	}
+	return m.post(ctx, []*statement{op.st})
+}
+
+// probeIRIs finds out which forms of IRIs a store changes, by writing some into
+// scratch graphs that it removes. An error means that nothing was learned.
+func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error) {
+	ctx, cancel := context.WithTimeout(caller, 30*time.Second)
+	defer cancel()
+	e := m.client.Endpoint()
+	if e.Query == "" {
+		return found, nil
+	}
+	token := rand.Text()
+	property := rdfres.NewIRI("urn:rsbridge:probe:iri:" + token)
+	var drop []string
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), time.Minute)
+		defer cancel()
+		for _, g := range drop {
+			var derr error
+			if e.GraphStore != "" {
+				derr = m.client.DeleteGraph(ctx, g)
+			} else {
+				derr = m.client.Update(ctx, "DROP SILENT GRAPH <"+g+">")
+			}
+			if derr != nil {
+				m.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", g, "error", derr)
+			}
+		}
+	}()
+	// came reads back which objects stand with which subject and graph.
+	came := func() (map[string][2]string, error) {
+		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?g ?s ?o WHERE { GRAPH ?g { ?s %s ?o } }", property))
+		if err != nil {
+			return nil, err
+		}
+		out := map[string][2]string{}
+		for row, err := range s.Rows {
+			if err != nil {
+				return nil, err
+			}
+			if len(row) != 3 {
+				return nil, errors.New("the store answered with other columns than asked for")
+			}
+			lex, _, _ := row[2].Literal()
+			out[lex] = [2]string{row[0].IRI(), row[1].IRI()}
+		}
+		return out, nil
+	}
+	type probe struct{ form, iri, key string }
+	var probes []probe
+	for _, f := range iriForms {
+		for _, iri := range f.probes {
+			probes = append(probes, probe{f.name, iri, fmt.Sprint(len(probes))})
+		}
+	}
+	terms := func(way string, send func(graph string, lines []byte) error) (forms []string, err error) {
+		graph := "urn:rsbridge:probe:" + way + ":" + token
+		drop = append(drop, graph)
+		var all []byte
+		line := func(p probe) []byte {
+			return rdfres.Triple{S: rdfres.NewIRI(p.iri), P: property, O: rdfres.NewLiteral(way+p.key, "", "")}.AppendLine(nil)
+		}
+		for _, p := range probes {
+			all = append(all, line(p)...)
+		}
+		refused := map[string]bool{} // refused is not changed
+		if err := send(graph, all); err != nil {
+			if !refusal(err) {
+				return nil, err
+			}
+			for _, p := range probes {
+				if err := send(graph, line(p)); err != nil {
+					if !refusal(err) {
+						return nil, err
+					}
+					refused[p.key] = true
+				}
+			}
+		}
+		got, err := came()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range probes {
+			if !refused[p.key] && got[way+p.key][1] != p.iri && !slices.Contains(forms, p.form) {
+				forms = append(forms, p.form)
+			}
+		}
+		return forms, nil
+	}
+	if e.Update != "" {
+		if found.Update, err = terms("update", func(graph string, lines []byte) error {
+			return m.client.Update(ctx, "INSERT DATA { GRAPH <"+graph+"> {\n"+string(lines)+"} }")
+		}); err != nil {
+			return found, err
+		}
+	}
+	if e.GraphStore == "" {
+		return found, nil
+	}
+	post := func(graph string, lines []byte) error {
+		return m.client.PostGraph(ctx, graph, rdfres.NTriples, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(lines)), nil })
+	}
+	if found.GSP, err = terms("post", post); err != nil || len(found.Update) == 0 {
+		return found, err
+	}
+	for _, name := range found.Update { // only forms that an update changes are written so
+		i := slices.IndexFunc(iriForms, func(f iriForm) bool { return f.name == name })
+		graph := iriForms[i].probes[0]
+		key := "graph" + token + name
+		line := rdfres.Triple{S: rdfres.NewIRI("urn:rsbridge:probe:" + token), P: property, O: rdfres.NewLiteral(key, "", "")}.AppendLine(nil)
+		if err := post(graph, line); err != nil {
+			if !refusal(err) {
+				return found, err
+			}
+			found.Graphs = append(found.Graphs, name)
+			continue
+		}
+		got, err := came()
+		if err != nil {
+			return found, err
+		}
+		at := got[key][0]
+		if at != "" {
+			drop = append(drop, at)
+		}
+		if at != graph {
+			found.Graphs = append(found.Graphs, name)
+		}
+	}
+	return found, nil
+}

@@ -37,6 +37,8 @@ type Client struct {
 	log       *slog.Logger
 
 	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not
+	manner   atomic.Int32 // how queries are sent: mannerDirect, mannerForm
+	direct   atomic.Bool  // a query was answered that came as it is
 	maxRows  atomic.Int64 // as the store advertised
 	requests atomic.Int64
 	bytes    atomic.Int64
@@ -134,6 +136,7 @@ func (c *Client) MaxRows() int64 {
 
 // noteHeaders remembers limits that stores tell.
 func (c *Client) noteHeaders(h http.Header) {
+	c.noteManner(h)
 	for _, name := range []string{"X-Sparql-Maxrows", "X-Sparql-Max-Rows", "X-Result-Limit"} {
 		var n int64
 		if _, err := fmt.Sscanf(h.Get(name), "%d", &n); err == nil && n > 0 {
@@ -155,7 +158,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("%w: %s would become %s at %s", errRedirect, first.Method, req.Method, req.URL.Redacted())
 	}
 	if req.URL.Host != first.URL.Host || (first.URL.Scheme == "https" && req.URL.Scheme != "https") {
-		if first.Method != http.MethodGet && first.Header.Get("Content-Type") != queryType {
+		if first.Method != http.MethodGet && first.Header.Get("Content-Type") != queryType && first.Header.Get("Content-Type") != formType {
 			return fmt.Errorf("%w: a write is not sent on to another host (%s)", errRedirect, req.URL.Redacted())
 		}
 		req.Header.Del("Authorization")

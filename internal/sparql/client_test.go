@@ -245,6 +245,59 @@ func TestLogNamesStoreOnce(t *testing.T) {
 	}
 }
 
+// Virtuoso never answers a query that is the body of its request. It is asked
+// by forms from the first query on, and one that does not give its name once
+// it has kept us waiting.
+func TestQueriesByForm(t *testing.T) {
+	ctx := context.Background()
+	const ask = "ASK { ?s ?p ?o }"
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/s>", P: "<http://example.org/p>", O: `"1"`})
+	st.NoDirect, st.Server = true, "Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu"
+	c := connect(t, st, nil)
+	for range 3 {
+		if ok, err := c.Ask(ctx, ask); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	long := "ASK { ?s ?p ?o } #" + strings.Repeat("x", 50_000)
+	if ok, err := c.Ask(ctx, long); err != nil || !ok {
+		t.Error(ok, err)
+	}
+	if n := len(st.Queries()); n != 4 {
+		t.Errorf("%d requests for 4 queries", n)
+	}
+	st.Server = ""
+	c = connect(t, st, func(e *sparql.Endpoint) { e.Timeout = 50 * time.Millisecond })
+	if ok, err := c.Ask(ctx, long); err != nil || !ok {
+		t.Error(ok, err)
+	}
+	// Other stores get the first query as a form and the others as they are; one
+	// that takes no forms gets all as they are.
+	for _, forms := range []bool{true, false} {
+		var types []string
+		c = connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			types = append(types, r.Header.Get("Content-Type"))
+			if r.Header.Get("Content-Type") != "application/sparql-query" && !forms {
+				http.Error(w, "what?", http.StatusUnsupportedMediaType)
+				return
+			}
+			answer("application/sparql-results+json", `{"head":{},"boolean":true}`).ServeHTTP(w, r)
+		}), nil)
+		for range 2 {
+			if ok, err := c.Ask(ctx, ask); err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+		}
+		want := "[application/x-www-form-urlencoded application/sparql-query]"
+		if !forms {
+			want = "[application/x-www-form-urlencoded application/sparql-query application/sparql-query]"
+		}
+		if fmt.Sprint(types) != want {
+			t.Errorf("sent %v, want %s", types, want)
+		}
+	}
+}
+
 func TestStalled(t *testing.T) {
 	st := sparqltest.New()
 	st.Fault = func(string, string) *sparqltest.Fault { return &sparqltest.Fault{Hang: true} }

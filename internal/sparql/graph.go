@@ -22,9 +22,7 @@ type TripleFunc func(s, p, o []byte) error
 // StreamConstruct reads a CONSTRUCT or DESCRIBE as N-Triples without making a
 // term for each triple: the fastest way to read much.
 func (c *Client) StreamConstruct(ctx context.Context, query string, fn TripleFunc) error {
-	body, n := textBody(query)
-	return c.streamLines(ctx, request{op: "construct", method: http.MethodPost, url: c.endpoint.Query, contentType: queryType,
-		accept: ntriplesAccept, body: body, length: n}, fn)
+	return c.streamLines(ctx, c.queryRequest("construct", query, ntriplesAccept), fn)
 }
 
 // StreamGraph reads a graph by the Graph Store Protocol; "" is the default
@@ -71,8 +69,12 @@ func (c *Client) StreamSelect(ctx context.Context, query string, as Reading, fn 
 func (c *Client) streamLines(ctx context.Context, r request, fn TripleFunc) error {
 	delivered := false
 	var final error // an error that must not be repeated
+	send := c.send
+	if r.query != "" {
+		send = c.sendQuery
+	}
 	err := c.retry(ctx, func() error {
-		res, err := c.send(ctx, r)
+		res, err := send(ctx, r)
 		if err != nil {
 			return err
 		}

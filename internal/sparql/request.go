@@ -26,6 +26,7 @@ type request struct {
 	accept      string
 	body        func() (io.ReadCloser, error) // nil: none
 	length      int64                         // of the body; -1 unknown
+	query       string                        // instead of a body: sent by sendQuery
 }
 
 func textBody(s string) (func() (io.ReadCloser, error), int64) {

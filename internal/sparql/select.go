@@ -73,9 +73,8 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 	case as == ReadSelectJSON || c.tsv.Load() == 2:
 		accept = jsonType + ", application/json;q=0.5"
 	}
-	body, n := textBody(query)
-	r := request{op: "query", method: http.MethodPost, url: c.endpoint.Query, contentType: queryType, accept: accept, body: body, length: n}
-	res, err := c.send(ctx, r)
+	r := c.queryRequest("query", query, accept)
+	res, err := c.sendQuery(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +148,10 @@ func (c *Client) readError(r request, err error) error {
 
 // Ask runs an ASK.
 func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
-	body, n := textBody(query)
-	r := request{op: "ask", method: http.MethodPost, url: c.endpoint.Query, contentType: queryType,
-		accept: jsonType + ", application/json;q=0.5", body: body, length: n}
+	r := c.queryRequest("ask", query, jsonType+", application/json;q=0.5")
 	var answer bool
 	err := c.retry(ctx, func() error {
-		res, err := c.send(ctx, r)
+		res, err := c.sendQuery(ctx, r)
 		if err != nil {
 			return err
 		}

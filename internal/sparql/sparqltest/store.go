@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type Store struct {
 	VirtuosoTSV  bool   // tab-separated values in which terms cannot be told apart
 	NoTSV        bool
 	NoConstruct  bool
+	NoDirect     bool // a query that is the body of its request is never answered; forms are
 	NotAtomic    bool // an update keeps what came before its failing operation
 	// Fault is asked for each request; nil: no fault. op is the path's last part.
 	Fault func(op, body string) *Fault
@@ -175,6 +177,16 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	op := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	direct := r.Header.Get("Content-Type") == "application/sparql-query"
+	if form, err := url.ParseQuery(string(body)); err == nil && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		body = []byte(form.Get("query"))
+	} else if op == "query" && direct && s.NoDirect {
+		<-r.Context().Done() // as Virtuoso does
+		return
+	} else if op == "query" && !direct {
+		http.Error(w, "no query", http.StatusUnsupportedMediaType)
+		return
+	}
 	s.mu.Lock()
 	s.queries = append(s.queries, string(body))
 	s.mu.Unlock()
@@ -196,7 +208,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mediaType, status := "", http.StatusOK
 	s.mu.Lock()
 	switch {
-	case op == "query" && r.Header.Get("Content-Type") == "application/sparql-query":
+	case op == "query":
 		mediaType, err = s.query(&out, w.Header(), string(body), r.Header.Get("Accept"))
 	case op == "update" && r.Header.Get("Content-Type") == "application/sparql-update":
 		err, status = s.update(string(body)), http.StatusNoContent

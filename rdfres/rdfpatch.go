@@ -116,8 +116,7 @@ const maxPatchLine = 64 << 20
 
 // patchReader reads rows.
 type patchReader struct {
-	sc   LineScanner
-	line []byte // when blank nodes were written in brackets
+	sc LineScanner
 }
 
 func (p *patchReader) row(line []byte) (row PatchRow, ok bool, why string) {

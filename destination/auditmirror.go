@@ -534,7 +534,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		excess++
 		t := triples[i]
-		if c.fix && t.S.Kind() != rdfres.KindBlank && t.O.Kind() != rdfres.KindBlank {
+		if c.fix {
 			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash}
 			st.normal = d.mirror.lay.nf.Triple(t) != t
 			c.plan.deletes = append(c.plan.deletes, st)

@@ -47,11 +47,9 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// open opens the destination anew, as after a restart.
-func (b *bench) open() *Destination {
+// remember stores what the probe of a mirror would have found.
+func (b *bench) remember(e sparql.Endpoint) {
 	b.t.Helper()
-	client := b.mir.client()
-	e := client.Endpoint()
 	target := e.Update
 	if target == "" {
 		target = e.GraphStore
@@ -61,11 +59,18 @@ func (b *bench) open() *Destination {
 		b.t.Fatal(err)
 	}
 	batch := b.store.Batch()
+	defer batch.Close()
 	batch.Set(nameKey(kindProbe, target), raw)
 	if err := batch.Commit(true); err != nil {
 		b.t.Fatal(err)
 	}
-	batch.Close()
+}
+
+// open opens the destination anew, as after a restart.
+func (b *bench) open() *Destination {
+	b.t.Helper()
+	client := b.mir.client()
+	b.remember(client.Endpoint())
 	o := Options{Now: func() time.Time { return b.clock }}
 	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

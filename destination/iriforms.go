@@ -161,12 +161,22 @@ func (m *mirror) keeps(st *statement) error {
 	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", errUnusable, e.Name, m.caps.Product, shorten(iri), hint)
 }
 
+// hasBlank tells of what somebody else wrote: in a mirror blank nodes are IRIs.
+func (st *statement) hasBlank() bool {
+	return st.triple.S.Kind() == rdfres.KindBlank || st.triple.O.Kind() == rdfres.KindBlank
+}
+
 // oddDelete is an update that removes a statement by comparing strings: the
-// IRIs that the store would change do not stand in it as IRIs.
+// IRIs that the store would change do not stand in it as IRIs. Blank nodes have
+// no name in an update, so all that stand like this one go.
 func (m *mirror) oddDelete(st *statement) string {
 	one := func(t rdfres.Triple) string {
 		var filters []string
 		term := func(name string, t rdfres.Term) string {
+			if t.Kind() == rdfres.KindBlank {
+				filters = append(filters, "isBlank("+name+")")
+				return name
+			}
 			iri := changedTerm(m.iris.Update, t)
 			if iri == "" {
 				return string(appendObject(nil, string(t)))

@@ -183,23 +183,24 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 	}
 	check := m.checkpointText(cp)
 	var posts []*statement
-	if len(m.iris.Update) > 0 {
-		var removes []string
+	var removes []string
+	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case m.odd(op.st) == "":
-				return false
-			case op.kind == 'd':
+			case op.kind == 'd' && (op.st.hasBlank() || m.odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
-			default:
+			case m.odd(op.st) != "":
 				posts = append(posts, op.st)
+			default:
+				return false
 			}
 			return true
 		})
-		for part := range slices.Chunk(removes, 50) {
-			if err := m.client.Update(ctx, strings.Join(part, " ;\n")); err != nil {
-				return err
-			}
+	}
+	slices.Sort(removes)
+	for part := range slices.Chunk(slices.Compact(removes), 50) {
+		if err := m.client.Update(ctx, strings.Join(part, " ;\n")); err != nil {
+			return err
 		}
 	}
 	separate := !m.caps.Transactional || len(posts) > 0 // data first, checkpoint last

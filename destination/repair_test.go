@@ -1,0 +1,120 @@
+package destination
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Whatever somebody wrote into the mirror by hand, blank nodes too, goes by
+// audit --repair, and nothing else does.
+func TestRepairRemovesBlankNodes(t *testing.T) {
+	stores := map[string]func(t *testing.T) (sparql.Endpoint, string){
+		"embedded": func(t *testing.T) (sparql.Endpoint, string) {
+			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+			return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
+		},
+		"embedded-gsp": func(t *testing.T) (sparql.Endpoint, string) {
+			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+			return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
+		},
+		"fuseki": func(t *testing.T) (sparql.Endpoint, string) {
+			s := teststores.Fuseki(t)
+			return sparql.Endpoint{Name: "fuseki", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
+		},
+		"oxigraph": func(t *testing.T) (sparql.Endpoint, string) {
+			s := teststores.Oxigraph(t)
+			return sparql.Endpoint{Name: "oxigraph", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
+		},
+	}
+	for name, get := range stores {
+		for _, layout := range []string{"single", "per-entity"} {
+			t.Run(name+"-"+layout, func(t *testing.T) {
+				e, graph := get(t)
+				c, err := sparql.New(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				b := newBench(t)
+				b.caps.Product = name
+				b.remember(e)
+				cfg := b.cfg
+				cfg.GraphIRI = graph
+				if layout == "per-entity" {
+					cfg.Graph, cfg.GraphIRI, cfg.Adopt = layout, graph+"/{entity}", true
+				}
+				open := func() *Destination {
+					d, err := Open(context.Background(), b.store, c, cfg, Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}
+				b.src.ours = true
+				b.src.put("a.nt", named(t, "<http://ex.org/a> <http://ex.org/p> _:x .\n_:x <http://ex.org/q> \"1\" .\n"))
+				b.src.put("b.nt", nt("b", "x"))
+				if rep, err := open().Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				where := graph
+				if layout == "per-entity" {
+					where += "/http://ex.org/a"
+					defer func() {
+						for _, x := range []string{"a", "b"} {
+							c.DeleteGraph(context.Background(), graph+"/http://ex.org/"+x)
+						}
+					}()
+				}
+				text := `<http://ex.org/a> <http://ex.org/p> _:h . _:h <http://ex.org/q> "1" ; <http://ex.org/q> "by hand" ; <http://ex.org/r> _:i , _:h . _:i <http://ex.org/r> <http://ex.org/b> . <http://ex.org/a> <http://ex.org/p> "hand" . `
+				if e.Update == "" {
+					err = postText(c, where, text)
+				} else {
+					err = c.Update(context.Background(), "INSERT DATA { GRAPH <"+where+"> { "+text+" } }")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a, err := open().Audit(context.Background(), AuditOptions{}); err != nil || a.Equal {
+					t.Fatalf("%+v %v", a, err)
+				}
+				a, err := open().Audit(context.Background(), AuditOptions{Repair: true})
+				if err != nil || !a.Equal || a.Repaired == 0 {
+					t.Fatalf("%+v %v", a, err)
+				}
+				n := 0
+				for tr, err := range c.GetGraph(context.Background(), where) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n++; strings.Contains(string(tr.O), "hand") || strings.HasPrefix(string(tr.O), "_:") {
+						t.Errorf("left: %s", tr.AppendLine(nil))
+					}
+				}
+				if want := map[string]int{"single": 3, "per-entity": 2}[layout]; n != want {
+					t.Errorf("%d triples, want %d", n, want)
+				}
+			})
+		}
+	}
+}
+
+func postText(c *sparql.Client, graph, turtle string) error {
+	return c.PostGraph(context.Background(), graph, rdfres.Turtle, func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(turtle)), nil
+	})
+}

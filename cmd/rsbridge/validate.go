@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -10,59 +13,166 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-func (a *app) validate() *cobra.Command {
-	var strict bool
-	c := &cobra.Command{Use: "validate FILE...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
-		Long: `Prints each finding with its line, rule and what would be right: E errors, W
-warnings, A advice. Exit code 3: there are errors.
+// validated is one document of `validate --json`.
+type validated struct {
+	Location string                 `json:"location"`
+	Kind     string                 `json:"kind"`
+	Index    bool                   `json:"index"`
+	Dialect  string                 `json:"dialect"`
+	Entries  int64                  `json:"entries"`
+	Errors   []resourcesync.Finding `json:"errors"`
+	Warnings []resourcesync.Finding `json:"warnings"`
+	Advice   []resourcesync.Finding `json:"advice"`
+}
 
---json: {"documents":[{"location","kind","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,
-		Example: "  rsbridge validate capabilitylist.xml changelist.xml",
+// validation is one run of validate.
+type validation struct {
+	a      *app
+	web    *fetcher
+	follow bool
+	o      resourcesync.CheckerOptions
+
+	docs             []validated
+	seen             map[string]bool
+	errors, warnings int
+}
+
+func (a *app) validate() *cobra.Command {
+	v := &validation{a: a}
+	c := &cobra.Command{Use: "validate PATH or URL...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
+		Long: `Checks each document that is named: a file, a package (ZIP), all documents below a
+folder, or an address on the web. With --follow it goes on from there: down to the documents
+that it leads to, and up and across to see that the links fit; it fetches the
+packages of dumps, and some resources of each set to compare them with what the lists
+promise. Prints each finding with its line, rule and what would be right: E errors,
+W warnings, I advice. Exit code 3: there are errors.
+
+--json: {"documents":[{"location","kind","index","dialect","entries","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,
+		Example: `  rsbridge validate capabilitylist.xml changelist.xml
+  rsbridge validate --follow https://data.example/.well-known/resourcesync`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			type document struct {
-				Location string                 `json:"location"`
-				Kind     string                 `json:"kind"`
-				Errors   []resourcesync.Finding `json:"errors"`
-				Warnings []resourcesync.Finding `json:"warnings"`
-				Advice   []resourcesync.Finding `json:"advice"`
-			}
-			docs, bad := []document{}, false
-			for _, file := range args {
-				f, err := os.Open(file)
-				if err != nil {
-					return err
-				}
-				head, found, err := resourcesync.Validate(f, resourcesync.ValidateOptions{Location: file, Strict: strict, Now: time.Now()})
-				f.Close()
-				if err != nil {
-					return fmt.Errorf("validate %s: %w", file, err)
-				}
-				d := document{file, string(head.Meta.Capability), []resourcesync.Finding{}, []resourcesync.Finding{}, []resourcesync.Finding{}}
-				for _, x := range found {
-					switch x.Severity {
-					case "E":
-						d.Errors, bad = append(d.Errors, x), true
-					case "W":
-						d.Warnings = append(d.Warnings, x)
-					default:
-						d.Advice = append(d.Advice, x)
-					}
-					if !a.json {
-						fmt.Fprintf(a.out, "%s:%d: %s%d: %s\n", file, x.Line, x.Severity, x.Rule, x.Message)
-					}
-				}
-				docs = append(docs, d)
-			}
-			if a.json {
-				if err := a.print(map[string]any{"documents": docs}); err != nil {
-					return err
+			v.web, v.o.Now, v.seen, v.docs = newFetcher(), time.Now(), map[string]bool{}, []validated{}
+			defer v.web.close()
+			v.o.Fetch = v.web.fetch
+			for _, arg := range args {
+				if err := v.argument(cmd.Context(), arg); err != nil {
+					return fmt.Errorf("validate %s: %w", arg, err)
 				}
 			}
-			if bad {
+			if err := v.end(); err != nil {
+				return err
+			}
+			if v.errors > 0 {
 				return part
 			}
 			return nil
 		}}
-	c.Flags().BoolVar(&strict, "strict", false, "refuse what 1.1 does not allow")
+	f := c.Flags()
+	f.BoolVar(&v.follow, "follow", false, "check also what the documents lead to, and the rules between documents")
+	f.BoolVar(&v.o.Strict, "strict", false, "warnings are errors")
+	f.IntVar(&v.o.MaxDocuments, "limit", 10_000, "with --follow: read at most this many documents")
+	f.IntVar(&v.o.Sample, "sample", 20, "with --follow: fetch this many resources of each set")
+	f.BoolVar(&v.o.SkipPackages, "skip-packages", false, "with --follow: leave out the packages of dumps")
 	return c
+}
+
+func (v *validation) argument(ctx context.Context, arg string) error {
+	if !onWeb(arg) {
+		if st, err := os.Stat(arg); err == nil && st.IsDir() {
+			files, err := documentsIn(arg)
+			for _, file := range files {
+				err = errors.Join(err, v.one(ctx, file))
+			}
+			return err
+		}
+	}
+	if !v.follow {
+		return v.one(ctx, arg)
+	}
+	c := resourcesync.NewChecker(v.o)
+	reports, err := c.Check(ctx, arg)
+	for _, r := range reports {
+		v.add(r)
+	}
+	return err
+}
+
+// one checks a document by itself.
+func (v *validation) one(ctx context.Context, location string) error {
+	got, err := v.web.fetch(ctx, location)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.Status != http.StatusOK {
+		return fmt.Errorf("it answers status %d", got.Status)
+	}
+	body, base := got.Body, location
+	if got.URL != "" {
+		base = got.URL
+	}
+	if f, ok := body.(*os.File); ok && isPackage(f) {
+		p, err := resourcesync.OpenPackage(f, got.ContentLength, v.o.Package)
+		if err != nil {
+			return err
+		}
+		if body, err = p.Open(resourcesync.ManifestName); err != nil {
+			return err
+		}
+		defer body.Close()
+		location += "!/" + resourcesync.ManifestName
+	}
+	r := resourcesync.Report{Location: location}
+	o := resourcesync.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now}
+	o.Entry = func(*resourcesync.Head, *resourcesync.Entry) error {
+		r.Entries++
+		return ctx.Err()
+	}
+	head, found, err := resourcesync.Validate(body, o)
+	if err != nil {
+		return err
+	}
+	r.Capability, r.Index, r.Dialect, r.Findings = head.Meta.Capability, head.Index, head.Dialect, found
+	v.add(r)
+	return nil
+}
+
+// add takes up what was found in a document, once.
+func (v *validation) add(r resourcesync.Report) {
+	if v.seen[r.Location] {
+		return
+	}
+	v.seen[r.Location] = true
+	d := validated{
+		Location: r.Location, Kind: string(r.Capability), Index: r.Index, Dialect: r.Dialect, Entries: r.Entries,
+		Errors: []resourcesync.Finding{}, Warnings: []resourcesync.Finding{}, Advice: []resourcesync.Finding{},
+	}
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case resourcesync.SeverityError:
+			d.Errors = append(d.Errors, f)
+			v.errors++
+		case resourcesync.SeverityWarning:
+			d.Warnings = append(d.Warnings, f)
+			v.warnings++
+		default:
+			d.Advice = append(d.Advice, f)
+		}
+		if !v.a.json {
+			at := r.Location
+			if f.Line > 0 {
+				at = fmt.Sprintf("%s:%d", at, f.Line)
+			}
+			fmt.Fprintf(v.a.out, "%s: %s%d: %s\n", at, f.Severity, f.Rule, f.Message)
+		}
+	}
+	v.docs = append(v.docs, d)
+}
+
+func (v *validation) end() error {
+	if v.a.json {
+		return v.a.print(map[string]any{"documents": v.docs})
+	}
+	_, err := fmt.Fprintf(v.a.out, "%s, %s, %s\n", plural(int64(len(v.docs)), "document"), plural(int64(v.errors), "error"), plural(int64(v.warnings), "warning"))
+	return err
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// inProcess runs rsbridge in this process.
+func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+// TestExploreSpecification explores the examples of the specification, of both
+// versions, from a file server.
+func TestExploreSpecification(t *testing.T) {
+	dir := teststores.Shared(t, "fixtures")
+	srv := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer srv.Close()
+	n := 0
+	for _, version := range []string{"spec-1.1", "spec-0.9"} {
+		files, err := filepath.Glob(filepath.Join(dir, version, "*.xml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(raw, []byte("<html")) {
+				continue // a page that links to elsewhere
+			}
+			n++
+			code, out, errs := inProcess(t, "explore", "--depth", "0", "--json", srv.URL+"/"+version+"/"+filepath.Base(file))
+			var tree resourcesync.Node
+			if err := json.Unmarshal([]byte(out), &tree); err != nil || code != exitDone || tree.Kind == "" || tree.Dialect == "" {
+				t.Errorf("%s: %v, exit code %d, %s%s", file, err, code, out, errs)
+			}
+			if want := int64(bytes.Count(raw, []byte("<loc>"))); tree.Entries != want {
+				t.Errorf("%s: %d entries, want %d", file, tree.Entries, want)
+			}
+			if code, out, errs := inProcess(t, "explore", "--depth", "0", srv.URL+"/"+version+"/"+filepath.Base(file)); code != exitDone || !strings.Contains(out, "document of ") {
+				t.Errorf("%s: exit code %d, %s%s", file, code, out, errs)
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d examples, want 65", n)
+	}
+}

@@ -1,0 +1,180 @@
+package resourcesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// This file finds the documents of a site: an address that is none itself may
+// link to some (specification, section 6.3).
+
+const maxPage = 4 << 20 // bytes of a page or robots.txt that are looked at
+
+// start explores the address that was given.
+func (x *explorer) start(ctx context.Context, n *Node) error {
+	got, err := x.o.Fetch(ctx, n.Location)
+	if err != nil {
+		n.Faults = append(n.Faults, err.Error())
+		return fmt.Errorf("resourcesync: exploring %s: %w", clip(n.Location), err)
+	}
+	defer got.Body.Close()
+	x.read++
+	x.seen[n.Location] = true
+	var page []byte
+	if got.Status == 200 {
+		body, err := x.body(n, got)
+		if err != nil {
+			n.Faults = append(n.Faults, err.Error())
+			return fmt.Errorf("resourcesync: exploring %s: %w", clip(n.Location), err)
+		}
+		kept := &prefix{most: maxPage}
+		leads := x.parse(n, io.TeeReader(body, kept), "", "")
+		if n.Kind != "" {
+			got.Body.Close()
+			x.follow(ctx, n, leads, x.o.Depth)
+			return nil
+		}
+		if x.refused != nil {
+			return x.refused
+		}
+		// The reader stopped at the root element; the rest of the page has links.
+		_, _ = io.CopyN(kept, body, maxPage) // what could be read is looked at
+		page = kept.data
+	}
+	n.Kind = "page"
+	if err := x.site(ctx, n, got, page); err != nil {
+		if got.Status != 200 {
+			n.Faults = append(n.Faults, fmt.Sprintf("it cannot be fetched: status %d", got.Status))
+		}
+		n.Faults = append(n.Faults, err.Error())
+		return fmt.Errorf("resourcesync: exploring %s: %w", clip(n.Location), err)
+	}
+	n.Faults, n.Entries = nil, int64(len(n.Children))
+	return nil
+}
+
+// prefix keeps the first bytes written to it.
+type prefix struct {
+	data []byte
+	most int
+}
+
+func (p *prefix) Write(b []byte) (int, error) {
+	p.data = append(p.data, b[:min(len(b), p.most-len(p.data))]...)
+	return len(b), nil
+}
+
+// site looks for the ways in that a site can show: Link headers and links of the
+// page, the well-known address, robots.txt.
+func (x *explorer) site(ctx context.Context, n *Node, got *Fetched, page []byte) error {
+	base, err := url.Parse(n.base())
+	if err != nil {
+		return err
+	}
+	var ways []lead
+	for _, h := range got.Links {
+		for _, one := range strings.SplitAfter(h, ",") {
+			if target := headerLink([]string{one}, RelResourceSync); target != "" {
+				if u, err := base.Parse(target); err == nil {
+					ways = append(ways, lead{loc: u.String()})
+				}
+			}
+		}
+	}
+	for _, target := range pageLinks(page, base) {
+		ways = append(ways, lead{loc: target})
+	}
+	if base.Host != "" {
+		wellKnown := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/.well-known/resourcesync"}).String()
+		if x.offers(ctx, wellKnown) {
+			ways = append([]lead{{loc: wellKnown}}, ways...)
+		} else if len(ways) == 0 {
+			for _, target := range x.robots(ctx, base) {
+				ways = append(ways, lead{loc: target})
+			}
+		}
+	}
+	if len(ways) == 0 {
+		return errors.New("it is no ResourceSync document, and neither links of the page, the well-known address nor robots.txt lead to one; give the address of a Source Description, a Capability List or a list")
+	}
+	for i := 0; i < len(ways); i++ { // each once
+		ways = append(ways[:i+1], slices.DeleteFunc(ways[i+1:], func(l lead) bool { return l.loc == ways[i].loc })...)
+	}
+	x.follow(ctx, n, ways[:min(len(ways), x.o.MaxChildren)], max(x.o.Depth, 1))
+	return nil
+}
+
+// offers tells whether there is something at an address.
+func (x *explorer) offers(ctx context.Context, address string) bool {
+	got, err := x.o.Fetch(ctx, address)
+	if err != nil {
+		return false
+	}
+	got.Body.Close()
+	return got.Status == 200
+}
+
+// robots gives the addresses of Sitemap lines in robots.txt.
+func (x *explorer) robots(ctx context.Context, base *url.URL) (out []string) {
+	got, err := x.o.Fetch(ctx, (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String())
+	if err != nil {
+		return nil
+	}
+	defer got.Body.Close()
+	if got.Status != 200 {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(got.Body, maxPage))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok || !strings.EqualFold(strings.TrimSpace(name), "sitemap") || len(out) >= 100 {
+			continue
+		}
+		if u, err := base.Parse(strings.TrimSpace(value)); err == nil {
+			out = append(out, u.String())
+		}
+	}
+	return out
+}
+
+// pageLinks finds <link rel="resourcesync" href> in the head of a page.
+func pageLinks(page []byte, base *url.URL) (out []string) {
+	z := html.NewTokenizer(strings.NewReader(string(page)))
+	for len(out) < 100 {
+		switch z.Next() {
+		case html.ErrorToken:
+			return out
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			if t.Data == "body" {
+				return out
+			}
+			if t.Data != "base" && t.Data != "link" {
+				continue
+			}
+			attr := map[string]string{}
+			for _, a := range t.Attr {
+				attr[a.Key] = a.Val
+			}
+			u, err := base.Parse(strings.TrimSpace(attr["href"]))
+			switch {
+			case err != nil || attr["href"] == "":
+			case t.Data == "base":
+				base = u
+			case slices.ContainsFunc(strings.Fields(attr["rel"]), func(s string) bool { return strings.EqualFold(s, RelResourceSync) }):
+				out = append(out, u.String())
+			}
+		}
+	}
+	return out
+}

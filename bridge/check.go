@@ -131,6 +131,14 @@ func (c *Config) check() (out []Finding) {
 				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump")
 			}
 		}
+		for _, text := range s.Links {
+			if _, err := publish.ParseLink(text); err != nil {
+				fault(p+".links", text, "%v", err)
+			}
+		}
+		if err := (publish.Links{Collections: s.Collections, Collection: s.Collection, Locations: s.Locations}).Check(); err != nil {
+			fault(p, "", "collections, collection and locations: %v", err)
+		}
 		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
 			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
 		}

@@ -78,6 +78,10 @@ type Set struct {
 	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
 	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
 	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
+	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
+	Collection     string       `yaml:"collection" doc:"IRI of a collection that every resource belongs to: an OAI-ORE aggregation, an OAI-PMH set"`
+	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
+	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
 	Contact        string       `yaml:"contact" doc:"e-mail address of who answers for the set; OAI-PMH wants one, default admin@ and the host"`
 }

@@ -123,6 +123,17 @@ func clip(b []byte) string {
 	return string(b)
 }
 
+// entryLinks are the links of list entries that are configured.
+func (c *Set) entryLinks() publish.Links {
+	l := publish.Links{Collections: c.Collections, Collection: c.Collection, Locations: c.Locations}
+	for _, text := range c.Links {
+		if t, err := publish.ParseLink(text); err == nil { // check has told otherwise
+			l.Templates = append(l.Templates, t)
+		}
+	}
+	return l
+}
+
 func settingsKey(set string) []byte { return []byte("settings/" + set) }
 
 // addresses are those in force and those that are configured, also when the state

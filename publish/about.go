@@ -131,7 +131,7 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		}
 		w.Header().Set("Content-Location", s.about()+suffixOf(format))
 	}
-	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up"`)
+	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up", <`+s.dataset()+`>; rel="describes"`)
 	if format == htmlFormat {
 		d, err := s.setPage(snap)
 		return s.p.send(w, r, d, err)

@@ -122,7 +122,12 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 				return rec, err
 			}
 		}
-		for _, e := range s.changeEntries(&c, patches) {
+		entries, err := s.changeEntries(snap.view, &c, patches)
+		if err != nil {
+			out.abort()
+			return rec, err
+		}
+		for _, e := range entries {
 			if err = out.addPatches(&e, &c, patches); err != nil {
 				out.abort()
 				return rec, err

@@ -16,7 +16,7 @@ const (
 	xmlType = "application/xml"
 	// layout is part of every ETag that is not made from the bytes: a change of
 	// how documents are written changes it.
-	layout = "1"
+	layout = "2"
 )
 
 // document writes a document with few entries.
@@ -185,7 +185,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 // resourceListPart assembles a part (dossier, 1.10.3).
 func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
 	s := snap.set
-	key := nameTag("rl %s %s %s %s %d %d %d %d %v", layout, s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
+	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.cfg.Links.tag(), s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		if indexed {
@@ -203,7 +203,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 				if w.Count()%256 == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
-				if buf, err = s.appendResource(buf[:0], &st); err != nil {
+				if buf, err = s.appendResource(buf[:0], snap.view, &st); err != nil {
 					return err
 				}
 				if err := w.WriteRaw(buf, 1); err != nil {

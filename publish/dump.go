@@ -24,7 +24,7 @@ const (
 	zipType = "application/zip"
 	// packageEntries bounds a package: its manifest is a document with at most
 	// 50,000 entries and 50 MB.
-	packageEntries = 40000
+	packageEntries = 25000
 	// dumpDocEntries is the number of packages that one document lists.
 	dumpDocEntries = 10000
 )
@@ -153,7 +153,10 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 				return err
 			}
 		}
-		e := s.resourceEntry(&st)
+		e, err := s.resourceEntry(snap.view, &st)
+		if err != nil {
+			return err
+		}
 		if err := out.add(out.path("r", st.Entity, st.Current.Format), blob, &e); err != nil {
 			return err
 		}

@@ -94,7 +94,7 @@ func versionAddress(loc string, sequence uint64) string {
 }
 
 // representation fills what an entry says of a version.
-func (s *set) representation(e *resourcesync.Entry, entity string, v *changetrack.Version) {
+func (s *set) representation(e *resourcesync.Entry, view *changetrack.View, entity string, v *changetrack.Version) error {
 	e.Loc = s.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
@@ -107,22 +107,31 @@ func (s *set) representation(e *resourcesync.Entry, entity string, v *changetrac
 	}
 	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
+	triples, err := s.linkTriples(view, entity, v)
+	if err != nil {
+		return err
+	}
+	s.entryLinks(e, entity, v, triples)
+	return nil
 }
 
 // resourceEntry is the entry of a current entity in a Resource List.
-func (s *set) resourceEntry(st *changetrack.State) resourcesync.Entry {
+func (s *set) resourceEntry(view *changetrack.View, st *changetrack.State) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	s.representation(&e, st.Entity, st.Current)
+	err := s.representation(&e, view, st.Entity, st.Current)
 	e.ChangeFreq = changeFreq(st)
-	return e
+	return e, err
 }
 
 // appendResource renders the entry of resourceEntry. The usual entry is written
 // straight into dst, which a test holds to be the same.
-func (s *set) appendResource(dst []byte, st *changetrack.State) ([]byte, error) {
+func (s *set) appendResource(dst []byte, view *changetrack.View, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
-		e := s.resourceEntry(st)
+	if s.cfg.Links.any() || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+		e, err := s.resourceEntry(view, st)
+		if err != nil {
+			return dst, err
+		}
 		return resourcesync.AppendEntry(dst, &e)
 	}
 	name := EncodeName(st.Entity, s.at.Prefix)
@@ -151,6 +160,13 @@ func (s *set) appendResource(dst []byte, st *changetrack.State) ([]byte, error) 
 	address()
 	dst = append(dst, "?version="...)
 	dst = strconv.AppendUint(dst, v.Sequence, 10)
+	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), s.url...), `/about"/><rs:ln rel="timegate" href="`...)
+	dst = append(append(append(append(dst, s.url...), "/timegate/"...), name...), v.Format.Suffix()...)
+	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), s.url...), "/r/"...), name...)
+	for _, f := range alternates[v.Format] {
+		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), s.url...), "/r/"...), name...)
+		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), essence(f)...)
+	}
 	return append(dst, "\"/></url>\n"...), nil
 }
 
@@ -176,7 +192,7 @@ func changeFreq(st *changetrack.State) string {
 
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(c *changetrack.Change, patches []patch) []resourcesync.Entry {
+func (s *set) changeEntries(view *changetrack.View, c *changetrack.Change, patches []patch) ([]resourcesync.Entry, error) {
 	var es []resourcesync.Entry
 	if c.After == nil || c.Before != nil && c.Before.Format != c.After.Format {
 		format := s.cfg.Format
@@ -190,10 +206,12 @@ func (s *set) changeEntries(c *changetrack.Change, patches []patch) []resourcesy
 		es = append(es, e)
 	}
 	if c.After == nil {
-		return es
+		return es, nil
 	}
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	s.representation(&e, c.Entity, c.After)
+	if err := s.representation(&e, view, c.Entity, c.After); err != nil {
+		return nil, err
+	}
 	e.LastMod = c.Time
 	e.Meta.DateTime = c.Time
 	e.Meta.Change = string(c.Kind)
@@ -211,5 +229,5 @@ func (s *set) changeEntries(c *changetrack.Change, patches []patch) []resourcesy
 			Ext:  map[string]string{resourcesync.ExtBase: digestToken(base), resourcesync.ExtResult: digestToken(result)},
 		})
 	}
-	return append(es, e)
+	return append(es, e), nil
 }

@@ -376,7 +376,10 @@ func (w *generationWriter) take(patches *patcher) error {
 		w.firstOf = c.Sequence
 	}
 	before := len(w.chunk)
-	entries := w.set.changeEntries(&c, offered)
+	entries, err := w.set.changeEntries(w.view, &c, offered)
+	if err != nil {
+		return err
+	}
 	for i := range entries {
 		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
 			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)

@@ -16,7 +16,7 @@ import (
 // An index may have 50,000 parts. Long before that, parts grow instead.
 const (
 	manyParts   = 20000
-	largestPart = 40000 // entries, where there are many parts
+	largestPart = 25000 // entries, where there are many parts: 50 MB at most with all their links
 	maxBits     = 48    // of a part's name
 )
 

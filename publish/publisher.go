@@ -35,6 +35,7 @@ type SetConfig struct {
 	PartEntries                 int             // Resource List part; default 10000
 	PackageBytes                int64           // dump package; default 64 MiB packed
 	DumpPatches                 bool            // Change Dumps hold the patches too
+	Links                       Links           // of list entries, beside the usual ones
 	Coverage                    func() Coverage // for the description of the set; may be nil
 }
 
@@ -223,6 +224,9 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 		default:
 			return nil, fmt.Errorf("publish: the set %s: capability %q: want resourcelist, changelist, resourcedump or changedump", cfg.Name, c)
 		}
+	}
+	if err := cfg.Links.prepare(); err != nil {
+		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, locks: &locks{}}
 	at, former, known, err := readAddresses(s.kv)

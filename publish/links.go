@@ -1,0 +1,221 @@
+package publish
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Links are those of list entries that a set is configured for, beside the ones
+// that every entry has.
+type Links struct {
+	// Collections are properties whose IRIs become `collection` links.
+	Collections []string
+	// Collection is one to which every resource of the set belongs: an OAI-ORE
+	// aggregation, an OAI-PMH set, ...
+	Collection string
+	// Locations are further places of the same representations, the best first:
+	// `duplicate` links with pri 1, 2, ... A location is a template with
+	// placeholders, or the address of a copy of the set, as `export` writes it.
+	Locations []string
+	// Templates are further links.
+	Templates []LinkTemplate
+}
+
+// LinkTemplate is a link that every entry has. In Href stand {entity} for the
+// entity's IRI, {entity_escaped} for the same as a part of a query, {name} for its
+// NAME, {suffix} for the format's suffix, {loc} for the address of the
+// representation, {sequence} for the number of the version. An entry whose entity
+// is no IRI has no link with {entity}.
+type LinkTemplate struct {
+	Rel  string `json:"rel"`
+	Href string `json:"href"`
+	Type string `json:"type,omitempty"`
+}
+
+// ParseLink reads a link written as "REL HREF" or "REL HREF TYPE".
+func ParseLink(text string) (t LinkTemplate, err error) {
+	switch f := strings.Fields(text); len(f) {
+	case 3:
+		t = LinkTemplate{f[0], f[1], f[2]}
+	case 2:
+		t = LinkTemplate{Rel: f[0], Href: f[1]}
+	default:
+		return t, fmt.Errorf("%q: want REL HREF or REL HREF TYPE", text)
+	}
+	return t, (&Links{Templates: []LinkTemplate{t}}).prepare()
+}
+
+// Check tells what is wrong in what is configured.
+func (l Links) Check() error { return l.prepare() }
+
+// placeholders of templates.
+var placeholders = []string{"{entity}", "{entity_escaped}", "{name}", "{suffix}", "{loc}", "{sequence}"}
+
+// CheckTemplate tells whether a template is one: an absolute address when its
+// placeholders are filled.
+func CheckTemplate(href string) error {
+	filled := strings.ReplaceAll(strings.ReplaceAll(href, "{entity}", "http://h.example/"), "{loc}", "http://h.example/")
+	for _, p := range placeholders {
+		filled = strings.ReplaceAll(filled, p, "x")
+	}
+	if i := strings.IndexAny(filled, "{}<>\" "); i >= 0 {
+		return fmt.Errorf("%q: unknown placeholder or character; there are %s", href, strings.Join(placeholders, ", "))
+	}
+	if scheme(filled) == 0 {
+		return fmt.Errorf("%q: want an absolute address", href)
+	}
+	return nil
+}
+
+// check and complete what is configured.
+func (l *Links) prepare() error {
+	l.Locations, l.Templates = slices.Clone(l.Locations), slices.Clone(l.Templates)
+	for i, location := range l.Locations {
+		if !strings.Contains(location, "{") {
+			l.Locations[i] = strings.TrimRight(location, "/") + "/r/{name}{suffix}"
+		}
+		if err := CheckTemplate(l.Locations[i]); err != nil {
+			return fmt.Errorf("location %w", err)
+		}
+	}
+	for _, t := range l.Templates {
+		if t.Rel == "" {
+			return fmt.Errorf("the link %q has no rel", t.Href)
+		}
+		switch t.Rel { // what the documents say themselves
+		case resourcesync.RelUp, resourcesync.RelIndex, resourcesync.RelContents, resourcesync.RelPatch, resourcesync.RelMemento, resourcesync.RelTimeGate:
+			return fmt.Errorf("a link with the relation %q cannot be configured", t.Rel)
+		}
+		if err := CheckTemplate(t.Href); err != nil {
+			return fmt.Errorf("link %w", err)
+		}
+	}
+	for _, iri := range append(slices.Clone(l.Collections), l.Collection) {
+		if iri != "" && scheme(iri) == 0 {
+			return fmt.Errorf("%q is no IRI", iri)
+		}
+	}
+	return nil
+}
+
+// any tells whether entries have more than every entry has.
+func (l *Links) any() bool {
+	return len(l.Collections)+len(l.Locations)+len(l.Templates) > 0 || l.Collection != ""
+}
+
+// tag is part of the ETag of documents that are assembled from entries.
+func (l *Links) tag() string {
+	if !l.any() {
+		return ""
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // strings only
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// alternates are the formats that an entry links to besides its own. RDF/XML,
+// which cannot write every predicate, is only had by negotiation and by suffix.
+var alternates = map[rdfres.Format][]rdfres.Format{}
+
+func init() {
+	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, rdfres.NQuads, rdfres.TriG} {
+		for _, other := range offered(f) {
+			if other != f && other != rdfres.RDFXML {
+				alternates[f] = append(alternates[f], other)
+			}
+		}
+	}
+}
+
+// essence is a media type without parameters.
+func essence(f rdfres.Format) string {
+	t, _, _ := strings.Cut(mediaType(f), ";")
+	return t
+}
+
+// entryLinks adds what leads from a representation to what belongs to it. Triples
+// are of the version; they are only looked at for Links.Collections.
+func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
+	name := EncodeName(entity, s.at.Prefix)
+	generic := s.url + "/r/" + name
+	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
+	add(link(resourcesync.RelDescribedBy, s.about()))
+	add(link(resourcesync.RelTimeGate, s.url+"/timegate/"+name+v.Format.Suffix()))
+	add(link(resourcesync.RelCanonical, generic))
+	for _, f := range alternates[v.Format] {
+		l := link(resourcesync.RelAlternate, generic+suffixOf(f))
+		l.Type = essence(f)
+		add(l)
+	}
+	links := &s.cfg.Links
+	if !links.any() {
+		return
+	}
+	var seen []string
+	collection := func(iri string) {
+		if describable(iri) && !slices.Contains(seen, iri) {
+			seen = append(seen, iri)
+			add(link(resourcesync.RelCollection, iri))
+		}
+	}
+	if links.Collection != "" {
+		collection(links.Collection)
+	}
+	for _, t := range triples {
+		if t.S.Kind() == rdfres.KindIRI && t.S.IRI() == entity && t.O.Kind() == rdfres.KindIRI && slices.Contains(links.Collections, t.P.IRI()) {
+			collection(t.O.IRI())
+		}
+	}
+	fill := func(template string) (string, bool) {
+		if strings.Contains(template, "{entity}") && !describable(entity) {
+			return "", false
+		}
+		return strings.NewReplacer("{entity}", entity, "{entity_escaped}", url.QueryEscape(entity), "{name}", name, "{suffix}", v.Format.Suffix(),
+			"{loc}", e.Loc, "{sequence}", strconv.FormatUint(v.Sequence, 10)).Replace(template), true
+	}
+	for i, location := range links.Locations {
+		if href, ok := fill(location); ok {
+			l := link(resourcesync.RelDuplicate, href)
+			l.Pri = i + 1
+			add(l)
+		}
+	}
+	for _, t := range links.Templates {
+		if href, ok := fill(t.Href); ok {
+			l := link(t.Rel, href)
+			l.Type = t.Type
+			add(l)
+		}
+	}
+}
+
+// linkTriples reads the triples of a version that links are made of: nil, when
+// none are.
+func (s *set) linkTriples(view *changetrack.View, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+	if len(s.cfg.Links.Collections) == 0 {
+		return nil, nil
+	}
+	data, err := versionBytes(view, entity, v.Sequence)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil // of a version that is no longer kept
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+}

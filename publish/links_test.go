@@ -1,0 +1,82 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// TestEntryLinks: every link leads somewhere, in the Resource List, the Change
+// List and the dump alike; configured ones are there, and change the ETag.
+func TestEntryLinks(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/", Links: Links{
+		Collections: []string{"http://example.org/next"}, Collection: "http://example.org/all",
+		Locations: []string{"https://cdn.example/books/", "https://mirror.example/{name}{suffix}?a=b&c={sequence}"},
+		Templates: []LinkTemplate{{Rel: "related", Href: "https://search.example/?q={entity_escaped}", Type: "text/html"}, {Rel: "http://example.org/rel#same", Href: "{entity}"}},
+	}})
+	w.scan(map[string]int{"http://example.org/a b/é.x": 3, "http://example.org/e/1": 4}, false, w.cfg.Format)
+	w.publish()
+	w.must(w.pub.Dump(t.Context(), "data"))
+	w.checkDump()
+	w.scan(map[string]int{"http://example.org/e/1": 5, "http://example.org/e/2": 1}, true, w.cfg.Format)
+	w.publish()
+	_, list := w.read(w.url("resourcelist.xml"))
+	_, changes := w.read(w.url("changelist.xml"))
+	if len(list) != 3 || len(changes) != 2 {
+		t.Fatalf("%d entries, %d changes", len(list), len(changes))
+	}
+	for _, e := range append(list, changes...) {
+		var rels []string
+		for _, l := range e.Links {
+			rel := l.Rel
+			if l.Pri > 0 {
+				rel += fmt.Sprint(l.Pri)
+			}
+			rels = append(rels, rel)
+			if !strings.HasPrefix(l.Href, testBase) {
+				continue
+			}
+			res := w.get(l.Href)
+			if res.Code != 200 && !(l.Rel == resourcesync.RelTimeGate && res.Code == 302) {
+				t.Errorf("%s: %s %s: %d", e.Loc, l.Rel, l.Href, res.Code)
+			}
+			if got, _, _ := strings.Cut(res.Header().Get("Content-Type"), ";"); l.Type != "" && got != l.Type {
+				t.Errorf("%s: %s is %s, not %s", e.Loc, l.Href, got, l.Type)
+			}
+		}
+		want := "memento describedby timegate canonical alternate alternate alternate collection collection duplicate1 duplicate2 related"
+		if e.Link(resourcesync.RelDescribes) != nil {
+			want = "describes " + want + " http://example.org/rel#same"
+		}
+		if got := strings.Join(rels, " "); got != want && got != want+" "+resourcesync.RelPatch && got != want+" "+resourcesync.RelPatch+" "+resourcesync.RelPatch {
+			t.Errorf("%s has the links %s, want %s", e.Loc, got, want)
+		}
+		name := strings.TrimPrefix(e.Loc, w.url("r/"))
+		if l := e.Link(resourcesync.RelDuplicate); l == nil || l.Href != "https://cdn.example/books/r/"+name {
+			t.Errorf("%s: duplicate %+v", e.Loc, l)
+		}
+	}
+	tag := w.get(w.url("resourcelist.xml")).Header().Get("Etag")
+	w.cfg.Links = Links{}
+	w.reopen()
+	if again := w.get(w.url("resourcelist.xml")).Header().Get("Etag"); again == tag {
+		t.Error("other links, the same ETag")
+	}
+	for _, bad := range []Links{
+		{Locations: []string{"not absolute/{name}"}}, {Locations: []string{"https://h.example/{what}"}}, {Collection: "no iri"},
+		{Templates: []LinkTemplate{{Rel: "up", Href: "https://h.example/"}}}, {Templates: []LinkTemplate{{Href: "https://h.example/"}}},
+	} {
+		if bad.Check() == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	if l, err := ParseLink("related https://h.example/{name} text/html"); err != nil || l != (LinkTemplate{"related", "https://h.example/{name}", "text/html"}) {
+		t.Errorf("%+v %v", l, err)
+	}
+	if _, err := ParseLink("related"); err == nil {
+		t.Error("a link without an address")
+	}
+}

@@ -115,6 +115,17 @@ func (c *Client) Changes(ctx context.Context, set, since string) (out bridge.Cha
 	return out, c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/changes?limit=10000&since="+url.QueryEscape(since), nil, &out)
 }
 
+// Diff gives what changed in an entity between two points of the log.
+func (c *Client) Diff(ctx context.Context, set, entity, from, to string) (out bridge.Diff, err error) {
+	q := url.Values{"entity": {entity}}
+	for key, v := range map[string]string{"from": from, "to": to} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	return out, c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/diff?"+q.Encode(), nil, &out)
+}
+
 // Description gives the representation of an entity now, or at a time unless
 // that is zero, as f or, when that is "", as it is kept.
 func (c *Client) Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {

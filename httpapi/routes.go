@@ -56,6 +56,9 @@ func upTo(most, usual int) param {
 	return param{name: "limit", doc: "how many at most", schema: object{"type": "integer", "minimum": 1, "maximum": most, "default": usual}}
 }
 
+// pointForm is the pattern of a point in the log: a sequence or a time.
+const pointForm = `^([0-9]{1,18}|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z)?$`
+
 // no is the body of an action that takes no arguments.
 type no struct{}
 
@@ -70,12 +73,14 @@ func (a *api) routes() []route {
 		{get, "/api/v1/sets", "the sets", nil, nil, 200, []bridge.SetStatus{}, a.sets},
 		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
 		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
-			[]param{text("since", "a sequence (digits alone) or a time; left out itself; default: the beginning", `^([0-9]{1,18}|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z)?$`), upTo(10000, 1000)},
+			[]param{text("since", "a sequence (digits alone) or a time; left out itself; default: the beginning", pointForm), upTo(10000, 1000)},
 			nil, 200, bridge.Changes{}, a.changes},
 		{get, "/api/v1/sets/:name/resources", "current resources in the order of their keys, or one entity; next is the value of after that goes on",
 			[]param{paramEntity, text("after", "the key after which to begin", `^([0-9a-f]{64})?$`), upTo(10000, 100)}, nil, 200, Resources{}, a.resources},
 		{get, "/api/v1/sets/:name/description", "the representation of one entity, now or at a time",
 			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.description},
+		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
+			[]param{entity, text("from", "after this sequence, or at this time; default: the version before", pointForm), text("to", "as from; default: now", pointForm)}, nil, 200, bridge.Diff{}, a.diff},
 		{post, "/api/v1/sets/:name/scan", "look for changes now", queue, no{}, 202, jobs.Run{}, a.begin("scan", "scan")},
 		{post, "/api/v1/sets/:name/accept", "accept what is held", queue, no{}, 202, jobs.Run{}, a.begin("accept", "scan")},
 		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},

@@ -55,6 +55,19 @@ func (a *api) changes(c *gin.Context) (any, error) {
 	return out, err
 }
 
+// diff compares two versions of one entity.
+func (a *api) diff(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.b.Diff(name, c.Query("entity"), c.Query("from"), c.Query("to"))
+	if errors.Is(err, bridge.ErrPoint) {
+		return nil, fail(http.StatusBadRequest, err.Error(), "")
+	}
+	return out, err
+}
+
 // description answers the representation of one entity, now or as it was.
 func (a *api) description(c *gin.Context) (any, error) {
 	name, err := a.setName(c)

@@ -22,6 +22,7 @@ type session interface {
 	Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error)
 	Status(ctx context.Context) (bridge.Status, error)
 	Changes(ctx context.Context, set, since string) (bridge.Changes, error)
+	Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error)
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
@@ -121,6 +122,10 @@ func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.S
 
 func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, error) {
 	return l.b.Changes(set, since, 10000)
+}
+
+func (l local) Diff(_ context.Context, set, entity, from, to string) (bridge.Diff, error) {
+	return l.b.Diff(set, entity, from, to)
 }
 
 func (l local) Description(_ context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {

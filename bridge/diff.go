@@ -1,0 +1,168 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Diff is what changed in the description of an entity between two points of
+// the log: lines of canonical N-Triples, in their order. A version is null where
+// the entity was not there.
+type Diff struct {
+	Entity  string       `json:"entity"`
+	From    *VersionLine `json:"from"`
+	To      *VersionLine `json:"to"`
+	Removed []string     `json:"removed"`
+	Added   []string     `json:"added"`
+}
+
+// ErrPoint comes for a point of the log that is neither a sequence nor a time.
+var ErrPoint = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
+
+// point is a place in the log.
+type point struct {
+	sequence uint64
+	time     time.Time // used when it is not zero
+}
+
+// before tells whether a change comes after the point.
+func (p point) before(c *changetrack.Change) bool {
+	if !p.time.IsZero() {
+		return c.Time.After(p.time)
+	}
+	return c.Sequence > p.sequence
+}
+
+func parsePoint(s string) (p point, err error) {
+	if p.sequence, err = strconv.ParseUint(s, 10, 64); err == nil {
+		return p, nil
+	}
+	if p.time, err = resourcesync.ParseTime(s, true); err != nil || p.time.IsZero() {
+		return p, fmt.Errorf("%s: %w", s, ErrPoint)
+	}
+	return p, nil
+}
+
+// Diff compares the descriptions of an entity at two points of the log, each a
+// sequence (digits alone: after that change) or a time; to "" is now, from "" the
+// version before the one at to. Versions beyond retention are an error.
+func (b *Bridge) Diff(set, entity, from, to string) (Diff, error) {
+	out := Diff{Entity: entity, Removed: []string{}, Added: []string{}}
+	s := b.sets[set]
+	if s == nil {
+		return out, fmt.Errorf("set %s: %w", set, ErrUnknown)
+	}
+	v := s.log.View()
+	defer v.Close()
+	before, after, err := versionsAt(v, entity, from, to)
+	if err != nil {
+		return out, fmt.Errorf("%s in set %s: %w", entity, set, err)
+	}
+	out.From, out.To = versionLine(before), versionLine(after)
+	var lines [2][]string
+	for i, ver := range []*changetrack.Version{before, after} {
+		if lines[i], err = linesOf(v, entity, ver); err != nil {
+			return out, fmt.Errorf("%s in set %s: %w", entity, set, err)
+		}
+	}
+	out.Removed, out.Added = compareLines(lines[0], lines[1])
+	return out, nil
+}
+
+// versionsAt finds the versions at two points; nil where the entity was not there.
+func versionsAt(v *changetrack.View, entity, from, to string) (before, after *changetrack.Version, err error) {
+	st, err := v.Entity(entity)
+	if errors.Is(err, kv.ErrNotFound) {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var first, last *point
+	for _, p := range []struct {
+		text string
+		into **point
+	}{{from, &first}, {to, &last}} {
+		if p.text == "" {
+			continue
+		}
+		at, err := parsePoint(p.text)
+		if err != nil {
+			return nil, nil, err
+		}
+		*p.into = &at
+	}
+	known := false // the history has begun
+	for c, err := range v.History(entity) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if !known { // what the first change that is kept began from
+			known, before, after = true, c.Before, c.Before
+		}
+		if last == nil || !last.before(&c) {
+			after = c.After
+			if first == nil {
+				before = c.Before
+			}
+		}
+		if first != nil && !first.before(&c) {
+			before = c.After
+		}
+	}
+	if !known {
+		before, after = st.Current, st.Current
+	}
+	return before, after, nil
+}
+
+// linesOf gives the canonical N-Triples of a version, none of nil.
+func linesOf(v *changetrack.View, entity string, ver *changetrack.Version) ([]string, error) {
+	if ver == nil {
+		return nil, nil
+	}
+	blob, err := v.Representation(entity, ver.Sequence)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("the version of sequence %d is no longer kept (retention.versions)", ver.Sequence)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := blob.Bytes()
+	if err == nil && ver.Format != rdfres.NTriples {
+		var ts []rdfres.Triple
+		if ts, err = rdfres.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity}); err == nil {
+			data, err = rdfres.Encode(rdfres.NTriples, entity, ts)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' }), nil
+}
+
+// compareLines gives what is only in one of two lists, in their order.
+func compareLines(before, after []string) (removed, added []string) {
+	only := func(list, other []string) []string {
+		there := make(map[string]bool, len(other))
+		for _, l := range other {
+			there[l] = true
+		}
+		out := []string{}
+		for _, l := range list {
+			if !there[l] {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	return only(before, after), only(after, before)
+}

@@ -181,6 +181,10 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
+	if v.blind > 0 && len(gone) > 0 {
+		r.why("%d entries of the list do not tell which resource they mean, so none of the %d resources that are not listed is removed", v.blind, len(gone))
+		gone = nil
+	}
 	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
 	if holdMsg != "" {
 		r.why("%s", holdMsg)
@@ -393,11 +397,11 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 	defer closer.Close()
 	jobs := func(yield func(job, error) bool) {
 		err := eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-			it, err := newItem(e, nil)
-			if err != nil {
-				return err
-			}
+			it := newItem(e, nil, "the manifest of "+p.url)
 			it.Change = ""
+			if it.Blind {
+				r.blind++
+			}
 			loc := hashString(it.Loc)
 			var entity []byte
 			if it.Entity != "" {
@@ -409,6 +413,9 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 			}
 			body, berr := readMember(z, it.Path, d.lim.resource)
 			if !yield(func(ctx context.Context) *outcome {
+				if it.Bad != "" {
+					return d.obtain(ctx, it)
+				}
 				err := berr
 				if err == nil {
 					err = verifyBody(body, body, it.Promise)
@@ -489,6 +496,10 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	gone, err = d.moveUnlisted(ctx, b, listed, gone)
 	if err != nil {
 		return "", err
+	}
+	if r.blind > 0 && len(gone) > 0 {
+		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.blind, len(gone))
+		gone = nil
 	}
 	msg := d.holdDeletes(int64(len(gone)), held, listed.Len())
 	if msg != "" {

@@ -236,10 +236,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 }
 
 func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) (*item, error) {
-	it, err := newItem(e, r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(address), err)
-	}
+	it := newItem(e, r, address)
 	switch it.Change {
 	case "created", "updated", "deleted":
 	case "":
@@ -248,7 +245,10 @@ func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, 
 		}
 		it.Change = "updated"
 	default:
-		return nil, fmt.Errorf("%s line %d: change %q is neither created, updated nor deleted", shorten(address), e.Line, shorten(it.Change))
+		if it.Bad == "" {
+			it.Bad = fmt.Sprintf("line %d of %s: change %q is neither created, updated nor deleted", e.Line, shorten(address), shorten(it.Change))
+		}
+		it.Change = "updated"
 	}
 	return it, nil
 }
@@ -688,6 +688,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			j := d.fetchJob(it)
 			switch {
+			case it.Bad != "":
 			case it.Change == "deleted":
 				j = func(context.Context) *outcome { return &outcome{it: it} }
 			case rec != nil && !rec.has(flagKept):

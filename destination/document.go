@@ -14,7 +14,7 @@ import (
 )
 
 func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
-	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries}
+	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries, KeepFaulty: true}
 }
 
 // reader opens a downloaded document. What is no document at all, a page for
@@ -112,6 +112,9 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 		}
 		if err != nil {
 			return fmt.Errorf("index %s: %w", shorten(address), err)
+		}
+		if e.Loc == "" {
+			return fmt.Errorf("index %s line %d: an entry has no loc; without that document nothing can be concluded", shorten(address), e.Line)
 		}
 		if seen[e.Loc] {
 			if e.Loc == address || depth > 0 {

@@ -23,6 +23,7 @@ type inventory struct {
 	listed   int64 // entries of the list itself
 	order    uint64
 	overlaid bool
+	blind    int64 // entries that do not tell which resource they mean
 }
 
 func (v *inventory) Close() error { return v.sorter.Close() }
@@ -106,11 +107,11 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 	n := int64(0)
 	each := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
-			it, err := newItem(e, nil)
-			if err != nil {
-				return fmt.Errorf("%s: %w", shorten(address), err)
-			}
+			it := newItem(e, nil, address)
 			it.Change = ""
+			if it.Blind {
+				v.blind++
+			}
 			if n++; n%10_000 == 0 {
 				d.opt.Progress("list", n, 0)
 			}
@@ -145,6 +146,9 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	err := d.eachChange(ctx, o.ChangeList, from, false, func(c change) error {
 		if c.it == nil {
 			return nil
+		}
+		if c.it.Bad != "" {
+			return nil // what the list says stands; the change fails when it is applied
 		}
 		return v.add(c.it)
 	})

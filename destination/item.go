@@ -27,6 +27,8 @@ type item struct {
 	Version  *place    // the immutable version (memento)
 	Others   []place   // alternates that are RDF where loc is not, then duplicates by preference
 	Path     string    // in a package
+	Bad      string    // why the entry cannot be used, "" if it can
+	Blind    bool      // Bad, and which resource it means is not known; not kept
 }
 
 // promise is what a source says about the bytes of a representation.
@@ -47,23 +49,46 @@ type place struct {
 // maxPlaces bounds the further addresses taken of one entry.
 const maxPlaces = 8
 
-func newItem(e *resourcesync.Entry, r *resourcesync.Reader) (*item, error) {
+// newItem takes an entry of a document. An entry that contradicts itself or that
+// cannot be read gives an item that is Bad, so that it fails alone.
+func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *item {
 	it := &item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
-	u, err := url.Parse(e.Loc)
-	if err != nil || u.Scheme == "" {
-		return nil, fmt.Errorf("line %d: loc %q is no absolute address", e.Line, shorten(e.Loc))
+	bad := func(format string, args ...any) {
+		if it.Bad == "" {
+			it.Bad = fmt.Sprintf("line %d of %s: ", e.Line, shorten(address)) + fmt.Sprintf(format, args...)
+		}
 	}
-	if len(e.Loc) > 64<<10 {
-		return nil, fmt.Errorf("line %d: loc of %d bytes", e.Line, len(e.Loc))
+	for _, f := range e.Faults {
+		bad("%s", f)
 	}
-	it.Promise = promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
+	if u, err := url.Parse(e.Loc); err != nil || u.Scheme == "" || len(e.Loc) > 64<<10 {
+		bad("loc %q is no absolute address", shorten(e.Loc))
+		it.Blind = true
+	}
+	if slices.ContainsFunc(e.Faults, func(f string) bool { return strings.HasSuffix(f, " loc") }) {
+		it.Blind = true
+	}
+	if it.Blind { // which resource it means is not known: the place of the entry names it
+		it.Loc = fmt.Sprintf("%s#line=%d", address, e.Line)
+	}
+	hashes := e.Meta.Hash
+	hashes.Other = nil
+	for _, token := range e.Meta.Hash.Other {
+		switch algorithm, _, ok := strings.Cut(strings.ToLower(token), ":"); {
+		case !ok, algorithm == "", algorithm == "md5", algorithm == "sha-1", algorithm == "sha1", algorithm == "sha-256", algorithm == "sha256":
+			bad("hash %q cannot be read", shorten(token))
+		default:
+			hashes.Other = append(hashes.Other, token)
+		}
+	}
+	it.Promise = promise{Hashes: hashes, Length: e.Meta.Length, Type: essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
 	if !e.HasMeta {
 		it.Promise.Length = -1
 	}
 	if g := e.Meta.Ext[resourcesync.ExtGraph]; g != "" {
 		d, err := parseGraph(g)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %s: %w", e.Line, resourcesync.ExtGraph, err)
+			bad("%s: %v", resourcesync.ExtGraph, err)
 		}
 		it.Promise.Graph = d
 	}
@@ -120,12 +145,13 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader) (*item, error) {
 			it.Others = append(it.Others, p)
 		}
 	}
-	return it, nil
+	return it
 }
 
 // override takes what a link promises by itself.
 func (p *promise) override(l resourcesync.Link) {
-	if !l.Hash.IsZero() {
+	if h := l.Hash; h.SHA256 != "" || h.SHA1 != "" || h.MD5 != "" {
+		l.Hash.Other = nil
 		p.Hashes = l.Hash
 	}
 	if l.Length >= 0 {
@@ -178,6 +204,9 @@ func (it *item) identity() string {
 // and a common hash decide; then length, then lastmod. Without any common
 // measure nothing is known, which is no difference.
 func (it *item) differs(r *record) (v verdict, why string) {
+	if it.Bad != "" {
+		return different, "what cannot be used: " + it.Bad
+	}
 	if !it.Promise.Graph.IsZero() && r.has(flagWireNames) && !r.has(flagUnselected) {
 		if it.Promise.Graph == r.Graph {
 			return provenSame, ""
@@ -214,7 +243,8 @@ const (
 	provenSame                // a digest agrees
 )
 
-const itemVersion = 1
+// itemVersion of what encode writes; version 1 knew no bad entries.
+const itemVersion = 2
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -238,7 +268,7 @@ func (it *item) encode() []byte {
 		b = appendString(b, p.URL)
 		b = p.Promise.append(b)
 	}
-	return b
+	return appendString(b, it.Bad)
 }
 
 func (p *promise) append(b []byte) []byte {
@@ -253,7 +283,7 @@ func (p *promise) append(b []byte) []byte {
 }
 
 func decodeItem(b []byte) (*item, error) {
-	if len(b) == 0 || b[0] != itemVersion {
+	if len(b) == 0 || b[0] < 1 || b[0] > itemVersion {
 		return nil, errRecord
 	}
 	d := decoder{b: b[1:]}
@@ -266,6 +296,9 @@ func decodeItem(b []byte) (*item, error) {
 	n := d.varint()
 	for range min(max(n, 0), maxPlaces) {
 		it.Others = append(it.Others, place{URL: d.str(), Promise: d.promise()})
+	}
+	if b[0] > 1 {
+		it.Bad = d.str()
 	}
 	if d.bad || n > maxPlaces {
 		return nil, errRecord

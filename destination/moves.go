@@ -132,7 +132,7 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 	deletions := 0
 	for _, it := range items {
 		switch {
-		case it == nil:
+		case it == nil || it.Bad != "":
 		case it.Change == "deleted":
 			deletions++
 		case it.Entity != "":
@@ -144,7 +144,7 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 	}
 	left := map[hash16][]hash16{}
 	for i, it := range items {
-		if it == nil || it.Change != "deleted" {
+		if it == nil || it.Bad != "" || it.Change != "deleted" {
 			continue
 		}
 		loc, entity := hashString(it.Loc), it.Entity

@@ -39,6 +39,9 @@ const bigBody = 4 << 20
 // version comes first, then loc, then what else offers it; a place on another
 // host or of an unknown scheme is passed over.
 func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
+	if it.Bad != "" {
+		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
+	}
 	var places []place
 	if it.Version != nil {
 		places = append(places, *it.Version)

@@ -31,7 +31,8 @@ type run struct {
 	touched  map[hash16]bool // pending resources that this run has tried
 	planned  counts          // dry run
 	notRDF   int64
-	complete bool // the source was read up to its newest change
+	blind    int64 // entries of a dump that do not tell which resource they mean
+	complete bool  // the source was read up to its newest change
 }
 
 func (r *run) why(format string, a ...any) {

@@ -42,11 +42,12 @@ type testSource struct {
 	changeParts         int // entries of a closed Change List part; > 0: an index
 	drop                int // changes lost from the beginning of the log
 	changesFrom         time.Time
-	folder              string          // of the representations
-	anew                time.Time       // the Change Lists begin anew here
-	notModified         int             // answers of 304
-	frozenIndex         bool            // the index of the Change Lists is always "not modified"
-	lie                 map[string]bool // paths whose body is not as promised
+	damage              func(doc string) string // of the Resource List
+	folder              string                  // of the representations
+	anew                time.Time               // the Change Lists begin anew here
+	notModified         int                     // answers of 304
+	frozenIndex         bool                    // the index of the Change Lists is always "not modified"
+	lie                 map[string]bool         // paths whose body is not as promised
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
 	caps                string // path of the Capability List
@@ -198,6 +199,9 @@ func (e *etagged) WriteHeader(code int) {
 
 func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) {
 	w.Header().Set("Content-Type", "application/xml")
+	if s.damage != nil && r.URL.Path == "/set/resourcelist.xml" {
+		b = []byte(s.damage(string(b)))
+	}
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	w.Header().Set("ETag", tag)

@@ -16,6 +16,7 @@ type decoder struct {
 	baseURL  *url.URL
 	warn     warnings
 	interned map[string]string
+	faults   []string // of the entry that is being read
 }
 
 // lapse is something that 1.1 does not allow and that can be read all the same.
@@ -94,7 +95,9 @@ func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
 		case "modified":
 			m.Modified, err = d.time(a)
 		case "datetime":
-			m.DateTime, err = d.time(a)
+			if m.DateTime, err = d.time(a); err == nil && m.DateTime.IsZero() {
+				d.faults = append(d.faults, "datetime \""+clip(string(a.value))+"\" is no W3C Datetime")
+			}
 		case "encoding":
 			m.Encoding = d.intern(trimBytes(a.value))
 		case "hash":

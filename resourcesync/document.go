@@ -144,6 +144,10 @@ type Entry struct {
 	Meta       Meta
 	Links      []Link
 	Line       int // reader only: where the element begins, from 1
+
+	// Faults of this entry that were let pass, reader only: a datetime that is
+	// none, and with ReaderOptions.KeepFaulty a loc that is missing or doubled.
+	Faults []string
 }
 
 // Link gives the first link with that relation, or nil.

@@ -13,6 +13,7 @@ type ReaderOptions struct {
 	MaxEntries    int64  // default 50,000,000
 	MaxEntryLinks int    // links of one entry, or of the root; default 1,000
 	MaxValueBytes int    // one attribute or text; default 256 KiB
+	KeepFaulty    bool   // an entry without a loc, or with two, is given with its Faults instead of ending the document
 
 	// Expect is what a document without rs:md at its root is taken for; a plain
 	// Sitemap is read as a Resource List with Expect: ResourceList.

@@ -5,6 +5,7 @@ func (r *Reader) entry(e *Entry) error {
 	s := r.d.s
 	e.Line = s.tokenLine()
 	e.Meta.Length = -1
+	r.d.faults = nil
 	located := false
 	for {
 		tok, err := s.next()
@@ -33,9 +34,12 @@ func (r *Reader) entry(e *Entry) error {
 			return err
 		}
 	}
-	if e.Loc == "" {
+	if e.Loc == "" && r.o.KeepFaulty {
+		r.d.faults = append(r.d.faults, "the entry has no loc")
+	} else if e.Loc == "" {
 		return &DocumentError{Location: r.o.BaseURL, Line: e.Line, Kind: ErrInvalid, Message: "the entry has no loc"}
 	}
+	e.Faults = r.d.faults
 	if len(e.Links) > 0 {
 		r.links = len(e.Links)
 	}
@@ -53,6 +57,10 @@ func (r *Reader) sitemapChild(e *Entry, located *bool) error {
 		v, err := s.leaf()
 		if err != nil {
 			return err
+		}
+		if *located && r.o.KeepFaulty {
+			r.d.faults = append(r.d.faults, "the entry has more than one loc")
+			return nil
 		}
 		if *located {
 			return s.failf(ErrInvalid, "the entry has more than one loc")

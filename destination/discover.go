@@ -66,6 +66,9 @@ var errNotDocument = errors.New("no ResourceSync document")
 func (d *Destination) discover(ctx context.Context) (*offer, error) {
 	o, err := d.discoverFrom(ctx, d.cfg.Source, true)
 	if err != nil {
+		if strings.Contains(err.Error(), shorten(d.cfg.Source)) {
+			return nil, fmt.Errorf("discover: %w", err) // it tells the address
+		}
 		return nil, fmt.Errorf("discover %s: %w", shorten(d.cfg.Source), err)
 	}
 	return o, nil

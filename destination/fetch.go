@@ -229,6 +229,12 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 			err = cause
 		}
 		stop()
+		var ue *url.Error // it tells the address again
+		if errors.As(err, &ue) {
+			if err = ue.Err; ue.URL != u.String() && ue.URL != r.url {
+				err = fmt.Errorf("redirected to %s: %w", shorten(ue.URL), err)
+			}
+		}
 		refused := errors.Is(err, errNotAllowed) || errors.Is(err, errScheme) || strings.Contains(err.Error(), "redirects in a row")
 		return nil, &fetchError{URL: r.url, Temporary: !refused && ctx.Err() == nil || errors.Is(err, errStalled), Err: err}
 	}

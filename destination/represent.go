@@ -184,7 +184,11 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 		}
 	}
 	if err := safeTriples(ts); err != nil {
-		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
+		about := ""
+		if it.Entity != "" {
+			about = " (entity " + shorten(it.Entity) + ")"
+		}
+		return nil, fmt.Errorf("%s%s %w: %w", shorten(p.URL), about, errContent, err)
 	}
 	if rec.Entity == "" {
 		rec.Entity = guessEntity(it.Loc, ts)
@@ -336,6 +340,9 @@ func safeIRI(s string) error {
 	}
 	if !hasScheme(s[1:]) {
 		return fmt.Errorf("IRI %q is relative", shorten(s))
+	}
+	if err := rdfres.CheckIRI(s); err != nil {
+		return err
 	}
 	for _, c := range []byte(s[1 : len(s)-1]) {
 		if c <= 0x20 || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {

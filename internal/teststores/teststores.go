@@ -26,15 +26,21 @@ import (
 const (
 	EnvOxigraph = "RSBRIDGE_TEST_OXIGRAPH" // base address
 	EnvFuseki   = "RSBRIDGE_TEST_FUSEKI"   // dataset address
+	EnvRDF4J    = "RSBRIDGE_TEST_RDF4J"    // repository address
+	EnvVirtuoso = "RSBRIDGE_TEST_VIRTUOSO" // base address; user and password are dba
 	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
 	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file that takes what was asked for and not there
 	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
 )
 
-// Server is the addresses of a store, and a graph that is the test's own.
+// Server is the addresses of a store with the user and password that rsbridge
+// is to give there, and a graph that is the test's own.
 type Server struct {
 	Query, Update, GraphStore string
+	Username, Password        string
 	Graph                     string
+
+	open *Server // the addresses that the test itself uses, when others
 }
 
 // Oxigraph is the running Oxigraph server.
@@ -47,6 +53,22 @@ func Oxigraph(t testing.TB) Server {
 func Fuseki(t testing.TB) Server {
 	base := need(t, EnvFuseki, "Fuseki")
 	return own(t, Server{Query: base + "/query", Update: base + "/update", GraphStore: base + "/data"})
+}
+
+// RDF4J is the running Eclipse RDF4J server.
+func RDF4J(t testing.TB) Server {
+	base := need(t, EnvRDF4J, "RDF4J")
+	return own(t, Server{Query: base, Update: base + "/statements", GraphStore: base + "/rdf-graphs/service"})
+}
+
+// Virtuoso is the running Virtuoso server, whose answers end at 10,000 rows
+// without a word.
+func Virtuoso(t testing.TB) Server {
+	base := need(t, EnvVirtuoso, "Virtuoso")
+	return own(t, Server{
+		Query: base + "/sparql-auth", Update: base + "/sparql-auth", GraphStore: base + "/sparql-graph-crud-auth", Username: "dba", Password: "dba",
+		open: &Server{Query: base + "/sparql", Update: base + "/sparql", GraphStore: base + "/sparql-graph-crud"},
+	})
 }
 
 // Python is an interpreter that has pyoxigraph, resync, jsonpatch and lxml.
@@ -80,22 +102,25 @@ func own(t testing.TB, s Server) Server {
 	return s
 }
 
-// Put replaces a graph ("" is the test's own) with N-Triples.
-func (s Server) Put(t testing.TB, graph string, ntriples io.Reader) {
+// Put replaces a graph ("" is the test's own).
+func (s Server) Put(t testing.TB, graph, contentType string, body io.Reader) {
 	t.Helper()
-	s.do(t, http.MethodPut, s.graphURL(graph), "application/n-triples", ntriples)
+	s.do(t, http.MethodPut, s.graphURL(graph), contentType, body)
 }
 
 // Get reads a graph ("" is the test's own) as N-Triples.
 func (s Server) Get(t testing.TB, graph string) []byte {
 	t.Helper()
+	if s.open != nil {
+		return s.byPredicate(t, graph)
+	}
 	return s.do(t, http.MethodGet, s.graphURL(graph), "", nil)
 }
 
 // Run runs a SPARQL update.
 func (s Server) Run(t testing.TB, update string) {
 	t.Helper()
-	s.do(t, http.MethodPost, s.Update, "application/sparql-update", strings.NewReader(update))
+	s.do(t, http.MethodPost, s.own().Update, "application/sparql-update", strings.NewReader(update))
 }
 
 // Clear drops a graph; one that is not there is fine.
@@ -104,11 +129,19 @@ func (s Server) Clear(t testing.TB, graph string) {
 	s.Run(t, "DROP SILENT GRAPH <"+graph+">")
 }
 
+// own are the addresses that the test itself uses.
+func (s Server) own() Server {
+	if s.open != nil {
+		return *s.open
+	}
+	return s
+}
+
 func (s Server) graphURL(graph string) string {
 	if graph == "" {
 		graph = s.Graph
 	}
-	return s.GraphStore + "?graph=" + url.QueryEscape(graph)
+	return s.own().GraphStore + "?graph=" + url.QueryEscape(graph)
 }
 
 func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reader) []byte {

@@ -6,7 +6,7 @@
 //
 // What it fetches goes into a cache folder ($RSBRIDGE_CACHE, default
 // rsbridge-test in the user's cache folder), by the ordinary package clients:
-// pip into a virtual environment, Maven for Fuseki. With CI=true a missing one
+// pip into a virtual environment, Maven for Fuseki and RDF4J, apt for Virtuoso. With CI=true a missing one
 // makes it fail.
 package main
 
@@ -31,7 +31,7 @@ import (
 
 // Versions that the tests were written against.
 var (
-	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2"}
+	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2", "sickle==0.7.0"}
 	fuseki      = "org.apache.jena:jena-fuseki-server:5.5.0"
 )
 
@@ -68,6 +68,9 @@ func run(ctx context.Context, command []string) int {
 		k.oxigraph(ctx)
 	}
 	k.fuseki(ctx)
+	k.rdf4j(ctx)
+	k.virtuoso(ctx)
+	k.npm(ctx)
 	list := filepath.Join(k.work, "missing")
 	k.env = append(k.env, teststores.EnvMissing+"="+list)
 
@@ -122,9 +125,12 @@ func firstLines(s string) string {
 	return strings.Join(lines, " | ")
 }
 
+// fetching is how long a package client may take.
+const fetching = 10 * time.Minute
+
 // do runs a client quietly; its words come with the error.
 func do(ctx context.Context, name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, fetching)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -172,34 +178,20 @@ func (k *kit) oxigraph(ctx context.Context) {
 }
 
 func (k *kit) fuseki(ctx context.Context) {
-	const how = "install Java 17 or later and Maven, and let it reach its repository"
-	parts := strings.Split(fuseki, ":")
-	jar := filepath.Join(k.cache, parts[1]+"-"+parts[2]+".jar")
-	if _, err := os.Stat(jar); err != nil {
-		fmt.Println("fetching", fuseki)
-		tmp := filepath.Join(k.cache, "maven")
-		err := do(ctx, "mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get", "-Dtransitive=false", "-Dartifact="+fuseki)
-		if err == nil {
-			err = do(ctx, "mvn", "-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", "-Dartifact="+fuseki, "-DoutputDirectory="+tmp)
-		}
-		if err == nil {
-			err = os.Rename(filepath.Join(tmp, filepath.Base(jar)), jar)
-		}
-		if err != nil {
-			k.lack("Fuseki", how, err)
-			return
-		}
-	}
-	port, db := freePort(), filepath.Join(k.work, "fuseki-db")
-	if err := os.MkdirAll(db, 0o755); err != nil {
-		k.lack("Fuseki", how, err)
+	jar, err := k.maven(ctx, fuseki)
+	if err != nil {
+		k.lack("Fuseki", javaHow, err)
 		return
 	}
+	port, db := freePort(), filepath.Join(k.work, "fuseki-db")
 	base := "http://127.0.0.1:" + port
-	err := k.start(ctx, "fuseki", base+"/$/ping", []string{"FUSEKI_BASE=" + filepath.Join(k.work, "fuseki")},
-		"java", "-Xmx2g", "-jar", jar, "--tdb2", "--loc="+db, "--update", "--localhost", "--port="+port, "/ds")
+	err = os.MkdirAll(db, 0o755)
+	if err == nil {
+		err = k.start(ctx, "fuseki", base+"/$/ping", []string{"FUSEKI_BASE=" + filepath.Join(k.work, "fuseki")},
+			"java", "-Xmx2g", "-jar", jar, "--tdb2", "--loc="+db, "--update", "--localhost", "--port="+port, "/ds")
+	}
 	if err != nil {
-		k.lack("Fuseki", how, err)
+		k.lack("Fuseki", javaHow, err)
 		return
 	}
 	k.env = append(k.env, teststores.EnvFuseki+"="+base+"/ds")
@@ -207,13 +199,18 @@ func (k *kit) fuseki(ctx context.Context) {
 
 // start starts a server and waits until it answers.
 func (k *kit) start(ctx context.Context, name, ready string, env []string, command string, args ...string) error {
+	return k.startIn(ctx, k.work, name, ready, env, command, args...)
+}
+
+// startIn is start in a folder of its own.
+func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string, command string, args ...string) error {
 	log, err := os.Create(filepath.Join(k.work, name+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	cmd := exec.Command(command, args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, k.work
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
 	cmd.Env = append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+var (
+	rdf4jServer = "org.eclipse.rdf4j:rdf4j-http-server:5.0.3:war"
+	jetty       = "org.eclipse.jetty:jetty-runner:9.4.56.v20240826"
+)
+
+// rdf4jRepository is the configuration of the one repository that the tests share.
+const rdf4jRepository = `@prefix c: <tag:rdf4j.org,2023:config/> .
+[] a c:Repository ; c:rep.id "tests" ; c:rep.impl [ c:rep.type "openrdf:SailRepository" ;
+  c:sail.impl [ c:sail.type "openrdf:NativeStore" ; c:native.tripleIndexes "spoc,posc,cspo" ] ] .
+`
+
+// rdf4j starts an Eclipse RDF4J Server in Jetty, with one native repository.
+func (k *kit) rdf4j(ctx context.Context) {
+	war, err := k.maven(ctx, rdf4jServer)
+	if err != nil {
+		k.lack("RDF4J", javaHow, err)
+		return
+	}
+	runner, err := k.maven(ctx, jetty)
+	if err != nil {
+		k.lack("RDF4J", javaHow, err)
+		return
+	}
+	port := freePort()
+	base := "http://127.0.0.1:" + port + "/rdf4j-server"
+	err = k.start(ctx, "rdf4j", base+"/protocol", nil, "java", "-Xmx2g", "-Dorg.eclipse.rdf4j.appdata.basedir="+filepath.Join(k.work, "rdf4j"),
+		"-jar", runner, "--host", "127.0.0.1", "--port", port, "--path", "/rdf4j-server", war)
+	if err == nil {
+		err = createRepository(ctx, base+"/repositories/tests")
+	}
+	if err != nil {
+		k.lack("RDF4J", javaHow, err)
+		return
+	}
+	k.env = append(k.env, teststores.EnvRDF4J+"="+base+"/repositories/tests")
+}
+
+func createRepository(ctx context.Context, addr string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, addr, strings.NewReader(rdf4jRepository))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "text/turtle")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		words, _ := io.ReadAll(io.LimitReader(res.Body, 1000))
+		return fmt.Errorf("PUT %s: %s: %s", addr, res.Status, words)
+	}
+	return nil
+}
+
+const javaHow = "install Java 17 or later and Maven, and let it reach its repository"
+
+// maven has the file of an artifact (group:name:version, and :packaging where it
+// is no jar) in the cache.
+func (k *kit) maven(ctx context.Context, artifact string) (file string, err error) {
+	parts := append(strings.Split(artifact, ":"), "jar")
+	file = filepath.Join(k.cache, parts[1]+"-"+parts[2]+"."+parts[3])
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	fmt.Println("fetching", artifact)
+	const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:"
+	tmp := filepath.Join(k.cache, "maven")
+	if err := do(ctx, "mvn", "-B", "-q", plugin+"get", "-Dtransitive=false", "-Dartifact="+artifact); err != nil {
+		return "", err
+	}
+	if err := do(ctx, "mvn", "-B", "-q", plugin+"copy", "-Dartifact="+artifact, "-DoutputDirectory="+tmp); err != nil {
+		return "", err
+	}
+	return file, os.Rename(filepath.Join(tmp, filepath.Base(file)), file)
+}

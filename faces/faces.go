@@ -66,7 +66,6 @@ type set struct {
 	mu       sync.Mutex
 	floor    uint64    // guarded by mu; see set.begin
 	earliest time.Time // guarded by mu; a lower bound of all datestamps, once it was looked for
-	tail     uint64    // guarded by mu; the tail for which earliest holds
 }
 
 // New makes the faces of sets; those without a face are passed over.
@@ -182,6 +181,11 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest
 	q := &request{set: s, w: w, r: r, settled: s.Settled(), base: s.Base() + "/" + s.Name}
 	q.view = s.Log.View()
 	defer q.view.Close()
+	defer func() {
+		if q.stop != nil {
+			q.stop()
+		}
+	}()
 	err := q.view.Err()
 	if err == nil {
 		switch face {
@@ -206,6 +210,7 @@ type request struct {
 	view    *changetrack.View
 	settled time.Time // taken before the view: every change up to it is in the view
 	base    string    // address of the set
+	stop    func()    // what ends before the view is closed; may be nil
 }
 
 // ready fails before the first complete scan.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -199,16 +198,6 @@ func (w *world) quads(path string, body string, f rdfres.Format) (out []rdfres.Q
 		out = append(out, q)
 	}
 	return out
-}
-
-func collect[T any](seq iter.Seq2[T, error]) (out []T, err error) {
-	for x, err := range seq {
-		if err != nil {
-			return out, err
-		}
-		out = append(out, x)
-	}
-	return out, nil
 }
 
 // event is a member as a client of the event stream reads it.

@@ -21,7 +21,6 @@ type follower struct {
 	members map[string]event
 	closed  map[string]string // body by address
 	state   map[string]event  // by entity: the member with the highest sequence
-	view    string
 }
 
 func newFollower(w *world) *follower {

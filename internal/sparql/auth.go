@@ -15,12 +15,14 @@ import (
 // authenticator adds credentials to the requests of one endpoint: Basic from
 // the start, Digest (RFC 7616: MD5 and SHA-256, qop auth or none) once the store
 // has asked for it. It keeps the challenge, so that a body is sent twice only
-// for the first request.
+// for the first request. Virtuoso refuses Basic without telling a challenge, and
+// tells it to who comes with nothing: so that is tried then.
 type authenticator struct {
 	username, password string
 
 	mu        sync.Mutex
 	challenge map[string]string // nil: Basic
+	bare      bool              // no credentials until there is a challenge
 	count     int
 }
 
@@ -31,6 +33,9 @@ func (a *authenticator) sign(req *http.Request) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.challenge == nil && a.bare {
+		return
+	}
 	if a.challenge == nil {
 		req.SetBasicAuth(a.username, a.password)
 		return
@@ -59,7 +64,10 @@ func (a *authenticator) learn(res *http.Response) bool {
 		a.mu.Unlock()
 		return again
 	}
-	return false
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bare = !a.bare && a.challenge == nil && len(res.Header.Values("WWW-Authenticate")) == 0
+	return a.bare
 }
 
 // parseChallenge reads the parameters of a Digest challenge, nil for another

@@ -159,7 +159,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			_ = res.Body.Close()
 			dog.stop()
 			c.bytes.Add(int64(len(text)))
-			if res.StatusCode == http.StatusUnauthorized && try == 0 && c.auth.learn(res) {
+			if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
 				continue
 			}
 			return give(statusError(c.op(r.op), shown, res, text, c.endpoint.Username))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,7 @@ type rowReader interface {
 }
 
 // Select streams a SELECT: TSV where the store writes the W3C form, else JSON.
+// Whether it does is asked once for each client (faithfulTSV).
 // The row is valid until the next step. A stream that is being read occupies
 // one of the requests that Endpoint.Concurrency allows. Requests are repeated
 // up to the first row; an error after it ends the sequence.
@@ -55,6 +57,14 @@ func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solut
 func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	var out *Solutions
 	err := c.retry(ctx, func() (err error) {
+		if as != ReadSelectJSON && c.tsv.Load() == 0 {
+			if err := c.faithfulTSV(ctx); err != nil {
+				return err
+			}
+		}
+		if as == ReadSelectTSV && c.tsv.Load() == 2 {
+			return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: errNotW3CTSV}
+		}
 		out, err = c.selectOnce(ctx, query, as)
 		if as == "" && errors.Is(err, errNotW3CTSV) {
 			c.tsv.Store(2)
@@ -63,6 +73,34 @@ func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solut
 		return err
 	})
 	return out, err
+}
+
+// faithfulTSV finds out whether strings come back as strings: RDF4J writes
+// "12" as 12 and "plain" as plain, and nobody can tell what they were. A store
+// that cannot be asked this way is read as JSON.
+func (c *Client) faithfulTSV(ctx context.Context) error {
+	values := []string{`"1.5"`, `"12"`, `"plain"`, `"true"`} // sorted
+	sol, err := c.selectOnce(ctx, "SELECT ?v WHERE { VALUES ?v { "+strings.Join(values, " ")+" } }", ReadSelectTSV)
+	var e *Error
+	if errors.As(err, &e) && e.Temporary || ctx.Err() != nil {
+		return err
+	}
+	faithful := int32(2)
+	if err == nil {
+		var got []string
+		for row, rowErr := range sol.Rows {
+			if rowErr != nil {
+				break
+			}
+			got = append(got, strings.Clone(string(row[0]))) // a row lives until the next
+		}
+		slices.Sort(got)
+		if slices.Equal(got, values) {
+			faithful = 1
+		}
+	}
+	c.tsv.Store(faithful)
+	return nil
 }
 
 func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Solutions, error) {
@@ -90,7 +128,6 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 		if err != nil {
 			return nil, fail(err)
 		}
-		c.tsv.CompareAndSwap(0, 1)
 		rows, out.Vars = t, vars
 	case (res.mediaType == jsonType || res.mediaType == "application/json") && as != ReadSelectTSV:
 		j, vars, isAsk, _, err := newJSON(res.body)

@@ -56,6 +56,8 @@ type env struct {
 	triples string // N-Triples file
 	n       int64  // entities in it
 	lines   int64  // triples in it
+
+	ours, theirs store // with the data in them, once loaded made them
 }
 
 func main() {
@@ -78,7 +80,7 @@ func run(ctx context.Context, only string, runs int, entities int64, out string)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(e.dir)
+	defer e.close()
 	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples, median of %d interleaved runs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines, runs)
 	fmt.Println(machine)
 	var results []result

@@ -22,7 +22,7 @@ func peak(ctx context.Context, e *env, loaded bool, work func(store) error) (int
 	}
 	defer s.stop()
 	if loaded {
-		if _, err := s.load(ctx, e); err != nil {
+		if _, err := s.load(ctx, e, benchGraph); err != nil {
 			return 0, err
 		}
 	}

@@ -13,12 +13,12 @@ import (
 var rows = []row{
 	{id: "load", what: "embedded store: load by one Graph Store POST", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
 		measure: func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
-			return both(ctx, e, false, func(s store) (time.Duration, error) { return s.load(ctx, e) })
+			return loading(ctx, e)
 		}},
 	{id: "stream", what: "embedded store: the whole graph by Graph Store GET", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
 		measure: func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
-			return both(ctx, e, true, func(s store) (time.Duration, error) {
-				return timed(ctx, "GET", s.graph(), "", "application/n-triples", nil)
+			return both(ctx, e, func(s store) (time.Duration, error) {
+				return timed(ctx, "GET", s.graph(benchGraph), "", "application/n-triples", nil)
 			})
 		}},
 	{id: "tsv", what: "embedded store: the whole graph by SELECT as TSV", baseline: "Oxigraph", speed: true, limit: 1, needs: teststores.EnvOxigraph,
@@ -40,14 +40,14 @@ var rows = []row{
 	{id: "memory-load", what: "embedded store: most resident memory while it loads", baseline: "allowed", limit: 1, most: 500,
 		megabytes: func(ctx context.Context, e *env) (int64, error) {
 			return peak(ctx, e, false, func(s store) error {
-				_, err := s.load(ctx, e)
+				_, err := s.load(ctx, e, benchGraph)
 				return err
 			})
 		}},
 	{id: "memory-stream", what: "embedded store: most resident memory while it streams", baseline: "allowed", limit: 1, most: 500,
 		megabytes: func(ctx context.Context, e *env) (int64, error) {
 			return peak(ctx, e, true, func(s store) error {
-				_, err := timed(ctx, "GET", s.graph(), "", "application/n-triples", nil)
+				_, err := timed(ctx, "GET", s.graph(benchGraph), "", "application/n-triples", nil)
 				return err
 			})
 		}},
@@ -55,39 +55,44 @@ var rows = []row{
 	{id: "ntriples-terms", what: "our N-Triples reader, terms made, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(true)},
 }
 
-// both measures the embedded store and Oxigraph, with the data in them or empty.
-func both(ctx context.Context, e *env, loaded bool, measure func(store) (time.Duration, error)) (thing, base time.Duration, err error) {
+// loading measures loads into empty stores.
+func loading(ctx context.Context, e *env) (thing, base time.Duration, err error) {
 	ours, err := embedded(ctx, e)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer ours.stop()
-	theirs := oxigraph()
-	if err := theirs.drop(ctx); err != nil {
+	if thing, err = ours.load(ctx, e, benchGraph); err != nil {
 		return 0, 0, err
 	}
-	for _, s := range []store{ours, theirs} {
-		if loaded {
-			if _, err := s.load(ctx, e); err != nil {
-				return 0, 0, err
-			}
-		}
-		d, err := measure(s)
-		if err != nil {
-			return 0, 0, err
-		}
-		if s.pid != 0 {
-			thing = d
-		} else {
-			base = d
-		}
+	const graph = benchGraph + "/load"
+	theirs := oxigraph()
+	if err := theirs.drop(ctx, graph); err != nil {
+		return 0, 0, err
 	}
-	return thing, base, theirs.drop(ctx)
+	if base, err = theirs.load(ctx, e, graph); err != nil {
+		return 0, 0, err
+	}
+	return thing, base, theirs.drop(ctx, graph)
+}
+
+// both measures the embedded store and Oxigraph with the data in them, which is
+// loaded once for all rows.
+func both(ctx context.Context, e *env, measure func(store) (time.Duration, error)) (thing, base time.Duration, err error) {
+	ours, theirs, err := e.loaded(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if thing, err = measure(ours); err != nil {
+		return 0, 0, err
+	}
+	base, err = measure(theirs)
+	return thing, base, err
 }
 
 func query(text func(*env) string, accept string) func(context.Context, *env) (time.Duration, time.Duration, error) {
 	return func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
-		return both(ctx, e, true, func(s store) (time.Duration, error) {
+		return both(ctx, e, func(s store) (time.Duration, error) {
 			if _, err := s.ask(ctx, text(e), accept); err != nil { // both warm
 				return 0, err
 			}

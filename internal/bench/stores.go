@@ -87,21 +87,52 @@ func embedded(ctx context.Context, e *env) (store, error) {
 	return store{}, fmt.Errorf("the embedded store did not start")
 }
 
-func (s store) graph() string { return s.data + "?graph=" + url.QueryEscape(benchGraph) }
+func (s store) graph(g string) string { return s.data + "?graph=" + url.QueryEscape(g) }
 
 // load posts the data in one request.
-func (s store) load(ctx context.Context, e *env) (time.Duration, error) {
+func (s store) load(ctx context.Context, e *env, graph string) (time.Duration, error) {
 	f, err := os.Open(e.triples)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	return timed(ctx, http.MethodPost, s.graph(), "application/n-triples", "", f)
+	return timed(ctx, http.MethodPost, s.graph(graph), "application/n-triples", "", f)
 }
 
-func (s store) drop(ctx context.Context) error {
-	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update", "", strings.NewReader("DROP SILENT GRAPH <"+benchGraph+">"))
+func (s store) drop(ctx context.Context, graph string) error {
+	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update", "", strings.NewReader("DROP SILENT GRAPH <"+graph+">"))
 	return err
+}
+
+// loaded gives the two stores with the data in them.
+func (e *env) loaded(ctx context.Context) (ours, theirs store, err error) {
+	if e.ours.stop != nil {
+		return e.ours, e.theirs, nil
+	}
+	if ours, err = embedded(ctx, e); err != nil {
+		return ours, theirs, err
+	}
+	theirs = oxigraph()
+	err = theirs.drop(ctx, benchGraph)
+	for _, s := range []store{ours, theirs} {
+		if err == nil {
+			_, err = s.load(ctx, e, benchGraph)
+		}
+	}
+	if err != nil {
+		ours.stop()
+		return ours, theirs, err
+	}
+	e.ours, e.theirs = ours, theirs
+	return ours, theirs, nil
+}
+
+// close stops what loaded started, and removes the data.
+func (e *env) close() {
+	if e.ours.stop != nil {
+		e.ours.stop()
+	}
+	_ = os.RemoveAll(e.dir) // a folder of the system's for temporary files
 }
 
 // ask posts a query and reads the answer to its end.

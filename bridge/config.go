@@ -77,6 +77,7 @@ type Set struct {
 	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
 	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
 	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
+	Archives       Archives     `yaml:"archives" doc:"settings of the archives"`
 	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
 	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
 	Collection     string       `yaml:"collection" doc:"IRI of a collection that every resource belongs to: an OAI-ORE aggregation, an OAI-PMH set"`
@@ -114,10 +115,16 @@ type ChangeDump struct {
 	Patches bool `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
 }
 
+// Archives settings.
+type Archives struct {
+	Schedule string `yaml:"schedule" doc:"when the Resource List and the Resource Dump are archived; Change Lists and Change Dumps are when retention takes them out of the present ones; empty: no archives"`
+}
+
 // Retention of a set.
 type Retention struct {
 	Changes  Duration `yaml:"changes" doc:"of the log" default:"720h"`
 	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"720h"`
+	Archives Duration `yaml:"archives" doc:"of what is archived" default:"8760h"`
 }
 
 // Destination is a mirror.

@@ -28,6 +28,16 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 				}})
 		}
 		out = append(out, jobs.Job{Name: "rebase:" + name, Subject: s.subject(), Run: s.rebase})
+		if s.cfg.Archives.Schedule != "" {
+			out = append(out, jobs.Job{Name: "archive:" + name, Subject: s.subject(), Schedule: s.cfg.Archives.Schedule,
+				Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+					run.Progress("archive", 0, 0)
+					if err := b.pub.Archive(ctx, name); err != nil {
+						return nil, err
+					}
+					return s.retain(ctx, run)
+				}})
+		}
 		out = append(out, jobs.Job{Name: "retain:" + name, Subject: s.subject(), Schedule: "@hourly", Run: s.retain})
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.dests)) {

@@ -80,7 +80,7 @@ func (s *set) publishConfig() publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: time.Duration(s.cfg.ChangeList.Rotate), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
 	}
 }
 
@@ -234,6 +234,9 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}
 	n, err := s.log.Retain(ctx, now.Add(-time.Duration(s.cfg.Retention.Changes)), now.Add(-time.Duration(s.cfg.Retention.Versions)))
+	if err == nil { // lists whose changes have just left the log
+		err = s.bridge.pub.Retain(ctx, s.name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -102,6 +103,11 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	add(resourcesync.ResourceDump, s.dump.Load() != nil)
 	add(resourcesync.ChangeList, snap != nil)
 	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)
+	for _, kind := range archiveKinds {
+		if slices.ContainsFunc(s.archived(), func(r archiveRecord) bool { return r.Kind == kind }) {
+			entries = append(entries, capabilityEntry(s.archiveAddress(string(kind)), kind+"-archive"))
+		}
+	}
 	return s.p.document(head, entries)
 }
 
@@ -194,32 +200,38 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 		head.Meta.At = p.at
 		head.Meta.Ext = extNumbers(p.seq, p.gen)
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
-			lo, hi := p.bounds()
-			var buf []byte
-			for st, err := range snap.view.Current(lo, hi) {
-				if err != nil {
-					return err
-				}
-				if w.Count()%256 == 0 && ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if buf, err = s.appendResource(buf[:0], snap.view, &st); err != nil {
-					return err
-				}
-				if err := w.WriteRaw(buf, 1); err != nil {
-					return err
-				}
-			}
-			if p.count >= 0 && int64(w.Count()) != p.count {
-				return fmt.Errorf("Resource List part %q of %s: %d entities are recorded, %d are there", p.bits(), s.cfg.Name, p.count, w.Count())
-			}
-			return nil
+			return snap.writePart(ctx, w, p)
 		})
 		if err == nil {
 			d.modified = p.at
 		}
 		return d, err
 	})
+}
+
+// writePart writes the entries of a part.
+func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p part) error {
+	s := snap.set
+	lo, hi := p.bounds()
+	var buf []byte
+	for st, err := range snap.view.Current(lo, hi) {
+		if err != nil {
+			return err
+		}
+		if w.Count()%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if buf, err = s.appendResource(buf[:0], snap.view, &st); err != nil {
+			return err
+		}
+		if err := w.WriteRaw(buf, 1); err != nil {
+			return err
+		}
+	}
+	if p.count >= 0 && int64(w.Count()) != p.count {
+		return fmt.Errorf("Resource List part %q of %s: %d entities are recorded, %d are there", p.bits(), s.cfg.Name, p.count, w.Count())
+	}
+	return nil
 }
 
 func (s *set) listAddress(number uint64) string {

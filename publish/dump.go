@@ -190,7 +190,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		return err
 	}
 	s.dump.Store(d)
-	if old != nil && old.Before != nil {
+	if old != nil && old.Before != nil && !s.archivedFiles()[old.Before.Folder] {
 		if err := os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(old.Before.Folder))); err != nil {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
@@ -418,6 +418,11 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if rec == nil {
 		match(*s.changeDumps.Load())
 	}
+	for _, r := range s.archived() {
+		if rec == nil {
+			match(r.Packages)
+		}
+	}
 	if rec == nil {
 		return &statusError{code: http.StatusGone, reason: "This package is not kept (any more).",
 			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.capabilityList())}}
@@ -456,7 +461,10 @@ func (s *set) openDumps() error {
 	if err != nil {
 		return err
 	}
-	keep := map[string]bool{}
+	if err := s.openArchives(); err != nil {
+		return err
+	}
+	keep := s.archivedFiles()
 	if known && s.dir != "" && s.allThere(d.Packages) {
 		keep[d.Folder] = true
 		if d.Before != nil && s.allThere(d.Before.Packages) {
@@ -515,7 +523,7 @@ func (s *set) allThere(ps []packageRecord) bool {
 
 // sweep removes what keep does not name from the two folders of packages.
 func (s *set) sweep(keep map[string]bool) error {
-	for _, folder := range []string{"resourcedump", "changedump"} {
+	for _, folder := range []string{"resourcedump", "changedump", "archives"} {
 		entries, err := os.ReadDir(filepath.Join(s.dir, folder))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -116,6 +116,9 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			return err
 		case "patch":
 			return s.servePatch(w, r, snap, rest)
+		case "archives":
+			d, err := s.archivedDoc(rest)
+			return s.p.send(w, r, d, err)
 		case "resourcedump", "changedump":
 			return s.serveDumpFile(w, r, path)
 		}

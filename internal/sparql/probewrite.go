@@ -3,7 +3,10 @@ package sparql
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,17 +44,17 @@ func (p *prober) prepared(ctx context.Context, name string, data map[string]any)
 
 // normalForm writes literals of many spellings and looks at what comes back.
 func (p *prober) normalForm(ctx context.Context, scratch string) error {
-	var written []rdfres.Triple
-	var data strings.Builder
+	var samples []rdfres.Triple
+	var lines []string
 	for _, t := range rdfres.ProbeTriples() {
 		line, err := triplePattern(t)
 		if err != nil {
 			continue // cannot be written by an update at all
 		}
-		written = append(written, t)
-		data.WriteString(line)
+		samples, lines = append(samples, t), append(lines, line)
 	}
-	if err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": data.String()}); err != nil {
+	written, err := p.insert(ctx, scratch, samples, lines)
+	if len(written) == 0 {
 		return err
 	}
 	p.caps.Writable = true
@@ -89,6 +92,24 @@ func (p *prober) normalForm(ctx context.Context, scratch string) error {
 		}
 	}
 	return nil
+}
+
+// insert writes samples, and returns those that the store took: one that it
+// refuses (Virtuoso: an integer beyond 64 bits) must not hide what it does to
+// the others.
+func (p *prober) insert(ctx context.Context, scratch string, samples []rdfres.Triple, lines []string) ([]rdfres.Triple, error) {
+	err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": strings.Join(lines, "")})
+	var e *Error
+	switch {
+	case err == nil:
+		return samples, nil
+	case len(samples) == 1 || !errors.As(err, &e) || e.Temporary || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound:
+		return nil, err
+	}
+	half := len(samples) / 2
+	a, err1 := p.insert(ctx, scratch, samples[:half], lines[:half])
+	b, err2 := p.insert(ctx, scratch, samples[half:], lines[half:])
+	return append(slices.Clone(a), b...), errors.Join(err1, err2)
 }
 
 func triplePattern(t rdfres.Triple) (string, error) {

@@ -20,7 +20,7 @@ var floors = map[string]int{
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
 	"internal/extsort": 0, "internal/inproc": 0, "internal/embedstore/engine": 1,
 
-	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1,
+	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1,
 
 	"sparqlsrc": 2, "publish": 2, "faces": 2, "destination": 2,
 
@@ -31,7 +31,7 @@ var floors = map[string]int{
 	"cmd/rsbridge": 5,
 
 	"internal/sparql/sparqltest": 6, "internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
-	"internal/bench": 6, "internal/campaign": 6, "internal/notices": 6,
+	"internal/bench": 6, "internal/notices": 6,
 }
 
 // level is the order of the rooms on the ground floor, which may lean on each

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"os"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as a user does. Beside testscript's commands there
 // are: port NAME... (free ports into variables), exits N COMMAND... (wants this
-// exit code), answers URL (waits until it does), get URL FILE, post URL
+// exit code), files DIR PORT (a plain file server until the end), answers URL (waits until it does), get URL FILE, post URL
 // UPDATE, and those of faultyCmds and daemonCmds.
 func TestScripts(t *testing.T) {
 	cmds := scriptCmds()
@@ -97,6 +98,16 @@ func scriptCmds() map[string]func(*testscript.TestScript, bool, []string) {
 			if res.StatusCode/100 != 2 {
 				ts.Fatalf("%s: %s", args[0], res.Status)
 			}
+		},
+		"files": func(ts *testscript.TestScript, _ bool, args []string) {
+			l, err := net.Listen("tcp", "127.0.0.1:"+args[1])
+			ts.Check(err)
+			for ext, typ := range map[string]string{".nt": "application/n-triples", ".ttl": "text/turtle", ".jsonld": "application/ld+json", ".rdf": "application/rdf+xml"} {
+				ts.Check(mime.AddExtensionType(ext, typ)) // as a server of linked data is configured
+			}
+			srv := &http.Server{Handler: http.FileServer(http.Dir(ts.MkAbs(args[0])))}
+			go srv.Serve(l) // ends with Close
+			ts.Defer(func() { srv.Close() })
 		},
 		"expand": func(ts *testscript.TestScript, _ bool, args []string) {
 			for _, file := range args {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -23,6 +24,8 @@ type session interface {
 	Status(ctx context.Context) (bridge.Status, error)
 	Changes(ctx context.Context, set, since string) (bridge.Changes, error)
 	Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error)
+	// Public answers what the public listener answers.
+	Public() http.RoundTripper
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
@@ -56,7 +59,7 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
 			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
 		}
-		return c, cfg, func() error { return nil }, nil
+		return remote{c, cfg.Public}, cfg, func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -122,6 +125,29 @@ func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.S
 
 func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, error) {
 	return l.b.Changes(set, since, 10000)
+}
+
+func (l local) Public() http.RoundTripper { return inproc.Transport{Handler: l.b.PublicHandler()} }
+
+// remote is a session with the daemon that holds the state.
+type remote struct {
+	*httpapi.Client
+	public bridge.Public
+}
+
+func (r remote) Public() http.RoundTripper { return atListener(r.public.Listen) }
+
+// atListener sends requests to the daemon's own listener, whatever stands before
+// it for others.
+type atListener string
+
+func (l atListener) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := r.Clone(r.Context())
+	c.Host, c.URL.Scheme, c.URL.Host = r.URL.Host, "http", string(l)
+	if host, port, err := net.SplitHostPort(string(l)); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
+		c.URL.Host = net.JoinHostPort("localhost", port)
+	}
+	return http.DefaultTransport.RoundTrip(c)
 }
 
 func (l local) Diff(_ context.Context, set, entity, from, to string) (bridge.Diff, error) {

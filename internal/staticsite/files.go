@@ -1,0 +1,88 @@
+package staticsite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// create makes a file and its folder.
+func create(name string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(name)
+}
+
+// place moves a finished file to where it is served from: whole or not at all.
+func place(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// digest gives the sha-256 and length of a file.
+func digest(name string) (sum string, n int64, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if n, err = io.Copy(h, f); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(h.Sum(nil)), n, nil
+}
+
+// sweep removes the set's files that the source no longer has, and folders that
+// are empty then. Documents of this run stay; of others the source is asked.
+func (s *site) sweep(ctx context.Context) error {
+	root := filepath.Join(s.o.Dir, s.o.Set)
+	var folders []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			folders = append(folders, p)
+			return ctx.Err()
+		}
+		rel, err := filepath.Rel(s.o.Dir, p)
+		if err != nil {
+			return err
+		}
+		address := s.base.JoinPath(strings.Split(filepath.ToSlash(rel), "/")...).String()
+		if s.read[address] {
+			return nil
+		}
+		res, err := s.ask(ctx, http.MethodHead, address)
+		if err != nil {
+			return err
+		}
+		if res != nil {
+			return res.Body.Close()
+		}
+		s.rep.Removed++
+		return os.Remove(p)
+	})
+	if err != nil {
+		return fmt.Errorf("remove what is no longer there: %w", err)
+	}
+	for i := len(folders) - 1; i >= 0; i-- {
+		if err := os.Remove(folders[i]); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
+	}
+	return nil
+}

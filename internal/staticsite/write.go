@@ -1,0 +1,429 @@
+package staticsite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Options of Write; all but Progress are needed.
+type Options struct {
+	Set       string            // its name: the first folder of its addresses
+	BaseURL   string            // that the addresses of the documents begin with
+	Transport http.RoundTripper // answers below BaseURL
+	Dir       string            // made when it is not there
+	Progress  func(stage string, done, total int64)
+}
+
+// Report tells what Write did.
+type Report struct {
+	Set       string  `json:"set"`
+	Dir       string  `json:"dir"`
+	Documents int64   `json:"documents"`
+	Resources int64   `json:"resources"` // representations, and what entries link to
+	Packages  int64   `json:"packages"`
+	Written   int64   `json:"written"` // files that are new or changed
+	Unchanged int64   `json:"unchanged"`
+	Removed   int64   `json:"removed"`
+	Bytes     int64   `json:"bytes"` // written
+	Seconds   float64 `json:"seconds"`
+}
+
+// errMoved says that a resource is no longer what a list says: the source has
+// published since, so the documents are read again.
+var errMoved = errors.New("the source has changed while it was exported")
+
+// tries is how often a source that changes meanwhile is begun again.
+const tries = 3
+
+// stageDir holds the documents until everything else is there.
+const stageDir = ".rsbridge-export"
+
+type site struct {
+	o      Options
+	base   *url.URL
+	client *http.Client
+	stage  string
+	rep    *Report
+	read   map[string]bool // documents, by address
+}
+
+// Write makes Dir the static site of a set. It may run while the source
+// publishes. Files that other sets exported into the same folder stay.
+func Write(ctx context.Context, o Options) (*Report, error) {
+	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("export %s: %w", o.Set, err)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	began := time.Now()
+	for try := 1; ; try++ {
+		s := &site{o: o, base: base, client: &http.Client{Transport: o.Transport}, stage: filepath.Join(o.Dir, stageDir),
+			rep: &Report{Set: o.Set, Dir: o.Dir}, read: map[string]bool{}}
+		err := s.write(ctx)
+		if err == nil {
+			s.rep.Seconds = time.Since(began).Seconds()
+			return s.rep, nil
+		}
+		if !errors.Is(err, errMoved) || try == tries {
+			return s.rep, fmt.Errorf("export %s to %s: %w", o.Set, o.Dir, err)
+		}
+	}
+}
+
+func (s *site) write(ctx context.Context) (err error) {
+	if err := os.RemoveAll(s.stage); err != nil { // of a run that did not end
+		return err
+	}
+	if err := os.MkdirAll(s.stage, 0o755); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.stage)) }()
+	root := s.base.String()
+	if err := s.document(ctx, root+"/"+s.o.Set+"/capabilitylist.xml"); err != nil {
+		return err
+	}
+	for _, name := range []string{"/" + s.o.Set + "/about", "/" + s.o.Set + "/about.ttl", "/" + s.o.Set + "/about.jsonld", "/" + s.o.Set + "/about.nt", "/" + s.o.Set + "/about.rdf", "/" + s.o.Set + "/about.html", "/about"} {
+		if err := s.resource(ctx, root+name, nil, false); err != nil {
+			return err
+		}
+	}
+	if err := s.publish(); err != nil {
+		return err
+	}
+	if err := s.description(ctx, root+"/.well-known/resourcesync"); err != nil {
+		return err
+	}
+	return s.sweep(ctx)
+}
+
+// file is the name of the file that an address below the base URL is served from.
+func (s *site) file(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	rest, below := strings.CutPrefix(u.Path, s.base.Path+"/")
+	if !below || u.Scheme != s.base.Scheme || u.Host != s.base.Host || u.RawQuery != "" {
+		return "", fmt.Errorf("%s is not below %s", address, s.base)
+	}
+	if rest == "" || path.Clean(rest) != rest || !filepath.IsLocal(filepath.FromSlash(rest)) {
+		return "", fmt.Errorf("%s cannot be a file", address)
+	}
+	return filepath.FromSlash(rest), nil
+}
+
+func (s *site) get(ctx context.Context, address string) (*http.Response, error) {
+	return s.ask(ctx, http.MethodGet, address)
+}
+
+// ask sends a request; a nil response is an address where nothing is.
+func (s *site) ask(ctx context.Context, method, address string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	switch res.StatusCode {
+	case http.StatusOK:
+		return res, nil
+	case http.StatusNotFound, http.StatusGone:
+		res.Body.Close()
+		return nil, nil
+	}
+	res.Body.Close()
+	return nil, fmt.Errorf("%s answers %s", address, res.Status)
+}
+
+// document stages a document, rewritten for files, and writes what it leads to.
+func (s *site) document(ctx context.Context, address string) error {
+	if s.read[address] {
+		return nil
+	}
+	s.read[address] = true
+	name, err := s.file(address)
+	if err != nil {
+		return err
+	}
+	res, err := s.get(ctx, address)
+	if err != nil {
+		return err
+	}
+	if res == nil {
+		if s.rep.Documents == 0 {
+			return fmt.Errorf("%s is not there: the set has published nothing yet; scan it first", address)
+		}
+		return fmt.Errorf("%s is not there: %w", address, errMoved)
+	}
+	defer res.Body.Close()
+	s.rep.Documents++
+	r, err := resourcesync.NewReader(res.Body, resourcesync.ReaderOptions{BaseURL: address})
+	if err != nil {
+		return err
+	}
+	out, err := create(filepath.Join(s.stage, name))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := s.copyDocument(ctx, r, out); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
+		return os.Chtimes(out.Name(), t, t)
+	}
+	return nil
+}
+
+func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.Writer) error {
+	h := *r.Head()
+	w, err := resourcesync.NewWriter(out, h)
+	if err != nil {
+		return err
+	}
+	k := h.Meta.Capability
+	packages := !h.Index && (k == resourcesync.ResourceDump || k == resourcesync.ChangeDump)
+	leads := h.Index || k == resourcesync.CapabilityList || k.Archive()
+	var e resourcesync.Entry
+	for {
+		if err := r.NextInto(&e); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		if leads && e.Meta.Capability.Notification() {
+			continue // there is nobody who sends
+		}
+		if err := s.links(ctx, &e); err != nil {
+			return err
+		}
+		if err := w.Write(&e); err != nil {
+			return err
+		}
+		switch {
+		case leads:
+			err = s.document(ctx, e.Loc)
+		case packages:
+			s.rep.Packages++
+			err = s.resource(ctx, e.Loc, &e.Meta, true)
+		case e.Meta.Change == resourcesync.Deleted:
+		case k == resourcesync.ResourceList:
+			err = s.resource(ctx, e.Loc, &e.Meta, true)
+		default: // a change that later ones may have passed
+			err = s.resource(ctx, e.Loc, nil, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// links drops what a file server cannot answer, and writes what stays.
+func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
+	kept := e.Links[:0]
+	for _, l := range e.Links {
+		switch l.Rel {
+		case resourcesync.RelMemento, resourcesync.RelTimeGate, resourcesync.RelTimeMap:
+			continue
+		}
+		if strings.HasPrefix(l.Href, s.base.String()+"/") {
+			switch _, err := s.file(l.Href); {
+			case err != nil || path.Ext(l.Href) == "" && !strings.HasSuffix(l.Href, "/about"):
+				continue // negotiated, or a version
+			case l.Rel == resourcesync.RelContents: // the manifest, byte for byte that of the package
+				if err := s.resource(ctx, l.Href, nil, true); err != nil {
+					return err
+				}
+			case l.Rel == resourcesync.RelUp, l.Rel == resourcesync.RelIndex, l.Href == e.Loc:
+			case strings.HasSuffix(l.Href, "/about"): // written once, at the end
+			default:
+				if err := s.resource(ctx, l.Href, nil, false); err != nil {
+					return err
+				}
+			}
+		}
+		kept = append(kept, l)
+	}
+	e.Links = kept
+	return nil
+}
+
+// resource writes the file of an address. With must it has to be there, as meta
+// promises; a file that already is what is promised is not fetched.
+func (s *site) resource(ctx context.Context, address string, meta *resourcesync.Meta, must bool) error {
+	name, err := s.file(address)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.o.Dir, name)
+	if meta != nil && meta.Hash.SHA256 != "" {
+		if sum, n, err := digest(file); err == nil && sum == meta.Hash.SHA256 && n == meta.Length {
+			s.count(false, 0)
+			return nil
+		}
+	}
+	res, err := s.get(ctx, address)
+	if err != nil {
+		return err
+	}
+	if res == nil {
+		if must {
+			return fmt.Errorf("%s is not there: %w", address, errMoved)
+		}
+		return nil
+	}
+	defer res.Body.Close()
+	tmp, err := create(filepath.Join(s.stage, ".part"))
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(tmp, hash), res.Body)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	if meta != nil && meta.Hash.SHA256 != "" && sum != meta.Hash.SHA256 {
+		return fmt.Errorf("%s has other bytes than its list promises: %w", address, errMoved)
+	}
+	if have, _, err := digest(file); err == nil && have == sum {
+		s.count(false, 0)
+		return nil
+	}
+	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
+		if err := os.Chtimes(tmp.Name(), t, t); err != nil {
+			return err
+		}
+	}
+	s.count(true, n)
+	return place(tmp.Name(), file)
+}
+
+func (s *site) count(written bool, n int64) {
+	s.rep.Resources++
+	s.tally(written, n)
+	s.o.Progress("files", s.rep.Written+s.rep.Unchanged, 0)
+}
+
+func (s *site) tally(written bool, n int64) {
+	if written {
+		s.rep.Written++
+		s.rep.Bytes += n
+	} else {
+		s.rep.Unchanged++
+	}
+}
+
+// publish puts the staged documents in place: lists before what names them.
+func (s *site) publish() error {
+	var last string
+	err := filepath.WalkDir(s.stage, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == ".part" {
+			return err
+		}
+		if d.Name() == "capabilitylist.xml" {
+			last = p
+			return nil
+		}
+		return s.putDocument(p)
+	})
+	if err == nil && last != "" {
+		err = s.putDocument(last)
+	}
+	return err
+}
+
+func (s *site) putDocument(staged string) error {
+	rel, err := filepath.Rel(s.stage, staged)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.o.Dir, rel)
+	sum, n, err := digest(staged)
+	if err != nil {
+		return err
+	}
+	if have, _, err := digest(file); err == nil && have == sum {
+		s.tally(false, 0)
+		return nil
+	}
+	s.tally(true, n)
+	return place(staged, file)
+}
+
+// description writes the Source Description, of the sets that are in the folder.
+func (s *site) description(ctx context.Context, address string) error {
+	res, err := s.get(ctx, address)
+	if err != nil {
+		return err
+	}
+	if res == nil {
+		return fmt.Errorf("%s is not there", address)
+	}
+	defer res.Body.Close()
+	s.rep.Documents++
+	r, err := resourcesync.NewReader(res.Body, resourcesync.ReaderOptions{BaseURL: address})
+	if err != nil {
+		return err
+	}
+	name, err := s.file(address)
+	if err != nil {
+		return err
+	}
+	out, err := create(filepath.Join(s.stage, name))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	w, err := resourcesync.NewWriter(out, *r.Head())
+	if err != nil {
+		return err
+	}
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		list, err := s.file(e.Loc)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(s.o.Dir, list)); err != nil {
+			continue // not exported
+		}
+		if err := w.Write(e); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.Close(), out.Close()); err != nil {
+		return err
+	}
+	return s.putDocument(out.Name())
+}

@@ -46,6 +46,9 @@ func (d *Destination) apply(ctx context.Context, ops []*op, c *counts, bulk bool
 }
 
 func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+	if err := d.sameForm(); err != nil {
+		return err
+	}
 	err := d.applyOnce(ctx, ops, c, bulk, change)
 	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
 		return err

@@ -53,6 +53,16 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := a.once(ctx, &rep); err != nil {
 		return rep, err
 	}
+	switch changed, err := d.unexplained(ctx, a.unseen); {
+	case err != nil:
+		return rep, err
+	case changed:
+		a = &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
+		rep = AuditReport{Name: rep.Name, Depth: rep.Depth, Time: rep.Time}
+		if err := a.once(ctx, &rep); err != nil {
+			return rep, err
+		}
+	}
 	if o.Repair && !(rep.Equal && a.fixed == 0) {
 		first := rep
 		if a.sourceDiffers || a.refetch > 0 {
@@ -119,6 +129,7 @@ type auditRun struct {
 	refetch       int64
 	fixed         int64
 	rewritten     int64
+	unseen        int64
 	named         []Difference // rewritten ones that the normal form explains
 }
 
@@ -169,7 +180,7 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 		if err := mc.run(ctx); err != nil {
 			return err
 		}
-		a.fixed, a.refetch = mc.fixed, mc.refetch
+		a.fixed, a.refetch, a.unseen = mc.fixed, mc.refetch, mc.unseen
 	}
 	return a.conclude(ctx, rep)
 }

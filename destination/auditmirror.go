@@ -28,6 +28,7 @@ type mirrorCompare struct {
 
 	plan    plan
 	fixed   int64 // triples written or removed
+	unseen  int64 // triples in another form than given that the normal form does not explain
 	refetch int64 // resources whose kept representation is not as recorded
 	broken  map[hash16]bool
 
@@ -55,6 +56,9 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	d := c.d
 	d.spaceL.Lock() // nobody else writes into the graph meanwhile
 	defer d.spaceL.Unlock()
+	if err := d.sameForm(); err != nil {
+		return err
+	}
 	c.broken = map[hash16]bool{}
 	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes)
 	if err != nil {
@@ -503,6 +507,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			continue
 		}
 		paired[match] = true
+		c.unseen++
 		rewritten[l.owner.loc] = true
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
@@ -609,11 +614,15 @@ func (d *Destination) forget(loc hash16) error {
 		return err
 	}
 	d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
-	rec.Graph, rec.Hashes, rec.Length, rec.LastMod = rdfres.Digest{}, resourcesync.Hashes{}, -1, time.Time{}
+	rec.forget()
 	b := d.store.Batch()
 	defer b.Close()
 	b.Set(key(kindResource, d.dest, loc), rec.encode())
 	return b.Commit(true)
+}
+
+func (r *record) forget() {
+	r.Graph, r.Hashes, r.Length, r.LastMod = rdfres.Digest{}, resourcesync.Hashes{}, -1, time.Time{}
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {

@@ -356,59 +356,6 @@ func (d *Destination) commit(b kv.Batch, change func(*meta)) error {
 	return nil
 }
 
-// probed is what is remembered of a store.
-type probed struct {
-	sparql.Capabilities
-	IRIs *iriRewrites `json:"iris,omitempty"` // nil: of a version that did not look
-}
-
-// ready probes the mirror once and remembers what it found.
-func (d *Destination) ready(ctx context.Context) error {
-	if d.mirror.limit > 0 {
-		return nil
-	}
-	k := nameKey(kindProbe, d.target)
-	var p probed
-	raw, err := d.store.Get(k)
-	switch {
-	case err == nil && json.Unmarshal(raw, &p) == nil:
-	case err != nil && !errors.Is(err, kv.ErrNotFound):
-		return err
-	default:
-		if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true}); err != nil {
-			return fmt.Errorf("probe the mirror %s: %w", d.target, err)
-		}
-		if !p.Writable && !d.mirror.gspOnly() {
-			return fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph was refused or did not come back; check its update address and the rights of its user", d.target)
-		}
-		raw = nil
-	}
-	if p.IRIs == nil || raw == nil {
-		iris, err := d.mirror.probeIRIs(ctx)
-		if err != nil {
-			return fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
-		}
-		p.IRIs = &iris
-		if raw, err = json.Marshal(p); err != nil {
-			return err
-		}
-		b := d.store.Batch()
-		defer b.Close()
-		b.Set(k, raw)
-		if err := b.Commit(true); err != nil {
-			return err
-		}
-		d.log.Info("mirror probed", "product", p.Product, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris)
-	}
-	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
-	if g := d.mirror.lay.graph; g != "" && changes(p.IRIs.Update, g) {
-		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.target, p.Product)
-	}
-	d.mirror.lay.nf = p.NormalForm
-	d.mirror.setLimit()
-	return nil
-}
-
 // setAuthority fixes the authority of skolem IRIs for ever at the first sync.
 func (d *Destination) setAuthority(a string) error {
 	if d.meta.Authority != "" {

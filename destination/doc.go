@@ -19,6 +19,20 @@
 // belongs to all of them and goes with the last. A resource that cannot be had
 // is a durable fault with growing pauses, and never stops the others.
 //
+// The log of a source is followed only while it is the one that was followed: the
+// last applied change is looked for in every poll (newest.go), and when another
+// stands in its place, as after restoring a backup, everything is compared. An
+// entity that gets another location has moved and is no deletion (moves.go).
+//
+// In a single graph an audit proves the whole graph. With a graph for each entity
+// it proves the graphs that are owned, and those whose name has the form of the
+// template: with the bare template {entity} that is any name, so other graphs of
+// the store are somebody else's, are not looked at and never touched.
+//
+// Stores keep some literals and IRIs otherwise than they were given. What they do
+// is probed (probe.go, iriforms.go), and probed again when the store names itself
+// otherwise or an audit sees what the probe did not.
+//
 // Sources are not trusted: only their own host and the configured ones are
 // asked, and everything they send is bounded (limits.go).
 package destination

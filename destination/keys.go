@@ -26,6 +26,7 @@ import (
 //	g SPACE GRAPH                        -> DEST LOC: the resource that owns a per-entity graph, then the graph's IRI
 //	d DEST LOC-or-ENTITY                 -> a difference that the last audit found, JSON
 //	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
+//	x SPACE                              -> rules of the normal form in which o was made, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
 // first 16 bytes of a SHA-256.
@@ -47,6 +48,7 @@ const (
 	kindGraph     = 'g'
 	kindDiff      = 'd'
 	kindRewritten = 'w'
+	kindForm      = 'x'
 )
 
 // hash16 is the first half of a SHA-256: a name for a location, a subject or a

@@ -81,6 +81,7 @@ type mirror struct {
 	client *sparql.Client
 	caps   sparql.Capabilities
 	iris   iriRewrites
+	server string // how the store named itself in the last answer that was looked at
 	lay    layout
 	mark   string
 	limit  int // triples of one update request; adapts down
@@ -375,6 +376,7 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
+		m.server = serverOf(s.Header)
 		for row, err := range s.Rows {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)

@@ -92,6 +92,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.checkMirror(ctx, r, &m); err != nil {
 		return err
 	}
+	if !r.dry {
+		if err := d.sawServer(ctx); err != nil {
+			return err
+		}
+	}
 	m = d.snapshotMeta()
 	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {

@@ -1,0 +1,338 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// probed is what is remembered of a store.
+type probed struct {
+	sparql.Capabilities
+	IRIs   *iriRewrites `json:"iris,omitempty"`   // nil: of a version that did not look
+	Server string       `json:"server,omitempty"` // how the store named itself then
+	At     time.Time    `json:"at,omitzero"`
+}
+
+// form is the normal form in which the ownership index of a space is made.
+type form struct {
+	Rules []string `json:"rules"`
+	Busy  bool     `json:"busy,omitempty"` // it is being made anew
+}
+
+// errProbedAnew ends a run whose normal form another destination has replaced.
+var errProbedAnew = errors.New("the mirror's store was probed anew during this run and keeps literals otherwise than it did: run again")
+
+// ready loads what is known of the mirror, after probing it where nothing is,
+// and brings the ownership index to the normal form that was found.
+func (d *Destination) ready(ctx context.Context) error {
+	if d.mirror.limit > 0 && d.sameForm() == nil {
+		return nil
+	}
+	p, err := d.probeRecord()
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		if p, err = d.probe(ctx, nil); err != nil {
+			return err
+		}
+	} else if p.IRIs == nil {
+		iris, err := d.mirror.probeIRIs(ctx)
+		if err != nil {
+			return fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
+		}
+		p.IRIs = &iris
+		if err := d.saveProbe(p, false); err != nil {
+			return err
+		}
+	}
+	return d.take(ctx, p)
+}
+
+// take makes a probe the one that is worked with.
+func (d *Destination) take(ctx context.Context, p *probed) error {
+	if g := d.mirror.lay.graph; g != "" && changes(p.IRIs.Update, g) {
+		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.target, p.Product)
+	}
+	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
+	d.mirror.lay.nf = p.NormalForm
+	d.mirror.setLimit()
+	return d.indexInForm(ctx)
+}
+
+func (d *Destination) probeRecord() (*probed, error) {
+	raw, err := d.store.Get(nameKey(kindProbe, d.target))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &probed{}
+	if json.Unmarshal(raw, p) != nil {
+		return nil, nil // probed again
+	}
+	return p, nil
+}
+
+// probe asks the store what it does. old is what was known, nil for nothing.
+func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
+	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.server}
+	var err error
+	if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true}); err != nil {
+		return nil, fmt.Errorf("probe the mirror %s: %w", d.target, err)
+	}
+	if !p.Writable && !d.mirror.gspOnly() {
+		return nil, fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph was refused or did not come back; check its update address and the rights of its user", d.target)
+	}
+	d.mirror.caps.Product = p.Product
+	iris, err := d.mirror.probeIRIs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
+	}
+	p.IRIs = &iris
+	if err := d.saveProbe(p, old != nil); err != nil {
+		return nil, err
+	}
+	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris)
+	return p, nil
+}
+
+// saveProbe remembers a probe. Before one is replaced, every space of the store
+// that does not tell its normal form yet is given that of before.
+func (d *Destination) saveProbe(p *probed, replaces bool) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	if replaces {
+		prefix := append(nameKey(kindSpaceName, d.target), 0)
+		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return err
+			}
+			if len(pair.Value) != 4 {
+				return errRecord
+			}
+			k := key(kindForm, id(binary.BigEndian.Uint32(pair.Value)))
+			if _, err := d.store.Get(k); errors.Is(err, kv.ErrNotFound) {
+				b.Set(k, formBytes(d.mirror.lay.nf.Rules, false))
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	b.Set(nameKey(kindProbe, d.target), raw)
+	return b.Commit(true)
+}
+
+func formBytes(rules []string, busy bool) []byte {
+	raw, err := json.Marshal(form{Rules: append([]string{}, rules...), Busy: busy})
+	if err != nil {
+		panic("destination: form cannot be written: " + err.Error()) // plain fields only
+	}
+	return raw
+}
+
+// sameForm tells whether the ownership index is in the normal form of this run.
+func (d *Destination) sameForm() error {
+	v, err := d.store.Get(key(kindForm, d.space))
+	if err == nil && !bytes.Equal(v, formBytes(d.mirror.lay.nf.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
+		return errProbedAnew
+	}
+	return err
+}
+
+// indexInForm makes the ownership index of the space anew when it was made in
+// another normal form than the store has now.
+func (d *Destination) indexInForm(ctx context.Context) error {
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	err := d.sameForm()
+	if !errors.Is(err, errProbedAnew) {
+		return err
+	}
+	k := key(kindForm, d.space)
+	_, err = d.store.Get(k)
+	if errors.Is(err, kv.ErrNotFound) { // the index is in the form of the only probe there was
+		return d.setForm(k, false)
+	}
+	if err != nil {
+		return err
+	}
+	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", d.mirror.lay.nf.Rules)
+	if err := d.setForm(k, true); err != nil {
+		return err
+	}
+	if err := d.reindex(ctx); err != nil {
+		return fmt.Errorf("work out again what belongs to whom: %w", err)
+	}
+	if err := d.setForm(k, false); err != nil {
+		return err
+	}
+	return d.noteCompare("the mirror's store keeps literals otherwise than it did")
+}
+
+func (d *Destination) setForm(k []byte, busy bool) error {
+	b := d.store.Batch()
+	defer b.Close()
+	b.Set(k, formBytes(d.mirror.lay.nf.Rules, busy))
+	return b.Commit(true)
+}
+
+// reindex makes the ownership index of the space from the kept representations
+// of all destinations that write into it.
+func (d *Destination) reindex(ctx context.Context) error {
+	b := d.store.Batch()
+	defer func() { b.Close() }()
+	for _, kind := range []byte{kindOwned, kindRewritten} {
+		prefix := key(kind, d.space)
+		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
+	}
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	b.Close()
+	b = d.store.Batch()
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	n := int64(0)
+	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+		if err != nil {
+			return err
+		}
+		var m meta
+		if err := json.Unmarshal(pair.Value, &m); err != nil {
+			return fmt.Errorf("%w: meta: %w", errRecord, err)
+		}
+		if id(m.Space) != d.space || len(pair.Key) != 5 {
+			continue
+		}
+		dest := id(binary.BigEndian.Uint32(pair.Key[1:]))
+		lay := d.mirror.lay
+		lay.authority = m.Authority
+		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.perEntity {
+			lay.template = string(template)
+		}
+		prefix := key(kindBody, dest)
+		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return err
+			}
+			if n++; n%1024 == 0 {
+				d.opt.Progress("ownership", n, 0)
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			loc := hash16(body.Key[len(prefix):])
+			raw, err := snap.Get(key(kindResource, dest, loc))
+			if errors.Is(err, kv.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			rec, err := decodeRecord(raw)
+			if err != nil {
+				return err
+			}
+			wire, err := unpack(body.Value)
+			var ts []rdfres.Triple
+			if err == nil {
+				ts, err = parseWire(wire)
+			}
+			if err != nil {
+				d.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
+				rec.forget()
+				b.Set(key(kindResource, dest, loc), rec.encode())
+				continue
+			}
+			sts, err := lay.statements(rec.Entity, ts)
+			if err != nil {
+				return err
+			}
+			rec.Normal = normalDigest(sts)
+			rec.Flags &^= flagRewritten
+			if slices.ContainsFunc(sts, func(s statement) bool { return s.normal }) || int64(len(sts)) != rec.Triples {
+				rec.Flags |= flagRewritten
+			}
+			b.Set(key(kindResource, dest, loc), rec.encode())
+			for subj, hashes := range bySubject(sts) {
+				b.Set(ownedKey(d.space, subj, dest, loc), hashes)
+			}
+			if b.Size() > 4<<20 {
+				if err := b.Commit(true); err != nil {
+					return err
+				}
+				b.Close()
+				b = d.store.Batch()
+			}
+		}
+	}
+	return b.Commit(true)
+}
+
+// serverOf is how a store names itself in its answers.
+func serverOf(h http.Header) string { return h.Get("Server") }
+
+// probePause is how long a probe stands at least: stores behind a balancer may
+// name themselves differently in turn.
+const probePause = 24 * time.Hour
+
+// sawServer probes again when the store is another one, or another version, than
+// the one that was probed.
+func (d *Destination) sawServer(ctx context.Context) error {
+	now := d.mirror.server
+	p, err := d.probeRecord()
+	if err != nil || p == nil || now == "" || p.Server == now {
+		return err
+	}
+	if p.Server == "" { // of a version that did not look
+		p.Server = now
+		return d.saveProbe(p, false)
+	}
+	if d.opt.Now().Sub(p.At) < probePause {
+		return nil
+	}
+	d.log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
+	_, err = d.probeAgain(ctx, p)
+	return err
+}
+
+// probeAgain tells whether the store keeps literals otherwise than was known.
+func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool, err error) {
+	before := d.mirror.lay.nf.Rules
+	p, err := d.probe(ctx, old)
+	if err != nil {
+		return false, err
+	}
+	if err := d.take(ctx, p); err != nil {
+		return false, err
+	}
+	return !slices.Equal(before, p.NormalForm.Rules), nil
+}
+
+// unexplained is told how many triples an audit found in another form than given,
+// which the normal form does not explain: the store may have become another one.
+func (d *Destination) unexplained(ctx context.Context, n int64) (changed bool, err error) {
+	p, err := d.probeRecord()
+	if err != nil || p == nil || n == 0 || d.opt.Now().Sub(p.At) < time.Hour {
+		return false, err
+	}
+	d.log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)
+	return d.probeAgain(ctx, p)
+}

@@ -267,7 +267,7 @@ func TestQueriesByForm(t *testing.T) {
 		t.Errorf("%d requests for 4 queries", n)
 	}
 	st.Server = ""
-	c = connect(t, st, func(e *sparql.Endpoint) { e.Timeout = 50 * time.Millisecond })
+	c = connect(t, st, func(e *sparql.Endpoint) { e.Timeout = 2 * time.Second }) // waited for once
 	if ok, err := c.Ask(ctx, long); err != nil || !ok {
 		t.Error(ok, err)
 	}

@@ -182,6 +182,9 @@ func (b *Bridge) Close() error {
 	}
 	clear(b.dests)
 	if b.pub != nil {
+		if b.faces != nil {
+			b.faces.Close()
+		}
 		errs = append(errs, b.pub.Close())
 		b.pub = nil
 	}

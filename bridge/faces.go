@@ -24,18 +24,19 @@ func (b *Bridge) openFaces() (err error) {
 
 func (s *set) facesConfig() faces.SetConfig {
 	// What is kept for no time at all is kept until the next retention.
+	pub := s.bridge.pub
 	kept := func(d Duration) time.Duration { return max(time.Duration(d), time.Second) }
 	return faces.SetConfig{
 		Name: s.name, Title: s.cfg.Title, Log: s.log, Faces: s.cfg.Faces, Email: s.cfg.Contact,
 		Changes: kept(s.cfg.Retention.Changes), Versions: kept(s.cfg.Retention.Versions),
 		Base: func() string {
-			at, _, err := s.bridge.pub.Addresses(s.name)
+			at, _, err := pub.Addresses(s.name)
 			if err != nil { // the publisher is being closed
 				return s.bridge.cfg.Public.BaseURL
 			}
 			return at.Base
 		},
-		Location: func(entity string) (string, error) { return s.bridge.pub.Location(s.name, entity) },
+		Location: func(entity string) (string, error) { return pub.Location(s.name, entity) },
 		Settled:  s.settled,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -56,6 +57,8 @@ type Faces struct {
 	now  func() time.Time
 	log  *slog.Logger
 	sets map[string]*set
+
+	closed atomic.Bool
 }
 
 // set is one set with faces.
@@ -103,6 +106,10 @@ func New(sets []SetConfig, o Options) (*Faces, error) {
 	}
 	return f, nil
 }
+
+// Close makes every later request be answered with 503. A request that is under
+// way goes on, so stop the HTTP server before the store is closed.
+func (f *Faces) Close() { f.closed.Store(true) }
 
 // Handler answers below the addresses of the faces, and passes every other
 // request on. It routes on the escaped path, below the path of the base URL as
@@ -177,6 +184,10 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest
 			f.fail(w, r, &statusError{code: http.StatusMethodNotAllowed, reason: "This address can only be read."})
 			return
 		}
+	}
+	if f.closed.Load() {
+		f.fail(w, r, &statusError{code: http.StatusServiceUnavailable, reason: "The source is being closed."})
+		return
 	}
 	q := &request{set: s, w: w, r: r, settled: s.Settled(), base: s.Base() + "/" + s.Name}
 	q.view = s.Log.View()

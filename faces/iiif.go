@@ -188,7 +188,7 @@ func (q *request) iiif(path string) error {
 		}
 	case strings.HasPrefix(path, "/base/"):
 		b, ok := parseBase(path[6:])
-		if !ok || !b.leaf() {
+		if !ok || !b.leaf() || p.leaves == 0 {
 			break
 		}
 		if b.at != p.at || b.depth != p.depth {

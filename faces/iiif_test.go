@@ -185,7 +185,7 @@ func TestIIIFObjects(t *testing.T) {
 	if a.header.Get("Content-Type") != "application/json" || a.header.Get("Etag") == "" {
 		t.Errorf("%v", a.header)
 	}
-	for _, p := range []string{"/data/activity/page/1", "/data/activity/page/00", "/data/activity/base/1/0", "/data/activity/x"} {
+	for _, p := range []string{"/data/activity/page/1", "/data/activity/base/0/0", "/data/activity/page/00", "/data/activity/base/1/0", "/data/activity/x"} {
 		if a := w.do(http.MethodGet, p); a.code != 404 && a.code != 410 {
 			t.Errorf("%s: %d", p, a.code)
 		}

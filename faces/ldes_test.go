@@ -381,6 +381,10 @@ func TestLDESAnswers(t *testing.T) {
 	f := newFollower(w)
 	f.poll()
 	f.check()
+	w.faces.Close()
+	if a := w.do(http.MethodGet, "/data/ldes/view"); a.code != 503 {
+		t.Errorf("after Close: %d", a.code)
+	}
 }
 
 func sortQuads(qs []rdfres.Quad) {

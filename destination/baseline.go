@@ -232,6 +232,9 @@ func (r *run) note(o *outcome) {
 	if o.notRDF {
 		r.notRDF++
 	}
+	if o.patched {
+		r.rep.Patched++
+	}
 }
 
 // flushAfter keeps what was fetched before a run broke off, where that can be done.

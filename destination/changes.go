@@ -694,6 +694,8 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			case rec != nil && !rec.has(flagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
+				} else {
+					j = d.updateJob(it, loc, rec)
 				}
 			}
 			if !yield(replacing(j, left[loc]), nil) {

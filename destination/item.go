@@ -22,13 +22,14 @@ type item struct {
 	Change   string // created, updated, deleted; "" from a list
 	Promise  promise
 	LastMod  time.Time
-	Time     time.Time // of the change, zero if unknown
-	Sequence uint64    // 0 unknown
-	Version  *place    // the immutable version (memento)
-	Others   []place   // alternates that are RDF where loc is not, then duplicates by preference
-	Path     string    // in a package
-	Bad      string    // why the entry cannot be used, "" if it can
-	Blind    bool      // Bad, and which resource it means is not known; not kept
+	Time     time.Time    // of the change, zero if unknown
+	Sequence uint64       // 0 unknown
+	Version  *place       // the immutable version (memento)
+	Others   []place      // alternates that are RDF where loc is not, then duplicates by preference
+	Path     string       // in a package
+	Patches  []patchOffer // not kept
+	Bad      string       // why the entry cannot be used, "" if it can
+	Blind    bool         // Bad, and which resource it means is not known; not kept
 }
 
 // promise is what a source says about the bytes of a representation.
@@ -110,6 +111,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			if it.Version == nil && e.Meta.Change != "deleted" {
 				it.Version = &place{URL: l.Href, Promise: it.Promise}
 				it.Version.Promise.override(l)
+			}
+		case resourcesync.RelPatch:
+			if p, ok := newPatchOffer(l); ok && len(it.Patches) < maxPatches {
+				it.Patches = append(it.Patches, p)
 			}
 		case resourcesync.RelAlternate:
 			alternates = append(alternates, l)

@@ -11,7 +11,8 @@ type SyncReport struct {
 	Updated       int64     `json:"updated"`
 	Deleted       int64     `json:"deleted"`
 	Unchanged     int64     `json:"unchanged"`
-	Moved         int64     `json:"moved,omitempty"` // entities that got another location, neither created nor deleted
+	Moved         int64     `json:"moved,omitempty"`   // entities that got another location, neither created nor deleted
+	Patched       int64     `json:"patched,omitempty"` // updates that were fetched as patches
 	Failed        int64     `json:"failed"`
 	Pending       int64     `json:"pending"`
 	NotRDF        int64     `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run

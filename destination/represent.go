@@ -24,6 +24,7 @@ type outcome struct {
 	packed []byte
 	notRDF bool // fetched now, and no RDF
 
+	patched  bool     // fetched as a patch of what was kept
 	replaces []hash16 // locations that the entity has left
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -42,6 +43,8 @@ type testSource struct {
 	changeParts         int // entries of a closed Change List part; > 0: an index
 	drop                int // changes lost from the beginning of the log
 	changesFrom         time.Time
+	patches             map[string][]byte       // by path; nil: none are offered
+	wrongPatch          bool                    // patches make something else
 	damage              func(doc string) string // of the Resource List
 	folder              string                  // of the representations
 	anew                time.Time               // the Change Lists begin anew here
@@ -167,6 +170,8 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
 	case r.URL.Path == "/set/dump.zip":
 		http.ServeContent(&etagged{w, "dump"}, r, "", time.Time{}, bytes.NewReader(s.zip()))
+	case s.patches[r.URL.Path] != nil:
+		w.Write(s.patches[r.URL.Path])
 	case strings.HasPrefix(r.URL.Path, s.folder):
 		body, ok := s.bodies[name]
 		typ := s.typeOf(name)
@@ -289,7 +294,7 @@ func (s *testSource) entryIn(folder, name string, body []byte, version int, m rs
 		if version > 0 {
 			e.Links = append(e.Links, rs.Link{Rel: rs.RelMemento, Href: fmt.Sprintf("%s?v=%d", e.Loc, version), Length: -1})
 		}
-		e.Links = append(e.Links, rs.Link{Rel: rs.RelDescribes, Href: "http://ex.org/" + strings.TrimSuffix(strings.TrimSuffix(name, ".nt"), ".ttl"), Length: -1})
+		e.Links = append(e.Links, rs.Link{Rel: rs.RelDescribes, Href: "http://ex.org/" + strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".nt"), ".ttl"), ".jsonld"), Length: -1})
 	}
 	return e
 }
@@ -388,12 +393,59 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 			}
 			e.Meta.Ext[rs.ExtSequence] = fmt.Sprint(i + 1)
 		}
+		if s.patches != nil && l.kind == "updated" {
+			s.offerPatch(i, &e)
+		}
 		if s.pair {
 			es = append(es, rs.Entry{Loc: e.Loc + ".old", HasMeta: true, Meta: rs.Meta{Change: "deleted", DateTime: l.at, Length: -1, Ext: map[string]string{rs.ExtSequence: fmt.Sprint(i + 1)}}})
 		}
 		es = append(es, e)
 	}
 	s.serveXML(w, r, s.document(h, es))
+}
+
+// offerPatch adds a patch from the version before to the entry of change i.
+func (s *testSource) offerPatch(i int, e *rs.Entry) {
+	l := s.log[i]
+	var before []byte
+	for _, b := range s.log[:i] {
+		if b.name == l.name {
+			before = b.body
+		}
+	}
+	f, _ := rdfres.FormatBySuffix(l.name)
+	var graphs [2][]rdfres.Triple
+	for k, body := range [][]byte{before, l.body} {
+		ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
+		if err != nil {
+			s.t.Error(err)
+		}
+		graphs[k] = rdfres.SortUnique(ts)
+	}
+	path, typ := fmt.Sprintf("/set/patch/%d.rdfp", i+1), rdfres.RDFPatchType
+	deleted, added := rdfres.DiffTriples(graphs[0], graphs[1])
+	patch := rdfres.AppendPatch(nil, nil, deleted, added)
+	base, result := rdfres.GraphDigest(graphs[0]), rdfres.GraphDigest(graphs[1])
+	if f == rdfres.JSONLD {
+		var err error
+		if patch, err = jsonpatch.Diff(before, l.body); err != nil {
+			s.t.Error(err)
+		}
+		path, typ = fmt.Sprintf("/set/patch/%d.json", i+1), "application/json-patch+json"
+		base, result = sha256.Sum256(before), sha256.Sum256(l.body)
+	}
+	if s.wrongPatch {
+		patch = []byte("TX .\nTC .\n")
+		if f == rdfres.JSONLD {
+			patch = []byte("[]")
+		}
+	}
+	if _, ok := s.patches[path]; !ok {
+		s.patches[path] = patch
+	}
+	sum := sha256.Sum256(patch)
+	e.Links = append(e.Links, rs.Link{Rel: rs.RelPatch, Href: s.url(path), Type: typ, Length: int64(len(patch)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])},
+		Ext: map[string]string{rs.ExtBase: "sha-256:" + base.String(), rs.ExtResult: "sha-256:" + result.String()}})
 }
 
 func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {

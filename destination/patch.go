@@ -1,0 +1,119 @@
+package destination
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/jsonpatch"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// patchOffer is a patch that a change offers, with the digests of what it applies
+// to and of what it makes: graph digests for an RDF Patch, hashes of the
+// representation for a JSON Patch. A patch without both is not used.
+type patchOffer struct {
+	place
+	base, result rdfres.Digest
+}
+
+const (
+	jsonPatchType = "application/json-patch+json"
+	maxPatches    = 4 // taken of one entry
+)
+
+func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
+	p.URL, p.Promise = l.Href, promise{Length: -1}
+	p.Promise.override(l)
+	p.Promise.Type = resourcesync.NormalizeType(l.Type)
+	var err1, err2 error
+	p.base, err1 = parseGraph(l.Ext[resourcesync.ExtBase])
+	p.result, err2 = parseGraph(l.Ext[resourcesync.ExtResult])
+	known := p.Promise.Type == rdfres.RDFPatchType || p.Promise.Type == jsonPatchType
+	return p, known && err1 == nil && err2 == nil && p.Promise.Length >= 0
+}
+
+// updateJob fetches an update: as a patch of what is kept where that is less to
+// fetch and both ends can be verified, else whole.
+func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
+	usable := false
+	for i := range it.Patches {
+		usable = usable || it.Patches[i].fits(it, rec)
+	}
+	if !usable {
+		return d.fetchJob(it)
+	}
+	return func(ctx context.Context) *outcome {
+		for i := range it.Patches {
+			p := &it.Patches[i]
+			if !p.fits(it, rec) {
+				continue
+			}
+			o, err := d.obtainPatched(ctx, it, loc, rec, p)
+			if err == nil {
+				o.patched = true
+				return o
+			}
+			if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+				return &outcome{it: it, err: err}
+			}
+			d.log.Debug("patch could not be used; the whole is fetched", "loc", it.Loc, "patch", p.URL, "error", err)
+		}
+		return d.obtain(ctx, it)
+	}
+}
+
+// fits tells whether a patch is of what is kept, makes what is promised, and is
+// shorter than the whole.
+func (p *patchOffer) fits(it *item, rec *record) bool {
+	if !rec.has(flagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
+		return false
+	}
+	if p.Promise.Type == rdfres.RDFPatchType {
+		return p.base == rec.Graph && p.result == it.Promise.Graph
+	}
+	return p.base.String() == rec.Hashes.SHA256 && p.result.String() == it.Promise.Hashes.SHA256
+}
+
+func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, rec *record, p *patchOffer) (*outcome, error) {
+	if err := d.placeAllowed(p.URL); err != nil {
+		return nil, err
+	}
+	before, err := d.wireOf(loc, rec)
+	if err != nil {
+		return nil, err
+	}
+	var doc []byte
+	if p.Promise.Type == jsonPatchType {
+		if doc, err = rdfres.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
+			return nil, err
+		}
+		if rdfres.Digest(sha256.Sum256(doc)) != p.base {
+			return nil, errors.New("the patch applies to other bytes than those that can be made of what is kept")
+		}
+	}
+	a, err := d.fetch.get(ctx, request{url: p.URL, accept: p.Promise.Type, max: d.lim.resource, attempts: 2, gzip: p.Promise.Length > 8<<10})
+	if err != nil {
+		return nil, err
+	}
+	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
+		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errMismatch, err)
+	}
+	if doc != nil {
+		if doc, err = jsonpatch.Apply(doc, a.body); err != nil {
+			return nil, err
+		}
+		if err := verifyBytes(doc, it.Promise); err != nil {
+			return nil, fmt.Errorf("what the patch makes %w: %w", errMismatch, err)
+		}
+		return d.represent(it, place{URL: it.Loc, Promise: it.Promise}, doc, "")
+	}
+	after, _, err := rdfres.ApplyPatch(before, a.body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
+	if err != nil {
+		return nil, err
+	}
+	// The same checks as of a whole representation, on the lines of the graph.
+	return d.represent(it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), "")
+}

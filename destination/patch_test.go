@@ -1,0 +1,91 @@
+package destination
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// An update is fetched as a patch where that is shorter and of what is kept; a
+// patch that lies, is gone or makes something else is replaced by the whole.
+func TestPatches(t *testing.T) {
+	for _, suffix := range []string{".nt", ".jsonld"} {
+		for _, damage := range []string{"", "lies", "gone", "wrong", "skipped"} {
+			t.Run(suffix+" "+damage, func(t *testing.T) {
+				b := newBench(t)
+				s := b.src
+				s.ours, s.patches = true, map[string][]byte{}
+				put := func(e, round int) {
+					var doc strings.Builder
+					x := fmt.Sprintf("http://ex.org/e%d", e)
+					for i := range 20 {
+						fmt.Fprintf(&doc, "<%s> <http://ex.org/p%d> \"a value that stays as it is\" .\n", x, i)
+					}
+					fmt.Fprintf(&doc, "<%s> <http://ex.org/v> \"round %d\" .\n<%s> <http://ex.org/b> _:x .\n_:x <http://ex.org/q> \"%d\" .\n", x, round, x, round)
+					body := named(t, doc.String())
+					if suffix == ".jsonld" {
+						ts, err := parseWire([]byte(body))
+						if err != nil {
+							t.Fatal(err)
+						}
+						raw, err := rdfres.Encode(rdfres.JSONLD, x, ts)
+						if err != nil {
+							t.Fatal(err)
+						}
+						body = string(raw)
+					}
+					s.put(fmt.Sprintf("e%d%s", e, suffix), body)
+				}
+				for e := range 6 {
+					put(e, 0)
+				}
+				b.sync()
+				b.equal()
+				for e := range 3 {
+					put(e, 1)
+				}
+				if damage == "skipped" { // the last patch is of a version that we never had
+					for e := range 3 {
+						put(e, 2)
+					}
+				}
+				for i := 7; i <= 12; i++ {
+					path := fmt.Sprintf("/set/patch/%d.rdfp", i)
+					if suffix == ".jsonld" {
+						path = fmt.Sprintf("/set/patch/%d.json", i)
+					}
+					switch damage {
+					case "lies":
+						s.patches[path] = []byte("[]")
+					case "gone":
+						s.patches[path] = nil
+					}
+				}
+				if damage == "wrong" { // well formed and as promised, but it makes something else
+					s.wrongPatch = true
+				}
+				clear(s.requests)
+				rep := b.sync()
+				if !rep.InSync || rep.Updated != 3 {
+					t.Fatalf("%+v", rep)
+				}
+				b.equal()
+				whole := 0
+				for path, n := range s.requests {
+					if strings.HasPrefix(path, s.folder) {
+						whole += n
+					}
+				}
+				want := int64(0)
+				if damage == "" {
+					want = 3
+				}
+				if rep.Patched != want || whole != 3-int(want) {
+					t.Errorf("%d patched, %d whole, wanted %d patched", rep.Patched, whole, want)
+				}
+			})
+		}
+	}
+}

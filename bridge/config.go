@@ -77,6 +77,7 @@ type Set struct {
 	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
 	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
 	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
+	Inventory      bool         `yaml:"inventory" doc:"publish the in-sync inventory: digests by which two parties find what differs" default:"true"`
 	Archives       Archives     `yaml:"archives" doc:"settings of the archives"`
 	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
 	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`

@@ -46,6 +46,7 @@
 //	/SET/changelist.xml, /SET/changelist-NNNNNN.xml
 //	/SET/resourcedump.xml, /SET/resourcedump/GENERATION/NNNNN.zip, ...-manifest.xml
 //	/SET/changedump.xml, /SET/changedump/LIST-NNN.zip, ...-manifest.xml
+//	/SET/inventory.json, /SET/inventory/SEQUENCE.json, /SET/inventory/SEQUENCE/PATH.json
 //	/SET/archives/resourcelist.xml, changelist.xml, resourcedump.xml, changedump.xml,
 //	and the documents that they list
 //	/SET/about, with .ttl .jsonld .nt .rdf .html
@@ -73,6 +74,7 @@
 //	             count, then url elements
 //	x SEQ        the JSON Patch of the update SEQ
 //	y SEQ        its RDF Patch
+//	i PATH SEQ   a node of the inventory as of the publication SEQ
 //	A KIND NUMBER an archived document, JSON (archiveRecord)
 //	d            the Resource Dump, JSON (dumpRecord)
 //	D NUMBER SEQ a Change Dump package of Change List NUMBER that ends with SEQ, JSON

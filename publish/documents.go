@@ -93,6 +93,9 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 			link(resourcesync.RelUp, s.wellKnown()),
 		},
 	}
+	if snap != nil && snap.gen.Inventory != "" {
+		head.Links = append(head.Links, s.inventoryLink())
+	}
 	var entries []resourcesync.Entry
 	add := func(c resourcesync.Capability, there bool) {
 		if there && s.offers(c) {

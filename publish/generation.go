@@ -247,7 +247,9 @@ type generationWriter struct {
 	parts partition
 	lists []listRecord
 
-	touched map[int]int64 // part: difference of its count
+	before  *genRecord     // nil: the lists begin
+	delta   inventoryDelta // nil: too much has changed
+	touched map[int]int64  // part: difference of its count
 	dirty   map[uint64]bool
 	chunk   []byte // entries of the open list that are not in the batch yet
 	inChunk int
@@ -258,9 +260,9 @@ type generationWriter struct {
 
 func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
 	s := w.set
-	w.touched, w.dirty = map[int]int64{}, map[uint64]bool{}
+	w.touched, w.dirty, w.delta = map[int]int64{}, map[uint64]bool{}, inventoryDelta{}
 	if cur != nil {
-		w.gen = cur.gen
+		w.gen, w.before = cur.gen, &cur.gen
 		w.gen.Number++
 		w.gen.Sequence = head
 		if at.After(w.gen.At) {
@@ -270,7 +272,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		w.parts, w.lists = slices.Clone(cur.parts), slices.Clone(cur.lists)
 		return nil
 	}
-	for _, kind := range "clpxy" { // of a first publication that did not end
+	for _, kind := range "cilpxy" { // of a first publication that did not end
 		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
 	}
 	number, list, again, err := s.lastNumbers()
@@ -330,6 +332,9 @@ func (w *generationWriter) run(ctx context.Context) error {
 	if err := w.writeParts(); err != nil {
 		return err
 	}
+	if err := w.writeInventory(w.before); err != nil {
+		return err
+	}
 	for i := range w.lists {
 		if w.dirty[w.lists[i].Number] {
 			if err := setJSON(w.batch, keyOf('l', w.lists[i].Number), &w.lists[i]); err != nil {
@@ -349,6 +354,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	if err != nil {
 		return err
 	}
+	w.delta = w.delta.note(&c)
 	if w.touched != nil {
 		i := w.parts.find(rdfres.EntityKey(c.Entity))
 		switch c.Kind {

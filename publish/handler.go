@@ -116,6 +116,9 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			return err
 		case "patch":
 			return s.servePatch(w, r, snap, rest)
+		case "inventory":
+			d, err := snap.inventoryNode(rest)
+			return s.p.send(w, r, d, err)
 		case "archives":
 			d, err := s.archivedDoc(rest)
 			return s.p.send(w, r, d, err)
@@ -125,6 +128,9 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		return errNoDocument
 	}
 	switch path {
+	case "inventory.json":
+		d, err := snap.inventoryNow()
+		return s.p.send(w, r, d, err)
 	case "resourcelist.xml":
 		if s.offers(resourcesync.ResourceList) {
 			d, err := snap.resourceList(ctx)

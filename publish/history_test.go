@@ -48,6 +48,7 @@ func history(t *testing.T, seed uint64, steps int) {
 	w.scan(values, false, w.cfg.Format)
 	w.publish()
 	readers := []*mirror{{w: w, from: "later"}, {w: w, from: "not earlier"}}
+	inventories := map[uint64]string{}
 	parts := map[string]string{} // part and ETag: bytes
 	for range steps {
 		switch k := r.IntN(20); {
@@ -85,6 +86,7 @@ func history(t *testing.T, seed uint64, steps int) {
 			w.publish()
 		}
 		w.checkLists(parts)
+		w.checkInventory(inventories)
 		for _, m := range readers {
 			if !m.start {
 				m.baseline()

@@ -36,6 +36,7 @@ type SetConfig struct {
 	PackageBytes                int64           // dump package; default 64 MiB packed
 	DumpPatches                 bool            // Change Dumps hold the patches too
 	Links                       Links           // of list entries, beside the usual ones
+	NoInventory                 bool            // no inventory
 	Archives                    bool            // keep archives (Archive, Retain)
 	ArchivesKeep                time.Duration   // how long; 0: for ever
 	Coverage                    func() Coverage // for the description of the set; may be nil

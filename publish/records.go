@@ -23,8 +23,10 @@ type genRecord struct {
 	Prefix   string    `json:"prefix"`
 	Former   []string  `json:"former,omitempty"` // prefixes before, the last one first
 	Format   string    `json:"format"`
-	StartSeq uint64    `json:"start_seq"` // Change Lists begin after this change
-	StartAt  time.Time `json:"start_at"`
+	// Inventory is the digest of its root, hexadecimal; "": there is none.
+	Inventory string    `json:"inventory,omitempty"`
+	StartSeq  uint64    `json:"start_seq"` // Change Lists begin after this change
+	StartAt   time.Time `json:"start_at"`
 }
 
 // anewRecord is what is left when the lists begin anew: the highest numbers that

@@ -82,6 +82,10 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 			view.Close()
 			return nil, err
 		}
+		if err := s.trimInventory(lists[0].After); err != nil {
+			view.Close()
+			return nil, err
+		}
 		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
 		first = &lists[0]
 	}

@@ -1,0 +1,166 @@
+package publish
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+func (w *world) inventoryDoc(address string) inventoryDoc {
+	w.t.Helper()
+	var d inventoryDoc
+	w.must(json.Unmarshal(w.body(address), &d))
+	return d
+}
+
+// walkInventory reads a tree and checks it: each node is what its parent says, and
+// computes to its digest.
+func (w *world) walkInventory(address string) (root inventoryDoc, entries []rdfres.InventoryEntry) {
+	w.t.Helper()
+	var walk func(address, digest string, count int64) inventoryDoc
+	walk = func(address, digest string, count int64) inventoryDoc {
+		d := w.inventoryDoc(address)
+		if digest != "" && (d.Digest != digest || d.Entities != count) {
+			w.t.Fatalf("%s has %s for %d, its parent says %s for %d", address, d.Digest, d.Entities, digest, count)
+		}
+		for _, c := range d.Children {
+			walk(c.Address, c.Digest, c.Entities)
+		}
+		for _, l := range d.Leaf {
+			if l.Entity != "" && rdfres.EntityKey(l.Entity).String() != l.Key || !strings.HasPrefix(l.Key, d.Path) {
+				w.t.Fatalf("%s: %+v", address, l)
+			}
+			key, err := rdfres.ParseDigest(l.Key)
+			w.must(err)
+			graph, err := rdfres.ParseDigest(strings.TrimPrefix(l.Graph, "sha-256:"))
+			w.must(err)
+			entries = append(entries, rdfres.InventoryEntry{Key: key, Graph: graph})
+		}
+		return d
+	}
+	return walk(address, "", 0), entries
+}
+
+func inventoryOf(v *changetrack.View) func(func(rdfres.InventoryEntry, error) bool) {
+	return func(yield func(rdfres.InventoryEntry, error) bool) {
+		for st, err := range v.Current(rdfres.Digest{}, rdfres.Digest{}) {
+			e := rdfres.InventoryEntry{}
+			if err == nil {
+				e = rdfres.InventoryEntry{Key: rdfres.EntityKey(st.Entity), Graph: st.Current.Graph}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// checkInventory: the present tree is the one of the log, and those of before are
+// as they were.
+func (w *world) checkInventory(known map[uint64]string) {
+	w.t.Helper()
+	now := w.inventoryDoc(w.url("inventory.json"))
+	view := w.log.View()
+	defer view.Close()
+	want, err := rdfres.Inventory(inventoryOf(view))
+	w.must(err)
+	root, entries := w.walkInventory(now.Root)
+	if now.Digest != digestToken(want.Digest) || root.Digest != now.Digest || now.Entities != want.Count || int64(len(entries)) != want.Count {
+		w.t.Fatalf("the inventory of %d is %s for %d entities, %d of them in its leaves; want %s for %d", now.Sequence, now.Digest, now.Entities, len(entries), want.Digest, want.Count)
+	}
+	known[now.Sequence] = now.Digest
+	walked := 0
+	for sequence, digest := range known {
+		address := fmt.Sprintf("%s/%d.json", w.url("inventory"), sequence)
+		if sequence < now.First {
+			if code := w.get(address).Code; code != 404 {
+				w.t.Fatalf("%s: %d, the lists begin after %d", address, code, now.First)
+			}
+			delete(known, sequence)
+			continue
+		}
+		root := w.inventoryDoc(address)
+		if walked == 0 && sequence != now.Sequence { // one of them whole, whichever comes first
+			walked++
+			root, _ = w.walkInventory(address)
+		}
+		if root.Digest != digest {
+			w.t.Fatalf("the inventory of %d was %s and is %s", sequence, digest, root.Digest)
+		}
+	}
+}
+
+// TestInventoryHistory: changed again and again, a tree is always the one that
+// would be built.
+func TestInventoryHistory(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 1))
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 50})
+	values := map[string]int{}
+	for i := range 400 {
+		values[fmt.Sprintf("http://example.org/e/%d", i)] = i
+	}
+	w.scan(values, false, rdfres.NTriples)
+	w.publish()
+	_, list := w.read(w.url("capabilitylist.xml"))
+	if h, _ := w.read(w.url("capabilitylist.xml")); len(list) == 0 || !slices.ContainsFunc(h.Links, func(l resourcesync.Link) bool { return l.Rel == inventoryRel && l.Href == w.url("inventory.json") }) {
+		t.Errorf("the Capability List does not lead to the inventory: %+v", h.Links)
+	}
+	known := map[uint64]string{}
+	w.checkInventory(known)
+	for step := range 30 {
+		change := map[string]int{}
+		n := 1 + r.IntN(10)
+		switch r.IntN(6) {
+		case 0:
+			n = 100 + r.IntN(300)
+		case 1:
+			w.reopen()
+		}
+		for range n {
+			change[fmt.Sprintf("http://example.org/e/%d", r.IntN(600))] = []int{-1, r.IntN(1000)}[r.IntN(2)]
+		}
+		w.clock.add(1e9)
+		w.scan(change, true, rdfres.NTriples)
+		if r.IntN(8) == 0 {
+			w.crash(r)
+		}
+		w.publish()
+		w.checkInventory(known)
+		if step%10 == 9 {
+			before := w.clock.now().Add(-5e9)
+			_, err := w.log.Retain(t.Context(), before, before)
+			w.must(err)
+			w.must(w.pub.Retain(t.Context(), "data"))
+			w.bytes = map[string]string{}
+			w.checkInventory(known)
+		}
+	}
+	if len(known) < 3 {
+		t.Errorf("%d trees are kept", len(known))
+	}
+	for _, path := range []string{"inventory/1.json", "inventory/x.json", "inventory/999999.json", "inventory/1/zz.json", "inventory/1"} {
+		if code := w.get(w.url(path)).Code; code != 404 {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	w.cfg.NoInventory = true
+	w.reopen()
+	w.scan(map[string]int{"http://example.org/e/1": 4711}, true, rdfres.NTriples)
+	w.publish()
+	if code := w.get(w.url("inventory.json")).Code; code != 404 {
+		t.Errorf("switched off: %d", code)
+	}
+	w.cfg.NoInventory = false
+	w.reopen()
+	w.scan(map[string]int{"http://example.org/e/1": 4712}, true, rdfres.NTriples)
+	w.publish()
+	w.bytes = map[string]string{}
+	w.checkInventory(map[uint64]string{})
+}

@@ -47,7 +47,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
 		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(),
-		a.store(), a.simulate(), a.export(), a.explore(), a.validate(), a.version())
+		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}

@@ -31,6 +31,13 @@ func (a *app) store() *cobra.Command {
 // readStore opens a store that must be there already, for the time of do: a
 // wrong name must not make an empty one.
 func (a *app) readStore(dir string, do func(*embedstore.Store) error) error {
+	if err := thereIsAStore(dir); err != nil {
+		return err
+	}
+	return a.withStore(dir, do)
+}
+
+func thereIsAStore(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err == nil && !slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "marker.manifest.") }) {
 		err = errors.New("the folder holds something else, or nothing")
@@ -38,7 +45,7 @@ func (a *app) readStore(dir string, do func(*embedstore.Store) error) error {
 	if err != nil {
 		return fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err)
 	}
-	return a.withStore(dir, do)
+	return nil
 }
 
 // withStore opens or makes the store for the time of do.

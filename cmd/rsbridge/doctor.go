@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var e sparql.Endpoint
+	var passwordFile string
+	var o sparql.ProbeOptions
+	c := &cobra.Command{Use: "doctor STORE or URL", Short: "Probe a store: what it can do, its limits, and what rsbridge will do because of it", Args: cobra.ExactArgs(1),
+		Long: `Asks the store of that name in the configuration, the SPARQL endpoint at an
+address, or the embedded store in a folder some bounded questions: who it is, which ways of
+reading work and how fast, where it cuts answers, what its default graph shows, how many IRIs a VALUES may
+hold, what DESCRIBE gives, whether it keeps the labels of blank nodes. With --write
+it also writes into a scratch graph, which is removed: which literals it rewrites, how large an update may be,
+whether several operations of one request are atomic. Then it tells what rsbridge does
+because of that, and what could be changed in the store.
+
+--json: {"store","addresses","product","version","readings","speed","sample","row_limit","union_default","values_limit","stable_labels","written","writable",
+"update_triples","transactional","normal_form","unexplained","manners","will","could","seconds"}`,
+		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if passwordFile != "" {
+				raw, err := os.ReadFile(passwordFile)
+				if err != nil {
+					return err
+				}
+				e.Password = strings.TrimSpace(string(raw))
+			}
+			client, end, err := a.storeClient(args[0], e)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, client.Close(), end()) }()
+			found, err := client.Examine(cmd.Context(), o)
+			if err != nil {
+				return fmt.Errorf("doctor %s: %w", args[0], err)
+			}
+			if a.json {
+				return a.print(found)
+			}
+			return sayExamination(a.out, found)
+		}}
+	f := c.Flags()
+	f.BoolVar(&o.Write, "write", false, "write into a scratch graph too, and remove it")
+	f.StringArrayVar(&o.Graphs, "graph", nil, "read this named `IRI` (again for more; \"*\" for all; default: the default graph)")
+	f.StringVar(&e.Update, "update", "", "SPARQL update `URL` of the store")
+	f.StringVar(&e.GraphStore, "graph-store", "", "Graph Store `URL` of the store")
+	f.StringVar(&e.Username, "username", "", "for the store")
+	f.StringVar(&passwordFile, "password-file", "", "`FILE` with the password for the store")
+	return c
+}
+
+// storeClient reaches a store by address, by folder, or by its name in the
+// configuration.
+func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end func() error, err error) {
+	end = func() error { return nil }
+	e.Name, e.Logger, e.Retries = name, a.log, -1
+	dir := ""
+	switch {
+	case onWeb(name):
+		e.Query = name
+	case strings.ContainsAny(name, `/\`):
+		dir = name
+	default:
+		cfg, err := bridge.Load(a.config)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, ok := cfg.Stores[name]
+		if !ok {
+			return nil, nil, usage("store %s is not in the configuration; there are: %v", name, slices.Sorted(maps.Keys(cfg.Stores)))
+		}
+		dir = s.Embedded
+		if dir == "" {
+			e.Query, e.Update, e.GraphStore, e.Username, e.Password, e.MaxRows = s.Query, s.Update, s.GraphStore, s.Username, string(s.Password), s.MaxRows
+		}
+	}
+	if dir != "" {
+		if err := thereIsAStore(dir); err != nil {
+			return nil, nil, err
+		}
+		s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log})
+		if errors.Is(err, embedstore.ErrLocked) {
+			err = fmt.Errorf("%w; of a running daemon, give the address http://ADMIN/stores/NAME/query", err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		const at = "http://embedded.invalid"
+		e.Query, e.Update, e.GraphStore, e.Transport, end = at+"/query", at+"/update", at+"/data", s.Transport(), s.Close
+	}
+	c, err = sparql.New(e)
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return c, end, nil
+}
+
+func sayExamination(out io.Writer, x sparql.Examination) error {
+	w := &errWriter{w: out}
+	w.line("%s: %s", x.Store, oneLine(cmp.Or(x.Product, "a store that does not say what it is"), x.Version))
+	for _, k := range slices.Sorted(maps.Keys(x.Addresses)) {
+		w.line("  %-12s %s", k, x.Addresses[k])
+	}
+	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
+	w.line("graph store   %s", x.Manners.GraphStore)
+	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none"))
+	if x.Manners.Authentication != "" || x.Manners.Authenticated {
+		w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", "asked for, none given")))
+	}
+	for _, r := range x.Readings {
+		w.line("reading       %-12s %9.0f triples/s on %d", r, x.Speed[r], x.Sample)
+	}
+	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), "none seen"))
+	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", "is a graph of its own"))
+	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
+	w.line("DESCRIBE      %s", x.Manners.Describe)
+	w.line("blank nodes   %s", yes(x.StableLabels, "keep their labels between answers", "get new labels, or it could not be seen"))
+	switch {
+	case !x.Written:
+		w.line("writing       not tried (--write, with an update address)")
+	case !x.Writable:
+		w.line("writing       refused, or nothing came back")
+	default:
+		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", "not atomic"))
+		w.line("literals      %s", yes(len(x.NormalForm.Rules)+len(x.Unexplained) > 0, oneLine("rewritten:", strings.Join(x.NormalForm.Rules, ", ")), "kept as they are"))
+		for _, t := range x.Unexplained {
+			w.line("              rewritten in another way: %s", t)
+		}
+	}
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{{"rsbridge will", x.Will}, {"you could", x.Could}} {
+		if len(part.lines) > 0 {
+			w.line("%s", part.title)
+		}
+		for _, l := range part.lines {
+			w.line("  - %s", l)
+		}
+	}
+	return w.err
+}
+
+func yes(is bool, text, other string) string {
+	if is {
+		return text
+	}
+	return other
+}

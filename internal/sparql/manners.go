@@ -1,0 +1,291 @@
+package sparql
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Manners is how a store answers: what a probe for work does not need, and a
+// person who looks after the store does.
+type Manners struct {
+	// Ways of asking, each "ok" or why not.
+	Get    string `json:"get"`
+	Form   string `json:"form"`
+	Direct string `json:"direct"`
+	// Authentication that it asked for, "" for none; Authenticated tells whether
+	// credentials were sent.
+	Authentication string `json:"authentication"`
+	Authenticated  bool   `json:"authenticated"`
+	Gzip           bool   `json:"gzip"` // answers are compressed when asked for
+	// Describe is what DESCRIBE gives of one entity: "cbd", "symmetric" (triples
+	// that lead to it too), "direct" (no blank nodes were there to follow, or it
+	// does not follow them), "nothing", or why it is not known.
+	Describe   string `json:"describe"`
+	GraphStore string `json:"graph_store"` // "ok", "no address", or why not
+}
+
+// Manners asks the store a few small questions about graphs (nil: the default
+// graph, "*": all). Nothing is written.
+func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
+	m := Manners{Authenticated: c.endpoint.Username != ""}
+	const ask = "ASK { <urn:rsbridge:probe:a> <urn:rsbridge:probe:b> <urn:rsbridge:probe:c> }"
+	form := url.Values{"query": {ask}}.Encode()
+	join := "?"
+	if strings.Contains(c.endpoint.Query, "?") {
+		join = "&"
+	}
+	m.Get = c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
+	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, "application/x-www-form-urlencoded", form)
+	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, "application/sparql-query", ask)
+	m.Describe = c.describes(ctx, graphs)
+	m.GraphStore = c.tryGraphStore(ctx)
+	return m
+}
+
+// tryAsk sends one query in one way.
+func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, contentType, body string) string {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	req.Header.Set("Accept", "application/sparql-results+json")
+	req.Header.Set("Accept-Encoding", "gzip")
+	if c.endpoint.Username != "" {
+		req.SetBasicAuth(c.endpoint.Username, c.endpoint.Password)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	head, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status is what counts
+	if scheme, _, _ := strings.Cut(res.Header.Get("WWW-Authenticate"), " "); scheme != "" {
+		m.Authentication = scheme
+	}
+	m.Gzip = m.Gzip || res.Header.Get("Content-Encoding") == "gzip"
+	if res.StatusCode != http.StatusOK {
+		text := string(bytes.TrimSpace(head))
+		return fmt.Sprintf("%s: %.100s", res.Status, strings.Join(strings.Fields(text), " "))
+	}
+	return "ok"
+}
+
+// describes finds out what DESCRIBE means here, by an entity that other triples
+// lead to.
+func (c *Client) describes(ctx context.Context, graphs []string) string {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
+	defer cancel()
+	entity, found, err := c.someEntity(ctx, graphs)
+	if err != nil {
+		return err.Error()
+	}
+	if !found {
+		return "not known: there is no entity that others lead to"
+	}
+	var direct, leading, nested int
+	for t, err := range c.Construct(ctx, "DESCRIBE "+entity) {
+		if err != nil {
+			return err.Error()
+		}
+		switch {
+		case string(t.S) == entity:
+			direct++
+		case string(t.O) == entity:
+			leading++
+		case strings.HasPrefix(string(t.S), "_:"):
+			nested++
+		}
+	}
+	switch {
+	case direct+leading+nested == 0:
+		return "nothing"
+	case leading > 0:
+		return "symmetric"
+	case nested > 0:
+		return "cbd"
+	}
+	return "direct"
+}
+
+// someEntity finds an IRI that is a subject and an object, best one with a blank
+// node.
+func (c *Client) someEntity(ctx context.Context, graphs []string) (iri string, found bool, err error) {
+	in := "%s"
+	if len(graphs) == 1 && graphs[0] != "*" {
+		g, err := EscapeIRI(graphs[0])
+		if err != nil {
+			return "", false, err
+		}
+		in = "GRAPH " + g + " { %s }"
+	} else if len(graphs) > 0 {
+		in = "GRAPH ?g { %s }"
+	}
+	for _, pattern := range []string{"?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s))"} {
+		short, cancel := context.WithTimeout(ctx, stepTime/3)
+		sol, err := c.SelectAs(short, "SELECT ?s WHERE { "+strings.Replace(in, "%s", pattern, 1)+" } LIMIT 1", ReadSelectJSON)
+		if err == nil {
+			for row, rerr := range sol.Rows {
+				if err = rerr; err == nil && len(row) == 1 {
+					iri, err = EscapeTerm(row[0])
+					found = err == nil
+				}
+			}
+		}
+		cancel()
+		if found {
+			return iri, true, nil
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return "", false, err
+		}
+	}
+	return "", false, nil
+}
+
+// tryGraphStore asks for a graph that is not there.
+func (c *Client) tryGraphStore(ctx context.Context) string {
+	if c.endpoint.GraphStore == "" {
+		return "no address"
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
+	defer cancel()
+	err := c.StreamGraph(ctx, "urn:rsbridge:probe:nothing", func(_, _, _ []byte) error { return nil })
+	if err != nil {
+		return err.Error()
+	}
+	return "ok"
+}
+
+// Advice is what rsbridge does because of what a store is, and what who runs it
+// could change.
+type Advice struct {
+	Will  []string `json:"will"`
+	Could []string `json:"could"`
+}
+
+// Advise draws conclusions from what a probe found.
+func (c Capabilities) Advise(m Manners) Advice {
+	a := Advice{Will: []string{}, Could: []string{}}
+	will := func(format string, args ...any) { a.Will = append(a.Will, fmt.Sprintf(format, args...)) }
+	could := func(format string, args ...any) { a.Could = append(a.Could, fmt.Sprintf(format, args...)) }
+	switch {
+	case len(c.Readings) > 0 && c.Sample == 0:
+		will("probe again when there is something to read: the graph is empty now")
+	case len(c.Readings) > 0:
+		will("read whole graphs by %s: %.0f triples/s on a sample of %d", c.Readings[0], c.Speed[c.Readings[0]], c.Sample)
+	}
+	if c.RowLimit > 0 {
+		will("read in parts below %d rows: longer answers are cut in silence", c.RowLimit)
+		switch c.Product {
+		case "Virtuoso":
+			could("raise ResultSetMaxRows in virtuoso.ini (now %d): whole graphs in one answer are several times faster", c.RowLimit)
+		default:
+			could("raise the row limit (now %d): whole graphs in one answer are several times faster", c.RowLimit)
+		}
+	}
+	if c.UnionDefault {
+		will("name the graphs that it reads: the default graph shows all named graphs")
+	}
+	if c.ValuesLimit > 0 {
+		will("ask for at most %d entities in one query", c.ValuesLimit)
+	}
+	if m.Describe == "symmetric" {
+		will("not use DESCRIBE: it gives what leads to an entity too")
+	} else if m.Describe == "direct" {
+		will("not use DESCRIBE: it does not follow blank nodes")
+	}
+	if m.GraphStore == "no address" {
+		could("give the Graph Store address (--graph-store): it is the fastest way into most stores")
+	}
+	if !m.Gzip {
+		could("let answers be compressed, if the store is far away")
+	}
+	if !c.Writable {
+		return a
+	}
+	if c.UpdateTriples > 0 {
+		will("write at most %d triples in one INSERT DATA", c.UpdateTriples)
+	}
+	if c.Transactional {
+		will("write data and checkpoint in one request, which is atomic here")
+	} else {
+		will("write data first and the checkpoint last: requests of several operations are not atomic")
+	}
+	if len(c.NormalForm.Rules) > 0 {
+		will("compare a mirror in the store's normal form, because it rewrites literals: %s", strings.Join(c.NormalForm.Rules, ", "))
+	}
+	if len(c.Unexplained) > 0 {
+		will("report as rewritten what it changes in a way that no rule explains (%d of the probe)", len(c.Unexplained))
+	}
+	return a
+}
+
+// Examination is all that is found out about a store.
+type Examination struct {
+	Store     string            `json:"store"`
+	Addresses map[string]string `json:"addresses"`
+	Product   string            `json:"product"`
+	Version   string            `json:"version"`
+
+	Readings      []Reading           `json:"readings"` // that work, fastest first
+	Speed         map[Reading]float64 `json:"speed"`    // triples per second on the sample
+	Sample        int64               `json:"sample"`
+	RowLimit      int64               `json:"row_limit"`
+	UnionDefault  bool                `json:"union_default"`
+	ValuesLimit   int                 `json:"values_limit"`
+	StableLabels  bool                `json:"stable_labels"`
+	Written       bool                `json:"written"` // writing was tried, in a scratch graph
+	Writable      bool                `json:"writable"`
+	UpdateTriples int                 `json:"update_triples"`
+	Transactional bool                `json:"transactional"`
+	NormalForm    rdfres.NormalForm   `json:"normal_form"`
+	Unexplained   []string            `json:"unexplained"`
+	Manners       Manners             `json:"manners"`
+	Advice
+	Seconds float64 `json:"seconds"`
+}
+
+// Examine probes a store and asks after its manners; what o says of writing is
+// kept to.
+func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, error) {
+	began := time.Now()
+	e := c.endpoint
+	out := Examination{Store: e.Name, Addresses: map[string]string{"query": e.Query}, Unexplained: []string{}}
+	if e.Update != "" {
+		out.Addresses["update"] = e.Update
+	}
+	if e.GraphStore != "" {
+		out.Addresses["graph_store"] = e.GraphStore
+	}
+	caps, err := c.Probe(ctx, o)
+	if err != nil {
+		return out, err
+	}
+	out.Manners = c.Manners(ctx, o.Graphs)
+	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
+	out.RowLimit, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
+	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional
+	if out.NormalForm = caps.NormalForm; out.NormalForm.Rules == nil {
+		out.NormalForm.Rules = []string{}
+	}
+	for _, t := range caps.Unexplained {
+		out.Unexplained = append(out.Unexplained, fmt.Sprintf("%s %s %s .", t.S, t.P, t.O))
+	}
+	out.Advice = caps.Advise(out.Manners)
+	out.Seconds = time.Since(began).Seconds()
+	return out, context.Cause(ctx)
+}

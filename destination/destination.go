@@ -249,6 +249,8 @@ func (d *Destination) load() error {
 		return err
 	case len(v) != 1 || v[0] > layoutVersion:
 		return fmt.Errorf("its records were written by a newer rsbridge (layout %v, this one knows %d)", v, layoutVersion)
+	case v[0] < layoutVersion:
+		b.Set([]byte{kindVersion}, []byte{layoutVersion})
 	}
 	if d.dest, err = d.allocate(b, nameKey(kindDestName, d.cfg.Name), kindDestLast); err != nil {
 		return err

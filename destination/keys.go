@@ -30,7 +30,10 @@ import (
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
 // first 16 bytes of a SHA-256.
-const layoutVersion = 1
+//
+// Version 2 added x, locations that are replaced (in i and f), bad entries (in the
+// items of f), and the newest change of a cursor; version 1 is read as it is.
+const layoutVersion = 2
 
 const (
 	kindVersion   = 'v'

@@ -162,3 +162,43 @@ func TestProbedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A state of the first layout is taken up, and an older rsbridge refuses it then;
+// items and intents of that time are read.
+func TestOlderLayout(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	b.sync()
+	batch := b.store.Batch()
+	defer batch.Close()
+	batch.Set([]byte{kindVersion}, []byte{1})
+	if err := batch.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	if v, err := b.store.Get([]byte{kindVersion}); err != nil || v[0] != layoutVersion {
+		t.Fatal(v, err)
+	}
+	it := &item{Loc: "http://ex.org/a", Promise: promise{Length: -1}}
+	raw := it.encode()
+	raw[0] = 1
+	if got, err := decodeItem(raw[:len(raw)-1]); err != nil || got.Loc != it.Loc || got.Bad != "" {
+		t.Fatalf("%+v %v", got, err)
+	}
+	// An intent of version 1: the deletion of e1, as a crash left it.
+	d := b.open()
+	loc := hashString(b.src.url("/set/r/e1.nt"))
+	batch2 := b.store.Batch()
+	defer batch2.Close()
+	batch2.Set(key(kindIntent, d.dest), pack(append(append([]byte{1}, loc[:]...), 0)))
+	if err := batch2.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	b.src.remove("e1.nt")
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}

@@ -46,6 +46,7 @@ type ScanReport struct {
 	Triples   int64                 `json:"triples"`
 	Covered   int64                 `json:"covered"`
 	LeftOut   int64                 `json:"left_out"`
+	Own       int64                 `json:"own"` // triples of rsbridge's own bookkeeping, which are no data
 	Orphans   int64                 `json:"orphans"`
 	Fallback  int64                 `json:"fallback"`
 	Way       string                `json:"way"`
@@ -161,13 +162,14 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep := &ScanReport{
 		Name: s.name, Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
-		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Orphans: st.Orphans, Fallback: res.Fallback,
+		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,
 	}
 	if res.Held != nil {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
 	}
+	rep.Failed += int64(len(found.Failed())) // besides those that could not be compared
 	for entity, err := range found.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})

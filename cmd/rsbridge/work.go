@@ -180,6 +180,9 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
 	}
+	if r.Own > 0 {
+		fmt.Fprintf(w, "  %d triples of rsbridge's own bookkeeping are in the store and no data\n", r.Own)
+	}
 	if r.Held != nil {
 		fmt.Fprintf(w, "  held: %s\n", r.Held.Reason)
 	}

@@ -69,14 +69,37 @@ func (s *set) wellKnown() string       { return s.at.Base + wellKnownPath }
 func (s *set) capabilityList() string  { return s.url + "/capabilitylist.xml" }
 func (s *set) about() string           { return s.url + "/about" }
 
-// sourceDescription lists every set (dossier, 1.10.1).
-func (p *Publisher) sourceDescription() (*document, error) {
+// sourceSets is the number of sets that one Source Description lists.
+const sourceSets = 10000
+
+func (p *Publisher) sourceDescriptionPart(page int) string {
+	return fmt.Sprintf("%s/sourcedescription-%05d.xml", p.base, page)
+}
+
+// sourceDescription lists every set (dossier, 1.10.1): page 0 is the one document
+// or, where there are too many sets for one, the index; the others are its parts.
+func (p *Publisher) sourceDescription(page int) (*document, error) {
 	head := resourcesync.Head{
 		Meta:  resourcesync.Meta{Capability: resourcesync.Description, Length: -1},
 		Links: []resourcesync.Link{link(resourcesync.RelDescribedBy, p.base+"/about")},
 	}
+	names := p.names
+	pages := (len(names) + p.sourceSets - 1) / p.sourceSets
 	var entries []resourcesync.Entry
-	for _, name := range p.names {
+	switch {
+	case page > pages || page > 0 && pages <= 1:
+		return nil, errNoDocument
+	case page > 0:
+		head.Links = append(head.Links, link(resourcesync.RelIndex, p.wellKnown()))
+		names = names[(page-1)*p.sourceSets : min(page*p.sourceSets, len(names))]
+	case pages > 1:
+		head.Index = true
+		for n := 1; n <= pages; n++ {
+			entries = append(entries, resourcesync.Entry{Loc: p.sourceDescriptionPart(n)})
+		}
+		return p.document(head, entries)
+	}
+	for _, name := range names {
 		s := p.lookup(name)
 		entries = append(entries, capabilityEntry(s.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.about())))
 	}

@@ -59,12 +59,21 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	case "", "/":
 		return p.serveHome(w, r)
 	case "/.well-known/resourcesync":
-		d, err := p.sourceDescription()
+		d, err := p.sourceDescription(0)
 		return p.send(w, r, d, err)
 	case "/about", "/about.ttl", "/about.jsonld", "/about.nt", "/about.rdf", "/about.html":
 		return p.serveSourceAbout(w, r, path)
 	case "/robots.txt":
 		return p.serveRobots(w, r)
+	}
+	if digits, ok := strings.CutPrefix(path, "/sourcedescription-"); ok {
+		digits, _ = strings.CutSuffix(digits, ".xml")
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 1 || path != fmt.Sprintf("/sourcedescription-%05d.xml", n) {
+			return errNoDocument
+		}
+		d, err := p.sourceDescription(n)
+		return p.send(w, r, d, err)
 	}
 	name, rest, more := strings.Cut(path[1:], "/")
 	s, snap := p.present(name)

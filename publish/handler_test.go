@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -518,4 +519,46 @@ func testPatch(t *testing.T, w *world) string {
 	}
 	t.Fatal("no patches")
 	return ""
+}
+
+// TestManySets: more sets than one Source Description may list are in the parts
+// of an index.
+func TestManySets(t *testing.T) {
+	w := small(t)
+	sets := []SetConfig{w.cfg}
+	for i := range 6 {
+		l, err := w.track.Log(fmt.Sprintf("set%d", i))
+		w.must(err)
+		sets = append(sets, SetConfig{Name: fmt.Sprintf("set%d", i), Log: l})
+	}
+	w.must(w.pub.Close())
+	var err error
+	w.pub, err = Open(t.Context(), kv.Prefix(w.store, []byte("pub/")), sets, w.o)
+	w.must(err)
+	address := testBase + "/.well-known/resourcesync"
+	if h, entries := w.read(address); h.Index || len(entries) != 7 {
+		t.Fatalf("%d sets, index %v", len(entries), h.Index)
+	}
+	if w.get(testBase+"/sourcedescription-00001.xml").Code != 404 {
+		t.Error("a part without an index")
+	}
+	w.pub.sourceSets = 3
+	h, parts := w.read(address)
+	if !h.Index || len(parts) != 3 {
+		t.Fatalf("%d parts, index %v", len(parts), h.Index)
+	}
+	seen := map[string]bool{}
+	for _, p := range parts {
+		ph, entries := w.read(p.Loc)
+		if ph.IndexURL() != address {
+			t.Errorf("%s leads to the index %q", p.Loc, ph.IndexURL())
+		}
+		for _, e := range entries {
+			seen[e.Loc] = true
+			w.read(e.Loc)
+		}
+	}
+	if len(seen) != 7 || w.get(testBase+"/sourcedescription-00004.xml").Code != 404 || w.get(testBase+"/sourcedescription-1.xml").Code != 404 {
+		t.Errorf("%d sets in the parts", len(seen))
+	}
 }

@@ -67,6 +67,8 @@ type Publisher struct {
 	hot    *docCache // descriptions as they were asked for last
 	closed atomic.Bool
 
+	sourceSets int // that one Source Description lists
+
 	mu    sync.RWMutex             // guards sets
 	sets  map[string]*set          // each as it is at its present addresses
 	paths atomic.Pointer[[]string] // of all base URLs in force, escaped, without trailing slash, the longest first
@@ -162,7 +164,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
 		return nil, fmt.Errorf("publish: base URL %q: want http(s)://host[:port][/path]", o.BaseURL)
 	}
-	p := &Publisher{base: base.String(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}}
+	p := &Publisher{base: base.String(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}, sourceSets: sourceSets}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

@@ -147,7 +147,8 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer found.Close()
-	res, err := s.log.Scan(ctx, found.Descriptions(), changetrack.ScanOptions{
+	counts := newCounts()
+	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), changetrack.ScanOptions{
 		Finder: "scan", Format: rdfres.Format(s.cfg.Format),
 		MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1"),
 		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: s.source.Describe,
@@ -177,7 +178,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Sequence, _ = s.log.Head()
 	if res.Held == nil {
-		if err := s.saveReport(rep); err != nil {
+		if err := s.saveReport(rep, counts.record()); err != nil {
 			return rep, err
 		}
 		if err := s.publish(ctx, run); err != nil {
@@ -248,7 +249,7 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 func reportKey(set string) []byte { return []byte("scan/" + set) }
 
 // saveReport keeps the last complete scan's report, for coverage and status.
-func (s *set) saveReport(rep *ScanReport) error {
+func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary) error {
 	raw, err := json.Marshal(rep)
 	if err != nil {
 		return err
@@ -257,6 +258,9 @@ func (s *set) saveReport(rep *ScanReport) error {
 	defer b.Close()
 	b.Set(reportKey(s.name), raw)
 	b.Set(settingsKey(s.name), s.settings())
+	if err := s.saveCounts(b, counts); err != nil {
+		return err
+	}
 	if err := b.Commit(false); err != nil {
 		return fmt.Errorf("keep the report of the scan: %w", err)
 	}
@@ -280,7 +284,7 @@ func (s *set) coverage() publish.Coverage {
 	if err != nil || rep == nil {
 		return publish.Coverage{}
 	}
-	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered}
+	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Vocabulary: s.counts()}
 }
 
 // describe finds the version of an entity at a time (zero: now) and encodes it.

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -94,6 +95,9 @@ func (s *set) describe(g *statements, snap *snapshot) {
 	g.number(d, nsVoID+"triples", snap.view.Triples())
 	g.number(d, nsVoID+"documents", snap.view.Resources())
 	g.time(d, nsDCT+"modified", snap.gen.At)
+	if s.cfg.Coverage != nil {
+		s.describeVocabulary(g, s.cfg.Coverage().Vocabulary)
+	}
 	distribution := func(name, title, mediaType, access string) string {
 		x := s.about() + "#" + name
 		g.iri(d, nsDCAT+"distribution", x)
@@ -116,6 +120,28 @@ func (s *set) describe(g *statements, snap *snapshot) {
 		for _, p := range dump.Packages {
 			g.iri(x, nsDCAT+"downloadURL", s.url+"/"+p.File)
 		}
+	}
+}
+
+// describeVocabulary gives the numbers of classes and properties, and the largest.
+func (s *set) describeVocabulary(g *statements, v Vocabulary) {
+	d := s.dataset()
+	if v.Properties == 0 {
+		return
+	}
+	g.number(d, nsVoID+"classes", v.Classes)
+	g.number(d, nsVoID+"properties", v.Properties)
+	for i, c := range v.LargestClasses {
+		x := fmt.Sprintf("%s#class-%d", s.about(), i+1)
+		g.iri(d, nsVoID+"classPartition", x)
+		g.iri(x, nsVoID+"class", c.IRI)
+		g.number(x, nsVoID+"entities", c.Count)
+	}
+	for i, c := range v.LargestProperties {
+		x := fmt.Sprintf("%s#property-%d", s.about(), i+1)
+		g.iri(d, nsVoID+"propertyPartition", x)
+		g.iri(x, nsVoID+"property", c.IRI)
+		g.number(x, nsVoID+"triples", c.Count)
 	}
 }
 

@@ -90,6 +90,9 @@ func (s *set) setPage(snap *snapshot) (*document, error) {
 			if c := s.cfg.Coverage(); c.Triples > 0 {
 				facts = append(facts, fact{Name: "Triples of the store", Value: groupDigits(c.Triples) + ", of which " + groupDigits(c.Covered) + " are described"})
 			}
+			if v := s.cfg.Coverage().Vocabulary; v.Properties > 0 {
+				facts = append(facts, fact{Name: "Vocabulary", Value: groupDigits(v.Classes) + " classes, " + groupDigits(v.Properties) + " properties"})
+			}
 		}
 		facts = append(facts,
 			fact{Name: "Last change", Value: humanTime(snap.gen.At) + " UTC"},

@@ -42,8 +42,26 @@ type SetConfig struct {
 	Coverage                    func() Coverage // for the description of the set; may be nil
 }
 
-// Coverage is what a scan said of completeness.
-type Coverage struct{ Triples, Covered int64 }
+// Coverage is what a scan said of completeness, and what it found.
+type Coverage struct {
+	Triples, Covered int64
+	Vocabulary       Vocabulary
+}
+
+// Vocabulary counts the classes and properties of a set; zero where that is not
+// known. The largest come first.
+type Vocabulary struct {
+	Classes           int64   `json:"classes"`
+	Properties        int64   `json:"properties"`
+	LargestClasses    []Count `json:"largest_classes,omitempty"`    // with their entities
+	LargestProperties []Count `json:"largest_properties,omitempty"` // with their triples
+}
+
+// Count is how often there is something.
+type Count struct {
+	IRI   string `json:"iri"`
+	Count int64  `json:"count"`
+}
 
 // Options of Open.
 type Options struct {

@@ -221,7 +221,7 @@ func TestBeside(t *testing.T) {
 		t.Errorf("the dashboard: %v", page.Header)
 	}
 	paths := []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}
-	fill := strings.NewReplacer("{id}", "1", "/sets/{name}", "/sets/data", "/destinations/{name}", "/destinations/copy", "/description", "/description?entity=http://example.org/e1")
+	fill := strings.NewReplacer("/sets/{name}/diff", "/sets/data/diff?entity=http://example.org/e1", "{id}", "1", "/sets/{name}", "/sets/data", "/destinations/{name}", "/destinations/copy", "/description", "/description?entity=http://example.org/e1")
 	for path, methods := range doc.Paths {
 		if methods["get"] != nil {
 			paths = append(paths, fill.Replace(path))

@@ -97,7 +97,7 @@ func (q *request) ldesView(begin uint64) error {
 			w.add("", p, voc(nsLDES, "versionAmount"), integer(1))
 			w.add("", p, voc(nsLDES, "versionDeleteDuration"), d)
 		}
-		r := relations{q: q, w: w, node: v}
+		r := relations{q: q, w: w, node: v, begin: begin}
 		if begin > 0 {
 			at := roundest(begin, head)
 			until, err := q.timeOf(at)
@@ -152,10 +152,11 @@ func (q *request) timeOf(sequence uint64) (time.Time, error) {
 
 // relations writes the relations of a node, each bound by one of its own.
 type relations struct {
-	q    *request
-	w    *quadWriter
-	node rdfres.Term
-	n    int
+	q     *request
+	w     *quadWriter
+	node  rdfres.Term
+	begin uint64 // the log follows after it
+	n     int
 }
 
 // add leads to a node whose members are not before from and not after until; the
@@ -181,7 +182,7 @@ func (r *relations) add(path string, from, until time.Time) {
 
 // log leads to a node of the log.
 func (r *relations) log(n node, head uint64, headTime time.Time) error {
-	from, err := r.q.timeOf(n.first)
+	from, err := r.q.timeOf(max(n.first, r.begin+1))
 	if err != nil {
 		return err
 	}

@@ -225,9 +225,12 @@ func TestLDESRetention(t *testing.T) {
 		changes, versions time.Duration
 	}{{"alike", 24 * time.Hour, 24 * time.Hour}, {"versions longer", 12 * time.Hour, 48 * time.Hour}, {"versions shorter", 30 * time.Hour, 12 * time.Hour}} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.changes > c.versions {
+				t.Skip("the long tests run it")
+			}
 			w := newWorld(t, SetConfig{Changes: c.changes, Versions: c.versions})
 			r := rand.New(rand.NewPCG(3, 4))
-			w.grow(400)
+			w.grow(300)
 			always := newFollower(w)
 			fetched := 0
 			for i := range 80 {
@@ -252,7 +255,12 @@ func TestLDESRetention(t *testing.T) {
 			}
 			for addr, body := range always.closed {
 				a := w.do(http.MethodGet, path(addr))
-				if a.code == http.StatusGone {
+				if a.code == http.StatusFound { // the rest of it is elsewhere
+					a = w.do(http.MethodGet, path(a.header.Get("Location")))
+					if a.code != http.StatusOK {
+						t.Errorf("%s leads to what answers %d", addr, a.code)
+					}
+				} else if a.code == http.StatusGone {
 					if strings.Trim(a.body, "\n") != "" && !strings.HasPrefix(a.body, "#") {
 						t.Errorf("%s: %s", addr, a.body)
 					}
@@ -318,7 +326,7 @@ func TestLDESAnswers(t *testing.T) {
 		path string
 		code int
 	}{
-		{"/data/ldes/log/1-250", 200}, {"/data/ldes/log/251-500", 200}, {"/data/ldes/log/501-750", 404}, {"/data/ldes/log/2-250", 410},
+		{"/data/ldes/log/1-250", 200}, {"/data/ldes/log/251-500", 200}, {"/data/ldes/log/501-750", 404}, {"/data/ldes/log/2-250", 404},
 		{"/data/ldes/log/1-25000", 404}, {"/data/ldes/log/1-251", 404}, {"/data/ldes/log/01-250", 404}, {"/data/ldes/log/0-250", 404},
 		{"/data/ldes/log/1-18446744073709551615", 404}, {"/data/ldes/log/", 404}, {"/data/ldes/log/x", 404},
 		{"/data/ldes/member/1", 200}, {"/data/ldes/member/302", 200}, {"/data/ldes/member/303", 404}, {"/data/ldes/member/304", 404}, {"/data/ldes/member/0", 404},
@@ -373,7 +381,7 @@ func TestLDESAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		path string
 		code int
-	}{{"/data/ldes/log/1-250", 410}, {"/data/ldes/log/251-500", 410}, {"/data/ldes/log/304-500", 200}, {"/data/ldes/member/1", 410}, {"/data/ldes/base/256/1", 410}, {"/data/ldes/base/304/1", 200}} {
+	}{{"/data/ldes/log/1-250", 410}, {"/data/ldes/log/251-500", 200}, {"/data/ldes/log/304-500", 404}, {"/data/ldes/member/1", 410}, {"/data/ldes/base/256/1", 410}, {"/data/ldes/base/304/1", 200}} {
 		if a := w.do(http.MethodGet, tt.path); a.code != tt.code {
 			t.Errorf("after retention %s: %d, want %d", tt.path, a.code, tt.code)
 		}
@@ -415,7 +423,7 @@ func TestNodes(t *testing.T) {
 		walk = func(ns []node, from, to uint64) {
 			pos := from
 			for _, n := range ns {
-				if n.first != pos+1 {
+				if n.first != pos+1 && !(n.last > head && n.aligned() && n.first <= pos) {
 					t.Fatalf("begin %d, head %d: %v follows %d", begin, head, n, pos)
 				}
 				if m, ok := parseNode(n.name()); !ok || m != n {
@@ -506,7 +514,7 @@ func FuzzLDESPath(f *testing.F) {
 		}
 		w.t = t
 		switch a := w.do(http.MethodGet, "http://source.example/data/ldes/"+s); a.code {
-		case 200, 303, 404, 410:
+		case 200, 302, 303, 404, 410:
 		default:
 			t.Errorf("%s: %d", s, a.code)
 		}

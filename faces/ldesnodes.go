@@ -32,8 +32,8 @@ func span(level int) uint64 {
 }
 
 // node is a range of the log: a page, or what leads to the nodes below it. It
-// ends where a block of its level ends, and begins where it begins or after the
-// sequence with which the stream begins.
+// ends where a block of its level ends, and begins where it begins or, once it is
+// closed, after the sequence with which the stream begins.
 type node struct {
 	first, last uint64
 	level       int
@@ -93,6 +93,9 @@ func top(begin, head uint64) (out []node) {
 		}
 		s := span(level)
 		n, _ := nodeOf(pos+1, (pos/s+1)*s)
+		if n.last > head { // open: who follows it has its address
+			n.first = pos/s*s + 1
+		}
 		out = append(out, n)
 		pos = n.last
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -38,14 +39,20 @@ func (m member) tag() string {
 // ldesNode answers with a node of the log.
 func (q *request) ldesNode(n node, begin uint64) error {
 	head, headTime := q.view.Head()
+	closed := n.last <= head
 	switch {
-	case n.first > head:
+	case n.first > head, !closed && (n.level > 0 || !n.aligned()):
 		return q.noNode()
-	case n.first <= begin:
+	case n.last <= begin:
 		return q.goneNode()
+	case closed && n.first <= begin: // what is left of it
+		rest, _ := nodeOf(begin+1, n.last)
+		h := q.w.Header()
+		h.Set("Location", q.stream()+"/log/"+rest.name())
+		h.Set("Cache-Control", "no-cache")
+		q.w.WriteHeader(http.StatusFound)
+		return nil
 	case n.first != begin+1 && !n.aligned():
-		return q.goneNode() // it began where the stream began once
-	case n.level > 0 && n.last > head:
 		return q.noNode()
 	}
 	if n.level > 0 {
@@ -53,7 +60,7 @@ func (q *request) ldesNode(n node, begin uint64) error {
 			v := q.iri("/log/" + n.name())
 			w.add("", v, rdfType, treeNodeClass)
 			w.add("", v, ldesImmutable, literalTrue)
-			r := relations{q: q, w: w, node: v}
+			r := relations{q: q, w: w, node: v, begin: begin}
 			for _, c := range n.below() {
 				if err := r.log(c, head, headTime); err != nil {
 					return err
@@ -62,16 +69,16 @@ func (q *request) ldesNode(n node, begin uint64) error {
 			return nil
 		})
 	}
-	members, err := q.logMembers(n)
+	members, err := q.logMembers(n, begin)
 	if err != nil {
 		return err
 	}
-	return q.members("/log/"+n.name(), n.last <= head, members)
+	return q.members("/log/"+n.name(), closed, members)
 }
 
 // logMembers are those of a page of the log, at most pageSpan.
-func (q *request) logMembers(n node) (out []member, err error) {
-	for c, err := range q.view.Changes(n.first - 1) {
+func (q *request) logMembers(n node, begin uint64) (out []member, err error) {
+	for c, err := range q.view.Changes(max(begin, n.first-1)) {
 		if err != nil {
 			return nil, err
 		}

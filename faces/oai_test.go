@@ -148,7 +148,11 @@ func TestOAIWholeAndIncremental(t *testing.T) {
 			w.grow(650)
 			have := map[string]string{}
 			from := ""
-			for i := range 25 {
+			rounds := 25
+			if testing.Short() {
+				rounds = 8
+			}
+			for i := range rounds {
 				query := "verb=ListRecords&metadataPrefix=rdf" + from
 				from = "&from=" + w.oai("verb=Identify").ResponseDate
 				pauses := 0

@@ -323,7 +323,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 			continue
 		}
 		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeList, Number: l.Number, From: l.From, Until: l.Until, Stored: s.now()}
-		d, err := cur.changeListDoc(ctx, l.Number)
+		d, err := cur.changeListDoc(ctx, &l)
 		if err != nil {
 			return err
 		}
@@ -361,7 +361,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		a, err := s.keepDocument(fmt.Sprintf("changelist-%06d", l.Number), kept)
+		a, err := s.keepDocument(listName(&l), kept)
 		if err == nil {
 			err = syncDir(filepath.Join(s.dir, "archives"))
 		}

@@ -174,25 +174,68 @@ func (s *set) dropChangeDumps(drop []packageRecord) error {
 	return s.removeFiles(drop)
 }
 
-// changeDumpDoc is /SET/changedump.xml (dossier, 1.10.9): open, for packages will
-// be appended.
-func (s *set) changeDumpDoc(snap *snapshot) (*document, error) {
+// changeDumpDoc lists the packages (dossier, 1.10.9): page 0 is
+// /SET/changedump.xml, the one list or the index; the others are its parts. All
+// but the last are closed; that is open, for packages will be appended.
+func (s *set) changeDumpDoc(page int) (*document, error) {
 	packages := *s.changeDumps.Load()
 	if len(packages) == 0 {
 		return nil, notFound("There is no Change Dump of %s yet.", s.cfg.Name).
 			hint("Its packages are made of closed Change Lists; the changes are at %s/changelist.xml.", s.url)
 	}
 	head := s.root(resourcesync.ChangeDump)
-	head.Meta.From = packages[0].From
 	head.Meta.Ext = extNumbers(packages[len(packages)-1].Last, 0)
+	// Parts begin at fixed numbers of Change Lists, so that they stay the same when
+	// the oldest are dropped.
+	most := uint64(s.dumpDocEntries)
+	partOf := func(p *packageRecord) int { return int((p.Number-1)/most) + 1 }
+	first, last := partOf(&packages[0]), partOf(&packages[len(packages)-1])
 	var entries []resourcesync.Entry
-	for i := range packages {
-		p := &packages[i]
-		entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+	from, until := packages[0].From, packages[len(packages)-1].Until
+	modified := until
+	switch {
+	case page > last || page > 0 && (page < first || first == last):
+		return nil, errNoDocument
+	case page == 0 && first != last:
+		head.Index = true
+		for n := first; n <= last; n++ {
+			m := resourcesync.Meta{Length: -1}
+			for i := range packages {
+				if partOf(&packages[i]) == n {
+					if m.From.IsZero() {
+						m.From = packages[i].From
+					}
+					if n < last {
+						m.Until = packages[i].Until
+					}
+				}
+			}
+			entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/changedump-%05d.xml", s.url, n), HasMeta: true, Meta: m})
+		}
+	default:
+		if page > 0 {
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changedump.xml"))
+		}
+		from = time.Time{}
+		for i := range packages {
+			p := &packages[i]
+			if page > 0 && partOf(p) != page {
+				continue
+			}
+			if from.IsZero() {
+				from = p.From
+			}
+			if until = p.Until; page > 0 && page < last {
+				head.Meta.Until = until
+			}
+			entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+		}
+		modified = until
 	}
+	head.Meta.From = from
 	doc, err := s.p.document(head, entries)
 	if err == nil {
-		doc.modified = packages[len(packages)-1].Until
+		doc.modified = modified
 	}
 	return doc, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -260,14 +261,28 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 	return nil
 }
 
-func (s *set) listAddress(number uint64) string {
-	return fmt.Sprintf("%s/changelist-%06d.xml", s.url, number)
+func listName(l *listRecord) string {
+	if l.Through > 0 {
+		return fmt.Sprintf("changelist-%06d-%06d", l.Number, l.Through)
+	}
+	return fmt.Sprintf("changelist-%06d", l.Number)
+}
+
+func (s *set) listAddress(l *listRecord) string { return s.url + "/" + listName(l) + ".xml" }
+
+// list finds the Change List with a number, or the one into which it was merged.
+func (snap *snapshot) list(number uint64) (*listRecord, bool) {
+	i := sort.Search(len(snap.lists), func(i int) bool { return snap.lists[i].lastNumber() >= number })
+	if i == len(snap.lists) || snap.lists[i].Number > number {
+		return nil, false
+	}
+	return &snap.lists[i], true
 }
 
 // changeList is /SET/changelist.xml: the one list, or the index.
 func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	if len(snap.lists) == 1 {
-		return snap.changeListDoc(ctx, snap.lists[0].Number)
+		return snap.changeListDoc(ctx, &snap.lists[0])
 	}
 	s := snap.set
 	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
@@ -278,7 +293,7 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 		entries := make([]resourcesync.Entry, len(snap.lists))
 		for i, l := range snap.lists {
-			entries[i] = resourcesync.Entry{Loc: s.listAddress(l.Number), HasMeta: true,
+			entries[i] = resourcesync.Entry{Loc: s.listAddress(&l), HasMeta: true,
 				Meta: resourcesync.Meta{From: l.From, Until: l.Until, Length: -1, Ext: extNumbers(l.Last, 0)}}
 		}
 		d, err := s.p.document(head, entries)
@@ -291,12 +306,8 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 
 // changeListDoc puts a Change List together from its rendered entries (dossier,
 // 1.10.7).
-func (snap *snapshot) changeListDoc(ctx context.Context, number uint64) (*document, error) {
-	first := snap.lists[0].Number
-	if number < first || number-first >= uint64(len(snap.lists)) {
-		return nil, errNoDocument
-	}
-	s, l := snap.set, snap.lists[number-first]
+func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
+	s, number := snap.set, l.Number
 	head := s.root(resourcesync.ChangeList)
 	head.Meta.From, head.Meta.Until = l.From, l.Until
 	head.Meta.Ext = extNumbers(l.Last, 0)
@@ -329,8 +340,8 @@ func (snap *snapshot) changeListDoc(ctx context.Context, number uint64) (*docume
 	})
 }
 
-func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, l listRecord) error {
-	for pair, err := range r.Scan(keyOf('c', l.Number), keyOf('c', l.Number, l.Last+1)) {
+func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, l *listRecord) error {
+	for pair, err := range r.Scan(keyOf('c', l.Number), keyOf('c', l.lastNumber(), l.Last+1)) {
 		if err == nil {
 			err = ctx.Err()
 		}

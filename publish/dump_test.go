@@ -79,7 +79,7 @@ func (w *world) checkChangeDump() int {
 	if w.get(w.url("changedump.xml")).Code == 404 {
 		return 0
 	}
-	h, packages := w.read(w.url("changedump.xml"))
+	h, packages := w.all(w.url("changedump.xml"))
 	last := h.Meta.From
 	for len(changes) > 0 && !changes[0].Meta.DateTime.After(last) { // versions were dropped: it begins later
 		changes = changes[1:]

@@ -332,6 +332,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 	if err := w.writeParts(); err != nil {
 		return err
 	}
+	w.mergeLists()
 	if err := w.writeInventory(w.before); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -157,7 +158,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		}
 	case "changedump.xml":
 		if s.offers(resourcesync.ChangeDump) {
-			d, err := s.changeDumpDoc(snap)
+			d, err := s.changeDumpDoc(0)
 			return s.p.send(w, r, d, err)
 		}
 	}
@@ -167,15 +168,15 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			return s.p.send(w, r, d, err)
 		}
 		if digits, ok := strings.CutPrefix(name, "changelist-"); ok && s.offers(resourcesync.ChangeList) {
-			n, err := strconv.ParseUint(digits, 10, 64)
-			if err != nil || fmt.Sprintf("%06d", n) != digits {
+			d, err := snap.numberedList(ctx, name, digits)
+			return s.p.send(w, r, d, err)
+		}
+		if digits, ok := strings.CutPrefix(name, "changedump-"); ok && s.offers(resourcesync.ChangeDump) {
+			n, err := strconv.Atoi(digits)
+			if err != nil || n < 1 || fmt.Sprintf("%05d", n) != digits {
 				return errNoDocument
 			}
-			if n < snap.lists[0].Number {
-				return &statusError{code: http.StatusGone, reason: fmt.Sprintf("Change List %d is no longer kept.", n),
-					detail: []string{fmt.Sprintf("The changes since %s are listed at %s/changelist.xml.", resourcesync.FormatTime(snap.lists[0].From), s.url)}}
-			}
-			d, err := snap.changeListDoc(ctx, n)
+			d, err := s.changeDumpDoc(n)
 			return s.p.send(w, r, d, err)
 		}
 		if digits, ok := strings.CutPrefix(name, "resourcedump-"); ok && s.offers(resourcesync.ResourceDump) {
@@ -188,6 +189,32 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		}
 	}
 	return errNoDocument
+}
+
+// numberedList answers for the address of one Change List; one that was merged
+// into a coarser one leads there.
+func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*document, error) {
+	s := snap.set
+	first, _, _ := strings.Cut(digits, "-")
+	n, err := strconv.ParseUint(first, 10, 64)
+	if err != nil || fmt.Sprintf("%06d", n) != first {
+		return nil, errNoDocument
+	}
+	if n < snap.lists[0].Number {
+		return nil, &statusError{code: http.StatusGone, reason: fmt.Sprintf("Change List %d is no longer kept.", n),
+			detail: []string{fmt.Sprintf("The changes since %s are listed at %s/changelist.xml.", resourcesync.FormatTime(snap.lists[0].From), s.url)}}
+	}
+	l, ok := snap.list(n)
+	if !ok {
+		return nil, errNoDocument
+	}
+	if listName(l) == name {
+		return snap.changeListDoc(ctx, l)
+	}
+	if l.Through == 0 {
+		return nil, errNoDocument
+	}
+	return nil, &statusError{code: http.StatusMovedPermanently, reason: "This Change List is now a part of a longer one.", location: s.listAddress(l), detail: []string{s.listAddress(l)}}
 }
 
 // send answers with a document or hands its error on.

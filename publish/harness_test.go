@@ -61,6 +61,7 @@ type world struct {
 	bytes map[string]string // immutable address: what it once answered
 
 	applied map[string]int // patches that were read, by type
+	tune    func(*set)     // limits, set after each start; may be nil
 }
 
 func newWorld(t testing.TB, cfg SetConfig) *world {
@@ -103,6 +104,9 @@ func (w *world) reopen() {
 	var err error
 	w.pub, err = Open(context.Background(), kv.Prefix(w.store, []byte("pub/")), []SetConfig{w.cfg}, w.o)
 	w.must(err)
+	if w.tune != nil {
+		w.tune(w.pub.lookup(w.cfg.Name))
+	}
 }
 
 func (w *world) publish() Generation {

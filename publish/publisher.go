@@ -105,6 +105,7 @@ type set struct {
 
 	dumpDocEntries    int // packages that one Resource Dump document lists
 	archiveDocEntries int // documents that one part of an archive lists
+	mostLists         int // Change Lists, before older ones are merged
 
 	*locks
 
@@ -164,6 +165,8 @@ func (s *set) replace(next *snapshot) {
 	s.mu.Unlock()
 	old.release()
 }
+
+func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.dir != "" }
 
 func (s *set) offers(capability resourcesync.Capability) bool {
 	if s.cfg.Capabilities == nil {
@@ -254,7 +257,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, locks: &locks{}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, locks: &locks{}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

@@ -44,6 +44,7 @@ type anewRecord struct {
 type listRecord struct {
 	Version int       `json:"v"`
 	Number  uint64    `json:"number"`
+	Through uint64    `json:"through,omitempty"` // number of the last of those merged into it; 0: none
 	From    time.Time `json:"from"`
 	Until   time.Time `json:"until,omitzero"`
 	After   uint64    `json:"after"` // it holds the changes after this one

@@ -1,0 +1,58 @@
+package publish
+
+import "slices"
+
+const (
+	// mostLists is the number of Change Lists beyond which older ones are merged:
+	// far below the 50,000 that an index may have.
+	mostLists = 20000
+	// finestLists of the newest stay as they are: they are what mirrors read.
+	finestLists = 1000
+	// mergedBytes bounds the entries of a merged list.
+	mergedBytes = 40 << 20
+)
+
+// last is the number of the last of the lists that were merged into this one.
+func (l *listRecord) lastNumber() uint64 { return max(l.Number, l.Through) }
+
+// mergeLists makes older Change Lists coarser where there are too many: nothing is
+// refused and nothing is lost (house, decision 20). A merged list has an address
+// of its own, to which those of its parts lead. A list that waits for its Change
+// Dump package is left alone, and so are those with very many entries.
+func (w *generationWriter) mergeLists() {
+	s := w.set
+	if len(w.lists) <= s.mostLists {
+		return
+	}
+	packaged := ^uint64(0)
+	if s.offersChangeDump() {
+		packaged = 0
+		if have := *s.changeDumps.Load(); len(have) > 0 {
+			packaged = have[len(have)-1].Number
+		}
+	}
+	merge := len(w.lists) - min(finestLists, s.mostLists/2)
+	var out []listRecord
+	for _, l := range w.lists[:merge] {
+		if n := len(out); n > 0 && l.closed() && l.Number <= packaged {
+			into := &out[n-1]
+			if into.Entries+l.Entries <= largestPart && into.Bytes+l.Bytes <= mergedBytes {
+				into.Through, into.Until, into.Last, into.LastAt = l.lastNumber(), l.Until, l.Last, l.LastAt
+				into.Entries += l.Entries
+				into.Bytes += l.Bytes
+				if into.First.IsZero() {
+					into.First = l.First
+				}
+				w.batch.Delete(keyOf('l', l.Number))
+				delete(w.dirty, l.Number)
+				w.dirty[into.Number] = true
+				continue
+			}
+		}
+		out = append(out, l)
+	}
+	if merged := merge - len(out); merged > 0 {
+		s.p.log.Info("merged older Change Lists", "set", s.cfg.Name, "merged", merged, "lists", len(w.lists)-merged)
+	}
+	w.lists = slices.Concat(out, w.lists[merge:])
+}

@@ -1,0 +1,78 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestCoarserLists: with too many Change Lists older ones become one, at an
+// address of its own, to which theirs lead; every change is listed once.
+func TestCoarserLists(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 2, Capabilities: []string{"resourcelist", "changelist", "changedump"}})
+	w.tune = func(s *set) { s.mostLists, s.dumpDocEntries = 8, 4 }
+	w.reopen()
+	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
+	w.publish()
+	most, merged := 0, 0
+	closed := map[string]bool{}
+	for i := range 60 {
+		w.clock.add(time.Second)
+		w.scan(map[string]int{fmt.Sprintf("http://example.org/e/%d", i%7): i + 1}, true, rdfres.JSONLD)
+		w.publish()
+		if i%9 == 5 {
+			w.must(w.pub.Dump(t.Context(), "data"))
+		}
+		if i == 30 {
+			w.reopen()
+		}
+		_, lists := w.read(w.url("changelist.xml"))
+		most = max(most, len(lists))
+		for _, l := range lists {
+			if strings.Count(l.Loc, "-") > 1 {
+				merged++
+			}
+			if !l.Meta.Until.IsZero() {
+				closed[l.Loc] = true
+			}
+		}
+		_, entries := w.all(w.url("changelist.xml"))
+		if len(entries) != i+1 {
+			t.Fatalf("%d changes are listed, want %d", len(entries), i+1)
+		}
+	}
+	if merged == 0 || most > 20 {
+		t.Errorf("%d lists at most, %d merged ones were seen", most, merged)
+	}
+	for address := range closed { // what was ever listed can be read, there or where it leads
+		res := w.get(address)
+		if res.Code == 301 {
+			res = w.get(res.Header().Get("Location"))
+		}
+		if res.Code != 200 {
+			t.Errorf("%s: %d %s", address, res.Code, res.Body)
+		}
+	}
+	w.must(w.pub.Dump(t.Context(), "data"))
+	h, parts := w.read(w.url("changedump.xml"))
+	_, packages := w.all(w.url("changedump.xml"))
+	if !h.Index || len(parts) < 3 || len(packages) < 9 {
+		t.Errorf("the Change Dump has %d parts, %d packages, index %v", len(parts), len(packages), h.Index)
+	}
+	last := h.Meta.From
+	for _, p := range packages {
+		w.unpack(p)
+		if !p.Meta.From.Equal(last) {
+			t.Errorf("%s goes on at %v, want %v", p.Loc, p.Meta.From, last)
+		}
+		last = p.Meta.Until
+	}
+	for _, path := range []string{"changelist-000001-000002.xml", "changelist-1.xml", "changelist-000099.xml", "changedump-99999.xml", "changedump-1.xml"} {
+		if code := w.get(w.url(path)).Code; code != 404 && code != 301 {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}

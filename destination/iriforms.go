@@ -1,16 +1,15 @@
 package destination
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -220,9 +219,7 @@ func (m *mirror) post(ctx context.Context, sts []*statement) error {
 				rest = append(rest, st)
 			}
 		}
-		err := m.client.PostGraph(ctx, graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(text)), nil
-		})
+		err := m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(text))
 		if err != nil {
 			return err
 		}
@@ -341,7 +338,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		return found, nil
 	}
 	post := func(graph string, lines []byte) error {
-		return m.client.PostGraph(ctx, graph, rdfres.NTriples, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(lines)), nil })
+		return m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(lines))
 	}
 	if found.GSP, err = terms("post", post); err != nil || len(found.Update) == 0 {
 		return found, err

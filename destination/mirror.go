@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -117,9 +116,7 @@ func (m *mirror) bulk(ctx context.Context, sts []statement) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
-	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(text)), nil
-	})
+	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, sparql.Body(text))
 	if err != nil {
 		return err
 	}
@@ -349,9 +346,7 @@ func (m *mirror) putCheckpoint(ctx context.Context, cp *checkpoint) error {
 		return nil
 	}
 	text := appendLines(nil, cp.triples(m.mark))
-	return m.client.PutGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix), rdfres.NTriples, func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(text)), nil
-	})
+	return m.client.PutGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix), rdfres.NTriples, sparql.Body(text))
 }
 
 // readCheckpoint reads what the mirror says of itself; nil when it says nothing.

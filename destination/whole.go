@@ -2,7 +2,6 @@ package destination
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -32,9 +32,7 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan
 		for i := range ch.newSts {
 			text = ch.newSts[i].triple.AppendLine(text)
 		}
-		err := d.mirror.client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(text)), nil
-		})
+		err := d.mirror.client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, sparql.Body(text))
 		if err != nil {
 			return err
 		}

@@ -507,3 +507,33 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("credentials in the address: %+v, %v", c.Endpoint(), err)
 	}
 }
+
+// Virtuoso 7 answers 201 to an upload in chunks and has read nothing of it.
+func TestUploadsTellTheirLength(t *testing.T) {
+	long := strings.Repeat("<http://e/s> <http://e/p> \"a long line that is sent many times\" .\n", 100_000)
+	var got int
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		got = int(n)
+		if r.ContentLength != n || len(r.TransferEncoding) > 0 {
+			t.Errorf("%d bytes came, announced were %d, %v", n, r.ContentLength, r.TransferEncoding)
+		}
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer srv.Close()
+	c, err := sparql.New(sparql.Endpoint{Query: srv.URL, GraphStore: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, text := range []string{"", "<http://e/s> <http://e/p> 1 .\n", long} {
+		for _, body := range []func() (io.ReadCloser, error){
+			sparql.Body([]byte(text)),
+			func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
+		} {
+			if err := c.PostGraph(t.Context(), "http://e/g", rdfres.NTriples, body); err != nil || got != len(text) {
+				t.Fatalf("%d of %d bytes came: %v", got, len(text), err)
+			}
+		}
+	}
+}

@@ -165,12 +165,12 @@ func (c *Client) Update(ctx context.Context, update string) error {
 	return c.exec(ctx, request{op: "update", method: http.MethodPost, url: c.endpoint.Update, contentType: updateType, accept: "*/*", body: body, length: n})
 }
 
-// PutGraph replaces a graph, "" the default graph. body is read once per try: give a func.
+// PutGraph replaces a graph, "" the default graph. body is opened once; see Body.
 func (c *Client) PutGraph(ctx context.Context, graph string, f rdfres.Format, body func() (io.ReadCloser, error)) error {
 	return c.sendGraph(ctx, "replace graph", http.MethodPut, graph, f, body)
 }
 
-// PostGraph adds to a graph, "" the default graph. body is read once per try: give a func.
+// PostGraph adds to a graph, "" the default graph. body is opened once; see Body.
 func (c *Client) PostGraph(ctx context.Context, graph string, f rdfres.Format, body func() (io.ReadCloser, error)) error {
 	return c.sendGraph(ctx, "add to graph", http.MethodPost, graph, f, body)
 }
@@ -180,7 +180,12 @@ func (c *Client) sendGraph(ctx context.Context, op, method, graph string, f rdfr
 	if err != nil {
 		return err
 	}
-	return c.exec(ctx, request{op: op, method: method, url: u, contentType: f.MediaType(), accept: "*/*", body: body, length: -1})
+	up, err := measure(body)
+	if err != nil {
+		return &Error{Op: c.op(op), URL: redact(u), Err: fmt.Errorf("read what is to be sent: %w", err)}
+	}
+	defer up.close()
+	return c.exec(ctx, request{op: op, method: method, url: u, contentType: f.MediaType(), accept: "*/*", body: up.open, length: up.size})
 }
 
 // DeleteGraph removes a graph, "" the default graph's content. One that is not there is no error.

@@ -25,7 +25,7 @@ type request struct {
 	contentType string
 	accept      string
 	body        func() (io.ReadCloser, error) // nil: none
-	length      int64                         // of the body; -1 unknown
+	length      int64                         // of the body
 	query       string                        // instead of a body: sent by sendQuery
 }
 
@@ -108,7 +108,10 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if err != nil {
 				return give(fail(fmt.Errorf("open the body to be sent: %w", err)))
 			}
-			body = &upload{ReadCloser: b, dog: dog}
+			if body = (&upload{ReadCloser: b, dog: dog}); r.length == 0 {
+				_ = b.Close()
+				body = http.NoBody // or it would be sent in chunks
+			}
 		}
 		req, err := http.NewRequestWithContext(own, r.method, r.url, body)
 		if err != nil {

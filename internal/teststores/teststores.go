@@ -29,6 +29,7 @@ const (
 	EnvRDF4J    = "RSBRIDGE_TEST_RDF4J"    // repository address
 	EnvVirtuoso = "RSBRIDGE_TEST_VIRTUOSO" // base address; user and password are dba
 	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
+	EnvBrowser  = "RSBRIDGE_TEST_BROWSER"  // program of a Chromium
 	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file that takes what was asked for and not there
 	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
 )
@@ -73,6 +74,9 @@ func Virtuoso(t testing.TB) Server {
 
 // Python is an interpreter that has pyoxigraph, resync, jsonpatch and lxml.
 func Python(t testing.TB) string { return need(t, EnvPython, "Python with pyoxigraph and resync") }
+
+// Browser is the program of a Chromium.
+func Browser(t testing.TB) string { return need(t, EnvBrowser, "Chromium") }
 
 func need(t testing.TB, env, what string) string {
 	t.Helper()
@@ -156,7 +160,13 @@ func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reade
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	req.Header.Set("Accept", "application/n-triples")
+	switch question, _, _ := strings.Cut(addr, "?query="); {
+	case method != http.MethodGet: // Virtuoso answers 406 to a write that accepts N-Triples
+	case question == s.own().Query:
+		req.Header.Set("Accept", "application/sparql-results+json")
+	default:
+		req.Header.Set("Accept", "application/n-triples")
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

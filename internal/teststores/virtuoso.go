@@ -54,7 +54,7 @@ func (v resultTerm) nt() string {
 
 func (s Server) rows(t testing.TB, query string) []map[string]resultTerm {
 	t.Helper()
-	raw := s.do(t, http.MethodGet, s.own().Query+"?format=application%2Fsparql-results%2Bjson&query="+url.QueryEscape(query), "", nil)
+	raw := s.do(t, http.MethodGet, s.own().Query+"?query="+url.QueryEscape(query), "", nil)
 	var doc struct {
 		Results struct {
 			Bindings []map[string]resultTerm `json:"bindings"`

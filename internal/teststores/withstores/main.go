@@ -70,6 +70,7 @@ func run(ctx context.Context, command []string) int {
 	k.fuseki(ctx)
 	k.rdf4j(ctx)
 	k.virtuoso(ctx)
+	k.browser(ctx)
 	k.npm(ctx)
 	list := filepath.Join(k.work, "missing")
 	k.env = append(k.env, teststores.EnvMissing+"="+list)

@@ -1,0 +1,154 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// TestBrowser opens the pages for people in a real browser, as a reader would:
+// from the start page to the set, to an entity, to its history, to a difference,
+// to another entity by its link; then the dashboard, whose button starts a scan.
+// RSBRIDGE_SCREENSHOTS names a folder for pictures of them, narrow and wide, light
+// and dark.
+func TestBrowser(t *testing.T) {
+	browser := teststores.Browser(t)
+	var public, admin http.Handler
+	serve := func(h *http.Handler) *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h).ServeHTTP(w, r) }))
+		t.Cleanup(s.Close)
+		return s
+	}
+	pub, adm := serve(&public), serve(&admin)
+
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: pub.URL}, ""
+	s := bridge.NewStore()
+	s.Embedded = filepath.Join(t.TempDir(), "store")
+	cfg.Stores["local"] = s
+	set := bridge.NewSet()
+	set.Store, set.Schedule, set.Title, set.Prefix = "local", "", "Painters", "http://example.org/"
+	cfg.Sets["data"] = set
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	public, admin = b.PublicHandler(), httpapi.New(b, httpapi.Options{})
+	scan := func(update string) {
+		t.Helper()
+		req := httptest.NewRequest(http.MethodPost, "/update", strings.NewReader(update))
+		req.Header.Set("Content-Type", "application/sparql-update")
+		rec := httptest.NewRecorder()
+		b.StoreHandler("local").ServeHTTP(rec, req)
+		if rec.Code >= 300 {
+			t.Fatalf("%s: %d %s", update, rec.Code, rec.Body)
+		}
+		var rep bridge.ScanReport
+		if err := b.Do(t.Context(), "scan", "data", nil, &rep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const label = "http://www.w3.org/2000/01/rdf-schema#label"
+	scan(`INSERT DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer"@de ; <http://example.org/taught> <http://example.org/Baldung> ; <http://example.org/born> [ <http://example.org/year> 1471 ] .
+	  <http://example.org/Baldung> <` + label + `> "Hans Baldung" }`)
+	scan(`DELETE DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer"@de } ; INSERT DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer the Younger"@en }`)
+
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	shots := 0
+	do := func(what string, actions ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		if err := chromedp.Do(ctx, actions...); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		shots++
+		for _, view := range []struct {
+			name, scheme  string
+			width, height int64
+		}{{"narrow", "dark", 390, 844}, {"wide", "light", 1280, 900}} {
+			err := chromedp.Do(ctx, chromedp.EmulateViewport(view.width, view.height))
+			if err == nil {
+				_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: view.scheme}},
+				})
+			}
+			if err != nil {
+				t.Fatalf("%s, %s: %v", what, view.name, err)
+			}
+			if get(t, ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > document.documentElement.clientWidth")) {
+				t.Errorf("%s, %s: the page is wider than its window", what, view.name)
+			}
+			if dir := os.Getenv("RSBRIDGE_SCREENSHOTS"); dir != "" {
+				name := fmt.Sprintf("%d-%s-%s-%s.png", shots, strings.ReplaceAll(what, " ", "-"), view.name, view.scheme)
+				if err := os.WriteFile(filepath.Join(dir, name), get(t, ctx, chromedp.CaptureScreenshot()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	sees := func(words ...string) {
+		t.Helper()
+		text := get(t, ctx, chromedp.Text(chromedp.CSS("body")))
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("the page does not say %q:\n%s", w, text)
+			}
+		}
+	}
+	click := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.Search(xpath)) }
+	link := func(words string) chromedp.Action[chromedp.Void] { return click(`//a[contains(., "` + words + `")]`) }
+	shown := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.Search(xpath)) }
+
+	do("start page", chromedp.Navigate(pub.URL))
+	sees("Painters", "2 descriptions")
+	do("set page", link("Painters"), shown(`//h2[contains(., "What it holds")]`))
+	sees("updated", "rsbridge mirror "+pub.URL)
+	do("entity", link("Dürer"), shown(`//h1[contains(., "Younger")]`))
+	sees("http://example.org/Dürer", "1471", "History", "created", "updated", "What this version changed")
+	gone, come := get(t, ctx, chromedp.Text(chromedp.CSS("ul.diff del"))), get(t, ctx, chromedp.Text(chromedp.CSS("ul.diff ins")))
+	if !strings.Contains(gone, `"Albrecht Dürer"@de`) || !strings.Contains(come, `"Albrecht Dürer the Younger"@en`) {
+		t.Errorf("the difference: - %s + %s", gone, come)
+	}
+	do("first version", click(`//tr[contains(., "created")]//a`), shown(`//p[contains(., "This is the version of")]`))
+	sees("Albrecht Dürer")
+	if text := get(t, ctx, chromedp.Text(chromedp.CSS("h1"))); strings.Contains(text, "Younger") {
+		t.Errorf("the first version has what came later: %s", text)
+	}
+	do("linked entity", link("Baldung"), shown(`//h1[contains(., "Hans Baldung")]`))
+
+	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
+	do("scan by its button", click(`//button[contains(., "Scan")]`), shown(`//tr[contains(., "scan:data") and contains(., "done")]`))
+}
+
+func get[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -97,7 +97,8 @@ type Select struct {
 
 // ResourceList settings.
 type ResourceList struct {
-	PartEntries int `yaml:"part_entries" doc:"entries of one part; more become an index" default:"10000"`
+	Schedule    string `yaml:"schedule" doc:"when the list is made again, after the first complete scan; empty: it is current after every scan"`
+	PartEntries int    `yaml:"part_entries" doc:"entries of one part; more become an index" default:"10000"`
 }
 
 // ChangeList settings.

@@ -28,6 +28,13 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 				}})
 		}
 		out = append(out, jobs.Job{Name: "rebase:" + name, Subject: s.subject(), Run: s.rebase})
+		if s.cfg.ResourceList.Schedule != "" {
+			out = append(out, jobs.Job{Name: "list:" + name, Subject: s.subject(), Schedule: s.cfg.ResourceList.Schedule,
+				Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+					run.Progress("list", 0, 0)
+					return nil, b.pub.ListResources(ctx, name)
+				}})
+		}
 		if s.cfg.Archives.Schedule != "" {
 			out = append(out, jobs.Job{Name: "archive:" + name, Subject: s.subject(), Schedule: s.cfg.Archives.Schedule,
 				Run: func(ctx context.Context, run *jobs.Run) (any, error) {

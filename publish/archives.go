@@ -26,6 +26,7 @@ type archiveRecord struct {
 	Version   int                     `json:"v"`
 	Kind      resourcesync.Capability `json:"kind"` // of the document
 	Number    uint64                  `json:"number"`
+	Sequence  uint64                  `json:"sequence,omitempty"` // of a scheduled Resource List
 	At        time.Time               `json:"at,omitzero"`
 	Completed time.Time               `json:"completed,omitzero"`
 	From      time.Time               `json:"from,omitzero"`
@@ -37,12 +38,15 @@ type archiveRecord struct {
 
 // archivedDocument is a document as it is kept: raw deflate in a file.
 type archivedDocument struct {
-	Name   string `json:"name"` // its address is archives/NAME.xml
+	Name   string `json:"name"`             // its address is archives/NAME.xml, or NAME.xml where there is a folder
+	Folder string `json:"folder,omitempty"` // "": archives
 	Length int64  `json:"length"`
 	CRC32  uint32 `json:"crc32"`
 }
 
-func (d archivedDocument) file() string { return "archives/" + d.Name + ".xml.deflate" }
+func (d archivedDocument) file() string {
+	return cmp.Or(d.Folder, "archives") + "/" + d.Name + ".xml.deflate"
+}
 
 // archiveKinds are what the archives are of, with the code of their records.
 var archiveKinds = []resourcesync.Capability{resourcesync.ResourceList, resourcesync.ResourceDump, resourcesync.ChangeList, resourcesync.ChangeDump}
@@ -226,9 +230,9 @@ func folderOf(ps []packageRecord) string {
 	return ps[0].File[:strings.LastIndexByte(ps[0].File, '/')]
 }
 
-// keepDocument writes a document into the archive's folder.
-func (s *set) keepDocument(name string, d *document) (archivedDocument, error) {
-	a := archivedDocument{Name: name, Length: d.body.Length, CRC32: d.body.CRC32}
+// keepDocument writes a document into a folder, "" that of the archives.
+func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, error) {
+	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32}
 	file := filepath.Join(s.dir, filepath.FromSlash(a.file()))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return a, err
@@ -245,7 +249,13 @@ func (s *set) now() time.Time { return s.p.now().UTC().Truncate(time.Microsecond
 
 func (s *set) archiveResourceList(ctx context.Context, snap *snapshot) (rec archiveRecord, err error) {
 	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, At: snap.gen.At, Stored: s.now()}
-	name := fmt.Sprintf("resourcelist-%d", rec.Number)
+	rec.Documents, err = s.storeResourceList(ctx, snap, "", fmt.Sprintf("resourcelist-%d", rec.Number), s.archiveAddress)
+	return rec, err
+}
+
+// storeResourceList writes the Resource List of a snapshot into a folder: the list
+// itself, or its index and then its parts.
+func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, name string, address func(string) string) ([]archivedDocument, error) {
 	var entries []resourcesync.Entry
 	var parts []archivedDocument
 	for _, p := range snap.parts {
@@ -253,20 +263,20 @@ func (s *set) archiveResourceList(ctx context.Context, snap *snapshot) (rec arch
 		partName := name
 		if len(snap.parts) > 1 {
 			partName += "-" + p.bits()
-			head.Links = append(head.Links, link(resourcesync.RelIndex, s.archiveAddress(name)))
+			head.Links = append(head.Links, link(resourcesync.RelIndex, address(name)))
 		}
 		head.Meta.At = p.at
 		head.Meta.Ext = extNumbers(p.seq, p.gen)
 		d, err := streamed("", head, func(w *resourcesync.Writer) error { return snap.writePart(ctx, w, p) })
 		if err != nil {
-			return rec, err
+			return nil, err
 		}
-		a, err := s.keepDocument(partName, d)
+		a, err := s.keepDocument(folder, partName, d)
 		if err != nil {
-			return rec, err
+			return nil, err
 		}
 		parts = append(parts, a)
-		entries = append(entries, resourcesync.Entry{Loc: s.archiveAddress(partName), LastMod: p.at, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
+		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.at, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
 	}
 	if len(parts) > 1 {
 		head := s.root(resourcesync.ResourceList)
@@ -275,16 +285,15 @@ func (s *set) archiveResourceList(ctx context.Context, snap *snapshot) (rec arch
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 		d, err := s.p.document(head, entries)
 		if err != nil {
-			return rec, err
+			return nil, err
 		}
-		a, err := s.keepDocument(name, d)
+		a, err := s.keepDocument(folder, name, d)
 		if err != nil {
-			return rec, err
+			return nil, err
 		}
 		parts = append([]archivedDocument{a}, parts...)
 	}
-	rec.Documents = parts
-	return rec, syncDir(filepath.Join(s.dir, "archives"))
+	return parts, syncDir(filepath.Dir(filepath.Join(s.dir, filepath.FromSlash(parts[0].file()))))
 }
 
 func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) {
@@ -306,7 +315,7 @@ func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync
 	if err != nil {
 		return err
 	}
-	a, err := s.keepDocument(name, d)
+	a, err := s.keepDocument("", name, d)
 	rec.Documents = []archivedDocument{a}
 	if err != nil {
 		return err
@@ -361,7 +370,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		a, err := s.keepDocument(listName(&l), kept)
+		a, err := s.keepDocument("", listName(&l), kept)
 		if err == nil {
 			err = syncDir(filepath.Join(s.dir, "archives"))
 		}
@@ -508,16 +517,25 @@ func (s *set) archivedDoc(name string) (*document, error) {
 			if a.Name != name {
 				continue
 			}
-			data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(a.file())))
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil, notFound("This document has just left the archive.")
+			d, err := s.storedDocument(&r, a)
+			if err == nil {
+				d.immutable = true
 			}
-			if err != nil {
-				return nil, err
-			}
-			return &document{etag: nameTag("archived %s %s %s %d %d", s.url, name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored, immutable: true,
-				body: changetrack.Blob{Deflated: data, CRC32: a.CRC32, Length: a.Length}}, nil
+			return d, err
 		}
 	}
 	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.capabilityList() + "."}}
+}
+
+// storedDocument reads a document of a record.
+func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(a.file())))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound("This document has just been replaced, or has left the archive.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &document{etag: nameTag("stored %s %s %s %d %d", s.url, a.Name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored,
+		body: changetrack.Blob{Deflated: data, CRC32: a.CRC32, Length: a.Length}}, nil
 }

@@ -75,6 +75,7 @@
 //	x SEQ        the JSON Patch of the update SEQ
 //	y SEQ        its RDF Patch
 //	i PATH SEQ   a node of the inventory as of the publication SEQ
+//	R            the Resource List where it is made by schedule, JSON (archiveRecord)
 //	A KIND NUMBER an archived document, JSON (archiveRecord)
 //	d            the Resource Dump, JSON (dumpRecord)
 //	D NUMBER SEQ a Change Dump package of Change List NUMBER that ends with SEQ, JSON

@@ -126,7 +126,7 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 			entries = append(entries, capabilityEntry(s.url+"/"+string(c)+".xml", c))
 		}
 	}
-	add(resourcesync.ResourceList, snap != nil)
+	add(resourcesync.ResourceList, snap != nil && (!s.cfg.ScheduledList || s.scheduled.Load() != nil))
 	add(resourcesync.ResourceDump, s.dump.Load() != nil)
 	add(resourcesync.ChangeList, snap != nil)
 	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)

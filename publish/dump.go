@@ -465,6 +465,9 @@ func (s *set) openDumps() error {
 		return err
 	}
 	keep := s.archivedFiles()
+	if err := s.openList(keep); err != nil {
+		return err
+	}
 	if known && s.dir != "" && s.allThere(d.Packages) {
 		keep[d.Folder] = true
 		if d.Before != nil && s.allThere(d.Before.Packages) {
@@ -523,7 +526,7 @@ func (s *set) allThere(ps []packageRecord) bool {
 
 // sweep removes what keep does not name from the two folders of packages.
 func (s *set) sweep(keep map[string]bool) error {
-	for _, folder := range []string{"resourcedump", "changedump", "archives"} {
+	for _, folder := range []string{"resourcedump", "changedump", "archives", "resourcelist"} {
 		entries, err := os.ReadDir(filepath.Join(s.dir, folder))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

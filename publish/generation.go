@@ -69,6 +69,7 @@ func (s *set) startAnew(number uint64, at Addresses, former []string) error {
 	defer b.Close()
 	b.DeleteRange([]byte("c"), []byte("h")) // c entries, d dump, g generation
 	b.DeleteRange([]byte("D"), []byte("E"))
+	b.Delete(listKey)
 	b.DeleteRange([]byte("l"), []byte("z")) // l lists, p parts, x and y patches
 	last := anewRecord{Version: recordVersion, Generation: number, Base: at.Base, Prefix: at.Prefix, Former: former}
 	if len(lists) > 0 {

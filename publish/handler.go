@@ -142,6 +142,10 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		d, err := snap.inventoryNow()
 		return s.p.send(w, r, d, err)
 	case "resourcelist.xml":
+		if s.offers(resourcesync.ResourceList) && s.cfg.ScheduledList {
+			d, err := s.scheduledDoc(path)
+			return s.p.send(w, r, d, err)
+		}
 		if s.offers(resourcesync.ResourceList) {
 			d, err := snap.resourceList(ctx)
 			return s.p.send(w, r, d, err)
@@ -164,6 +168,10 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 	}
 	if name, ok := strings.CutSuffix(path, ".xml"); ok {
 		if bits, ok := strings.CutPrefix(name, "resourcelist-"); ok && s.offers(resourcesync.ResourceList) {
+			if s.cfg.ScheduledList {
+				d, err := s.scheduledDoc(path)
+				return s.p.send(w, r, d, err)
+			}
 			d, err := snap.partDoc(ctx, bits)
 			return s.p.send(w, r, d, err)
 		}

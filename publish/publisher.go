@@ -37,6 +37,7 @@ type SetConfig struct {
 	DumpPatches                 bool            // Change Dumps hold the patches too
 	Links                       Links           // of list entries, beside the usual ones
 	NoInventory                 bool            // no inventory
+	ScheduledList               bool            // the Resource List is made by ListResources; false: it is always current
 	Archives                    bool            // keep archives (Archive, Retain)
 	ArchivesKeep                time.Duration   // how long; 0: for ever
 	Coverage                    func() Coverage // for the description of the set; may be nil
@@ -114,6 +115,7 @@ type set struct {
 
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
+	scheduled   atomic.Pointer[archiveRecord]   // Resource List that is made by schedule
 	archives    atomic.Pointer[[]archiveRecord] // in the order of kinds and numbers
 }
 

@@ -29,6 +29,9 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	if err == nil {
 		s := p.lockDumping(name)
 		err = s.trimArchives()
+		if l := s.scheduled.Load(); err == nil && l != nil && first != nil && l.Sequence < first.After {
+			err = s.makeList(ctx) // nobody could go on from the one that there is
+		}
 		s.dumping.Unlock()
 	}
 	if err != nil {

@@ -1,0 +1,131 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// listKey is that of the Resource List of a set whose list is made by schedule.
+var listKey = []byte("R")
+
+// ListResources makes the Resource List anew for a set that offers it by schedule
+// (SetConfig.ScheduledList): until the next time it stays as it is, and Change
+// Lists tell what came after its at. When nothing was published since, the one
+// that is there stands. For other sets it does nothing.
+func (p *Publisher) ListResources(ctx context.Context, name string) error {
+	s, err := p.set(name)
+	if err != nil {
+		return err
+	}
+	if !s.cfg.ScheduledList || !s.offers(resourcesync.ResourceList) {
+		return nil
+	}
+	if s.dir == "" {
+		return fmt.Errorf("publish: a Resource List of %s by schedule: there is no folder for files (Options.Dir)", name)
+	}
+	s = p.lockDumping(name)
+	defer s.dumping.Unlock()
+	if err := s.makeList(ctx); err != nil {
+		return fmt.Errorf("publish: the Resource List of %s: %w", name, err)
+	}
+	return nil
+}
+
+// HasResourceList tells whether a Resource List is offered now.
+func (p *Publisher) HasResourceList(name string) bool {
+	s, err := p.set(name)
+	if err != nil {
+		return false
+	}
+	_, ok := p.Generation(name)
+	return ok && (!s.cfg.ScheduledList || s.scheduled.Load() != nil)
+}
+
+// makeList: the caller holds s.dumping.
+func (s *set) makeList(ctx context.Context) error {
+	snap := s.acquire()
+	if snap == nil {
+		return nil
+	}
+	defer snap.release()
+	old := s.scheduled.Load()
+	if old != nil && old.Number == snap.gen.Number {
+		return nil
+	}
+	folder := fmt.Sprintf("resourcelist/%d", snap.gen.Number)
+	dir := filepath.Join(s.dir, filepath.FromSlash(folder))
+	if err := os.RemoveAll(dir); err != nil { // of a run that did not end
+		return err
+	}
+	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.url + "/" + name + ".xml" })
+	if err != nil {
+		os.RemoveAll(dir)
+		return err
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: s.now(), Documents: docs}
+	b := s.kv.Batch()
+	defer b.Close()
+	if err := setJSON(b, listKey, rec); err != nil {
+		return err
+	}
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	s.scheduled.Store(rec)
+	if old != nil {
+		if err := os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(old.Documents[0].Folder))); err != nil {
+			s.p.log.Warn("removing an old Resource List", "set", s.cfg.Name, "error", err)
+		}
+	}
+	s.p.log.Info("listed", "set", s.cfg.Name, "generation", rec.Number, "sequence", rec.Sequence, "documents", len(docs))
+	return nil
+}
+
+// openList reads the record; keep gets the folder of its files.
+func (s *set) openList(keep map[string]bool) error {
+	s.scheduled.Store(nil)
+	var rec archiveRecord
+	known, err := getJSON(s.kv, listKey, &rec)
+	if err != nil || !known || !s.cfg.ScheduledList || s.dir == "" {
+		return err
+	}
+	for _, d := range rec.Documents {
+		if _, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(d.file()))); errors.Is(err, fs.ErrNotExist) {
+			return nil // it is made again
+		} else if err != nil {
+			return err
+		}
+	}
+	keep[rec.Documents[0].Folder] = true
+	s.scheduled.Store(&rec)
+	return nil
+}
+
+// scheduledDoc answers for the documents of a Resource List that is made by
+// schedule.
+func (s *set) scheduledDoc(name string) (*document, error) {
+	rec := s.scheduled.Load()
+	if rec == nil {
+		return nil, notFound("There is no Resource List of %s yet; it is made by schedule.", s.cfg.Name).hint("The changes are listed at %s/changelist.xml.", s.url)
+	}
+	for _, d := range rec.Documents {
+		if d.Name == strings.TrimSuffix(name, ".xml") {
+			doc, err := s.storedDocument(rec, d)
+			if err == nil {
+				doc.modified = rec.At
+			}
+			return doc, err
+		}
+	}
+	return nil, errNoDocument
+}

@@ -74,7 +74,8 @@ func (q *request) activityLink(path string) *link {
 // a sequence, if the log no longer begins with the first change, then blocks of
 // the log.
 type pages struct {
-	at          uint64 // the log follows after this
+	begin       uint64 // the log has what follows this
+	at          uint64 // the pages of the log follow after this
 	leaves      int    // pages of the state at it; 0: the log has everything
 	depth       int    // of the leaves
 	first, last uint64 // blocks; last < first: none
@@ -100,7 +101,10 @@ func (q *request) activityPages() (p pages, err error) {
 		return p, err
 	}
 	head, _ := q.view.Head()
-	p.at = roundest(begin, head)
+	p.begin = begin
+	if p.at, err = q.baseAt(begin); err != nil {
+		return p, err
+	}
 	p.first = p.at / pageSpan
 	if p.at > 0 {
 		p.depth = depthFor(q.view.Resources())
@@ -180,7 +184,7 @@ func (q *request) iiif(path string) error {
 		if err != nil || strconv.FormatUint(n, 10) != path[6:] {
 			break
 		}
-		if n < p.first {
+		if n < p.begin/pageSpan {
 			return q.goneActivity()
 		}
 		if n <= p.last {
@@ -191,8 +195,14 @@ func (q *request) iiif(path string) error {
 		if !ok || !b.leaf() || p.leaves == 0 {
 			break
 		}
-		if b.at != p.at || b.depth != p.depth {
+		if b.at < p.begin || b.depth < p.depth-2 {
 			return q.goneActivity()
+		}
+		if head, _ := q.view.Head(); b.at > head || b.depth > p.depth+2 {
+			break
+		}
+		if b.at != p.at || b.depth != p.depth { // who came earlier goes on where it is
+			p.at, p.depth, p.leaves, p.first = b.at, b.depth, 1<<b.depth, b.at/pageSpan
 		}
 		i, err := strconv.ParseUint("0"+b.prefix, 2, mostBits+1)
 		if err != nil {
@@ -215,7 +225,7 @@ func (q *request) page(name string) activityPage {
 func (q *request) activityBlock(p pages, n uint64) error {
 	doc := q.page(pageName(n))
 	switch {
-	case n > p.first:
+	case n > p.first, n < p.first && n > p.begin/pageSpan: // the latter for who came before the state was a later one
 		doc.Prev = q.activityLink(pageName(n - 1))
 	case p.leaves > 0:
 		doc.Prev = q.activityLink(baseName(p.leaf(p.leaves - 1)))
@@ -223,10 +233,15 @@ func (q *request) activityBlock(p pages, n uint64) error {
 	if n < p.last {
 		doc.Next = q.activityLink(pageName(n + 1))
 	}
-	changes, err := q.blockMembers(n, p.at)
+	after := p.at
+	if n < p.first {
+		after = p.begin
+	}
+	changes, err := q.blockMembers(n, after)
 	if err != nil {
 		return err
 	}
+	doc.Items = []activity{}
 	for _, c := range changes {
 		kind, v := "Update", c.After
 		switch c.Kind {

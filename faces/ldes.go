@@ -1,8 +1,6 @@
 package faces
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// cacheShort is for what grows: the view and the open page.
+// cacheShort is for what grows: the view.
 const cacheShort = "public, max-age=5, must-revalidate"
 
 // microTime is an xsd:dateTime in UTC of fixed width; the log keeps microseconds.
@@ -73,11 +71,39 @@ func (q *request) goneNode() error {
 	return gone("The changes of this page are no longer kept.").hint("What is kept is listed at %s/view.", q.stream())
 }
 
-// ldesView answers with the root node: what the stream is, and the nodes that it
-// leads to.
+// ldesView answers with the root node: what the stream is, the nodes that it
+// leads to, and the newest members. Pages that will be dropped soon it no longer
+// leads to, so that nobody is sent to what is gone when it comes there. Everything else is closed, so it is all that
+// who follows the stream asks for again; a client that had to ask for an open page
+// beside it would meet that page twice.
 func (q *request) ldesView(begin uint64) error {
-	head, headTime := q.view.Head()
-	return q.document(cacheShort, func(w *quadWriter) error {
+	var leads relations
+	at, err := q.baseAt(begin)
+	if err != nil {
+		return err
+	}
+	if at > 0 {
+		until, err := q.timeOf(at)
+		if err != nil {
+			return err
+		}
+		b := basePage{at: at, depth: depthFor(q.view.Resources())}
+		leads = append(leads, relation{"/base/" + b.name(), time.Time{}, until})
+	}
+	head, _ := q.view.Head()
+	soon, err := q.later(begin, 16)
+	if err != nil {
+		return err
+	}
+	nodes, after := top(max(begin, soon/pageSpan*pageSpan), head)
+	if leads, err = q.logRelations(leads, nodes); err != nil {
+		return err
+	}
+	members, err := q.logMembers(after, head)
+	if err != nil {
+		return err
+	}
+	return q.members("/view", false, members, leads, func(w *quadWriter) {
 		s, v := rdfres.NewIRI(q.stream()), q.iri("/view")
 		w.add("", s, rdfType, ldesStream)
 		w.add("", s, dctTitle, rdfres.NewLiteral(q.Title, "", ""))
@@ -90,30 +116,44 @@ func (q *request) ldesView(begin uint64) error {
 		w.add("", s, treeView, v)
 		w.add("", v, rdfType, treeNodeClass)
 		if kept := q.kept(); kept > 0 {
-			p, d := q.iri("/view#retention"), rdfres.NewLiteral(duration(kept), "", nsXSD+"duration")
+			p, d := q.iri("/view#retention"), rdfres.NewLiteral(duration(kept-kept/16), "", nsXSD+"duration")
 			w.add("", v, ldesRetention, p)
 			w.add("", p, rdfType, ldesPolicy)
 			w.add("", p, voc(nsLDES, "fullLogDuration"), d)
 			w.add("", p, voc(nsLDES, "versionAmount"), integer(1))
 			w.add("", p, voc(nsLDES, "versionDeleteDuration"), d)
 		}
-		r := relations{q: q, w: w, node: v, begin: begin}
-		if begin > 0 {
-			at := roundest(begin, head)
-			until, err := q.timeOf(at)
-			if err != nil {
-				return err
-			}
-			b := basePage{at: at, depth: depthFor(q.view.Resources())}
-			r.add("/base/"+b.name(), time.Time{}, until)
-		}
-		for _, n := range top(begin, head) {
-			if err := r.log(n, head, headTime); err != nil {
-				return err
-			}
-		}
-		return nil
 	})
+}
+
+// baseAt is the sequence whose state stands for what has left the log, 0 while
+// nothing has. It is the roundest one of the last three quarters of the time that
+// the log holds, so that it moves seldom, and that who begins to read it has time.
+func (q *request) baseAt(begin uint64) (uint64, error) {
+	if begin == 0 {
+		return 0, nil
+	}
+	head, _ := q.view.Head()
+	low, err := q.later(begin, 4)
+	if err != nil {
+		return 0, err
+	}
+	return roundest(low, head), nil
+}
+
+// later is the position in the log when a share of the time has passed that it
+// holds. Who was led to what stands there has as long before it is dropped.
+func (q *request) later(begin uint64, share time.Duration) (uint64, error) {
+	if begin == 0 {
+		return 0, nil
+	}
+	from, err := q.timeOf(begin)
+	if err != nil {
+		return 0, err
+	}
+	_, until := q.view.Head()
+	low, err := q.view.SequenceAt(from.Add(until.Sub(from) / share))
+	return max(begin, low), err
 }
 
 // kept is for how long all changes are kept; 0: for ever.
@@ -150,71 +190,52 @@ func (q *request) timeOf(sequence uint64) (time.Time, error) {
 	return c.Time, err
 }
 
-// relations writes the relations of a node, each bound by one of its own.
-type relations struct {
-	q     *request
-	w     *quadWriter
-	node  rdfres.Term
-	begin uint64 // the log follows after it
-	n     int
+// relation leads to a node whose members are not before from and not after until;
+// the zero time is no bound.
+type relation struct {
+	path        string
+	from, until time.Time
 }
 
-// add leads to a node whose members are not before from and not after until; the
-// zero time is no bound.
-func (r *relations) add(path string, from, until time.Time) {
-	to := r.q.iri(path)
-	for _, x := range []struct {
-		kind rdfres.Term
-		at   time.Time
-	}{{treeGTE, from}, {treeLTE, until}} {
-		if x.at.IsZero() {
-			continue
-		}
-		r.n++
-		b := rdfres.NewBlank("r" + strconv.Itoa(r.n))
-		r.w.add("", r.node, treeRelation, b)
-		r.w.add("", b, rdfType, x.kind)
-		r.w.add("", b, treeNode, to)
-		r.w.add("", b, treePath, asPublished)
-		r.w.add("", b, treeValue, dateTime(x.at))
-	}
-}
+type relations []relation
 
-// log leads to a node of the log.
-func (r *relations) log(n node, head uint64, headTime time.Time) error {
-	from, err := r.q.timeOf(max(n.first, r.begin+1))
-	if err != nil {
-		return err
-	}
-	var until time.Time
-	if n.last <= head {
-		if until, err = r.q.timeOf(n.last); err != nil {
-			return err
+// write writes them, each bound as one of its own.
+func (rs relations) write(q *request, w *quadWriter, node rdfres.Term) {
+	n := 0
+	for _, r := range rs {
+		to := q.iri(r.path)
+		for _, x := range []struct {
+			kind rdfres.Term
+			at   time.Time
+		}{{treeGTE, r.from}, {treeLTE, r.until}} {
+			if x.at.IsZero() {
+				continue
+			}
+			n++
+			b := rdfres.NewBlank("r" + strconv.Itoa(n))
+			w.add("", node, treeRelation, b)
+			w.add("", b, rdfType, x.kind)
+			w.add("", b, treeNode, to)
+			w.add("", b, treePath, asPublished)
+			w.add("", b, treeValue, dateTime(x.at))
 		}
 	}
-	r.add("/log/"+n.name(), from, until)
-	return nil
 }
 
-// document answers with statements that fit into memory and hold no members.
-func (q *request) document(cache string, statements func(w *quadWriter) error) error {
-	t, err := q.choose(trigType, nquadsType, turtleType, ntType)
-	if err != nil {
-		return err
+// logRelations adds those that lead to nodes of the log.
+func (q *request) logRelations(to relations, nodes []node) (relations, error) {
+	for _, n := range nodes {
+		from, err := q.timeOf(n.first)
+		if err != nil {
+			return nil, err
+		}
+		until, err := q.timeOf(n.last)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, relation{"/log/" + n.name(), from, until})
 	}
-	var buf bytes.Buffer
-	b := bufio.NewWriter(&buf)
-	w := newQuadWriter(b, t)
-	if err := statements(w); err != nil {
-		return err
-	}
-	w.end()
-	b.Flush() // into memory
-	q.send(reply{contentType: t, cache: cache, etag: etagOf(buf.String()), write: func(w *bufio.Writer) error {
-		_, err := w.Write(buf.Bytes())
-		return err
-	}})
-	return nil
+	return to, nil
 }
 
 // choose negotiates the media type of a page.

@@ -31,9 +31,9 @@ func span(level int) uint64 {
 	return n
 }
 
-// node is a range of the log: a page, or what leads to the nodes below it. It
-// ends where a block of its level ends, and begins where it begins or, once it is
-// closed, after the sequence with which the stream begins.
+// node is a closed range of the log: a page, or what leads to the nodes below it.
+// It ends where a block of its level ends, and begins where it begins or after the
+// sequence with which the stream begins.
 type node struct {
 	first, last uint64
 	level       int
@@ -84,22 +84,20 @@ func (n node) below() (out []node) {
 }
 
 // top are the nodes that the view leads to: the largest closed blocks that follow
-// begin, and the open page that holds what comes after them.
-func top(begin, head uint64) (out []node) {
-	for pos := begin; pos < head; {
+// begin. What comes after them, to the head, stands in the view itself.
+func top(begin, head uint64) (out []node, after uint64) {
+	pos := begin
+	for (pos/pageSpan+1)*pageSpan <= head {
 		level := 0
 		for s := span(level + 1); (pos/s+1)*s <= head; s = span(level + 1) {
 			level++
 		}
 		s := span(level)
 		n, _ := nodeOf(pos+1, (pos/s+1)*s)
-		if n.last > head { // open: who follows it has its address
-			n.first = pos/s*s + 1
-		}
 		out = append(out, n)
 		pos = n.last
 	}
-	return out
+	return out, pos
 }
 
 // roundest is the number from lo to hi that has most zeros at its end. It stays

@@ -2,6 +2,7 @@ package faces
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,14 +39,13 @@ func (m member) tag() string {
 
 // ldesNode answers with a node of the log.
 func (q *request) ldesNode(n node, begin uint64) error {
-	head, headTime := q.view.Head()
-	closed := n.last <= head
+	head, _ := q.view.Head()
 	switch {
-	case n.first > head, !closed && (n.level > 0 || !n.aligned()):
+	case n.last > head: // what is not closed stands in the view
 		return q.noNode()
 	case n.last <= begin:
 		return q.goneNode()
-	case closed && n.first <= begin: // what is left of it
+	case n.first <= begin: // what is left of it
 		rest, _ := nodeOf(begin+1, n.last)
 		h := q.w.Header()
 		h.Set("Location", q.stream()+"/log/"+rest.name())
@@ -55,34 +55,28 @@ func (q *request) ldesNode(n node, begin uint64) error {
 	case n.first != begin+1 && !n.aligned():
 		return q.noNode()
 	}
+	path := "/log/" + n.name()
 	if n.level > 0 {
-		return q.document(cacheForever, func(w *quadWriter) error {
-			v := q.iri("/log/" + n.name())
-			w.add("", v, rdfType, treeNodeClass)
-			w.add("", v, ldesImmutable, literalTrue)
-			r := relations{q: q, w: w, node: v, begin: begin}
-			for _, c := range n.below() {
-				if err := r.log(c, head, headTime); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		leads, err := q.logRelations(nil, n.below())
+		if err != nil {
+			return err
+		}
+		return q.members(path, true, nil, leads, nil)
 	}
-	members, err := q.logMembers(n, begin)
+	members, err := q.logMembers(n.first-1, n.last)
 	if err != nil {
 		return err
 	}
-	return q.members("/log/"+n.name(), closed, members)
+	return q.members(path, true, members, nil, nil)
 }
 
-// logMembers are those of a page of the log, at most pageSpan.
-func (q *request) logMembers(n node, begin uint64) (out []member, err error) {
-	for c, err := range q.view.Changes(max(begin, n.first-1)) {
+// logMembers are those of a part of the log, at most pageSpan of it.
+func (q *request) logMembers(after, last uint64) (out []member, err error) {
+	for c, err := range q.view.Changes(after) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Sequence > n.last {
+		if c.Sequence > last {
 			break
 		}
 		if c.Entity != "" {
@@ -108,7 +102,7 @@ func (q *request) ldesMember(sequence, begin uint64) error {
 	if c.Entity == "" {
 		return notFound("The change %d is none of an entity.", sequence)
 	}
-	return q.members("", true, []member{memberOf(c)})
+	return q.members("", true, []member{memberOf(c)}, nil, nil)
 }
 
 // ldesBase answers with the state of the log at a sequence, divided by the keys
@@ -127,16 +121,11 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 		if err != nil {
 			return err
 		}
-		return q.document(cacheForever, func(w *quadWriter) error {
-			v := q.iri("/base/" + b.name())
-			w.add("", v, rdfType, treeNodeClass)
-			w.add("", v, ldesImmutable, literalTrue)
-			r := relations{q: q, w: w, node: v}
-			for _, c := range b.below() {
-				r.add("/base/"+c.name(), time.Time{}, until)
-			}
-			return nil
-		})
+		var leads relations
+		for _, c := range b.below() {
+			leads = append(leads, relation{"/base/" + c.name(), time.Time{}, until})
+		}
+		return q.members("/base/"+b.name(), true, nil, leads, nil)
 	}
 	var members []member
 	lo, hi := b.keys()
@@ -151,7 +140,7 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 			return err
 		}
 	}
-	return q.members("/base/"+b.name(), true, members)
+	return q.members("/base/"+b.name(), true, members, nil, nil)
 }
 
 // memberAt is the member that an entity's version was at a sequence, with which
@@ -181,30 +170,32 @@ func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
 	return m, nil
 }
 
-// members answers with a page of members; path "" is no node.
-func (q *request) members(path string, closed bool, members []member) error {
-	t, err := q.choose(trigType, nquadsType)
+// members answers with a page: what about writes, the node that path names (""
+// for none), the relations and the members. A page without members needs no
+// graphs, so there are more formats for it.
+func (q *request) members(path string, closed bool, members []member, leads relations, about func(w *quadWriter)) error {
+	types := []string{trigType, nquadsType}
+	if len(members) == 0 {
+		types = append(types, turtleType, ntType)
+	}
+	t, err := q.choose(types...)
 	if err != nil {
 		return err
 	}
-	tag := []any{pageForm, t, q.stream(), path, closed}
-	for _, m := range members {
-		tag = append(tag, m.tag())
-	}
-	cache := cacheForever
-	if !closed {
-		cache = cacheShort
-	}
-	q.send(reply{contentType: t, cache: cache, etag: etagOf(tag...), write: func(b *bufio.Writer) error {
+	write := func(b *bufio.Writer, some []member) error {
 		w := newQuadWriter(b, t)
+		if about != nil {
+			about(w)
+		}
 		if path != "" {
 			v := q.iri(path)
 			w.add("", v, rdfType, treeNodeClass)
 			if closed {
 				w.add("", v, ldesImmutable, literalTrue)
 			}
+			leads.write(q, w, v)
 		}
-		for _, m := range members {
+		for _, m := range some {
 			if err := q.r.Context().Err(); err != nil {
 				return err
 			}
@@ -214,7 +205,22 @@ func (q *request) members(path string, closed bool, members []member) error {
 		}
 		w.end()
 		return nil
-	}})
+	}
+	var head bytes.Buffer
+	b := bufio.NewWriter(&head)
+	if err := write(b, nil); err != nil {
+		return err
+	}
+	b.Flush() // into memory
+	tag := []any{pageForm, t, head.String()}
+	for _, m := range members {
+		tag = append(tag, m.tag())
+	}
+	cache := cacheForever
+	if !closed {
+		cache = cacheShort
+	}
+	q.send(reply{contentType: t, cache: cache, etag: etagOf(tag...), write: func(b *bufio.Writer) error { return write(b, members) }})
 	return nil
 }
 

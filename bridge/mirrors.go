@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -105,6 +106,8 @@ func (m *mirror) close() error {
 type SyncArgs struct {
 	Full   bool `json:"full,omitempty"`    // a baseline, whatever the cursor says
 	DryRun bool `json:"dry_run,omitempty"` // say what would be done, and its cost
+
+	Until time.Time `json:"until,omitzero"` // what the source was at this time, instead of now
 }
 
 // AuditArgs are the arguments of an audit.
@@ -157,7 +160,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Retry: run.Cause != "schedule"})
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Retry: run.Cause != "schedule"})
 	if err != nil {
 		return rep, err
 	}

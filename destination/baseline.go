@@ -84,6 +84,11 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	if err != nil {
 		return nil, err
 	}
+	return d.compareWith(ctx, r, o, v)
+}
+
+// compareWith is compare with an inventory that was read, which it closes.
+func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
 	pending := map[hash16]*fault{}
 	for loc, f := range d.faults() {
@@ -186,6 +191,9 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 		gone = nil
 	}
 	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
+	if !v.until.IsZero() && v.listed > 0 {
+		holdMsg = "" // asked for: what the source did not have then goes
+	}
 	if holdMsg != "" {
 		r.why("%s", holdMsg)
 		r.rep.Held = holdMsg

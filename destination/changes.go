@@ -69,12 +69,18 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 		}
 		parts = parts[1:]
 	}
+	return d.eachChangeIn(ctx, parts, from, p, f)
+}
+
+// eachChangeIn is eachChange over documents that are in the order of their times.
+// With p a gap is a *gapError.
+func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *cursor, p *proof, f func(change) error) error {
 	var last time.Time
 	first := true
 	at := *from // moves with what was handed out
-	err = d.eachPart(ctx, parts, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
-		if strict && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
+		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
 			return &gapError{fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
 		}
 		err := d.listChanges(pdl, &at, p, first, func(c change) error {
@@ -407,6 +413,9 @@ func (s *changeScan) gap(list string, from *cursor) error {
 // gaps closed in this run.
 func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int) error {
 	m := d.snapshotMeta()
+	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
+		return nil
+	}
 	if o.ChangeList == "" {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
@@ -496,6 +505,16 @@ func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool 
 func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	d.log.Warn("changes are missing", "why", gap.why)
 	r.why("gap: %s", gap.why)
+	if depth == 0 {
+		closed, err := d.bridgeGap(ctx, r, o, dl)
+		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
+			return err
+		}
+		if err != nil {
+			d.log.Warn("archives could not be used", "error", err)
+			r.why("the archives could not be used (%v)", shorten(err.Error()))
+		}
+	}
 	if d.cfg.OnGap == "stop" {
 		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to compare with the whole source"
 		if r.dry {

@@ -85,7 +85,8 @@ type meta struct {
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
 	Resources  int64     `json:"resources"`
 	Cursor     cursor    `json:"cursor"`
-	Inventory  listState `json:"inventory"` // the Resource List or Dump that was last processed whole
+	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
+	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string    `json:"gap,omitempty"`
 	Held       string    `json:"held,omitempty"`
 	HeldRatio  float64   `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held

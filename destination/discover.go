@@ -29,6 +29,7 @@ type offer struct {
 	ChangeList     string
 	ChangeDump     string
 	ChangeArchive  string // changelist-archive
+	ListArchive    string // resourcelist-archive
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
 }
@@ -46,6 +47,8 @@ func (o *offer) set(c resourcesync.Capability, address string) bool {
 		p = &o.ChangeDump
 	case resourcesync.ChangeListArchive:
 		p = &o.ChangeArchive
+	case resourcesync.ResourceListArchive:
+		p = &o.ListArchive
 	default:
 		return false
 	}

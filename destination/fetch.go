@@ -183,8 +183,9 @@ type request struct {
 	modified  string // If-Modified-Since
 	rangeFrom int64  // > 0: Range with ifRange
 	ifRange   string
-	max       int64 // bytes of the body as it comes, and unpacked
-	attempts  int   // 0: as configured
+	max       int64     // bytes of the body as it comes, and unpacked
+	attempts  int       // 0: as configured
+	asOf      time.Time // Accept-Datetime (RFC 7089)
 }
 
 // open makes one attempt. The caller closes the body.
@@ -217,6 +218,9 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 		req.Header.Set("If-None-Match", r.etag)
 	} else if r.modified != "" {
 		req.Header.Set("If-Modified-Since", r.modified)
+	}
+	if !r.asOf.IsZero() {
+		req.Header.Set("Accept-Datetime", r.asOf.UTC().Format(http.TimeFormat))
 	}
 	if r.rangeFrom > 0 {
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(r.rangeFrom, 10)+"-")

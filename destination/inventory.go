@@ -24,6 +24,9 @@ type inventory struct {
 	order    uint64
 	overlaid bool
 	blind    int64 // entries that do not tell which resource they mean
+
+	until    time.Time // what the source was then is meant
+	backward bool      // and the list is of a later time
 }
 
 func (v *inventory) Close() error { return v.sorter.Close() }
@@ -37,6 +40,9 @@ func (v *inventory) add(it *item) error {
 
 // items yields the last word on every location, in the order of location hashes.
 func (v *inventory) items() iter.Seq2[hash16, itemOr] {
+	if !v.until.IsZero() {
+		return v.itemsUntil()
+	}
 	return func(yield func(hash16, itemOr) bool) {
 		var have hash16
 		var last []byte
@@ -73,6 +79,9 @@ var errUnchangedList = errors.New("unchanged")
 // With known an unchanged list is errUnchangedList. An error means that nothing
 // may be concluded from what is not in it.
 func (d *Destination) readInventory(ctx context.Context, o *offer, known *listState) (_ *inventory, err error) {
+	if until := d.snapshotMeta().Until; !until.IsZero() {
+		return d.readInventoryUntil(ctx, o, until)
+	}
 	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)

@@ -28,6 +28,8 @@ type item struct {
 	Others   []place      // alternates that are RDF where loc is not, then duplicates by preference
 	Path     string       // in a package
 	Patches  []patchOffer // not kept
+	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
+	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 }
@@ -111,6 +113,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			if it.Version == nil && e.Meta.Change != "deleted" {
 				it.Version = &place{URL: l.Href, Promise: it.Promise}
 				it.Version.Promise.override(l)
+			}
+		case resourcesync.RelTimeGate:
+			if it.TimeGate == "" {
+				it.TimeGate = l.Href
 			}
 		case resourcesync.RelPatch:
 			if p, ok := newPatchOffer(l); ok && len(it.Patches) < maxPatches {
@@ -248,8 +254,9 @@ const (
 	provenSame                // a digest agrees
 )
 
-// itemVersion of what encode writes; version 1 knew no bad entries.
-const itemVersion = 2
+// itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
+// versions by time.
+const itemVersion = 3
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -273,7 +280,11 @@ func (it *item) encode() []byte {
 		b = appendString(b, p.URL)
 		b = p.Promise.append(b)
 	}
-	return appendString(b, it.Bad)
+	b = appendString(b, it.Bad)
+	if it.AsOf.IsZero() {
+		return append(b, 0)
+	}
+	return appendTime(appendString(append(b, 1), it.TimeGate), it.AsOf)
 }
 
 func (p *promise) append(b []byte) []byte {
@@ -304,6 +315,9 @@ func decodeItem(b []byte) (*item, error) {
 	}
 	if b[0] > 1 {
 		it.Bad = d.str()
+	}
+	if b[0] > 2 && d.flag() {
+		it.TimeGate, it.AsOf = d.str(), d.time()
 	}
 	if d.bad || n > maxPlaces {
 		return nil, errRecord

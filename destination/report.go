@@ -4,24 +4,25 @@ import "time"
 
 // SyncReport is the JSON of `sync --json` for one destination.
 type SyncReport struct {
-	Name          string    `json:"name"`
-	Mode          string    `json:"mode"` // baseline, incremental, none
-	Why           string    `json:"why"`
-	Created       int64     `json:"created"`
-	Updated       int64     `json:"updated"`
-	Deleted       int64     `json:"deleted"`
-	Unchanged     int64     `json:"unchanged"`
-	Moved         int64     `json:"moved,omitempty"`   // entities that got another location, neither created nor deleted
-	Patched       int64     `json:"patched,omitempty"` // updates that were fetched as patches
-	Failed        int64     `json:"failed"`
-	Pending       int64     `json:"pending"`
-	NotRDF        int64     `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run
-	Bytes         int64     `json:"bytes"`             // received from the source; of a dry run: that would be
-	InSync        bool      `json:"in_sync"`
-	BehindSeconds *float64  `json:"behind_seconds"`
-	Seconds       float64   `json:"seconds"`
-	Held          string    `json:"held,omitempty"`     // what waits for a person
-	Problems      []Problem `json:"problems,omitempty"` // at most 100
+	Name          string     `json:"name"`
+	Mode          string     `json:"mode"` // baseline, incremental, none
+	Why           string     `json:"why"`
+	Created       int64      `json:"created"`
+	Updated       int64      `json:"updated"`
+	Deleted       int64      `json:"deleted"`
+	Unchanged     int64      `json:"unchanged"`
+	Moved         int64      `json:"moved,omitempty"`   // entities that got another location, neither created nor deleted
+	Patched       int64      `json:"patched,omitempty"` // updates that were fetched as patches
+	Failed        int64      `json:"failed"`
+	Pending       int64      `json:"pending"`
+	NotRDF        int64      `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run
+	Bytes         int64      `json:"bytes"`             // received from the source; of a dry run: that would be
+	InSync        bool       `json:"in_sync"`
+	BehindSeconds *float64   `json:"behind_seconds"`
+	Seconds       float64    `json:"seconds"`
+	Until         *time.Time `json:"until,omitempty"`    // the mirror is what the source was then, and in_sync is about that
+	Held          string     `json:"held,omitempty"`     // what waits for a person
+	Problems      []Problem  `json:"problems,omitempty"` // at most 100
 }
 
 // Problem names a resource that is pending or failed.

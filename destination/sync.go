@@ -19,6 +19,12 @@ import (
 type SyncOptions struct {
 	Full, DryRun bool
 	Retry        bool // try what is pending at once, whatever its pause
+
+	// Until makes the mirror what the source was at this time, instead of what it
+	// is now, from the versions, Change Lists and archives that the source has. It
+	// stays there until the next Sync without it. An error tells what the source
+	// lacks for it; single resources whose version cannot be had are failed.
+	Until time.Time
 }
 
 // run is one Sync or Audit under way.
@@ -33,6 +39,7 @@ type run struct {
 	notRDF   int64
 	blind    int64 // entries of a dump that do not tell which resource they mean
 	complete bool  // the source was read up to its newest change
+	until    time.Time
 }
 
 func (r *run) why(format string, a ...any) {
@@ -56,7 +63,7 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}, until: o.Until}
 	r.rep.Name = d.cfg.Name
 	d.fetch.bytes.Store(0)
 	d.fetch.failures.Store(0)
@@ -96,6 +103,12 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.sawServer(ctx); err != nil {
 			return err
 		}
+	}
+	if !r.until.IsZero() {
+		return d.syncUntil(ctx, r, offer)
+	}
+	if err := d.leaveUntil(r); err != nil {
+		return err
 	}
 	m = d.snapshotMeta()
 	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
@@ -274,6 +287,9 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 }
 
 func (d *Destination) fetchJob(it *item) job {
+	if !it.AsOf.IsZero() {
+		return func(ctx context.Context) *outcome { return d.obtainAsOf(ctx, it) }
+	}
 	return func(ctx context.Context) *outcome { return d.obtain(ctx, it) }
 }
 
@@ -352,14 +368,17 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if m.Gap != "" && rep.Held == "" {
 		rep.Held = m.Gap
 	}
+	if !r.until.IsZero() {
+		rep.Until = &r.until
+	}
 	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == ""
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
 		return nil
 	}
 	err := d.saveMeta(func(m *meta) {
-		m.InSync = rep.InSync
-		if r.complete {
+		m.InSync = rep.InSync && r.until.IsZero()
+		if r.complete && r.until.IsZero() {
 			m.LastPoll = start.UTC()
 			m.Behind = oldest
 		}

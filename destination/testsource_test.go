@@ -54,6 +54,8 @@ type testSource struct {
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
 	caps                string // path of the Capability List
+	archive             bool   // the lost changes are in an archive
+	timegate            bool
 	pair                bool   // every change is two entries: another address is deleted first, with the same number
 }
 
@@ -145,7 +147,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, c := range []struct {
 			on  bool
 			cap rs.Capability
-		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}} {
+		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}, {s.archive, rs.ChangeListArchive}} {
 			if c.on {
 				es = append(es, rs.Entry{Loc: s.url("/set/" + string(c.cap) + ".xml"), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
 			}
@@ -157,12 +159,36 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
 		s.serveList(w, r, n)
+	case r.URL.Path == "/set/changelist-archive.xml" && s.archive:
+		var es []rs.Entry
+		if s.drop > 0 {
+			es = append(es, rs.Entry{Loc: s.url("/set/archived.xml"), HasMeta: true, Meta: rs.Meta{From: s.changesFrom, Until: s.log[s.drop-1].at, Length: -1}})
+		}
+		s.serveXML(w, r, s.document(s.head(rs.ChangeListArchive, rs.Meta{}), es))
 	case r.URL.Path == "/set/changelist.xml" && s.changes:
 		s.serveChanges(w, r, -1)
 	case strings.HasPrefix(r.URL.Path, "/set/changelist-"):
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/changelist-%d.xml", &n)
 		s.serveChanges(w, r, n)
+	case r.URL.Path == "/set/archived.xml" && s.archive:
+		s.serveXML(w, r, s.document(s.head(rs.ChangeList, rs.Meta{From: s.changesFrom, Until: s.log[s.drop-1].at}), s.changeEntries(0, s.drop)))
+	case strings.HasPrefix(r.URL.Path, "/set/timegate/") && s.timegate:
+		name := strings.TrimPrefix(r.URL.Path, "/set/timegate/")
+		at, err := http.ParseTime(r.Header.Get("Accept-Datetime"))
+		found := logged{}
+		for _, l := range s.log {
+			if err == nil && l.name == name && l.body != nil && (!l.at.After(at) || found.body == nil) {
+				found = l
+			}
+		}
+		if found.body == nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Memento-Datetime", found.at.UTC().Format(http.TimeFormat))
+		w.Header().Set("Content-Type", found.typ)
+		w.Write(found.body)
 	case r.URL.Path == "/set/resourcedump.xml" && s.dump:
 		z := s.zip()
 		sum := sha256.Sum256(z)
@@ -275,6 +301,9 @@ func (s *testSource) moveAll(folder string, pairs bool) {
 func (s *testSource) entryIn(folder, name string, body []byte, version int, m rs.Meta) rs.Entry {
 	e := rs.Entry{Loc: s.url(folder + name), HasMeta: true, Meta: m}
 	e.Meta.Length = -1
+	if s.timegate {
+		e.Links = append(e.Links, rs.Link{Rel: rs.RelTimeGate, Href: s.url("/set/timegate/" + name), Length: -1})
+	}
 	if body == nil {
 		return e
 	}
@@ -380,6 +409,10 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 		}
 	}
 	h := s.head(rs.ChangeList, rs.Meta{From: from, Until: until})
+	s.serveXML(w, r, s.document(h, s.changeEntries(first, last)))
+}
+
+func (s *testSource) changeEntries(first, last int) []rs.Entry {
 	var es []rs.Entry
 	for i := first; i < last; i++ {
 		l := s.log[i]
@@ -401,7 +434,7 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 		}
 		es = append(es, e)
 	}
-	s.serveXML(w, r, s.document(h, es))
+	return es
 }
 
 // offerPatch adds a patch from the version before to the entry of change i.

@@ -174,12 +174,13 @@ that port is taken, at another, which is told.`,
 }
 
 func (a *app) mirror() *cobra.Command {
-	var into, query, update, graphStore, set, graphIRI, graph, every, state, admin, user, passwordFile string
+	var into, query, update, graphStore, set, graphIRI, graph, every, state, admin, user, passwordFile, until string
 	var allow []string
 	var once, adopt bool
 	c := &cobra.Command{Use: "mirror SOURCE", Short: "Keep a store equal to a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
 		Long: `Takes the baseline and the changes since, verifies everything that is fetched, and
-goes on following every --every; with --once it ends when the mirror is equal.
+goes on following every --every; with --once it ends when the mirror is equal, and
+with --until too it makes a mirror of how the source was at a time.
 SOURCE is a site, a well-known address, a Source Description, a Capability List,
 a Resource List or a Change List. What it knows is in --state: started again it
 goes on where it was. The administration is at --admin; when nothing was said and
@@ -190,6 +191,13 @@ something is held.`,
   rsbridge mirror https://data.example --set books --query http://localhost:3030/ds/query \
     --update http://localhost:3030/ds/update --graph-store http://localhost:3030/ds/data --graph-iri http://example.org/mirror`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := untilTime(until)
+			switch {
+			case err != nil:
+				return err
+			case !at.IsZero() && !once:
+				return usage("--until is for --once: a mirror that goes on does not stay at a time")
+			}
 			if !cmd.Flags().Changed("admin") {
 				admin = freePort(admin)
 			}
@@ -223,7 +231,7 @@ something is held.`,
 				return err
 			}
 			if once {
-				return a.mirrorOnce(cmd.Context(), cfg)
+				return a.mirrorOnce(cmd.Context(), cfg, bridge.SyncArgs{Until: at})
 			}
 			a.daemonLog()
 			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+args[0], func(_ context.Context, b *bridge.Bridge) error {
@@ -246,18 +254,19 @@ something is held.`,
 	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
 	f.StringArrayVar(&allow, "allow", nil, "another `HOST` that may be fetched from")
 	f.BoolVar(&once, "once", false, "sync once and end")
+	f.StringVar(&until, "until", "", "with --once: a mirror of how the source was at this `TIME`")
 	f.BoolVar(&adopt, "adopt", false, "take over a graph that already holds something")
 	return c
 }
 
-func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config) (err error) {
+func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.SyncArgs) (err error) {
 	limitMemory(cfg.Embedded())
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge mirror --once"})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	run, err := local{b}.Do(ctx, "sync", "mirror", nil, a.progress)
+	run, err := local{b}.Do(ctx, "sync", "mirror", args, a.progress)
 	a.endProgress()
 	if err != nil {
 		return err

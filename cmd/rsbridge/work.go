@@ -193,15 +193,24 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 
 func (a *app) sync() *cobra.Command {
 	var args bridge.SyncArgs
+	var until string
 	c := &cobra.Command{Use: "sync [DEST...]", Short: "Make mirrors follow their sources now",
 		Long: `Takes the baseline or the changes, whichever is right, and says which and why; for
 all destinations unless some are named. Waits for a run that started after the
 command. Exit code 3: resources are pending or failed, or something is held.
 
+--until makes a mirror of how the source was at a time, from its versions, Change
+Lists and archives, and says so when they do not reach. The mirror stays there, and
+audit compares it with that time, until the next sync without it: destinations that
+are to stay have no schedule, or are paused.
+
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
 a destination that failed is {"name","error"}`,
-		Example: "  rsbridge sync\n  rsbridge sync copy --full",
-		RunE: func(cmd *cobra.Command, names []string) error {
+		Example: "  rsbridge sync\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
+		RunE: func(cmd *cobra.Command, names []string) (err error) {
+			if args.Until, err = untilTime(until); err != nil {
+				return err
+			}
 			out, err := each[destination.SyncReport](cmd.Context(), a, "sync", nil, names, args)
 			if err != nil {
 				return err
@@ -210,7 +219,19 @@ a destination that failed is {"name","error"}`,
 		}}
 	c.Flags().BoolVar(&args.Full, "full", false, "take the baseline, whatever the cursor says")
 	c.Flags().BoolVar(&args.DryRun, "dry-run", false, "say what would be done")
+	c.Flags().StringVar(&until, "until", "", "make a mirror of how the source was at this `TIME`")
 	return c
+}
+
+// untilTime reads --until; zero for none.
+func untilTime(s string) (t time.Time, err error) {
+	if s == "" {
+		return t, nil
+	}
+	if t, err = resourcesync.ParseTime(s, true); err != nil {
+		return t, usage("--until %s: it is no time like 2026-01-31T12:00:00Z", s)
+	}
+	return t, nil
 }
 
 func (a *app) sayeach(out []outcome[destination.SyncReport]) error {

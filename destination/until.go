@@ -1,0 +1,387 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A mirror of a point in time is a comparison with an inventory of that time. It
+// is made from a Resource List of before, archived or not, and the changes after
+// it; or from the list of now and the changes since, backwards: what changed later
+// is in the last change before, or has a TimeGate, or did not exist. Only Change
+// Lists that cover all the time between list and point prove that nothing else
+// changed, so without them there is an error and no mirror.
+
+// syncUntil makes the mirror what the source was at r.until.
+func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
+	if now := d.opt.Now(); r.until.After(now) {
+		return fmt.Errorf("until %s is in the future", stamp(r.until))
+	}
+	r.mode("baseline")
+	r.why("the source as it was at %s", stamp(r.until))
+	v, err := d.readInventoryUntil(ctx, o, r.until)
+	if err != nil {
+		return err
+	}
+	if v.backward {
+		r.why("made from its Resource List of %s and the changes since", stamp(v.state.At))
+	} else {
+		r.why("made from its Resource List of %s and the changes up to then", stamp(v.state.At))
+	}
+	if r.dry {
+		_, err := d.compareWith(ctx, r, o, v)
+		return err
+	}
+	r.retry = true
+	if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.Until = d.cfg.Source, d.cfg.Set, r.until }); err != nil {
+		v.Close()
+		return err
+	}
+	end, err := d.compareWith(ctx, r, o, v)
+	if err != nil {
+		return err
+	}
+	r.complete = true
+	err = d.checkpoint(ctx, phaseCurrent, func(m *meta) {
+		end(m)
+		m.Gap = ""
+		m.Inventory = listState{}
+		m.Cursor = cursor{Time: r.until, Sequence: v.sequence}
+	})
+	if err != nil {
+		return err
+	}
+	return d.putWhole(ctx)
+}
+
+// leaveUntil goes on to the present from a mirror of a point in time.
+func (d *Destination) leaveUntil(r *run) error {
+	until := d.snapshotMeta().Until
+	if until.IsZero() {
+		return nil
+	}
+	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(until))
+	if r.dry {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Until = time.Time{} })
+}
+
+// readInventoryUntil reads what the source was at a time.
+func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until time.Time) (_ *inventory, err error) {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("a mirror of %s cannot be made: "+format, append([]any{stamp(until)}, a...)...)
+	}
+	if o.ChangeList == "" {
+		return nil, fail("the source has no Change Lists, so nothing tells what it was then")
+	}
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	v := &inventory{sorter: sorter, until: until, overlaid: true}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	documents, err := d.changeDocuments(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.listUntil(ctx, o, v); err != nil {
+		return nil, err
+	}
+	var told []interval
+	counted := sequences{}
+	err = d.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+		h := pr.Head()
+		i := interval{h.Meta.From, h.Meta.Until}
+		err := eachEntry(pr, pdl.url, func(e *resourcesync.Entry) error {
+			it, err := d.changeItem(e, pr, pdl.url)
+			switch {
+			case err != nil:
+				return err
+			case it.Time.IsZero():
+				return fail("line %d of %s does not tell when the change was", e.Line, shorten(pdl.url))
+			case it.Blind:
+				return fail("%s", it.Bad)
+			}
+			if i.from.IsZero() {
+				i.from = it.Time
+			}
+			counted.see(it, until)
+			if !v.backward && (it.Time.After(until) || it.Time.Before(v.at)) {
+				return nil
+			}
+			return v.addUntil(it)
+		})
+		told = append(told, i)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Change Lists: %w", err)
+	}
+	lo, hi := v.at, until
+	if v.backward {
+		lo, hi = until.Truncate(time.Second), v.at // TimeGates know whole seconds
+	}
+	if at := covered(told, lo, hi); !at.IsZero() && !v.at.IsZero() {
+		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", stamp(lo), stamp(hi), stamp(at))
+	}
+	v.sequence = counted.at(v.sequence, v.backward)
+	v.at = until
+	return v, nil
+}
+
+// sequences finds the position in the source's log of a point in time.
+type sequences struct {
+	before, after uint64
+	some, unknown bool
+}
+
+func (s *sequences) see(it *item, until time.Time) {
+	s.some = true
+	switch {
+	case it.Sequence == 0:
+		s.unknown = true
+	case !it.Time.After(until):
+		s.before = max(s.before, it.Sequence)
+	case s.after == 0 || it.Sequence < s.after:
+		s.after = it.Sequence
+	}
+}
+
+func (s *sequences) at(list *uint64, backward bool) *uint64 {
+	var n uint64
+	switch {
+	case s.unknown:
+		return nil
+	case s.before > 0:
+		n = s.before
+	case s.after > 0 && backward:
+		n = s.after - 1
+	default:
+		return list
+	}
+	if list != nil && !backward {
+		n = max(n, *list)
+	}
+	return &n
+}
+
+// changeDocuments are the Change Lists of now and of the archive.
+func (d *Destination) changeDocuments(ctx context.Context, o *offer) ([]part, error) {
+	dl, r, err := d.document(ctx, request{url: o.ChangeList}, resourcesync.ChangeList)
+	if err != nil {
+		return nil, fmt.Errorf("Change List: %w", err)
+	}
+	defer dl.Close()
+	current, err := d.parts(ctx, dl, r, resourcesync.ChangeList)
+	if err != nil {
+		return nil, err
+	}
+	old, err := d.archived(ctx, archiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var all []part
+	for _, p := range append(old, current...) {
+		if !seen[p.url] {
+			seen[p.url] = true
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// listUntil adds the Resource List to begin with: the last one of before, else
+// that of now. Without any there are the changes alone.
+func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) error {
+	address := o.ResourceList
+	var dl *download
+	var r *resourcesync.Reader
+	var err error
+	archive := o.ListArchive
+	if address != "" {
+		if dl, r, err = d.document(ctx, request{url: address}, resourcesync.ResourceList); err != nil {
+			return fmt.Errorf("Resource List: %w", err)
+		}
+		defer func() { dl.Close() }()
+		archive = archiveOf(archive, r.Head())
+	}
+	if r == nil || r.Head().SnapshotTime().After(v.until) {
+		lists, err := d.archived(ctx, archive, resourcesync.ResourceListArchive)
+		if err != nil {
+			return err
+		}
+		best := part{}
+		for _, p := range lists {
+			if !p.at.IsZero() && !p.at.After(v.until) && p.at.After(best.at) {
+				best = p
+			}
+		}
+		if best.url != "" {
+			adl, ar, err := d.document(ctx, request{url: best.url}, resourcesync.ResourceList)
+			if err != nil {
+				return fmt.Errorf("archived Resource List: %w", err)
+			}
+			if dl != nil {
+				dl.Close()
+			}
+			dl, r, address = adl, ar, best.url
+			defer func() { adl.Close() }()
+		}
+	}
+	if r == nil {
+		return nil
+	}
+	h := r.Head()
+	v.at = h.SnapshotTime()
+	if v.at.IsZero() {
+		return fmt.Errorf("a mirror of %s cannot be made: Resource List %s does not tell of when it is", stamp(v.until), shorten(address))
+	}
+	v.backward = v.at.After(v.until)
+	v.state = listState{URL: address, At: v.at}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	each := func(r *resourcesync.Reader, address string) error {
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, address)
+			it.Change, it.Time = "", time.Time{}
+			if it.Blind {
+				v.blind++
+			}
+			v.listed++
+			return v.addUntil(it)
+		})
+	}
+	if !h.Index {
+		return each(r, dl.url)
+	}
+	parts, err := d.parts(ctx, dl, r, resourcesync.ResourceList)
+	if err != nil {
+		return err
+	}
+	return d.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+		return each(pr, pdl.url)
+	})
+}
+
+// addUntil sorts by location, then time; entries of a list have none.
+func (v *inventory) addUntil(it *item) error {
+	loc := hashString(it.Loc)
+	k := append(make([]byte, 0, 32), loc[:]...)
+	at := uint64(0)
+	if !it.Time.IsZero() {
+		at = uint64(it.Time.UnixMicro()) ^ 1<<63
+	}
+	k = binary.BigEndian.AppendUint64(k, at)
+	k = binary.BigEndian.AppendUint64(k, v.order)
+	v.order++
+	it.AsOf = v.until // so that the TimeGate is kept
+	return v.sorter.Add(k, it.encode())
+}
+
+// itemsUntil is items of a point in time.
+func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
+	return func(yield func(hash16, itemOr) bool) {
+		var have hash16
+		var listed, before, after *item
+		some := false
+		emit := func() bool {
+			it := listed
+			switch {
+			case before != nil:
+				it = before
+			case after != nil && v.backward && after.Change == "created":
+				it = after
+				it.Change = "deleted" // it was not there yet
+			case after != nil && v.backward:
+				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
+				if it.TimeGate == "" && listed != nil {
+					it.TimeGate = listed.TimeGate
+				}
+				return yield(have, itemOr{item: it})
+			}
+			if it == nil {
+				return true
+			}
+			it.AsOf = time.Time{}
+			return yield(have, itemOr{item: it})
+		}
+		for rec, err := range v.sorter.Sort() {
+			if err != nil {
+				yield(hash16{}, itemOr{err: err})
+				return
+			}
+			if some && string(rec.Key[:16]) != string(have[:]) {
+				if !emit() {
+					return
+				}
+				listed, before, after = nil, nil, nil
+			}
+			some = true
+			copy(have[:], rec.Key)
+			it, err := decodeItem(rec.Value)
+			switch {
+			case err != nil:
+				yield(hash16{}, itemOr{err: err})
+				return
+			case binary.BigEndian.Uint64(rec.Key[16:]) == 0:
+				listed = it
+			case !it.Time.After(v.until):
+				before = it
+			case after == nil:
+				after = it
+			}
+		}
+		if some {
+			emit()
+		}
+	}
+}
+
+// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089).
+func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
+	fail := func(format string, a ...any) *outcome {
+		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{stamp(it.AsOf), errContent}, a...)...)}
+	}
+	if it.TimeGate == "" {
+		return fail("the source changed it later, and neither lists the change before nor offers versions (memento, timegate)")
+	}
+	if err := d.placeAllowed(it.TimeGate); err != nil {
+		return &outcome{it: it, err: err}
+	}
+	a, err := d.fetch.get(ctx, request{url: it.TimeGate, accept: "*/*", max: d.lim.resource, attempts: 3, asOf: it.AsOf})
+	if err != nil {
+		var fe *fetchError
+		if errors.As(err, &fe) && fe.Gone {
+			return fail("the source does not keep it: %v", err)
+		}
+		return &outcome{it: it, err: err}
+	}
+	at, err := http.ParseTime(a.header.Get("Memento-Datetime"))
+	switch {
+	case err != nil:
+		return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.url))
+	case at.After(it.AsOf):
+		return fail("the earliest that the source keeps is of %s", stamp(at))
+	}
+	// Nothing is promised of it; its address tells the format.
+	o, err := d.represent(it, place{URL: it.Loc, Promise: promise{Length: -1}}, a.body, a.contentType())
+	if err != nil {
+		return &outcome{it: it, err: err}
+	}
+	return o
+}

@@ -28,11 +28,9 @@ type side struct {
 func remote(s teststores.Server) side {
 	c := bridge.NewStore()
 	c.Query, c.Update, c.GraphStore = s.Query, s.Update, s.GraphStore
-	client := http.DefaultClient
+	c.Username, c.Password = s.Username, bridge.Secret(s.Password)
 	return side{c, s.Graph,
-		func(t *testing.T, _ *bridge.Bridge, ct string, body []byte) {
-			request(t, client, http.MethodPut, s.GraphStore+"?graph="+s.Graph, ct, body)
-		},
+		func(t *testing.T, _ *bridge.Bridge, ct string, body []byte) { s.Put(t, "", ct, bytes.NewReader(body)) },
 		func(t *testing.T, _ *bridge.Bridge) []byte { return s.Get(t, "") },
 		func(t *testing.T, _ *bridge.Bridge, u string) { s.Run(t, u) },
 	}
@@ -168,6 +166,8 @@ func TestHistory(t *testing.T) {
 		{"embedded to embedded", func(t *testing.T) side { return embedded(t, "source") }, func(t *testing.T) side { return embedded(t, "mirror") }},
 		{"Oxigraph to Fuseki", func(t *testing.T) side { return remote(teststores.Oxigraph(t)) }, func(t *testing.T) side { return remote(teststores.Fuseki(t)) }},
 		{"Fuseki to embedded", func(t *testing.T) side { return remote(teststores.Fuseki(t)) }, func(t *testing.T) side { return embedded(t, "mirror") }},
+		{"RDF4J to Virtuoso", func(t *testing.T) side { return remote(teststores.RDF4J(t)) }, func(t *testing.T) side { return remote(teststores.Virtuoso(t)) }},
+		{"Virtuoso to RDF4J", func(t *testing.T) side { return remote(teststores.Virtuoso(t)) }, func(t *testing.T) side { return remote(teststores.RDF4J(t)) }},
 	}
 	for _, p := range pairs {
 		t.Run(p.name, func(t *testing.T) {

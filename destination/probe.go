@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -96,6 +97,11 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	if !p.Writable && !d.mirror.gspOnly() {
 		return nil, fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph was refused or did not come back; check its update address and the rights of its user", d.target)
 	}
+	for _, t := range p.Unexplained {
+		if lexical, lang, datatype := t.O.Literal(); lang == "" && (datatype == "" || datatype == xsdString) && !ascii(lexical) {
+			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.target, shorten(string(t.O)))
+		}
+	}
 	d.mirror.caps.Product = p.Product
 	iris, err := d.mirror.probeIRIs(ctx)
 	if err != nil {
@@ -107,6 +113,12 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	}
 	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris)
 	return p, nil
+}
+
+const xsdString = "http://www.w3.org/2001/XMLSchema#string"
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f })
 }
 
 // saveProbe remembers a probe. Before one is replaced, every space of the store

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -277,7 +278,7 @@ func TestQueriesByForm(t *testing.T) {
 		var types []string
 		c = connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			types = append(types, r.Header.Get("Content-Type"))
-			if r.Header.Get("Content-Type") != "application/sparql-query" && !forms {
+			if r.Header.Get("Content-Type") != "application/sparql-query; charset=utf-8" && !forms {
 				http.Error(w, "what?", http.StatusUnsupportedMediaType)
 				return
 			}
@@ -288,9 +289,9 @@ func TestQueriesByForm(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 		}
-		want := "[application/x-www-form-urlencoded application/sparql-query]"
+		want := "[application/x-www-form-urlencoded application/sparql-query; charset=utf-8]"
 		if !forms {
-			want = "[application/x-www-form-urlencoded application/sparql-query application/sparql-query]"
+			want = "[application/x-www-form-urlencoded application/sparql-query; charset=utf-8 application/sparql-query; charset=utf-8]"
 		}
 		if fmt.Sprint(types) != want {
 			t.Errorf("sent %v, want %s", types, want)
@@ -535,5 +536,68 @@ func TestUploadsTellTheirLength(t *testing.T) {
 				t.Fatalf("%d of %d bytes came: %v", got, len(text), err)
 			}
 		}
+	}
+}
+
+// RDF4J (Jetty) reads Latin-1 where the charset is not told: every letter beyond
+// ASCII of an update would become another one.
+func TestTextsTellTheirCharset(t *testing.T) {
+	var types []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		types = append(types, r.Header.Get("Content-Type"))
+		w.Header().Set("Content-Type", "application/sparql-results+json")
+		io.WriteString(w, `{"head":{},"boolean":true}`)
+	}))
+	defer srv.Close()
+	c, err := sparql.New(sparql.Endpoint{Query: srv.URL, Update: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 2 {
+		if _, err := c.Ask(t.Context(), "ASK {}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Update(t.Context(), "CLEAR ALL"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"application/x-www-form-urlencoded", "application/sparql-query; charset=utf-8", "application/sparql-update; charset=utf-8"}
+	if !slices.Equal(types, want) {
+		t.Fatalf("%q", types)
+	}
+}
+
+// Virtuoso tells true as 1 in JSON and as true in N-Triples: two ways of reading
+// must not make two literals of one.
+func TestVirtuosoBooleans(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", "Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu")
+		w.Header().Set("Content-Type", "application/sparql-results+json")
+		io.WriteString(w, `{"head":{"vars":["o"]},"results":{"bindings":[
+			{"o":{"type":"typed-literal","datatype":"http://www.w3.org/2001/XMLSchema#boolean","value":"1"}},
+			{"o":{"type":"typed-literal","datatype":"http://www.w3.org/2001/XMLSchema#boolean","value":"0"}},
+			{"o":{"type":"typed-literal","datatype":"http://www.w3.org/2001/XMLSchema#integer","value":"1"}}]}}`)
+	}))
+	defer srv.Close()
+	c, err := sparql.New(sparql.Endpoint{Query: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.SelectAs(t.Context(), "SELECT ?o {}", sparql.ReadSelectJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	for row, err := range s.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		lexical, _, datatype := row[0].Literal()
+		got += lexical + " " + strings.TrimPrefix(datatype, "http://www.w3.org/2001/XMLSchema#") + " "
+	}
+	if got != "true boolean false boolean 1 integer " {
+		t.Fatal(got)
 	}
 }

@@ -22,6 +22,8 @@ type jsonReader struct {
 	key   []byte
 	cols  []jsonColumn
 	first bool
+
+	numericBooleans bool // 1 and 0 of xsd:boolean are true and false (Virtuoso, only in JSON)
 }
 
 type jsonColumn struct{ terms }
@@ -284,6 +286,14 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 	case "literal", "typed-literal":
 		if lang != "" {
 			datatype = ""
+		}
+		if r.numericBooleans && datatype == xsd+"boolean" {
+			switch string(r.key) {
+			case "1":
+				r.key = append(r.key[:0], "true"...)
+			case "0":
+				r.key = append(r.key[:0], "false"...)
+			}
 		}
 		return rdfres.NewLiteral(string(r.key), lang, datatype), nil
 	}

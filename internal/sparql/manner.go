@@ -68,7 +68,9 @@ func refusesForms(status int) bool {
 }
 
 func (c *Client) noteManner(h http.Header) {
-	if strings.Contains(h.Get("Server"), "Virtuoso") {
+	if isVirtuoso(h) {
 		c.manner.Store(mannerForm)
 	}
 }
+
+func isVirtuoso(h http.Header) bool { return strings.Contains(h.Get("Server"), "Virtuoso") }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	queryType  = "application/sparql-query"
-	updateType = "application/sparql-update"
+	queryType  = "application/sparql-query; charset=utf-8" // RDF4J reads Latin-1 where nothing is said
+	updateType = "application/sparql-update; charset=utf-8"
 	tsvType    = "text/tab-separated-values"
 	jsonType   = "application/sparql-results+json"
 )
@@ -137,6 +137,7 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 		if err != nil {
 			return nil, fail(err)
 		}
+		j.numericBooleans = isVirtuoso(res.header)
 		rows, out.Vars = j, vars
 	default:
 		err := c.wrongType(r.op, r.url, res, accept)

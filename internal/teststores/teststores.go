@@ -124,7 +124,7 @@ func (s Server) Get(t testing.TB, graph string) []byte {
 // Run runs a SPARQL update.
 func (s Server) Run(t testing.TB, update string) {
 	t.Helper()
-	s.do(t, http.MethodPost, s.own().Update, "application/sparql-update", strings.NewReader(update))
+	s.do(t, http.MethodPost, s.own().Update, "application/sparql-update; charset=utf-8", strings.NewReader(update))
 }
 
 // Clear drops a graph; one that is not there is fine.

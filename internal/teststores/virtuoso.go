@@ -42,6 +42,9 @@ func (v resultTerm) nt() string {
 	case "bnode":
 		return "_:" + strings.TrimPrefix(v.Value, "nodeID://")
 	}
+	if v.Datatype == "http://www.w3.org/2001/XMLSchema#boolean" { // 1 in JSON, true in N-Triples
+		v.Value = strings.NewReplacer("1", "true", "0", "false").Replace(v.Value)
+	}
 	escaped := `"` + strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\n", `\n`, "\r", `\r`).Replace(v.Value) + `"`
 	switch {
 	case v.Lang != "":

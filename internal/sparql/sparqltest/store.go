@@ -177,7 +177,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	op := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	direct := r.Header.Get("Content-Type") == "application/sparql-query"
+	direct := r.Header.Get("Content-Type") == "application/sparql-query; charset=utf-8"
 	if form, err := url.ParseQuery(string(body)); err == nil && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
 		body = []byte(form.Get("query"))
 	} else if op == "query" && direct && s.NoDirect {
@@ -210,7 +210,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case op == "query":
 		mediaType, err = s.query(&out, w.Header(), string(body), r.Header.Get("Accept"))
-	case op == "update" && r.Header.Get("Content-Type") == "application/sparql-update":
+	case op == "update" && r.Header.Get("Content-Type") == "application/sparql-update; charset=utf-8":
 		err, status = s.update(string(body)), http.StatusNoContent
 	case op == "data":
 		mediaType, status, err = s.data(&out, r, body)

@@ -454,6 +454,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	defer b.Close()
 	var resources int64
 	var n counts
+	var past uint64
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
@@ -508,6 +509,12 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 				resources++
 			}
 		}
+		if d.cfg.Keep == "versions" && ch.old != nil && !o.moved && !ch.old.has(flagKept) && (o.rec == nil || o.rec.Graph != ch.old.Graph) {
+			past++
+			if err := d.keepVersion(b, d.meta.Versions+past, o, ch.old); err != nil {
+				return err
+			}
+		}
 		if ch.lost {
 			if err := d.disown(b, o.loc); err != nil {
 				return err
@@ -553,6 +560,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	b.Delete(key(kindIntent, d.dest))
 	if err := d.commit(b, func(m *meta) {
 		m.Resources += resources
+		m.Versions += past
 		if lost {
 			m.Compare = "a kept representation was damaged"
 		}

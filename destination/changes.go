@@ -635,6 +635,11 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 	}
 	loc := hashString(c.it.Loc)
+	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together {
+		if err := w.apply(ctx, nil); err != nil { // each of them is a version
+			return err
+		}
+	}
 	if i, ok := w.items[loc]; ok {
 		w.order[i] = nil // only the last counts
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	MaxDeleteRatio float64  // default 0.2; 1 or more: everything may go
 	Adopt          bool     // take over a graph that already holds something; what the source does not have is extra then
 	OnGap          string   // "baseline" (default) or "stop"
-	Keep           string   // "current" (default) or "deleted" (nothing is ever removed)
+	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (what was, is kept in the state: Versions)
 	Allow          []string // hosts (host or host:port) beside the source's own
 	Select         struct{ Classes, Prefixes []string }
 	Concurrency    int    // fetches at once; default 8
@@ -84,6 +84,7 @@ type meta struct {
 	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
 	Resources  int64     `json:"resources"`
+	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
 	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
@@ -215,11 +216,9 @@ func (c *Config) complete() error {
 	switch c.Keep {
 	case "":
 		c.Keep = "current"
-	case "current", "deleted":
-	case "versions":
-		return errors.New("keep: versions cannot be kept in the graphs of a store; current or deleted")
+	case "current", "deleted", "versions":
 	default:
-		return fmt.Errorf("keep %q: current or deleted", c.Keep)
+		return fmt.Errorf("keep %q: current, deleted or versions", c.Keep)
 	}
 	if c.MaxDeleteRatio < 0 || math.IsNaN(c.MaxDeleteRatio) {
 		return fmt.Errorf("max_delete_ratio %v: 0 or more", c.MaxDeleteRatio)

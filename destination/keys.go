@@ -26,6 +26,7 @@ import (
 //	g SPACE GRAPH                        -> DEST LOC: the resource that owns a per-entity graph, then the graph's IRI
 //	d DEST LOC-or-ENTITY                 -> a difference that the last audit found, JSON
 //	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
+//	h DEST ENTITY NUMBER                 -> a version that is not current any more (keep: versions); NUMBER 8 bytes big endian, growing
 //	x SPACE                              -> rules of the normal form in which o was made, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
@@ -52,6 +53,7 @@ const (
 	kindDiff      = 'd'
 	kindRewritten = 'w'
 	kindForm      = 'x'
+	kindPast      = 'h'
 )
 
 // hash16 is the first half of a SHA-256: a name for a location, a subject or a

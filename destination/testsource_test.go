@@ -56,7 +56,7 @@ type testSource struct {
 	caps                string // path of the Capability List
 	archive             bool   // the lost changes are in an archive
 	timegate            bool
-	pair                bool   // every change is two entries: another address is deleted first, with the same number
+	pair                bool // every change is two entries: another address is deleted first, with the same number
 }
 
 type logged struct {

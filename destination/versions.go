@@ -1,0 +1,97 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Version is a description that was mirrored and is not current any more.
+type Version struct {
+	Entity, Location string
+	From             time.Time // of the change that made it; zero where the source did not tell
+	Until            time.Time // of the change that ended it, or when the mirror saw that
+	Deleted          bool      // it ended with the deletion of the resource
+	Graph            rdfres.Digest
+	Triples          []rdfres.Triple // as they were mirrored, blank nodes by their wire names
+}
+
+const pastVersion = 1
+
+// keepVersion puts what is replaced or deleted among the versions.
+func (d *Destination) keepVersion(b kv.Batch, number uint64, o *op, old *record) error {
+	body, err := d.store.Get(key(kindBody, d.dest, o.loc))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return fmt.Errorf("keep the version of %s: %w", shorten(old.Loc), err)
+	}
+	until := d.opt.Now().UTC()
+	switch {
+	case o.rec != nil && !o.rec.Changed.IsZero():
+		until = o.rec.Changed
+	case o.rec == nil && o.it != nil && !o.it.Time.IsZero():
+		until = o.it.Time
+	}
+	v := appendTime([]byte{pastVersion}, until)
+	if o.rec == nil {
+		v = append(v, 1)
+	} else {
+		v = append(v, 0)
+	}
+	v = appendString(v, string(old.encode()))
+	b.Set(binary.BigEndian.AppendUint64(key(kindPast, d.dest, hashString(old.Entity)), number), append(v, body...))
+	return nil
+}
+
+// Versions yields the versions of an entity that are not current any more, the
+// oldest first, as far as the mirror has seen them: keep: versions keeps every
+// one that a Change List told, with the bytes where the source has versions
+// (mementos) and otherwise as often as it was asked. The sequence ends after the
+// first error.
+func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[Version, error] {
+	return func(yield func(Version, error) bool) {
+		prefix := key(kindPast, d.dest, hashString(entity))
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var v Version
+			if err == nil {
+				v, err = decodeVersion(pair.Value)
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func decodeVersion(b []byte) (v Version, err error) {
+	if len(b) == 0 || b[0] != pastVersion {
+		return v, fmt.Errorf("%w: version", errRecord)
+	}
+	dec := decoder{b: b[1:]}
+	v.Until = dec.time()
+	v.Deleted = dec.flag()
+	rec, err := decodeRecord(dec.bytes())
+	if err != nil || dec.bad {
+		return v, fmt.Errorf("version: %w", errors.Join(errRecord, err))
+	}
+	v.Entity, v.Location, v.From, v.Graph = rec.Entity, rec.Loc, rec.Changed, rec.Graph
+	if len(dec.b) == 0 {
+		return v, nil
+	}
+	wire, err := unpack(dec.b)
+	if err != nil {
+		return v, err
+	}
+	v.Triples, err = parseWire(wire)
+	return v, err
+}

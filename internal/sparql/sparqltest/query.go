@@ -2,6 +2,8 @@ package sparqltest
 
 import (
 	"bytes"
+	"crypto/md5"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -490,12 +492,12 @@ func (p *parser) primary(r solution) string {
 		return t
 	}
 	p.must("(")
-	a := p.or(r)
-	b := ""
-	if p.take(",") {
-		b = p.or(r)
+	args := []string{p.or(r)}
+	for p.take(",") {
+		args = append(args, p.or(r))
 	}
 	p.must(")")
+	a, b := args[0], args[min(1, len(args)-1)]
 	switch strings.ToLower(t) {
 	case "isblank":
 		return truth(rdfres.Term(a).Kind() == rdfres.KindBlank)
@@ -515,6 +517,16 @@ func (p *parser) primary(r solution) string {
 		return truth(strings.HasPrefix(a, b))
 	case "contains":
 		return truth(strings.Contains(a, b))
+	case "md5":
+		sum := md5.Sum([]byte(a))
+		return hex.EncodeToString(sum[:])
+	case "concat":
+		return strings.Join(args, "")
+	case "if":
+		if a == "true" {
+			return b
+		}
+		return args[2]
 	}
 	panic("unknown function " + t)
 }

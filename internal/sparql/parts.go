@@ -1,0 +1,236 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Parts reads what a pattern gives in answers that a store does not cut: by
+// batches of keys, the values of one of its variables. A batch whose answer is as
+// long as the limit is halved; a key that has more rows than one answer may hold
+// is read by the hash of its rows, a sixteenth at a time. Rows are given only
+// when it is known that their answer was whole.
+//
+// Where no limit is known and the store cuts an answer somewhere, that is not
+// seen here: hold the number of rows against a count.
+type Parts struct {
+	Client  *Client
+	As      Reading // format of SELECT; "" as Client.Select chooses
+	Pattern string  // ends in a space; binds Key and Others in each row
+	Key     string  // variable with its mark, such as ?s
+	Others  []string
+	Limit   int64 // rows at which answers are cut; 0 none is known
+	Batch   int   // keys of one query, halved where the store refuses them; default 200
+}
+
+const (
+	partRows    = 50_000 // of one answer in memory
+	keysOnce    = 20_000
+	deepestHash = 5 // hexadecimal digits
+)
+
+// errCut says that an answer may go on.
+var errCut = errors.New("the answer is as long as the store's row limit")
+
+// limit is how many rows an answer may not have.
+func (p *Parts) limit() int64 {
+	n := int64(partRows)
+	for _, l := range []int64{p.Limit, p.Client.MaxRows()} {
+		if l > 0 {
+			n = min(n, l)
+		}
+	}
+	return n
+}
+
+// hashed is a filter for the rows whose variables have a hash with this prefix.
+// A blank node has no string.
+func hashed(prefix string, vars ...string) string {
+	if prefix == "" {
+		return ""
+	}
+	var parts []string
+	for _, v := range vars {
+		parts = append(parts, "IF(isBlank("+v+"), \"\", STR("+v+"))")
+	}
+	text := parts[0]
+	if len(parts) > 1 {
+		text = "CONCAT(" + strings.Join(parts, ", ") + ")"
+	}
+	return "FILTER(STRSTARTS(MD5(" + text + "), \"" + prefix + "\")) "
+}
+
+// Keys gives the IRIs that Key takes, some thousand at a time, and fails when
+// they do not agree with the store's own count of them. A key may come twice.
+func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
+	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) }"
+	before, err := p.Client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	depth := 0
+	for n := before; n > min(keysOnce, p.limit()*2/3); n /= 16 {
+		depth++
+	}
+	total := int64(0)
+	var walk func(prefix string) error
+	walk = func(prefix string) error {
+		if len(prefix) < depth {
+			return eachDigit(prefix, walk)
+		}
+		var keys []string
+		err := p.rows(ctx, "SELECT DISTINCT "+p.Key+" WHERE { "+p.Pattern+"FILTER(isIRI("+p.Key+")) "+hashed(prefix, p.Key)+"}", 1, func(row Row) error {
+			keys = append(keys, row[0].IRI())
+			return nil
+		})
+		if err != nil {
+			if p.narrower(err, prefix) {
+				return eachDigit(prefix, walk)
+			}
+			return err
+		}
+		total += int64(len(keys))
+		if len(keys) == 0 {
+			return nil
+		}
+		return f(keys)
+	}
+	if err := walk(""); err != nil {
+		return err
+	}
+	after := before
+	if total != before {
+		if after, err = p.Client.Count(ctx, count); err != nil {
+			return fmt.Errorf("count: %w", err)
+		}
+	}
+	if total < min(before, after) || total > max(before, after) {
+		return fmt.Errorf("%w: %d values of %s came; the store counts %d before and %d after", ErrTruncated, total, p.Key, before, after)
+	}
+	return nil
+}
+
+func eachDigit(prefix string, f func(string) error) error {
+	for _, c := range "0123456789abcdef" {
+		if err := f(prefix + string(c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// narrower tells whether a part that failed is asked again in smaller parts.
+func (p *Parts) narrower(err error, prefix string) bool {
+	return len(prefix) < deepestHash && (errors.Is(err, errCut) || IsTooLarge(err))
+}
+
+// Of gives the rows of some keys, Key first, then Others. A row is valid during
+// the call.
+func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error {
+	if p.Batch <= 0 {
+		p.Batch = 200
+	}
+	for len(keys) > 0 {
+		n := min(p.Batch, len(keys))
+		values := make([]string, n)
+		for i, k := range keys[:n] {
+			iri, err := EscapeIRI(k)
+			if err != nil { // no VALUES can name it
+				if i > 0 {
+					n, values = i, values[:i]
+					break
+				}
+				if err := p.restricted(ctx, "FILTER(isIRI("+p.Key+") && STR("+p.Key+") = "+EscapeString(k)+") ", "", f); err != nil {
+					return fmt.Errorf("%s: %w", k, err)
+				}
+				keys, n = keys[1:], 0
+				break
+			}
+			values[i] = iri
+		}
+		if n == 0 {
+			continue
+		}
+		restrict := "VALUES " + p.Key + " { " + strings.Join(values, " ") + " } "
+		err := p.part(ctx, restrict, "", f)
+		switch {
+		case err == nil:
+		case n > 1 && (errors.Is(err, errCut) || IsTooLarge(err)):
+			p.Batch = max(1, n/2)
+			continue
+		case n == 1 && p.narrower(err, ""):
+			if err := p.restricted(ctx, restrict, "", f); err != nil {
+				return fmt.Errorf("%s: %w", keys[0], err)
+			}
+		default:
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// Blanks gives the rows whose Key is a blank node. Labels hold within one
+// answer, and these may be several.
+func (p *Parts) Blanks(ctx context.Context, f func(Row) error) error {
+	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", f)
+}
+
+// restricted reads what is between two restrictions, in as many parts as needed.
+func (p *Parts) restricted(ctx context.Context, before, after string, f func(Row) error) error {
+	var walk func(prefix string) error
+	walk = func(prefix string) error {
+		err := p.part(ctx, before, after+hashed(prefix, p.Others...), f)
+		if err != nil && p.narrower(err, prefix) {
+			return eachDigit(prefix, walk)
+		}
+		return err
+	}
+	return walk("")
+}
+
+// part reads one answer into memory and gives its rows when it was whole.
+func (p *Parts) part(ctx context.Context, before, after string, f func(Row) error) error {
+	var got []Row
+	err := p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}", 1+len(p.Others), func(row Row) error {
+		got = append(got, slices.Clone(row))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range got {
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows reads one answer; errCut where it may go on.
+func (p *Parts) rows(ctx context.Context, query string, columns int, f func(Row) error) error {
+	sol, err := p.Client.SelectAs(ctx, query, p.As)
+	if err != nil {
+		return err
+	}
+	if len(sol.Vars) != columns {
+		sol.Close()
+		return fmt.Errorf("the store answered with %d columns, not %d", len(sol.Vars), columns)
+	}
+	n := int64(0)
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		if n++; n >= p.limit() {
+			return errCut
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

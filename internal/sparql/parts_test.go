@@ -1,0 +1,93 @@
+package sparql_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// partsData has many subjects, one with many triples, and a blank node with many.
+func partsData(many int) (ts []rdfres.Triple) {
+	p, q := rdfres.NewIRI("http://e/p"), rdfres.NewIRI("http://e/q")
+	for i := range many {
+		s := rdfres.NewIRI(fmt.Sprintf("http://e/s%d", i))
+		ts = append(ts, rdfres.Triple{S: s, P: p, O: rdfres.NewLiteral(fmt.Sprintf("värde %d", i), "", "")}, rdfres.Triple{S: s, P: q, O: rdfres.NewLiteral("x", "en", "")})
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://e/big"), P: p, O: rdfres.NewIRI(fmt.Sprintf("http://e/s%d", i))})
+		ts = append(ts, rdfres.Triple{S: rdfres.NewBlank("b"), P: q, O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	return rdfres.SortUnique(ts)
+}
+
+// readInParts reads a graph by its subjects, blank nodes as one label.
+func readInParts(t *testing.T, p sparql.Parts) []rdfres.Triple {
+	t.Helper()
+	var got []rdfres.Triple
+	add := func(row sparql.Row) error {
+		x := rdfres.Triple{S: row[0], P: row[1], O: row[2]}
+		if x.S.Kind() == rdfres.KindBlank {
+			x.S = rdfres.NewBlank("b")
+		}
+		got = append(got, x)
+		return nil
+	}
+	err := p.Keys(t.Context(), func(keys []string) error { return p.Of(t.Context(), keys, add) })
+	if err == nil {
+		err = p.Blanks(t.Context(), add)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(got)
+	if got = rdfres.SortUnique(got); len(got) != n {
+		t.Fatalf("%d rows came twice", n-len(got))
+	}
+	return got
+}
+
+func TestParts(t *testing.T) {
+	data := partsData(300)
+	for _, limit := range []int{0, 40, 100, 1000} {
+		st := sparqltest.New()
+		st.RowLimit, st.TooMany, st.Relabel, st.Shuffle = limit, 60, true, true
+		st.Add("http://e/g", data...)
+		srv := httptest.NewServer(st)
+		c, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := readInParts(t, sparql.Parts{Client: c, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: int64(limit)})
+		if !slices.Equal(got, data) {
+			t.Fatalf("limit %d: %d triples of %d", limit, len(got), len(data))
+		}
+		c.Close()
+		srv.Close()
+	}
+}
+
+// Virtuoso cuts at 10,000 rows.
+func TestPartsOfVirtuoso(t *testing.T) {
+	s := teststores.Virtuoso(t)
+	data := partsData(11_000)
+	c, err := sparql.New(sparql.Endpoint{Query: s.Query, Update: s.Update, GraphStore: s.GraphStore, Username: s.Username, Password: s.Password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var text []byte
+	for _, x := range data {
+		text = x.AppendLine(text)
+	}
+	if err := c.PutGraph(t.Context(), s.Graph, rdfres.NTriples, sparql.Body(text)); err != nil {
+		t.Fatal(err)
+	}
+	got := readInParts(t, sparql.Parts{Client: c, Pattern: "GRAPH <" + s.Graph + "> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 10_000})
+	if !slices.Equal(got, data) {
+		t.Fatalf("%d triples of %d", len(got), len(data))
+	}
+}

@@ -51,6 +51,8 @@ var rows = []row{
 				return err
 			})
 		}},
+	{id: "list", what: "Resource List of all, made and read", baseline: "resync-build", speed: true, limit: 20, needs: teststores.EnvPython, measure: resourceList},
+	{id: "dump", what: "Resource Dump of all", baseline: "resync-build", speed: true, limit: 5, needs: teststores.EnvPython, measure: resourceDump},
 	{id: "ntriples", what: "our N-Triples lines, as bytes, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(false)},
 	{id: "ntriples-terms", what: "our N-Triples reader, terms made, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(true)},
 }

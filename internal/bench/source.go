@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const benchBase = "http://bench.example"
+
+// source is a bridge whose set holds the data, opened anew: nothing of its
+// documents is in memory, and it has no dump. The first call scans.
+func (e *env) source(ctx context.Context) (*bridge.Bridge, error) {
+	state := filepath.Join(e.dir, "source")
+	if _, err := os.Stat(state); err == nil {
+		return e.open(ctx, state, "resourcelist", "changelist")
+	}
+	b, err := e.open(ctx, state, "resourcelist", "changelist")
+	if err != nil {
+		return nil, err
+	}
+	fill := func() error {
+		f, err := os.Open(e.triples)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := b.LoadStore(ctx, "local", "", rdfres.NTriples, f, false); err != nil {
+			return err
+		}
+		var rep bridge.ScanReport
+		if err := b.Do(ctx, "scan", "data", nil, &rep); err != nil {
+			return err
+		}
+		return e.unpack(b)
+	}
+	if err := fill(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// dumping is the same on a copy of its state, and may dump.
+func (e *env) dumping(ctx context.Context) (*bridge.Bridge, func() error, error) {
+	b, err := e.source(ctx)
+	if err == nil {
+		err = b.Close()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp(e.dir, "dumping-")
+	if err == nil {
+		err = os.CopyFS(filepath.Join(dir, "state"), os.DirFS(filepath.Join(e.dir, "source")))
+	}
+	if err == nil {
+		b, err = e.open(ctx, filepath.Join(dir, "state"), "resourcelist", "changelist", "resourcedump")
+	}
+	return b, func() error { return os.RemoveAll(dir) }, err
+}
+
+func (e *env) open(ctx context.Context, state string, publish ...string) (*bridge.Bridge, error) {
+	cfg := bridge.NewConfig()
+	cfg.State = state
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
+	store, set := bridge.NewStore(), bridge.NewSet()
+	store.Embedded = filepath.Join(e.dir, "source-store")
+	set.Store, set.Schedule, set.Publish = "local", "", publish
+	cfg.Stores["local"], cfg.Sets["data"] = store, set
+	return bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})
+}
+
+// files is the folder with the representations of the source as files.
+func (e *env) files() string { return filepath.Join(e.dir, "files") }
+
+// unpack writes the representations as files.
+func (e *env) unpack(b *bridge.Bridge) error {
+	if err := os.MkdirAll(e.files(), 0o755); err != nil {
+		return err
+	}
+	for _, part := range locations(get(b, "/data/resourcelist.xml")) {
+		for _, path := range locations(get(b, part)) {
+			if err := os.WriteFile(filepath.Join(e.files(), filepath.Base(path)), get(b, path), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func get(b *bridge.Bridge, path string) []byte {
+	rec := httptest.NewRecorder()
+	b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, benchBase+path, nil))
+	return rec.Body.Bytes()
+}
+
+var location = regexp.MustCompile(`<loc>([^<]*)</loc>`)
+
+// locations are the paths of the loc elements of a document.
+func locations(doc []byte) (out []string) {
+	for _, m := range location.FindAllSubmatch(doc, -1) {
+		if u, err := url.Parse(string(m[1])); err == nil {
+			out = append(out, u.Path)
+		}
+	}
+	return out
+}
+
+// resourceList makes the whole Resource List, all its parts.
+func resourceList(ctx context.Context, e *env) (took, base time.Duration, err error) {
+	b, err := e.source(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	entries := 0
+	for _, part := range locations(get(b, "/data/resourcelist.xml")) {
+		entries += bytes.Count(get(b, part), []byte("<url>"))
+	}
+	took = time.Since(began)
+	if err := b.Close(); err != nil {
+		return 0, 0, err
+	}
+	if int64(entries) < e.n {
+		return 0, 0, fmt.Errorf("the Resource List has %d entries of %d", entries, e.n)
+	}
+	base, err = e.resyncBuild(ctx, "--write-resourcelist", "--hash=sha-256", "--multifile", "--outfile=list.xml")
+	return took, base, err
+}
+
+// resourceDump makes the whole Resource Dump.
+func resourceDump(ctx context.Context, e *env) (took, base time.Duration, err error) {
+	b, remove, err := e.dumping(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	run, _, err := b.Runner().Start("dump:data", "bench", nil)
+	if err == nil {
+		run, err = b.Runner().Wait(ctx, run.ID)
+	}
+	took = time.Since(began)
+	if err == nil && run.Error != "" {
+		err = errors.New(run.Error)
+	}
+	size := len(get(b, "/data/resourcedump.xml"))
+	if err := errors.Join(err, b.Close(), remove()); err != nil {
+		return 0, 0, err
+	}
+	if size == 0 {
+		return 0, 0, errors.New("there is no Resource Dump")
+	}
+	base, err = e.resyncBuild(ctx, "--write-resourcedump", "--hash=sha-256", "--max-sitemap-entries=50000", "--outfile=dump")
+	return took, base, err
+}
+
+// resyncBuild runs the reference library's tool over the same representations.
+func (e *env) resyncBuild(ctx context.Context, args ...string) (time.Duration, error) {
+	dir, err := os.MkdirTemp(e.dir, "resync-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	tool := filepath.Join(filepath.Dir(os.Getenv(teststores.EnvPython)), "resync-build")
+	cmd := exec.CommandContext(ctx, tool, append(args, benchBase+"/r/="+e.files())...)
+	cmd.Dir = dir
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("resync-build: %w: %.300s", err, out)
+	}
+	return time.Since(began), nil
+}

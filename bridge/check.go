@@ -36,7 +36,7 @@ func (c *Config) resolve(dir string, d *decoder) {
 	c.State = abs(c.State)
 	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
 	for name, s := range c.Stores {
-		s.Embedded = abs(s.Embedded)
+		s.Embedded, s.Dump, s.Files = abs(s.Embedded), abs(s.Dump), abs(s.Files)
 		secret("stores."+name+".password_file", s.PasswordFile, &s.Password)
 		c.Stores[name] = s
 	}
@@ -114,6 +114,8 @@ func (c *Config) check() (out []Finding) {
 		}
 		if _, ok := c.Stores[s.Store]; !ok {
 			fault(p+".store", s.Store, "is not one of the stores: %s", names(c.Stores))
+		} else if st := c.Stores[s.Store]; st.sink() {
+			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
 		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
 			fault(p+".describe", s.Describe, "is not one of cbd, scbd, or a CONSTRUCT with ?entity")
@@ -149,7 +151,7 @@ func (c *Config) check() (out []Finding) {
 		d, p := c.Destinations[name], "destinations."+name
 		if _, ok := c.Stores[d.Store]; !ok {
 			fault(p+".store", d.Store, "is not one of the stores: %s", names(c.Stores))
-		} else if st := c.Stores[d.Store]; st.Embedded == "" && st.Update == "" && st.GraphStore == "" {
+		} else if st := c.Stores[d.Store]; !st.local() && st.Update == "" && st.GraphStore == "" {
 			fault(p+".store", d.Store, "can only be read: it has neither update nor graph_store")
 		}
 		httpURL(p+".source", d.Source)
@@ -158,6 +160,11 @@ func (c *Config) check() (out []Finding) {
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
 		if d.Select.Query != "" {
 			fault(p+".select.query", "", "is for sets; a destination selects by classes and prefixes")
+		}
+		if st := c.Stores[d.Store]; st.sink() && d.Graph == "per-entity" {
+			fault(p+".graph", d.Graph, "is for stores; a mirror in files has no graphs")
+		} else if st.Files != "" && d.Keep == "versions" {
+			fault(p+".keep", d.Keep, "is for stores and dumps; a folder has one file for each resource")
 		}
 		if d.Graph == "per-entity" && d.GraphIRI != "" && !strings.Contains(d.GraphIRI, "{entity}") {
 			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when graph is per-entity")
@@ -174,9 +181,11 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		switch {
 		case s.Embedded != "" && remote:
 			fault(p, "", "is either embedded or has addresses, not both")
-		case s.Embedded == "" && !remote:
-			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store)")
-		case s.Embedded == "" && s.Query == "":
+		case s.sink() && (remote || s.Embedded != ""), s.Dump != "" && s.Files != "":
+			fault(p, "", "is either a dump or files, and nothing else")
+		case !s.local() && !remote:
+			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations dump or files")
+		case !s.local() && s.Query == "":
 			fault(p+".query", "", "is needed: the address of SPARQL queries")
 		}
 		if s.Serve && s.Embedded == "" {

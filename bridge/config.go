@@ -46,6 +46,8 @@ type Admin struct {
 // Store is a triple store: embedded, or by its addresses.
 type Store struct {
 	Embedded     string   `yaml:"embedded" doc:"folder of an embedded store"`
+	Dump         string   `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
+	Files        string   `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
 	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`
 	Query        string   `yaml:"query" doc:"SPARQL query address"`
 	Update       string   `yaml:"update" doc:"SPARQL update address"`
@@ -57,6 +59,12 @@ type Store struct {
 	Concurrency  int      `yaml:"concurrency" doc:"requests at once" default:"2"`
 	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, where it is known"`
 }
+
+// sink tells a mirror without a store: a dump or files.
+func (s *Store) sink() bool { return s.Dump != "" || s.Files != "" }
+
+// local tells what has no addresses.
+func (s *Store) local() bool { return s.Embedded != "" || s.sink() }
 
 // Set is a ResourceSync set made from a store.
 type Set struct {
@@ -137,7 +145,7 @@ type Destination struct {
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
 	Select         Select   `yaml:"select" doc:"a part of the source"`
-	Keep           string   `yaml:"keep" doc:"current, or never remove what was deleted" allowed:"current|deleted" default:"current"`
+	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`

@@ -71,6 +71,7 @@ func (b *Bridge) openDestination(ctx context.Context, name string, c Destination
 	if st.fault != nil {
 		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
 	}
+	o.Sink = st.sink
 	return destination.Open(ctx, records, st.client, c.config(name, b.tempDir()), o)
 }
 

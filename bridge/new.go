@@ -56,7 +56,7 @@ func (c *Config) Complete(dir string) error {
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
-		if s.Embedded != "" {
+		if s.local() {
 			continue
 		}
 		if err := reachStore(ctx, name, s, log); err != nil {

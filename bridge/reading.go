@@ -55,12 +55,20 @@ func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err e
 }
 
 // client is a client of a store for opening records: it is asked nothing.
-func (c Store) client(name string, log *slog.Logger) (*sparql.Client, error) {
+func (c Store) client(name string, log *slog.Logger) (*sparql.Client, *destination.Sink, error) {
+	if c.sink() {
+		sink, err := c.openSink()
+		if err != nil {
+			return nil, nil, err
+		}
+		return sink.Client(), sink, nil
+	}
 	e := c.endpoint(name, log)
 	if c.Embedded != "" {
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 	}
-	return sparql.New(e)
+	client, err := sparql.New(e)
+	return client, nil, err
 }
 
 // openForReading opens the records of the destinations in cfg.
@@ -68,9 +76,9 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	open, faults = map[string]*destination.Destination{}, map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Destinations)) {
 		c := cfg.Destinations[name]
-		client, err := cfg.Stores[c.Store].client(c.Store, log)
+		client, sink, err := cfg.Stores[c.Store].client(c.Store, log)
 		if err == nil {
-			open[name], err = destination.Open(ctx, dry{kv.Prefix(store, prefixDest)}, client, c.config(name, ""), destination.Options{Now: now})
+			open[name], err = destination.Open(ctx, dry{kv.Prefix(store, prefixDest)}, client, c.config(name, ""), destination.Options{Now: now, Sink: sink})
 		}
 		if err != nil {
 			delete(open, name)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -20,12 +21,16 @@ import (
 type store struct {
 	client   *sparql.Client
 	embedded *embedstore.Store // nil for a remote one
+	sink     *destination.Sink // of a dump or files
 	fault    error             // why it could not be opened; then there is nothing else
 }
 
 func (s *store) close() error {
 	if s.fault != nil {
 		return nil
+	}
+	if s.sink != nil {
+		return s.sink.Close()
 	}
 	err := s.client.Close()
 	if s.embedded != nil {
@@ -59,6 +64,13 @@ func (c Store) endpoint(name string, log *slog.Logger) sparql.Endpoint {
 	}
 }
 
+func (c *Store) openSink() (*destination.Sink, error) {
+	if c.Files != "" {
+		return destination.FolderSink(c.Files)
+	}
+	return destination.DumpSink(c.Dump)
+}
+
 // embeddedAddresses are what an embedded store is called by in records: each by
 // another host, since two stores do not share what they hold.
 func embeddedAddresses(name string) (query, update, graphStore string) {
@@ -68,6 +80,13 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 
 // openStore opens one store of a configuration.
 func (b *Bridge) openStore(name string, c Store) (*store, error) {
+	if c.sink() {
+		sink, err := c.openSink()
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", name, err)
+		}
+		return &store{client: sink.Client(), sink: sink}, nil
+	}
 	e := c.endpoint(name, b.log)
 	s := &store{}
 	if c.Embedded != "" {

@@ -19,6 +19,7 @@ type op struct {
 	it     *item   // nil after a restart
 	rec    *record // new state; nil: it goes
 	wire   []byte
+	raw    []byte // of a mirror of files
 	fault  *fault // instead: it could not be had, and is remembered
 	settle bool   // instead: only forget what was pending
 
@@ -46,6 +47,9 @@ func (d *Destination) apply(ctx context.Context, ops []*op, c *counts, bulk bool
 }
 
 func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+	if d.folder != nil {
+		return d.applyFiles(ctx, ops, c, change)
+	}
 	if err := d.sameForm(); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type Options struct {
 	Transport http.RoundTripper // nil: its own
 	Now       func() time.Time
 	Logger    *slog.Logger
+	Sink      *Sink                                 // the mirror is kept in files; target is its Client then
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
 }
 
@@ -56,6 +58,7 @@ type Destination struct {
 	store  kv.Store
 	fetch  *fetcher
 	mirror *mirror
+	folder *os.Root // of a mirror of files, nil for any other
 	dest   id
 	space  id
 	target string
@@ -168,6 +171,11 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
 	}
 	d.mirror = &mirror{client: target, log: d.log}
+	if o.Sink != nil {
+		if err := d.useSink(o.Sink); err != nil {
+			return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+		}
+	}
 	d.mirror.lay = layout{perEntity: cfg.Graph == "per-entity"}
 	if d.mirror.lay.perEntity {
 		d.mirror.lay.template = cfg.GraphIRI
@@ -199,8 +207,8 @@ func (c *Config) complete() error {
 			return fmt.Errorf("graph_iri %q: a template for per-entity graphs has {entity} in it", c.GraphIRI)
 		}
 	} else if c.GraphIRI != "" {
-		if strings.HasPrefix(c.GraphIRI, "urn:rsbridge:") {
-			return fmt.Errorf("graph_iri %q: graphs that begin with urn:rsbridge: are rsbridge's own", c.GraphIRI)
+		if sparql.IsOwnGraph(c.GraphIRI) {
+			return fmt.Errorf("graph_iri %q: this graph is for rsbridge's own bookkeeping", c.GraphIRI)
 		}
 		if err := safeIRI("<" + c.GraphIRI + ">"); err != nil {
 			return fmt.Errorf("graph_iri: %w", err)

@@ -138,7 +138,7 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
-	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, sts: o.sts, packed: o.packed, replaces: o.replaces}
+	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, replaces: o.replaces}
 	switch f, err := b.d.faultOf(p.loc); {
 	case err != nil:
 		return err
@@ -166,7 +166,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	} else {
 		b.triples += 10 // deletions are read from the records
 	}
-	b.bytes += int64(len(p.wire))
+	b.bytes += int64(len(p.wire) + len(p.raw))
 	b.triples += 10 * len(p.replaces)
 	limit := max(b.d.mirror.limit/2, 50)
 	if b.bulk && b.d.mirror.canBulk() {

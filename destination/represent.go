@@ -22,7 +22,8 @@ type outcome struct {
 
 	sts    []statement // see prepare
 	packed []byte
-	notRDF bool // fetched now, and no RDF
+	notRDF bool   // fetched now, and no RDF
+	raw    []byte // the verified body, for a mirror of files
 
 	patched  bool     // fetched as a patch of what was kept
 	replaces []hash16 // locations that the entity has left
@@ -50,7 +51,7 @@ func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
 	plain := place{URL: it.Loc, Promise: it.Promise}
 	_, isRDF := rdfres.FormatByMediaType(it.Promise.Type)
 	alternates := 0
-	if !isRDF && it.Promise.Type != "" {
+	if !isRDF && it.Promise.Type != "" && d.folder == nil {
 		for _, o := range it.Others { // alternates come first, and only where loc is not RDF
 			if o.Promise.Type != it.Promise.Type {
 				places = append(places, o)
@@ -144,9 +145,9 @@ func verifyBytes(body []byte, p promise) error {
 	return checkHashes(body, p.Hashes)
 }
 
-// represent makes the wire form of a verified body and the record to come. What
+// representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
-func (d *Destination) represent(it *item, p place, body []byte, contentType string) (*outcome, error) {
+func (d *Destination) representRDF(it *item, p place, body []byte, contentType string) (*outcome, error) {
 	rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)

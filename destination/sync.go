@@ -131,8 +131,14 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	}
 	if m = d.snapshotMeta(); m.Compare != "" && !r.dry {
 		r.why("%s: everything in the mirror is compared", m.Compare)
+		full := r.full
 		if err := d.compareMirror(ctx, r); err != nil {
 			return err
+		}
+		if r.full && !full { // what is kept of some cannot be trusted any more
+			if err := d.baseline(ctx, r, offer, false); err != nil {
+				return err
+			}
 		}
 	}
 	if r.dry && m.Phase != phaseCurrent {

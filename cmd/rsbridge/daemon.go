@@ -117,7 +117,10 @@ func (a *app) expose() *cobra.Command {
 	c := &cobra.Command{Use: "expose ENDPOINT", Short: "Make a SPARQL endpoint a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
 		Long: `Scans the SPARQL endpoint, publishes what it holds, and looks for changes every
 --every, until it is interrupted. What it knows is in --state: started again it
-goes on where it was. The administration is at --admin; when nothing was said and
+goes on where it was. --into files:DIR keeps the representations as files, RDF or
+not, at the paths of their addresses; dump:FILE one sorted file of N-Triples (.nt)
+or N-Quads (.nq), also .gz, replaced whole when something changed; audit works
+against both. The administration is at --admin; when nothing was said and
 that port is taken, at another, which is told.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
@@ -209,13 +212,17 @@ something is held.`,
 			case into != "" && query+update+graphStore != "":
 				return usage("give --into or the addresses of a store, not both")
 			case into == "" && query == "":
-				return usage("say where to: --into embedded:DIR, or --query URL with --update URL or --graph-store URL")
+				return usage("say where to: --into embedded:DIR, files:DIR or dump:FILE, or --query URL with --update URL or --graph-store URL")
 			case into == "":
 				st.Query, st.Update, st.GraphStore, st.Username, st.PasswordFile = query, update, graphStore, user, passwordFile
 			case kind == "embedded" && place != "":
 				st.Embedded = place
+			case kind == "files" && place != "":
+				st.Files = place
+			case kind == "dump" && place != "":
+				st.Dump = place
 			default:
-				return usage("--into %s: it is embedded:DIR", into)
+				return usage("--into %s: it is embedded:DIR, files:DIR or dump:FILE", into)
 			}
 			cfg.Stores["mirror"] = st
 			d := bridge.NewDestination()
@@ -240,7 +247,7 @@ something is held.`,
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&into, "into", "", "the `PLACE` of a mirror that is made here: embedded:DIR")
+	f.StringVar(&into, "into", "", "the `PLACE` of a mirror that is made here: embedded:DIR, files:DIR or dump:FILE")
 	f.StringVar(&query, "query", "", "SPARQL query `URL` of the mirror")
 	f.StringVar(&update, "update", "", "SPARQL update `URL` of the mirror")
 	f.StringVar(&graphStore, "graph-store", "", "Graph Store `URL` of the mirror")

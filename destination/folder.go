@@ -1,0 +1,505 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A mirror of files has each resource at the path of its address below the
+// folder: that of the source's own host as it is, that of another host below a
+// folder HOST (with _PORT) of it. Bytes that a file name should not have are
+// written %XX, a query is a part of the name, empty and dot segments are written
+// %, and a segment that is too long ends in a hash. Where a path is taken, as by
+// /a and /a/b, the file is below %/ by the hash of its address. What is written is
+// what was verified, byte for byte; the record has its SHA-256 (normal digest).
+//
+// Files are written first, then the checkpoint, then the records: a run that was
+// interrupted between them fetches and writes the same again.
+
+const maxSegment = 120
+
+// pathOf is the path that an address has in a folder.
+func (d *Destination) pathOf(loc string) string {
+	u, err := url.Parse(loc)
+	if err != nil || u.Host == "" {
+		return hashedPath(loc)
+	}
+	var parts []string
+	if own, err := url.Parse(d.cfg.Source); err != nil || !strings.EqualFold(own.Host, u.Host) {
+		parts = append(parts, safeSegment(strings.ReplaceAll(strings.ToLower(u.Host), ":", "_")))
+	}
+	rest := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	if u.RawQuery != "" {
+		rest[len(rest)-1] += "?" + strings.ReplaceAll(u.RawQuery, "/", "%2F")
+	}
+	if u.Fragment != "" {
+		rest[len(rest)-1] += "#" + strings.ReplaceAll(u.EscapedFragment(), "/", "%2F")
+	}
+	for _, s := range rest {
+		parts = append(parts, safeSegment(s))
+	}
+	p := strings.Join(parts, "/")
+	if len(p) > 1000 || strings.HasPrefix(p, ".rsbridge") {
+		return hashedPath(loc)
+	}
+	return p
+}
+
+// hashedPath is where a file is whose own path cannot be had.
+func hashedPath(loc string) string {
+	sum := sha256.Sum256([]byte(loc))
+	ext := ""
+	if u, err := url.Parse(loc); err == nil {
+		if e := path.Ext(u.Path); len(e) > 1 && len(e) < 10 && safeSegment(e) == e {
+			ext = e
+		}
+	}
+	return "%/" + hex.EncodeToString(sum[:16]) + ext
+}
+
+func safeSegment(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c >= 0x80 || c <= 0x20 || c == 0x7f || strings.IndexByte(`\:*?"<>|#`, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	out := b.String()
+	if strings.Trim(out, ".") == "" || strings.HasSuffix(out, ".") {
+		out += "%" // "", ".", "..", and names that some systems cut
+	}
+	if len(out) > maxSegment {
+		sum := sha256.Sum256([]byte(s))
+		ext := path.Ext(out)
+		if len(ext) > 10 {
+			ext = ""
+		}
+		out = out[:maxSegment-20-len(ext)] + "%" + hex.EncodeToString(sum[:8]) + ext
+	}
+	return out
+}
+
+// represent makes a record and what is stored of a verified body.
+func (d *Destination) represent(it *item, p place, body []byte, contentType string) (*outcome, error) {
+	o, err := d.representRDF(it, p, body, contentType)
+	if d.folder == nil {
+		return o, err
+	}
+	if err != nil {
+		if !errors.Is(err, errContent) || !it.Promise.Graph.IsZero() {
+			return nil, err
+		}
+		// The bytes are the promised ones, whatever they are.
+		rec := &record{Flags: flagNotRDF, Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+		o = &outcome{it: it, rec: rec, notRDF: true}
+	}
+	o.wire, o.rec.Triples = nil, 0
+	if o.rec.has(flagUnselected) {
+		return o, nil
+	}
+	if h := o.rec.Hashes; h.SHA256 == "" && h.SHA1 == "" && h.MD5 == "" {
+		o.rec.Hashes = hashesOf(body, h)
+	}
+	o.raw, o.rec.Normal = body, sha256.Sum256(body)
+	if o.rec.has(flagNotRDF) {
+		o.rec.Graph = o.rec.Normal // so that its bytes are compared where graphs are
+	}
+	return o, nil
+}
+
+// owned is the location that a path is kept for.
+func (d *Destination) ownerOf(name string) (loc hash16, ok bool, err error) {
+	v, err := d.store.Get(key(kindGraph, d.space, hashString(name)))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return loc, false, nil
+	case err != nil:
+		return loc, false, err
+	case len(v) < 20:
+		return loc, false, errRecord
+	}
+	return hash16(v[4:20]), true, nil
+}
+
+// fileOf is the path of a resource that is recorded, "" if it has none.
+func (d *Destination) fileOf(loc string) (string, error) {
+	for _, name := range []string{d.pathOf(loc), hashedPath(loc)} {
+		owner, ok, err := d.ownerOf(name)
+		if err != nil {
+			return "", err
+		}
+		if ok && owner == hashString(loc) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// applyFiles is apply for a mirror of files.
+func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, change func(*meta)) error {
+	b := d.store.Batch()
+	defer b.Close()
+	var n counts
+	var resources int64
+	written := false
+	named := map[hash16]bool{}
+	for _, o := range ops {
+		named[o.loc] = true
+	}
+	remove := func(loc hash16, moved bool) error {
+		old, err := d.record(loc)
+		switch {
+		case err != nil:
+			return err
+		case old == nil && !moved:
+			n.unchanged++
+			return nil
+		case old == nil:
+			return nil
+		}
+		if !old.has(flagKept) {
+			resources--
+		}
+		if moved {
+			n.moved++
+		} else {
+			n.deleted++
+		}
+		if d.cfg.Keep == "deleted" && !moved {
+			if old.has(flagKept) {
+				n.deleted--
+			}
+			old.Flags |= flagKept
+			b.Set(key(kindResource, d.dest, loc), old.encode())
+			return nil
+		}
+		name, err := d.fileOf(old.Loc)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			if err := d.removeFile(name); err != nil {
+				return err
+			}
+			written = true
+			b.Delete(key(kindGraph, d.space, hashString(name)))
+		}
+		b.Delete(key(kindResource, d.dest, loc))
+		return nil
+	}
+	for _, o := range ops {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if o.fault != nil {
+			withFault(b, d, o.loc, o.fault)
+			continue
+		}
+		b.Delete(key(kindFault, d.dest, o.loc))
+		if o.settle {
+			continue
+		}
+		if o.rec == nil {
+			if err := remove(o.loc, o.moved); err != nil {
+				return err
+			}
+			continue
+		}
+		old, err := d.record(o.loc)
+		if err != nil {
+			return err
+		}
+		if o.raw == nil && old != nil && o.rec.Normal == (rdfres.Digest{}) { // as recorded
+			o.rec.Normal = old.Normal
+		}
+		same := old != nil && old.Normal == o.rec.Normal
+		if !same && old != nil && o.raw == nil { // not selected any more
+			if err := remove(o.loc, true); err != nil {
+				return err
+			}
+			n.moved--
+			resources++
+		} else if !same && o.raw != nil {
+			if err := d.putFile(b, o); err != nil {
+				return err
+			}
+			written = true
+		}
+		switch {
+		case same:
+			n.unchanged++
+		case old == nil && len(o.replaces) == 0:
+			n.created++
+		case old != nil:
+			n.updated++
+		}
+		if old == nil || old.has(flagKept) {
+			resources++
+		}
+		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+		for _, loc := range o.replaces {
+			if !named[loc] {
+				named[loc] = true
+				if err := remove(loc, true); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	generation := d.meta.Generation
+	if written {
+		if err := d.crashAt("written"); err != nil {
+			return err
+		}
+		generation++
+		next := d.meta
+		if change != nil {
+			change(&next)
+		}
+		if err := d.mirror.putCheckpoint(ctx, d.checkpointOf(&next, generation, next.Phase)); err != nil {
+			return err
+		}
+		if err := d.crashAt("checkpoint"); err != nil {
+			return err
+		}
+	}
+	if err := d.commit(b, func(m *meta) {
+		m.Generation = generation
+		m.Resources += resources
+		if change != nil {
+			change(m)
+		}
+	}); err != nil {
+		return err
+	}
+	c.created += n.created
+	c.updated += n.updated
+	c.deleted += n.deleted
+	c.unchanged += n.unchanged
+	c.moved += n.moved
+	return d.crashAt("recorded")
+}
+
+// putFile writes a representation to its path, or where that is taken to its other one.
+func (d *Destination) putFile(b kv.Batch, o *op) error {
+	loc := o.rec.Loc
+	have, err := d.fileOf(loc)
+	if err != nil {
+		return err
+	}
+	names := []string{d.pathOf(loc), hashedPath(loc)}
+	if have != "" {
+		names = []string{have}
+	}
+	for i, name := range names {
+		owner, ok, err := d.ownerOf(name)
+		if err != nil {
+			return err
+		}
+		if ok && owner != o.loc {
+			continue
+		}
+		err = d.writeFile(name, o.raw)
+		if err != nil && i < len(names)-1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: write %s: %w", errMirror, name, err)
+		}
+		v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
+		b.Set(key(kindGraph, d.space, hashString(name)), append(append(v, o.loc[:]...), name...))
+		// The other files of this batch must see that it is taken.
+		return d.takeName(name, append(append(binary.BigEndian.AppendUint32(nil, uint32(d.dest)), o.loc[:]...), name...))
+	}
+	return fmt.Errorf("%w: no path is free for %s", errMirror, shorten(loc))
+}
+
+func (d *Destination) takeName(name string, v []byte) error {
+	b := d.store.Batch()
+	defer b.Close()
+	b.Set(key(kindGraph, d.space, hashString(name)), v)
+	return b.Commit(false)
+}
+
+// blocked tells that a path cannot be a file here: it is a folder, or a part of it
+// is a file.
+func (d *Destination) blocked(name string) bool {
+	if st, err := d.folder.Lstat(name); err == nil {
+		return st.IsDir()
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if st, err := d.folder.Lstat(dir); err == nil {
+			return !st.IsDir()
+		}
+	}
+	return false
+}
+
+func (d *Destination) writeFile(name string, body []byte) (err error) {
+	dir := path.Dir(name)
+	if err := d.folder.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if st, err := d.folder.Lstat(name); err == nil && st.IsDir() {
+		return fs.ErrExist
+	}
+	part := path.Join(dir, ".rsbridge-"+hex.EncodeToString(hashSlice(name))+".part")
+	f, err := d.folder.Create(part)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(body)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.folder.Rename(part, name)
+	}
+	if err != nil {
+		d.folder.Remove(part)
+	}
+	return err
+}
+
+func hashSlice(s string) []byte {
+	h := hashString(s)
+	return h[:]
+}
+
+// removeFile removes a file and the folders that it leaves empty.
+func (d *Destination) removeFile(name string) error {
+	if err := d.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errMirror, err)
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if d.folder.Remove(dir) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// files compares the records with the folder. What is missing or otherwise is
+// fetched again, what nobody owns is removed, when it is to be repaired.
+func (c *mirrorCompare) files(ctx context.Context) error {
+	d := c.d
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	n := int64(0)
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return rec.err
+		}
+		if n++; n%256 == 0 {
+			d.opt.Progress("files", n, 0)
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if rec.Normal.IsZero() && rec.has(flagUnselected) {
+			continue
+		}
+		rank, why, err := c.fileDiffers(rec.record)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			continue
+		}
+		if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
+			return err
+		}
+		if !c.fix {
+			continue
+		}
+		c.refetch++
+		forgotten := *rec.record
+		forgotten.forget()
+		forgotten.Normal = rdfres.Digest{}
+		b := d.store.Batch()
+		b.Set(key(kindResource, d.dest, loc), forgotten.encode())
+		err = b.Commit(true)
+		b.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return c.strangers(ctx)
+}
+
+func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
+	d := c.d
+	name, err := d.fileOf(rec.Loc)
+	if err != nil {
+		return 0, "", err
+	}
+	if name == "" {
+		return rankMissing, "it has no file", nil
+	}
+	f, err := d.folder.Open(name)
+	if err != nil {
+		return rankMissing, "its file cannot be read: " + err.Error(), nil
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return rankDifferent, "its file cannot be read: " + err.Error(), nil
+	}
+	if !bytes.Equal(h.Sum(nil), rec.Normal[:]) {
+		return rankDifferent, "its file " + name + " has other bytes than were verified", nil
+	}
+	return 0, "", nil
+}
+
+// strangers finds files that no resource owns.
+func (c *mirrorCompare) strangers(ctx context.Context) error {
+	d := c.d
+	var extra []string
+	err := fs.WalkDir(d.folder.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case e.IsDir(), name == folderState, strings.HasPrefix(path.Base(name), ".rsbridge-"):
+			return nil
+		}
+		_, ok, err := d.ownerOf(name)
+		if err == nil && !ok {
+			extra = append(extra, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(extra)
+	for _, name := range extra {
+		if err := c.event(hashString("entity\x00"+name), rankNoSubject, event{Entity: name, Detail: "the folder has a file that no resource owns"}); err != nil {
+			return err
+		}
+		if c.fix {
+			c.fixed++
+			if err := d.removeFile(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

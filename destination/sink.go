@@ -1,0 +1,448 @@
+package destination
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Sink is a mirror without a store: a dump, or a folder of representations.
+//
+// A dump is one file of sorted canonical N-Triples, or N-Quads where its name
+// says so, compressed where the name ends in .gz. Blank nodes are blank nodes in
+// it. It is replaced whole at the end of a run that changed something, so a reader
+// sees the state before or the state after. FILE.rsbridge beside it has the
+// checkpoint.
+//
+// A folder has the representations as they were fetched and verified, of RDF or
+// not, each at the path of its address (see folder.go), and .rsbridge.json.
+type Sink struct {
+	client *sparql.Client
+	folder string   // "": a dump
+	root   *os.Root // of the folder
+
+	mu   sync.Mutex // of the files of a dump
+	file string
+	gz   bool
+	quad bool
+}
+
+// sinkState is the file beside the data.
+type sinkState struct {
+	Version   int               `json:"version"`
+	Authority string            `json:"authority,omitempty"` // of the skolem IRIs that blank nodes of the dump stand for
+	Graphs    map[string]string `json:"graphs"`              // checkpoints, N-Triples
+}
+
+// DumpSink keeps a mirror in one file.
+func DumpSink(file string) (*Sink, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("dump %s: %w", file, err)
+	}
+	base := strings.ToLower(filepath.Base(abs))
+	bare := strings.TrimSuffix(base, ".gz")
+	s := &Sink{file: abs, gz: bare != base, quad: strings.HasSuffix(bare, ".nq") || strings.HasSuffix(bare, ".nquads")}
+	if f, ok := rdfres.FormatBySuffix(bare); ok && f != rdfres.NTriples && f != rdfres.NQuads {
+		return nil, fmt.Errorf("dump %s: dumps are N-Triples (.nt) or N-Quads (.nq), each also with .gz", file)
+	}
+	return s, s.open("dump", abs)
+}
+
+// FolderSink keeps a mirror as files in a folder, which is made if need be.
+func FolderSink(dir string) (*Sink, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(abs, 0o777); err != nil {
+		return nil, fmt.Errorf("folder of a mirror: %w", err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("folder of a mirror: %w", err)
+	}
+	s := &Sink{folder: abs, root: root}
+	return s, s.open("files", abs)
+}
+
+func (s *Sink) open(kind, path string) (err error) {
+	at := (&url.URL{Scheme: "http", Host: kind + ".invalid", Path: filepath.ToSlash(path)}).String()
+	s.client, err = sparql.New(sparql.Endpoint{Name: kind + ":" + path, Query: at + "?query", GraphStore: at, Transport: inproc.Transport{Handler: s}, Retries: -1})
+	return err
+}
+
+// Close ends the sink, after the destinations that use it.
+func (s *Sink) Close() error {
+	err := s.client.Close()
+	if s.root != nil {
+		err = errors.Join(err, s.root.Close())
+	}
+	return err
+}
+
+// useSink makes a destination keep its mirror in a sink.
+func (d *Destination) useSink(s *Sink) error {
+	switch {
+	case d.mirror.lay.perEntity, d.cfg.Graph == "per-entity":
+		return errors.New("graph: per-entity is for stores; a mirror in files has no graphs")
+	case s.folder != "" && d.cfg.Keep == "versions":
+		return errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
+	}
+	d.folder = s.root
+	if p, err := d.probeRecord(); p != nil || err != nil {
+		return err
+	}
+	// Files keep every triple as it is; there is nothing to probe.
+	return d.saveProbe(&probed{At: d.opt.Now().UTC(), Capabilities: sparql.Capabilities{Product: "files"}, IRIs: &iriRewrites{}}, false)
+}
+
+// Client is what Open takes for the sink.
+func (s *Sink) Client() *sparql.Client { return s.client }
+
+// ServeHTTP answers what a destination asks of a store that has the Graph Store
+// Protocol only.
+func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	graph := r.URL.Query().Get("graph")
+	var err error
+	switch {
+	case r.URL.Query().Has("query"):
+		err = s.query(w, r)
+	case strings.HasPrefix(graph, stateGraph):
+		err = s.checkpoint(w, r, graph)
+	case s.folder != "":
+		http.NotFound(w, r)
+	case r.Method == http.MethodGet:
+		err = s.read(w, r, graph)
+	case r.Method == http.MethodPut:
+		err = s.write(r, graph)
+	default:
+		http.Error(w, "a dump is put whole", http.StatusMethodNotAllowed)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func (s *Sink) query(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query().Get("query")
+	if body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20)); err == nil {
+		q += string(body)
+	}
+	some := false
+	if s.folder != "" {
+		list, err := os.ReadDir(s.folder)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			some = some || e.Name() != folderState
+		}
+	} else if st, err := os.Stat(s.file); err == nil {
+		some = st.Size() > 0
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if strings.Contains(q, "COUNT(*)") { // of the graph that a dump is
+		graph, n := "", int64(0)
+		if _, rest, ok := strings.Cut(q, "GRAPH <"); ok {
+			graph, _, _ = strings.Cut(rest, ">")
+		}
+		if err := s.each(graph, func([]byte) error { n++; return nil }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/sparql-results+json")
+		fmt.Fprintf(w, `{"head":{"vars":["n"]},"results":{"bindings":[{"n":{"type":"literal","value":"%d","datatype":"http://www.w3.org/2001/XMLSchema#integer"}}]}}`, n)
+		return nil
+	}
+	if !strings.Contains(q, "ASK") {
+		http.Error(w, "files cannot be queried", http.StatusBadRequest)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/sparql-results+json")
+	fmt.Fprintf(w, `{"head":{},"boolean":%v}`, some)
+	return nil
+}
+
+const folderState = ".rsbridge.json"
+
+func (s *Sink) stateFile() string {
+	if s.folder != "" {
+		return filepath.Join(s.folder, folderState)
+	}
+	return s.file + ".rsbridge"
+}
+
+func (s *Sink) state() (st sinkState, err error) {
+	raw, err := os.ReadFile(s.stateFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return sinkState{Version: 1, Graphs: map[string]string{}}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &st)
+	}
+	if err == nil && st.Version != 1 {
+		err = fmt.Errorf("version %d was written by a newer rsbridge", st.Version)
+	}
+	if err != nil {
+		return st, fmt.Errorf("%s: %w", s.stateFile(), err)
+	}
+	if st.Graphs == nil {
+		st.Graphs = map[string]string{}
+	}
+	return st, nil
+}
+
+func (s *Sink) putState(st sinkState) error {
+	raw, err := json.MarshalIndent(st, "", " ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(s.stateFile(), func(w io.Writer) error {
+		_, err := w.Write(append(raw, '\n'))
+		return err
+	})
+}
+
+func (s *Sink) checkpoint(w http.ResponseWriter, r *http.Request, graph string) error {
+	st, err := s.state()
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodGet {
+		text, ok := st.Graphs[graph]
+		if !ok {
+			http.NotFound(w, r)
+			return nil
+		}
+		w.Header().Set("Content-Type", rdfres.NTriples.MediaType())
+		io.WriteString(w, text)
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	st.Graphs[graph] = string(body)
+	return s.putState(st)
+}
+
+// read streams the triples of the dump.
+func (s *Sink) read(w http.ResponseWriter, r *http.Request, graph string) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	w.Header().Set("Content-Type", rdfres.NTriples.MediaType())
+	err := s.each(graph, func(line []byte) error {
+		_, err := out.Write(line)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		http.NotFound(w, r)
+		return nil
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler) // never a clean end
+	}
+	return out.Flush()
+}
+
+// each hands out the lines of the dump, blank nodes as skolem IRIs. A line that is
+// no triple becomes one that nobody owns, so that an audit finds it.
+func (s *Sink) each(graph string, f func(line []byte) error) error {
+	st, err := s.state()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(s.file)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	n := 0
+	damaged := func(what string) error {
+		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(propPrefix + "damaged"), O: rdfres.NewLiteral(shorten(strings.ToValidUTF8(what, "?")), "", "")}
+		return f(t.AppendLine(nil))
+	}
+	var in io.Reader = bufio.NewReaderSize(file, 256<<10)
+	if s.gz {
+		if in, err = gzip.NewReader(in); err != nil {
+			return damaged(err.Error())
+		}
+	}
+	lines := bufio.NewReaderSize(in, 256<<10)
+	var line []byte
+	for {
+		buf, err := lines.ReadBytes('\n')
+		n++
+		if text := bytes.TrimRight(buf, "\r\n"); len(text) > 0 {
+			q, ok, perr := rdfres.ParseLine(text)
+			var ferr error
+			switch {
+			case perr != nil || ok && s.quad && q.G.IRI() != graph || ok && !s.quad && q.G != "":
+				ferr = damaged(string(text))
+			case ok:
+				t := rdfres.Triple{S: rdfres.Skolemize(q.S, st.Authority), P: q.P, O: rdfres.Skolemize(q.O, st.Authority)}
+				line = t.AppendLine(line[:0])
+				ferr = f(line)
+			}
+			if ferr != nil {
+				return ferr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return damaged(err.Error())
+		}
+	}
+}
+
+// write replaces the dump.
+func (s *Sink) write(r *http.Request, graph string) error {
+	sorter, err := extsort.New(filepath.Dir(s.file), 32<<20)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	st, err := s.state()
+	if err != nil {
+		return err
+	}
+	authority := ""
+	plain := func(t rdfres.Term) rdfres.Term {
+		b := rdfres.Unskolemize(t)
+		if b == t {
+			return t
+		}
+		a := strings.TrimSuffix(t.IRI(), "/.well-known/genid/"+b.Label())
+		if authority == "" {
+			authority = a
+		}
+		if a != authority {
+			return t
+		}
+		return b
+	}
+	in := bufio.NewReaderSize(r.Body, 256<<10)
+	var line []byte
+	for {
+		text, err := in.ReadBytes('\n')
+		if len(text) > 0 {
+			q, ok, perr := rdfres.ParseLine(bytes.TrimRight(text, "\r\n"))
+			if perr != nil {
+				return perr
+			}
+			if ok {
+				q.S, q.O = plain(q.S), plain(q.O)
+				line = q.Triple.AppendLine(line[:0])
+				if s.quad && graph != "" {
+					line = append(line[:len(line)-len(".\n")], "<"+graph+"> .\n"...)
+				}
+				var k [24]byte // the beginning of the line, so that keys and lines have one order
+				copy(k[:], line)
+				if err := sorter.Add(k[:], line); err != nil {
+					return err
+				}
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if authority != "" && authority != st.Authority { // read back with the new one, before or after
+		st.Authority = authority
+		if err := s.putState(st); err != nil {
+			return err
+		}
+	}
+	return replaceFile(s.file, func(w io.Writer) error {
+		var z *gzip.Writer
+		if s.gz {
+			z = gzip.NewWriter(w)
+			w = z
+		}
+		out := bufio.NewWriterSize(w, 256<<10)
+		var last []byte
+		for rec, err := range sorter.Sort() {
+			if err != nil {
+				return err
+			}
+			if last != nil && bytes.Equal(last, rec.Value) {
+				continue
+			}
+			last = append(last[:0], rec.Value...)
+			if _, err := out.Write(rec.Value); err != nil {
+				return err
+			}
+		}
+		err := out.Flush()
+		if z != nil && err == nil {
+			err = z.Close()
+		}
+		return err
+	})
+}
+
+// replaceFile writes a file beside and puts it in place, durably.
+func replaceFile(name string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".rsbridge-*.part")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+			os.Remove(f.Name())
+		}
+	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	if st, err := os.Stat(name); err == nil {
+		mode = st.Mode().Perm()
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,311 @@
+package destination
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func (b *bench) openSink(s *Sink) *Destination {
+	b.t.Helper()
+	d, err := Open(context.Background(), b.store, s.Client(), b.cfg, Options{Sink: s})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.lim.attempts, d.lim.dead = 2, 1000
+	return d
+}
+
+func readDump(t *testing.T, file string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(file, ".gz") {
+		z, err := gzip.NewReader(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = io.ReadAll(z); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out []string
+	for l := range strings.Lines(string(raw)) {
+		out = append(out, l)
+	}
+	if !slices.IsSorted(out) {
+		t.Error("the dump is not sorted")
+	}
+	return out
+}
+
+func TestDump(t *testing.T) {
+	for _, name := range []string{"all.nt", "all.nt.gz", "all.nq", "all.nq.gz"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			file := filepath.Join(t.TempDir(), name)
+			quads := strings.Contains(name, ".nq")
+			check := func() {
+				t.Helper()
+				want := s.want()
+				if quads {
+					for i, l := range want {
+						want[i] = strings.TrimSuffix(l, ".\n") + "<" + graphA + "> .\n"
+					}
+					slices.Sort(want)
+				}
+				b.same(readDump(t, file), want)
+			}
+			sink, err := DumpSink(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			fill(s, 20)
+			s.put("blank.ttl", `<http://ex.org/blank> <http://ex.org/p> [ <http://ex.org/q> "x" ] .`)
+			sync := func() SyncReport {
+				t.Helper()
+				rep, err := b.openSink(sink).Sync(context.Background(), SyncOptions{})
+				if err != nil || !rep.InSync {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				return rep
+			}
+			audit := func(repair bool) AuditReport {
+				t.Helper()
+				rep, err := b.openSink(sink).Audit(context.Background(), AuditOptions{Repair: repair})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rep
+			}
+			sync()
+			check()
+			if rep := audit(false); !rep.Equal || rep.Resources != 21 {
+				t.Fatalf("%+v", rep)
+			}
+			before, _ := os.Stat(file)
+			sync()
+			if after, _ := os.Stat(file); !os.SameFile(before, after) {
+				t.Error("the dump was replaced, and nothing had changed")
+			}
+			s.remove("e3.nt")
+			s.put("e4.nt", nt("e4", "changed"))
+			s.put("blank.ttl", `<http://ex.org/blank> <http://ex.org/p> [ <http://ex.org/q> "y" ] .`)
+			sync()
+			check()
+			// damage
+			if err := os.WriteFile(file, []byte("garbage\n"+nt("e4", "stranger")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if rep := audit(false); rep.Equal || rep.Missing == 0 && rep.Different == 0 {
+				t.Fatalf("%+v", rep)
+			}
+			if rep := audit(true); !rep.Equal || rep.Repaired == 0 {
+				t.Fatalf("%+v", rep)
+			}
+			check()
+			// gone, with its checkpoint
+			os.Remove(file)
+			os.Remove(file + ".rsbridge")
+			sync()
+			check()
+			if rep := audit(false); !rep.Equal {
+				t.Fatalf("%+v", rep)
+			}
+			rest, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".rsbridge-*"))
+			if len(rest) > 0 {
+				t.Error("left behind:", rest)
+			}
+		})
+	}
+}
+
+func TestSinkRefusals(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	file := filepath.Join(t.TempDir(), "mine.nt")
+	os.WriteFile(file, []byte("precious\n"), 0o600)
+	dump, err := DumpSink(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.openSink(dump).Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "adopt") {
+		t.Error(err)
+	}
+	if raw, _ := os.ReadFile(file); string(raw) != "precious\n" {
+		t.Error("it was overwritten")
+	}
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600)
+	folder, err := FolderSink(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Name = "other"
+	if _, err := b.openSink(folder).Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "adopt") {
+		t.Error(err)
+	}
+	if _, err := DumpSink("x.ttl"); err == nil {
+		t.Error("a Turtle dump")
+	}
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+	if _, err := Open(context.Background(), b.store, folder.Client(), b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
+		t.Error(err)
+	}
+}
+
+func filesIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == folderState {
+			return err
+		}
+		raw, err := os.ReadFile(p)
+		rel, _ := filepath.Rel(dir, p)
+		out[filepath.ToSlash(rel)] = string(raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Random histories, with crashes: the folder has every representation at the path
+// of its address, RDF or not, byte for byte, and nothing else.
+func TestFolder(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			s.ours = seed%2 == 0
+			s.dump = seed == 3
+			dir := t.TempDir()
+			sink, err := FolderSink(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			names := []string{"a.nt", "b.ttl", "img.png", "dir/c.nt", "dir/d/e.jsonld", "broken.pdf"}
+			want := func() map[string]string {
+				out := map[string]string{}
+				for k, v := range s.bodies {
+					out["set/r/"+k] = string(v)
+				}
+				return out
+			}
+			for step := range 12 {
+				for range 1 + rnd.IntN(4) {
+					k := names[rnd.IntN(len(names))]
+					switch {
+					case rnd.IntN(4) == 0:
+						s.remove(k)
+					case strings.HasSuffix(k, ".nt"):
+						s.put(k, nt("x", fmt.Sprint(step, k)))
+					case strings.HasSuffix(k, ".ttl"):
+						s.put(k, fmt.Sprintf("<http://ex.org/t> <http://ex.org/p> [ <http://ex.org/q> %d ] .", step))
+					case strings.HasSuffix(k, ".jsonld"):
+						s.put(k, fmt.Sprintf(`[{"@id":"http://ex.org/j","http://ex.org/p":[{"@value":"%d"}]}]`, step))
+					default:
+						s.put(k, fmt.Sprintf("\x00binary %d %s", step, k))
+					}
+				}
+				d := b.openSink(sink)
+				if rnd.IntN(3) == 0 {
+					n := rnd.IntN(6)
+					d.crash = func(string) error {
+						if n--; n < 0 {
+							return errInjected
+						}
+						return nil
+					}
+					d.Sync(context.Background(), SyncOptions{})
+					d = b.openSink(sink)
+				}
+				rep, err := d.Sync(context.Background(), SyncOptions{})
+				if err != nil || !rep.InSync && rep.Held == "" {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				if rep.Held != "" { // all of a few are gone: told
+					d.cfg.MaxDeleteRatio = 1
+					if _, err := d.Sync(context.Background(), SyncOptions{Full: true}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got := filesIn(t, dir)
+				if w := want(); fmt.Sprint(got) != fmt.Sprint(w) {
+					t.Fatalf("step %d: the folder has %q, want %q (%+v)", step, got, w, rep)
+				}
+				for _, depth := range []string{"store", "origin"} {
+					a, err := b.openSink(sink).Audit(context.Background(), AuditOptions{Depth: depth})
+					if err != nil || !a.Equal || a.Resources != int64(len(s.bodies)) {
+						t.Fatalf("%+v %v, %d resources", a, err, len(s.bodies))
+					}
+				}
+			}
+			// damage of every kind, and repair
+			s.put("a.nt", nt("a", "1"))
+			s.put("b.ttl", "<http://ex.org/t> <http://ex.org/p> 1 .")
+			if _, err := b.openSink(sink).Sync(context.Background(), SyncOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(filepath.Join(dir, "set/r/a.nt"))
+			os.WriteFile(filepath.Join(dir, "set/r/b.ttl"), []byte("changed"), 0o600)
+			os.WriteFile(filepath.Join(dir, "set/stranger"), []byte("x"), 0o600)
+			a, err := b.openSink(sink).Audit(context.Background(), AuditOptions{})
+			if err != nil || a.Missing != 1 || a.Different != 1 || a.Extra != 1 {
+				t.Fatalf("%+v %v", a, err)
+			}
+			if a, err = b.openSink(sink).Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !a.Equal || a.Repaired != 3 {
+				t.Fatalf("%+v %v", a, err)
+			}
+			if got, w := filesIn(t, dir), want(); fmt.Sprint(got) != fmt.Sprint(w) {
+				t.Fatalf("the folder has %q, want %q", got, w)
+			}
+		})
+	}
+}
+
+func TestPathsOfAddresses(t *testing.T) {
+	d := &Destination{cfg: Config{Source: "http://src.example/.well-known/resourcesync"}}
+	seen := map[string]string{}
+	for loc, want := range map[string]string{
+		"http://src.example/a/b.nt":           "a/b.nt",
+		"http://src.example/a/":               "a/%",
+		"http://src.example":                  "%",
+		"http://src.example/../../etc/passwd": "..%/..%/etc/passwd",
+		"http://src.example/a//b":             "a/%/b",
+		"http://src.example/q?x=/../y&z":      "",
+		"http://src.example/.rsbridge.json":   "",
+		"http://src.example/C:%5Cx":           "C%3A%5Cx",
+		"http://other.example:81/a.nt":        "other.example_81/a.nt",
+		"http://src.example/" + string(make([]byte, 0)) + strings.Repeat("long", 100) + ".nt": "",
+		"http://src.example/é": "%C3%A9",
+	} {
+		got := d.pathOf(loc)
+		if want != "" && got != want {
+			t.Errorf("%s is at %q, want %q", loc, got, want)
+		}
+		if !fs.ValidPath(got) || seen[got] != "" {
+			t.Errorf("%s is at %q", loc, got)
+		}
+		seen[got] = loc
+	}
+}

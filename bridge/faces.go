@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/faces"
+	"github.com/rsbridge/rsbridge/publish"
 )
 
 // openFaces shows the logs of the sets in the other forms that they are
@@ -20,6 +21,14 @@ func (b *Bridge) openFaces() (err error) {
 		return fmt.Errorf("open the faces: %w", err)
 	}
 	return nil
+}
+
+// services are the faces as the publisher tells of them.
+func (s *set) services() (out []publish.Service) {
+	for _, x := range faces.Services(s.cfg.Faces) {
+		out = append(out, publish.Service(x))
+	}
+	return out
 }
 
 func (s *set) facesConfig() faces.SetConfig {

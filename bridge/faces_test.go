@@ -3,6 +3,7 @@ package bridge
 import (
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,20 @@ func TestFaces(t *testing.T) {
 		get(p, 404)
 	}
 	get("/data/capabilitylist.xml", 200)
+	get("/plain/about.nt", 200)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/about", nil))
+	found := regexp.MustCompile(`<http://source.invalid([^>]*)>; rel="service-desc[^"]*"; type="([^"]*)"`).FindAllStringSubmatch(rec.Header().Get("Link"), -1)
+	if len(found) != 3 {
+		t.Errorf("the description of the set leads to %q in %q", found, rec.Header().Get("Link"))
+	}
+	for _, link := range found {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, link[1], nil))
+		if rec.Code != 200 || !strings.HasPrefix(rec.Header().Get("Content-Type"), link[2]) {
+			t.Errorf("%s: %d %s, want %s", link[1], rec.Code, rec.Header().Get("Content-Type"), link[2])
+		}
+	}
 
 	// A scan that is under way dates the answers.
 	s := b.sets["data"]

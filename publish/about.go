@@ -157,15 +157,17 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		}
 		w.Header().Set("Content-Location", s.about()+suffixOf(format))
 	}
-	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up", <`+s.dataset()+`>; rel="describes"`)
+	services := s.services(w, r, snap)
+	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up", <`+s.dataset()+`>; rel="describes"`+s.serviceLinks(services))
 	if format == htmlFormat {
-		d, err := s.setPage(snap)
+		d, err := s.setPage(snap, services)
 		return s.p.send(w, r, d, err)
 	}
 	g := &statements{}
 	g.iri(s.about(), nsRDF+"type", nsVoID+"DatasetDescription")
 	g.iri(s.about(), nsFOAF+"primaryTopic", s.dataset())
 	s.describe(g, snap)
+	s.describeServices(g, services)
 	return s.p.sendGraph(w, r, s.dataset(), g, format)
 }
 
@@ -202,6 +204,11 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 		s, snap := p.present(name)
 		g.iri(catalog, nsDCAT+"dataset", s.dataset())
 		s.describe(g, snap)
+		services := s.services(w, r, snap)
+		for _, x := range services {
+			g.iri(catalog, nsDCAT+"service", s.about()+"#"+x.Name)
+		}
+		s.describeServices(g, services)
 		snap.release()
 	}
 	return p.sendGraph(w, r, catalog, g, format)

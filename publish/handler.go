@@ -98,8 +98,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 	switch head {
 	case "capabilitylist.xml":
 		if !more {
-			d, err := s.capabilityListDoc(snap)
-			return s.p.send(w, r, d, err)
+			return s.serveCapabilityList(w, r, snap)
 		}
 	case "about", "about.ttl", "about.jsonld", "about.nt", "about.rdf", "about.html":
 		if !more {

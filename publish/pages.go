@@ -78,7 +78,7 @@ func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 }
 
 // setPage is /SET/about for people.
-func (s *set) setPage(snap *snapshot) (*document, error) {
+func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 	var facts, documents, some []fact
 	type row struct{ Time, ISO, Kind, Label, Href string }
 	var recent []row
@@ -139,6 +139,15 @@ func (s *set) setPage(snap *snapshot) (*document, error) {
 			}
 		}
 	}
+	links := []pageLink{
+		{Rel: "resourcesync", Href: s.capabilityList()},
+		{Rel: "alternate", Type: "text/turtle", Href: s.about() + ".ttl"},
+		{Rel: "alternate", Type: "application/ld+json", Href: s.about() + ".jsonld"},
+	}
+	for _, x := range services {
+		documents = append(documents, fact{x.Title, x.Text, s.url + x.Self})
+		links = append(links, pageLink{Rel: relServiceDesc, Type: x.Type, Href: s.url + x.Self})
+	}
 	documents = append(documents, fact{"Turtle", "this page as VoID and DCAT", s.about() + ".ttl"}, fact{"JSON-LD", "the same", s.about() + ".jsonld"})
 	if snap != nil {
 		after := snap.lists[len(snap.lists)-1].Last
@@ -171,11 +180,7 @@ func (s *set) setPage(snap *snapshot) (*document, error) {
 	return s.p.page("set.html", map[string]any{
 		"Title": s.cfg.Title, "Description": s.cfg.Description, "Published": snap != nil, "Facts": facts, "Documents": documents,
 		"Recent": recent, "Some": some, "Command": s.mirrorCommand(),
-		"HeadLinks": []pageLink{
-			{Rel: "resourcesync", Href: s.capabilityList()},
-			{Rel: "alternate", Type: "text/turtle", Href: s.about() + ".ttl"},
-			{Rel: "alternate", Type: "application/ld+json", Href: s.about() + ".jsonld"},
-		},
+		"HeadLinks": links,
 	})
 }
 

@@ -36,6 +36,7 @@ type SetConfig struct {
 	PackageBytes                int64           // dump package; default 64 MiB packed
 	DumpPatches                 bool            // Change Dumps hold the patches too
 	Links                       Links           // of list entries, beside the usual ones
+	Services                    []Service       // other ways to the data, that somebody else answers
 	NoInventory                 bool            // no inventory
 	ScheduledList               bool            // the Resource List is made by ListResources; false: it is always current
 	Archives                    bool            // keep archives (Archive, Retain)

@@ -17,7 +17,8 @@ func (a *app) export() *cobra.Command {
 is served there at the address public.base_url is a complete, valid source. Run again, it
 writes what changed, the documents last, and removes what has gone. Several sets
 may share DIR. Versions and negotiated formats need a program that answers;
-documents of a static site do not offer them. The file server should know the media
+documents of a static site do not offer them, and other faces of the log (event
+stream, OAI-PMH, IIIF) are neither written nor linked. The file server should know the media
 types of .jsonld, .nt, .ttl and .rdf. It tells the set as it was
 last published: scan before, where that matters.
 

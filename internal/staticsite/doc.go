@@ -9,5 +9,6 @@
 // and lists whose resources are there. Writing again touches only what changed.
 //
 // What a file server cannot answer is left out of the documents: versions, time
-// gates and negotiated formats, whose addresses need a program behind them.
+// gates and negotiated formats, whose addresses need a program behind them, and
+// so are the other faces of the log (event stream, OAI-PMH, IIIF activities).
 package staticsite

@@ -139,6 +139,7 @@ func (s *site) ask(ctx context.Context, method, address string) (*http.Response,
 		return nil, err
 	}
 	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("Prefer", "static") // descriptions without services that only a program answers
 	res, err := s.client.Do(req)
 	if err != nil {
 		return nil, err

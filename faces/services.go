@@ -1,0 +1,34 @@
+package faces
+
+// Service tells of a face what who publishes the set says of it: where it begins,
+// and what it follows. Paths are below the address of the set.
+type Service struct {
+	Name       string // of the face, also in IRIs
+	Title      string // for people
+	Text       string // what it is for, for people
+	Endpoint   string // path of where a client of the protocol begins
+	Self       string // path of a page that tells what the service is
+	Type       string // media type of that page
+	ConformsTo string // IRI of the specification
+	Rel        string // relation by which the specification itself names it; "": none
+}
+
+var services = map[string]Service{
+	LDES: {LDES, "Linked Data Event Stream", "every version as a member, for clients of event streams", "/ldes/view", "/ldes/view", trigType, "https://w3id.org/ldes/specification", "https://w3id.org/tree#view"},
+	IIIF: {IIIF, "IIIF Change Discovery", "the changes as activities", "/activity", "/activity", "application/ld+json", "https://iiif.io/api/discovery/1.0/", ""},
+	OAI:  {OAI, "OAI-PMH 2.0", "records for harvesters, in oai_dc and RDF/XML", "/oai", "/oai?verb=Identify", "text/xml", "http://www.openarchives.org/OAI/openarchivesprotocol.html", ""},
+}
+
+// Services tells of faces by their names, in the order of Names. Unknown names are
+// passed over.
+func Services(shown []string) (out []Service) {
+	for _, name := range Names {
+		for _, s := range shown {
+			if s == name {
+				out = append(out, services[name])
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package publish
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Service is another way to the data of a set, beside ResourceSync: a protocol
+// that somebody else answers below the address of the set (package faces). Its
+// pages are no ResourceSync documents, so no Capability List may name it. It is
+// found in the description of the set, as a dcat:DataService, on its page for
+// people, and in Link headers.
+type Service struct {
+	Name       string // in IRIs: letters and digits, none twice
+	Title      string // for people
+	Text       string // what it is for, for people
+	Endpoint   string // path below the set's address where a client begins: "/oai"
+	Self       string // path of a page that tells what the service is: "/oai?verb=Identify"
+	Type       string // media type of that page
+	ConformsTo string // IRI of the specification
+	Rel        string // relation by which the specification itself names it; "": none
+}
+
+// relServiceDesc leads to what a machine reads about a service (RFC 8631).
+const relServiceDesc = "service-desc"
+
+// preferStatic is a preference (RFC 7240) of who stores an answer where nothing
+// but files is served: what only a program answers is left out.
+const preferStatic = "static"
+
+// services are those that an answer may lead to: none before the first
+// publication, and none where only files are served.
+func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) []Service {
+	if len(s.cfg.Services) == 0 || snap == nil {
+		return nil
+	}
+	if h := w.Header(); !slices.Contains(h["Vary"], "Prefer") {
+		h.Add("Vary", "Prefer")
+	}
+	for _, line := range r.Header.Values("Prefer") {
+		for p := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(p), preferStatic) {
+				w.Header().Set("Preference-Applied", preferStatic)
+				return nil
+			}
+		}
+	}
+	return s.cfg.Services
+}
+
+// serviceLinks are the links to services in a Link header: "", or beginning with
+// a comma.
+func (s *set) serviceLinks(services []Service) string {
+	var b strings.Builder
+	for _, x := range services {
+		rel := relServiceDesc
+		if x.Rel != "" {
+			rel += " " + x.Rel
+		}
+		b.WriteString(`, <` + s.url + x.Self + `>; rel="` + rel + `"; type="` + x.Type + `"; title="` + x.Title + `"`)
+	}
+	return b.String()
+}
+
+// describeServices says of services what catalogues want to know (DCAT 3, 6.6):
+// each serves the dataset, and is the access of a distribution of it.
+func (s *set) describeServices(g *statements, services []Service) {
+	d := s.dataset()
+	for _, x := range services {
+		service, access := s.about()+"#"+x.Name, s.about()+"#"+x.Name+"-access"
+		g.iri(service, nsRDF+"type", nsDCAT+"DataService")
+		g.text(service, nsDCT+"title", x.Title)
+		g.text(service, nsDCT+"description", x.Text)
+		g.iri(service, nsDCAT+"endpointURL", s.url+x.Endpoint)
+		if x.Self != x.Endpoint {
+			g.iri(service, nsDCAT+"endpointDescription", s.url+x.Self)
+		}
+		g.iri(service, nsDCT+"conformsTo", x.ConformsTo)
+		g.iri(service, nsDCAT+"servesDataset", d)
+		g.iri(d, nsDCAT+"distribution", access)
+		g.iri(access, nsRDF+"type", nsDCAT+"Distribution")
+		g.text(access, nsDCT+"title", x.Title)
+		g.iri(access, nsDCAT+"mediaType", nsIANA+x.Type)
+		g.iri(access, nsDCAT+"accessURL", s.url+x.Self)
+		g.iri(access, nsDCAT+"accessService", service)
+		g.iri(access, nsDCT+"conformsTo", x.ConformsTo)
+	}
+}
+
+// serveCapabilityList answers with the list, and in its Link header with what it
+// may not name.
+func (s *set) serveCapabilityList(w http.ResponseWriter, r *http.Request, snap *snapshot) error {
+	d, err := s.capabilityListDoc(snap)
+	if err != nil {
+		return err
+	}
+	if services := s.services(w, r, snap); len(services) > 0 {
+		d.link = "<" + s.about() + `>; rel="` + resourcesync.RelDescribedBy + `"` + s.serviceLinks(services)
+	}
+	s.p.answer(w, r, d)
+	return nil
+}

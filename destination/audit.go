@@ -125,6 +125,7 @@ type auditRun struct {
 	second bool // after a repair: what is still otherwise, the store makes so
 
 	events        *extsort.Sorter
+	inventory     string // see AuditReport
 	sourceDiffers bool
 	refetch       int64
 	fixed         int64
@@ -188,6 +189,12 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 // source compares the records with what the source says now.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
+	if a.depth == "inventory" {
+		if done, err := a.byInventory(ctx); done || err != nil {
+			return err
+		}
+		a.rewritten = 0
+	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	v := &inventory{}
@@ -302,7 +309,7 @@ func (a *auditRun) origin(ctx context.Context) error {
 // counts.
 func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
-	rep.Resources = d.snapshotMeta().Resources
+	rep.Resources, rep.Inventory = d.snapshotMeta().Resources, a.inventory
 	b := d.store.Batch()
 	defer b.Close()
 	prefix := key(kindDiff, d.dest)

@@ -30,6 +30,7 @@ type offer struct {
 	ChangeDump     string
 	ChangeArchive  string // changelist-archive
 	ListArchive    string // resourcelist-archive
+	Inventory      string // the present root of the in-sync inventory
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
 }
@@ -182,6 +183,11 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 // capabilityList reads what one set offers.
 func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
 	o := &offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
+	for _, l := range r.Head().Links {
+		if l.Rel == inventoryRel && o.Inventory == "" {
+			o.Inventory = l.Href
+		}
+	}
 	for n := 0; ; n++ {
 		e, err := r.Next()
 		if err == io.EOF {

@@ -44,7 +44,8 @@ type AuditOptions struct {
 // AuditReport is the JSON of `audit --json` for one destination.
 type AuditReport struct {
 	Name      string       `json:"name"`
-	Equal     bool         `json:"equal"` // missing, extra and different are 0
+	Inventory string       `json:"inventory,omitempty"` // digest of the source's inventory, where it is that of the records
+	Equal     bool         `json:"equal"`               // missing, extra and different are 0
 	Resources int64        `json:"resources"`
 	Missing   int64        `json:"missing"`
 	Extra     int64        `json:"extra"`

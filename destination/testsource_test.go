@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,7 +55,8 @@ type testSource struct {
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
 	caps                string // path of the Capability List
-	archive             bool   // the lost changes are in an archive
+	inventory           bool
+	archive             bool // the lost changes are in an archive
 	timegate            bool
 	pair                bool // every change is two entries: another address is deleted first, with the same number
 }
@@ -152,13 +154,15 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				es = append(es, rs.Entry{Loc: s.url("/set/" + string(c.cap) + ".xml"), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
 			}
 		}
-		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.CapabilityList}, Links: []rs.Link{{Rel: "up", Href: s.url("/.well-known/resourcesync"), Length: -1}}}, es))
+		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.CapabilityList}, Links: s.capabilityLinks()}, es))
 	case r.URL.Path == "/set/resourcelist.xml" && s.list:
 		s.serveList(w, r, -1)
 	case strings.HasPrefix(r.URL.Path, "/set/resourcelist-"):
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
 		s.serveList(w, r, n)
+	case strings.HasPrefix(r.URL.Path, "/set/inventory") && s.inventory:
+		s.serveInventory(w, r)
 	case r.URL.Path == "/set/changelist-archive.xml" && s.archive:
 		var es []rs.Entry
 		if s.drop > 0 {
@@ -564,3 +568,61 @@ func (s *testSource) want() []string {
 }
 
 var _ = io.EOF
+
+func (s *testSource) capabilityLinks() []rs.Link {
+	links := []rs.Link{{Rel: "up", Href: s.url("/.well-known/resourcesync"), Length: -1}}
+	if s.inventory {
+		links = append(links, rs.Link{Rel: inventoryRel, Href: s.url("/set/inventory.json"), Length: -1})
+	}
+	return links
+}
+
+// serveInventory gives the nodes of docs/format.md, "Inventory".
+func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
+	nodes := map[string]rdfres.InventoryNode{}
+	names := map[rdfres.Digest]string{}
+	var entries []rdfres.InventoryEntry
+	for k, body := range s.bodies {
+		e := s.entry(k, body, 0, rs.Meta{})
+		d, err := parseGraph(e.Meta.Ext[rs.ExtGraph])
+		if err != nil {
+			s.t.Error(err)
+		}
+		entity := e.Links[len(e.Links)-1].Href
+		key := rdfres.EntityKey(entity)
+		names[key] = entity
+		entries = append(entries, rdfres.InventoryEntry{Key: key, Graph: d})
+	}
+	slices.SortFunc(entries, func(a, b rdfres.InventoryEntry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	root, err := rdfres.BuildInventory("", entries, func(path string, n rdfres.InventoryNode) error { nodes[path] = n; return nil })
+	if err != nil {
+		s.t.Error(err)
+	}
+	nodes[""] = root
+	path := ""
+	doc := map[string]any{"sequence": len(s.log)}
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/set/inventory/node"); ok {
+		path = strings.TrimSuffix(rest, ".json")
+		var children, leaf []map[string]any
+		n, ok := nodes[path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if n.Children != nil {
+			for i, c := range n.Children {
+				if p := path + "0123456789abcdef"[i:i+1]; c.Count > 0 {
+					children = append(children, map[string]any{"path": p, "entities": c.Count, "digest": "sha-256:" + c.Digest.String(), "address": s.url("/set/inventory/node" + p + ".json")})
+				}
+			}
+		}
+		for _, e := range n.Entries {
+			leaf = append(leaf, map[string]any{"key": e.Key.String(), "graph": "sha-256:" + e.Graph.String(), "entity": names[e.Key]})
+		}
+		doc["children"], doc["leaf"] = children, leaf
+	} else {
+		doc["root"] = s.url("/set/inventory/node.json")
+	}
+	doc["path"], doc["entities"], doc["digest"] = path, nodes[path].Count, "sha-256:"+nodes[path].Digest.String()
+	json.NewEncoder(w).Encode(doc)
+}

@@ -267,8 +267,8 @@ func (a *app) audit() *cobra.Command {
 	var args bridge.AuditArgs
 	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove that mirrors hold what their sources say",
 		Long: `Compares what the mirror really holds with what the source says now; for all
-destinations unless some are named. --depth inventory compares the lists with the
-record, store also reads every description from the mirror, origin also fetches
+destinations unless some are named. --depth inventory compares the source's inventory,
+or its lists where it has none, with the record, store also reads every description from the mirror, origin also fetches
 every representation from the source again. Exit code 3: they differ.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","seconds"}]};
@@ -307,6 +307,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	fmt.Fprintf(w, "%s: %s: %d resources, %d missing, %d extra, %d different, %d rewritten by the store, %d repaired (depth %s, %.1f s)\n",
 		r.Name, says, r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
+	if r.Inventory != "" {
+		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
+	}
 	for _, d := range r.Named {
 		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, d.Detail)
 	}

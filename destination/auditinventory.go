@@ -1,0 +1,356 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A source with an in-sync inventory (docs/format.md, "Inventory") is compared by
+// digests: the tree of what is recorded is made of the records, and where it
+// differs from the source's the nodes below are asked for. Of an equal mirror of
+// any size one small document is fetched.
+
+const inventoryRel = resourcesync.NamespaceBridge + "#inventory"
+
+// errInventory says that the inventory cannot be used; the lists are compared.
+var errInventory = errors.New("the inventory cannot be used")
+
+// maxInventoryNodes bounds how many nodes are fetched: a mirror that differs in
+// more is compared with the list, which costs less.
+const maxInventoryNodes = 2000
+
+// inventoryDoc is a node as the source gives it.
+type inventoryDoc struct {
+	Sequence uint64 `json:"sequence"`
+	Path     string `json:"path"`
+	Entities int64  `json:"entities"`
+	Digest   string `json:"digest"`
+	Root     string `json:"root"`
+	Children []struct {
+		Path     string `json:"path"`
+		Entities int64  `json:"entities"`
+		Digest   string `json:"digest"`
+		Address  string `json:"address"`
+	} `json:"children"`
+	Leaf []struct {
+		Key    string `json:"key"`
+		Graph  string `json:"graph"`
+		Entity string `json:"entity"`
+	} `json:"leaf"`
+}
+
+// inventoryAudit is one comparison.
+type inventoryAudit struct {
+	a       *auditRun
+	local   *extsort.Sorter // key 32 bytes, value graph 32 bytes and location 16
+	nodes   map[string]rdfres.Digest
+	fetched int
+	differ  []string // prefixes of keys that differ, in order
+	remote  map[rdfres.Digest]remoteEntry
+}
+
+type remoteEntry struct {
+	graph  rdfres.Digest
+	entity string
+}
+
+// inventoryLevels is how deep the nodes of the records are kept in memory.
+const inventoryLevels = 4
+
+// byInventory compares the records with the source's inventory. done is false
+// when there is none that can be used.
+func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
+	d := a.d
+	if a.offer.Inventory == "" || !d.snapshotMeta().Until.IsZero() {
+		return false, nil
+	}
+	v := &inventoryAudit{a: a, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}
+	if v.local, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil {
+		return false, err
+	}
+	defer v.local.Close()
+	if err := v.compare(ctx); errors.Is(err, errInventory) {
+		d.log.Info("the source's inventory is passed over, its list is compared", "why", err)
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func (v *inventoryAudit) compare(ctx context.Context) error {
+	if err := v.collect(ctx); err != nil {
+		return err
+	}
+	root, err := v.tree()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errInventory, err)
+	}
+	now, err := v.fetch(ctx, v.a.offer.Inventory)
+	if err != nil {
+		return err
+	}
+	if want, err := parseGraph(now.Digest); err != nil {
+		return fmt.Errorf("%w: %w", errInventory, err)
+	} else if want == root.Digest {
+		v.a.inventory = now.Digest
+		return nil
+	}
+	if now.Root == "" {
+		return fmt.Errorf("%w: it does not lead to its root", errInventory)
+	}
+	if err := v.descend(ctx, now.Root, ""); err != nil {
+		return err
+	}
+	return v.tell(ctx)
+}
+
+// collect sorts what is recorded by the keys of the inventory.
+func (v *inventoryAudit) collect(ctx context.Context) error {
+	d := v.a.d
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	n := int64(0)
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return rec.err
+		}
+		if n++; n%4096 == 0 {
+			d.opt.Progress("inventory", n, 0)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		if rec.has(flagRewritten) {
+			v.a.rewritten++
+		}
+		if rec.has(flagKept) {
+			continue
+		}
+		if !rec.has(flagWireNames) || rec.Entity == "" {
+			return fmt.Errorf("%w: the source promised no graph digest of %s", errInventory, shorten(rec.Loc))
+		}
+		k := rdfres.EntityKey(rec.Entity)
+		if err := v.local.Add(k[:], append(bytes.Clone(rec.Graph[:]), loc[:]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *inventoryAudit) entries() iter.Seq2[rdfres.InventoryEntry, error] {
+	return func(yield func(rdfres.InventoryEntry, error) bool) {
+		for rec, err := range v.local.Sort() {
+			var e rdfres.InventoryEntry
+			if err == nil {
+				e.Key, e.Graph = rdfres.Digest(rec.Key), rdfres.Digest(rec.Value[:32])
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// tree makes the digests of the upper nodes.
+func (v *inventoryAudit) tree() (root rdfres.InventoryNode, err error) {
+	const depth = 3
+	var groups [16 * 16 * 16]rdfres.InventoryNode
+	emit := func(path string, n rdfres.InventoryNode) error {
+		if len(path) <= inventoryLevels {
+			v.nodes[path] = n.Digest
+		}
+		return nil
+	}
+	var run []rdfres.InventoryEntry
+	at := 0
+	flush := func() (err error) {
+		if len(run) > 0 {
+			groups[at], err = rdfres.BuildInventory(fmt.Sprintf("%03x", at), run, emit)
+			run = nil
+		}
+		return err
+	}
+	var last rdfres.Digest
+	some := false
+	for e, err := range v.entries() {
+		if err != nil {
+			return root, err
+		}
+		if some && e.Key == last {
+			return root, errors.New("one entity is at several locations")
+		}
+		last, some = e.Key, true
+		if g := int(e.Key[0])<<4 | int(e.Key[1]>>4); g != at {
+			if err := flush(); err != nil {
+				return root, err
+			}
+			at = g
+		}
+		run = append(run, e)
+	}
+	if err := flush(); err != nil {
+		return root, err
+	}
+	nodes := groups[:]
+	for level := depth - 1; level >= 0; level-- {
+		for i := range len(nodes) / 16 {
+			path := ""
+			if level > 0 {
+				path = fmt.Sprintf("%0*x", level, i)
+			}
+			n, err := rdfres.JoinInventory(path, (*[16]rdfres.InventoryNode)(nodes[16*i:]), emit)
+			if err != nil {
+				return root, err
+			}
+			nodes[i] = n
+		}
+		nodes = nodes[:len(nodes)/16]
+	}
+	return nodes[0], nil
+}
+
+func (v *inventoryAudit) fetch(ctx context.Context, address string) (*inventoryDoc, error) {
+	if v.fetched++; v.fetched > maxInventoryNodes {
+		return nil, fmt.Errorf("%w: more than %d of its nodes differ", errInventory, maxInventoryNodes)
+	}
+	d := v.a.d
+	a, err := d.fetch.get(ctx, request{url: address, accept: "application/json", gzip: true, max: d.lim.page})
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", errInventory, err)
+	}
+	doc := &inventoryDoc{}
+	if err := json.Unmarshal(a.body, doc); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errInventory, shorten(address), err)
+	}
+	return doc, nil
+}
+
+// descend goes down where the digests differ. Where they cannot be compared any
+// more, because one side has a leaf, all entries below are.
+func (v *inventoryAudit) descend(ctx context.Context, address, path string) error {
+	doc, err := v.fetch(ctx, address)
+	if err != nil {
+		return err
+	}
+	if doc.Path != path || len(path) > 64 {
+		return fmt.Errorf("%w: %s is of the path %q and not %q", errInventory, shorten(address), shorten(doc.Path), path)
+	}
+	for _, l := range doc.Leaf {
+		key, err := rdfres.ParseDigest(l.Key)
+		if err == nil && !strings.HasPrefix(l.Key, path) {
+			err = fmt.Errorf("key %s below %q", l.Key, path)
+		}
+		var graph rdfres.Digest
+		if err == nil {
+			graph, err = parseGraph(l.Graph)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errInventory, err)
+		}
+		v.remote[key] = remoteEntry{graph, l.Entity}
+	}
+	if len(doc.Children) == 0 {
+		v.differ = append(v.differ, path)
+		return nil
+	}
+	have := map[string]bool{}
+	for _, c := range doc.Children {
+		if len(c.Path) != len(path)+1 || !strings.HasPrefix(c.Path, path) || have[c.Path] || strings.Trim(c.Path, "0123456789abcdef") != "" {
+			return fmt.Errorf("%w: %q is no child of %q", errInventory, shorten(c.Path), path)
+		}
+		have[c.Path] = true
+		want, err := parseGraph(c.Digest)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errInventory, err)
+		}
+		if v.nodes[c.Path] == want {
+			continue
+		}
+		if err := v.descend(ctx, c.Address, c.Path); err != nil {
+			return err
+		}
+	}
+	for i := range 16 { // what only the records have
+		if p := path + "0123456789abcdef"[i:i+1]; !have[p] {
+			v.differ = append(v.differ, p)
+		}
+	}
+	return nil
+}
+
+// differs tells whether a key is in a part that differs.
+func (v *inventoryAudit) differs(prefixes map[string]bool, key string) bool {
+	for n := range len(key) + 1 {
+		if prefixes[key[:n]] {
+			return true
+		}
+	}
+	return false
+}
+
+// tell makes findings of the parts that differ.
+func (v *inventoryAudit) tell(ctx context.Context) error {
+	d := v.a.d
+	prefixes := map[string]bool{}
+	for _, p := range v.differ {
+		prefixes[p] = true
+	}
+	found := false
+	for rec, err := range v.local.Sort() {
+		if err != nil {
+			return err
+		}
+		key := rdfres.Digest(rec.Key)
+		if !v.differs(prefixes, hex.EncodeToString(rec.Key)) {
+			continue
+		}
+		there, ok := v.remote[key]
+		delete(v.remote, key)
+		graph, loc := rdfres.Digest(rec.Value[:32]), hash16(rec.Value[32:])
+		if ok && there.graph == graph {
+			continue
+		}
+		r, err := d.record(loc)
+		if err != nil || r == nil {
+			return errors.Join(err, ctx.Err())
+		}
+		found = true
+		if !ok {
+			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
+		} else {
+			err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s", there.graph, graph)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for key, e := range v.remote {
+		found = true
+		name := e.entity
+		if name == "" {
+			name = "sha-256:" + key.String()
+		}
+		if err := v.a.event(hashString("entity\x00"+name), rankMissing, event{Entity: name, Detail: "the source has it, it is not mirrored"}); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("%w: its digests differ, and nothing in it does", errInventory)
+	}
+	v.a.sourceDiffers = true
+	return nil
+}

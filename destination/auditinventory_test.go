@@ -1,0 +1,114 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func (b *bench) inventoryAudit(repair bool) AuditReport {
+	b.t.Helper()
+	clear(b.src.requests)
+	rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: "inventory", Repair: repair})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return rep
+}
+
+// An equal mirror is proven by one small document; what differs is found by going
+// down, and agrees with what the lists say.
+func TestAuditByInventory(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours, s.inventory = true, true
+	for _, n := range []int{0, 1, 64, 65, 400} {
+		for i := len(s.bodies); i < n; i++ {
+			s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "a"))
+		}
+		b.sync()
+		rep := b.inventoryAudit(false)
+		if !rep.Equal || rep.Resources != int64(n) || rep.Inventory == "" || b.src.requests["/set/resourcelist.xml"] != 0 {
+			t.Fatalf("%d: %+v", n, rep)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for step := range 20 {
+		var want []string
+		touched := map[string]bool{}
+		for range 1 + rnd.IntN(1+step) {
+			k := fmt.Sprintf("e%d.nt", rnd.IntN(450))
+			if touched[k] {
+				continue
+			}
+			touched[k] = true
+			name := "http://ex.org/" + strings.TrimSuffix(k, ".nt")
+			_, there := s.bodies[k]
+			switch {
+			case there && rnd.IntN(3) == 0:
+				s.remove(k)
+				want = append(want, "extra "+name)
+			case there:
+				s.put(k, nt(k, fmt.Sprint(step)))
+				want = append(want, "different "+name)
+			default:
+				s.put(k, nt(k, fmt.Sprint(step)))
+				want = append(want, "missing "+name)
+			}
+		}
+		rep := b.inventoryAudit(false)
+		var got []string
+		for _, d := range rep.Named {
+			got = append(got, d.Kind+" "+d.Entity)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) || rep.Equal || b.src.requests["/set/resourcelist.xml"] != 0 {
+			t.Fatalf("step %d: %v, want %v (%+v)", step, got, want, rep)
+		}
+		if step%3 == 0 {
+			if rep := b.inventoryAudit(true); !rep.Equal || rep.Repaired != int64(len(want)) {
+				t.Fatalf("%+v", rep)
+			}
+		}
+		b.sync()
+		b.equal()
+		if rep := b.inventoryAudit(false); !rep.Equal || rep.Inventory == "" {
+			t.Fatalf("%+v", rep)
+		}
+	}
+}
+
+// An inventory that cannot be used is passed over, and the list is compared.
+func TestAuditByBadInventory(t *testing.T) {
+	for name, set := range map[string]func(b *bench, s *testSource){
+		"gone":      func(b *bench, s *testSource) { answerAt(s, "/set/inventory.json", http.NotFound) },
+		"nonsense":  func(b *bench, s *testSource) { xmlAt(s, "/set/inventory.json", "<x/>") },
+		"no digest": func(b *bench, s *testSource) { xmlAt(s, "/set/inventory.json", `{"digest":"md5:1"}`) },
+		"elsewhere": func(b *bench, s *testSource) {
+			xmlAt(s, "/set/inventory.json", `{"digest":"sha-256:`+strings.Repeat("0", 64)+`","root":"http://10.0.0.1/"}`)
+		},
+		"itself": func(b *bench, s *testSource) {
+			xmlAt(s, "/set/inventory.json", `{"digest":"sha-256:`+strings.Repeat("0", 64)+`","root":"`+s.url("/set/inventory.json")+`","children":[{"path":"0","digest":"sha-256:`+strings.Repeat("1", 64)+`","address":"`+s.url("/set/inventory.json")+`"}]}`)
+		},
+		"lies": func(b *bench, s *testSource) {
+			xmlAt(s, "/set/inventory.json", `{"digest":"sha-256:`+strings.Repeat("0", 64)+`","root":"`+s.url("/set/inventory/node.json")+`"}`)
+		},
+		"no promise": func(b *bench, s *testSource) { s.ours = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.src.ours, b.src.inventory = true, true
+			fill(b.src, 5)
+			set(b, b.src)
+			b.sync()
+			if rep := b.inventoryAudit(false); !rep.Equal || rep.Inventory != "" || b.src.requests["/set/resourcelist.xml"] != 1 {
+				t.Fatalf("%+v %v", rep, b.src.requests)
+			}
+		})
+	}
+}

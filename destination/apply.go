@@ -314,7 +314,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		if d.mirror.iris.some() {
 			for i := range ch.newSts {
 				if err := d.mirror.keeps(&ch.newSts[i]); err != nil {
-					return nil, err
+					return nil, fmt.Errorf("entity %s: %w", shorten(o.rec.Entity), err)
 				}
 			}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -46,6 +45,21 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if mc.fixed > 0 {
 		r.why("%d triples of the mirror were put right", mc.fixed)
 	}
+	if mc.fixed > 0 && !d.snapshotMeta().Dirty { // what is put whole is put at the end
+		lacking := 0 // what a store confirms again and again and does not do
+		again := &mirrorCompare{d: d, second: true, event: func(_ hash16, rank byte, _ event) error {
+			if rank == rankMirrorLacks {
+				lacking++
+			}
+			return nil
+		}}
+		if err := again.run(ctx); err != nil {
+			return err
+		}
+		if lacking > 0 {
+			return fmt.Errorf("%w: %d resources lack triples that were just written", errUnconfirmed, lacking)
+		}
+	}
 	if mc.refetch > 0 {
 		r.full = true
 	}
@@ -56,6 +70,9 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	d := c.d
 	d.spaceL.Lock() // nobody else writes into the graph meanwhile
 	defer d.spaceL.Unlock()
+	if d.folder != nil {
+		return c.files(ctx)
+	}
 	if err := d.sameForm(); err != nil {
 		return err
 	}
@@ -96,171 +113,7 @@ func (c *mirrorCompare) read(ctx context.Context, sorter *extsort.Sorter) error 
 	if m.lay.perEntity {
 		return c.readEntities(ctx, add)
 	}
-	for attempt := 0; ; attempt++ {
-		before, err := c.count(ctx)
-		if err != nil {
-			return err
-		}
-		start := got
-		for t, err := range m.graph(ctx) {
-			if err != nil {
-				return err
-			}
-			if err := add("", t); err != nil {
-				return err
-			}
-		}
-		n := got - start
-		if before < 0 || n == before {
-			return nil
-		}
-		after, err := c.count(ctx)
-		if err != nil {
-			return err
-		}
-		if n >= min(before, after) {
-			return nil
-		}
-		if attempt == 1 || n == m.caps.RowLimit {
-			return fmt.Errorf("the store gave %d of %d triples without a word: it cuts long answers; raise its row limit or give it a graph_store address", n, min(before, after))
-		}
-		// Reading again only adds doubles, which the merge passes over.
-	}
-}
-
-// count asks for the number of triples, -1 where it cannot be asked.
-func (c *mirrorCompare) count(ctx context.Context) (int64, error) {
-	m := c.d.mirror
-	if m.client.Endpoint().Query == "" || m.lay.graph == "" && m.caps.UnionDefault {
-		return -1, nil
-	}
-	if m.lay.graph == "" {
-		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
-	}
-	return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { GRAPH <"+m.lay.graph+"> { ?s ?p ?o } }")
-}
-
-// graph streams the single graph by the fastest way that the store offers.
-func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
-	pattern := "{ ?s ?p ?o }"
-	if m.lay.graph != "" {
-		pattern = "{ GRAPH <" + m.lay.graph + "> { ?s ?p ?o } }"
-	}
-	e := m.client.Endpoint()
-	ways := slices.Clone(m.caps.Readings)
-	ways = append(ways, sparql.ReadGraphStore, sparql.ReadConstruct)
-	for _, way := range ways {
-		switch {
-		case way == sparql.ReadGraphStore && e.GraphStore != "":
-			return m.client.GetGraph(ctx, m.lay.graph)
-		case e.Query == "" || m.lay.graph == "" && m.caps.UnionDefault:
-		case way == sparql.ReadConstruct:
-			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
-		case way == sparql.ReadSelectTSV, way == sparql.ReadSelectJSON:
-			return func(yield func(rdfres.Triple, error) bool) {
-				s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE "+pattern)
-				if err != nil {
-					yield(rdfres.Triple{}, err)
-					return
-				}
-				for row, err := range s.Rows {
-					if err == nil && len(row) != 3 {
-						err = errors.New("the store answered with other columns than asked for")
-					}
-					if err != nil {
-						yield(rdfres.Triple{}, err)
-						return
-					}
-					if !yield(rdfres.Triple{S: row[0], P: row[1], O: row[2]}, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
-	return func(yield func(rdfres.Triple, error) bool) {
-		yield(rdfres.Triple{}, errors.New("the store offers no way to read a whole graph"))
-	}
-}
-
-// readEntities reads all graphs and takes those that are ours: owned by a
-// resource, or of the form that the template gives.
-func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	d := c.d
-	if d.mirror.client.Endpoint().Query == "" {
-		return c.readEntitiesOneByOne(ctx, add)
-	}
-	before, after, _ := strings.Cut(d.mirror.lay.template, "{entity}")
-	named := before != "" || after != ""
-	ours := map[string]bool{}
-	is := func(g string) (bool, error) {
-		if v, ok := ours[g]; ok {
-			return v, nil
-		}
-		_, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return false, err
-		}
-		v := err == nil || named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after)
-		if len(ours) > 100_000 {
-			clear(ours)
-		}
-		ours[g] = v
-		return v, nil
-	}
-	s, err := d.mirror.client.Select(ctx, "SELECT ?g ?s ?p ?o WHERE { GRAPH ?g { ?s ?p ?o } }")
-	if err != nil {
-		return err
-	}
-	rows := int64(0)
-	for row, err := range s.Rows {
-		if err != nil {
-			return err
-		}
-		if len(row) != 4 {
-			return errors.New("the store answered with other columns than asked for")
-		}
-		rows++
-		g := row[0].IRI()
-		if g == stateGraph || strings.HasPrefix(g, stateGraph+":") {
-			continue
-		}
-		ok, err := is(g)
-		if err != nil {
-			return err
-		}
-		if ok {
-			if err := add(g, rdfres.Triple{S: row[1], P: row[2], O: row[3]}); err != nil {
-				return err
-			}
-		}
-	}
-	if l := d.mirror.caps.RowLimit; l > 0 && rows == l {
-		return fmt.Errorf("the store gave exactly its row limit of %d rows: raise it", l)
-	}
-	return nil
-}
-
-func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := key(kindGraph, c.d.space)
-	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return err
-		}
-		if len(pair.Value) < 20 {
-			return errRecord
-		}
-		g := string(pair.Value[20:])
-		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
-			if err == nil {
-				err = add(g, t)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.readSingle(ctx, &got, func(t rdfres.Triple) error { return add("", t) })
 }
 
 // held is one triple as the mirror holds it.

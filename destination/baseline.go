@@ -54,6 +54,9 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 	if r.dry {
 		return nil
 	}
+	if err := d.provedComplete(ctx, r); err != nil {
+		return err
+	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		end(m)
 		m.Gap = ""

@@ -74,9 +74,27 @@ type iriRewrites struct {
 	Update []string // SPARQL Update, graph names too
 	GSP    []string // Graph Store Protocol, N-Triples
 	Graphs []string // Graph Store Protocol, graph names
+
+	Dead bool // the store confirms what comes by the Graph Store Protocol, and does not write it
+
+	breaksNaN bool // NaN destroys the store
 }
 
-func (r *iriRewrites) some() bool { return len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
+func (r *iriRewrites) some() bool { return r.breaksNaN || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
+
+// isNaN tells whether a store may take a literal for the number NaN.
+func isNaN(t rdfres.Term) bool {
+	if !strings.HasPrefix(string(t), `"`) || !strings.HasSuffix(string(t), ">") {
+		return false
+	}
+	lexical, _, datatype := t.Literal()
+	switch strings.TrimPrefix(datatype, "http://www.w3.org/2001/XMLSchema#") {
+	case "double", "float", "decimal":
+		lexical = strings.TrimLeft(strings.TrimSpace(lexical), "+-")
+		return len(lexical) >= 3 && strings.EqualFold(lexical[:3], "nan")
+	}
+	return false
+}
 
 func changes(forms []string, iri string) bool {
 	for i := range iriForms {
@@ -141,13 +159,17 @@ func (m *mirror) postable(sts []statement) bool {
 
 // keeps refuses a statement that no way of writing keeps as it is.
 func (m *mirror) keeps(st *statement) error {
+	if m.iris.breaksNaN && isNaN(st.triple.O) {
+		return fmt.Errorf("%w: %s %s %s: the store %s (%s) is destroyed by NaN, after which it takes no writes at all", errUnusable,
+			shorten(string(st.triple.S)), shorten(string(st.triple.P)), shorten(string(st.triple.O)), m.client.Endpoint().Name, m.caps.Product)
+	}
 	iri := ""
 	if !m.gspOnly() {
 		if iri = m.odd(st); iri == "" {
 			return nil
 		}
 	}
-	if m.client.Endpoint().GraphStore != "" {
+	if m.client.Endpoint().GraphStore != "" && !m.iris.Dead {
 		if iri = m.oddToPost(st); iri == "" {
 			return nil
 		}
@@ -320,6 +342,9 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		if err != nil {
 			return nil, err
 		}
+		if len(refused) < len(probes) && !slices.ContainsFunc(probes, func(p probe) bool { return got[way+p.key][1] != "" }) {
+			return nil, errUnconfirmed
+		}
 		for _, p := range probes {
 			if !refused[p.key] && got[way+p.key][1] != p.iri && !slices.Contains(forms, p.form) {
 				forms = append(forms, p.form)
@@ -340,7 +365,13 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 	post := func(graph string, lines []byte) error {
 		return m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(lines))
 	}
-	if found.GSP, err = terms("post", post); err != nil || len(found.Update) == 0 {
+	found.GSP, err = terms("post", post)
+	if errors.Is(err, errUnconfirmed) && e.Update != "" {
+		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; its graph_store address is not used for writing")
+		found.Dead = true
+		return found, nil
+	}
+	if err != nil || len(found.Update) == 0 {
 		return found, err
 	}
 	for _, name := range found.Update { // only forms that an update changes are written so

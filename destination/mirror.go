@@ -83,7 +83,8 @@ type mirror struct {
 	server string // how the store named itself in the last answer that was looked at
 	lay    layout
 	mark   string
-	limit  int // triples of one update request; adapts down
+	limit  int   // triples of one update request; adapts down
+	cutAt  int64 // rows after which an answer was seen to end; 0 none
 	log    *slog.Logger
 	fault  func(point string) error // tests: called before and after a write
 }
@@ -104,7 +105,7 @@ func (m *mirror) gspOnly() bool { return m.client.Endpoint().Update == "" }
 
 // canBulk tells whether large inserts may go through the Graph Store Protocol.
 func (m *mirror) canBulk() bool {
-	return !m.lay.perEntity && m.client.Endpoint().GraphStore != ""
+	return !m.lay.perEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
 }
 
 // bulk adds statements by Graph Store POST: additive, so it can be repeated.
@@ -222,6 +223,9 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		ops, drops = ops[n:], ""
 	}
 	if err := m.post(ctx, posts); err != nil {
+		return err
+	}
+	if err := m.confirm(ctx, p); err != nil {
 		return err
 	}
 	if check != "" {
@@ -429,7 +433,7 @@ func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
 		if m.client.Endpoint().Query == "" {
 			return true, nil
 		}
-		some, err := m.client.Ask(ctx, `ASK { GRAPH ?g { ?s ?p ?o } FILTER(!STRSTARTS(STR(?g), "urn:rsbridge:")) }`)
+		some, err := m.client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER(!"+sparql.OwnGraph("?g")+") }")
 		return !some, err
 	}
 	if m.client.Endpoint().Query != "" {

@@ -8,6 +8,7 @@ import (
 
 	"crypto/sha256"
 
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -42,7 +43,7 @@ func (l *layout) graphOf(entity string) (string, error) {
 	if err := safeIRI("<" + g + ">"); err != nil {
 		return "", fmt.Errorf("graph of %s: %w", shorten(entity), err)
 	}
-	if strings.HasPrefix(g, "urn:rsbridge:") && !strings.HasPrefix(g, "urn:rsbridge:component:") {
+	if sparql.IsOwnGraph(g) {
 		return "", fmt.Errorf("graph %s of entity %s is one of rsbridge's own; change graph_iri", shorten(g), shorten(entity))
 	}
 	return g, nil

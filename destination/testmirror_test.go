@@ -95,6 +95,8 @@ var (
 	iriShape    = regexp.MustCompile(`<[^<>]*>`)
 	graphShape  = regexp.MustCompile(`GRAPH <([^>]*)> \{ \?s \?p \?o \}`)
 	markShape   = regexp.MustCompile(`^SELECT \?p \?o WHERE \{ GRAPH <([^>]*)> \{ <([^>]*)> \?p \?o \} \}`)
+	probeShape  = regexp.MustCompile(`^SELECT \?g \?s \?o WHERE \{ GRAPH \?g \{ \?s (\S+) \?o`)
+	valuesShape = regexp.MustCompile(`^SELECT (.*) WHERE \{ VALUES \?([gs]) \{ ([^}]*) \} GRAPH`)
 	othersShape = regexp.MustCompile(`^SELECT \?m \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?m <([^>]*)> ("[^"]*") \. \?m \?p \?o \} \}`)
 )
 
@@ -155,6 +157,30 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 			}
 		}
 		tsv("?g\t?s\t?p\t?o", rows)
+	case probeShape.MatchString(q):
+		p := probeShape.FindStringSubmatch(q)[1]
+		for g, ts := range m.graphs {
+			for t := range ts {
+				if string(t.P) == p {
+					rows = append(rows, []rdfres.Term{rdfres.NewIRI(g), t.S, t.O})
+				}
+			}
+		}
+		tsv("?g\t?s\t?o", rows)
+	case valuesShape.MatchString(q):
+		v := valuesShape.FindStringSubmatch(q)
+		for g, ts := range m.graphs {
+			for t := range ts {
+				key, row := string(t.S), []rdfres.Term{t.S, t.P, t.O}
+				if v[2] == "g" {
+					key, row = "<"+g+">", append([]rdfres.Term{rdfres.NewIRI(g)}, row...)
+				}
+				if (v[2] == "g" || g == graph) && slices.Contains(strings.Fields(v[3]), key) {
+					rows = append(rows, row)
+				}
+			}
+		}
+		tsv(strings.ReplaceAll(v[1], " ", "\t"), rows)
 	case strings.HasPrefix(q, "CONSTRUCT"):
 		w.Header().Set("Content-Type", "application/n-triples")
 		m.dump(w, graph)

@@ -63,6 +63,11 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("put the graph: %w", err)
 	}
+	if n, err := d.missing(ctx); err != nil {
+		d.log.Debug("what was put cannot be counted", "error", err)
+	} else if n > 0 {
+		return fmt.Errorf("put the graph: %w: %d triples are not there", errUnconfirmed, n)
+	}
 	if err := d.crashAt("written"); err != nil {
 		return err
 	}

@@ -1,0 +1,139 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// What a store confirms is not always done: Virtuoso 7 answers 201 Created to an
+// upload that it has not read. So a store whose requests are not atomic is asked
+// after each batch what stands there now, before the checkpoint is set; and the
+// number of triples is held against the records at the end of a baseline.
+
+// errUnconfirmed says that a store has confirmed what it has not done.
+var errUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
+
+// confirm reads the subjects (per-entity: the graphs) of a plan back.
+func (m *mirror) confirm(ctx context.Context, p *plan) error {
+	if m.caps.Transactional || m.gspOnly() || len(p.deletes)+len(p.inserts) == 0 {
+		return nil
+	}
+	const absent, there = 1, 2
+	want := make(map[hash16]byte, len(p.inserts)+len(p.deletes))
+	pairs := map[string]bool{} // graph, subject and predicate of inserted literals: is there one?
+	pair := func(graph string, t rdfres.Triple) string { return graph + " " + string(t.S) + " " + string(t.P) }
+	var keys []string
+	known := map[string]bool{}
+	touch := func(st *statement) {
+		k := st.graph
+		if !m.lay.perEntity {
+			k = st.triple.S.IRI()
+		}
+		if k != "" && !known[k] {
+			known[k] = true
+			keys = append(keys, k)
+		}
+	}
+	for i := range p.deletes {
+		st := &p.deletes[i]
+		if st.hasBlank() {
+			continue
+		}
+		want[st.hash] = absent
+		touch(st)
+	}
+	for i := range p.inserts {
+		st := &p.inserts[i]
+		want[st.hash] = there
+		touch(st)
+		if st.triple.O.Kind() == rdfres.KindLiteral {
+			pairs[pair(st.graph, st.triple)] = false
+		}
+	}
+	seen := func(graph string, t rdfres.Triple) error {
+		h := tripleHash(graph, m.lay.nf.Triple(t))
+		switch want[h] {
+		case absent:
+			return fmt.Errorf("%w: %s is still there", errUnconfirmed, shorten(tripleText(t)))
+		case there:
+			delete(want, h)
+		}
+		if t.O.Kind() == rdfres.KindLiteral {
+			k := pair(graph, t)
+			if _, ok := pairs[k]; ok {
+				pairs[k] = true
+			}
+		}
+		return nil
+	}
+	var err error
+	if m.lay.perEntity {
+		err = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o").Of(ctx, keys, func(r sparql.Row) error {
+			return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
+		})
+	} else {
+		err = m.parts(m.pattern(), "?s", "?p", "?o").Of(ctx, keys, func(r sparql.Row) error {
+			return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]})
+		})
+	}
+	if errors.Is(err, errUnconfirmed) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("read back what was written: %v", err) // of the reading: not a refusal of what was written
+	}
+	for i := range p.inserts {
+		st := &p.inserts[i]
+		if want[st.hash] == there && !pairs[pair(st.graph, st.triple)] { // another literal may be the store's form of it
+			return fmt.Errorf("%w: %s is not there", errUnconfirmed, shorten(tripleText(st.triple)))
+		}
+	}
+	return nil
+}
+
+func tripleText(t rdfres.Triple) string { return string(t.S) + " " + string(t.P) + " " + string(t.O) }
+
+// missing is how many triples the graph of the mirror has less than the records
+// of all destinations that write into it say; 0 where it cannot be counted.
+func (d *Destination) missing(ctx context.Context) (int64, error) {
+	m := d.mirror
+	if m.lay.perEntity {
+		return 0, nil
+	}
+	n, err := m.count(ctx)
+	if err != nil || n < 0 {
+		return 0, err
+	}
+	c := mirrorCompare{d: d}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	owned := int64(0)
+	for g, err := range c.groups(snap) {
+		if err != nil {
+			return 0, err
+		}
+		owned += int64(len(g.owned) / 16)
+	}
+	return max(0, owned-n), nil
+}
+
+// provedComplete notes a comparison where the mirror holds less than was written.
+func (d *Destination) provedComplete(ctx context.Context, r *run) error {
+	if d.mirror.gspOnly() {
+		return nil // its graph is put whole at the end of the run
+	}
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	n, err := d.missing(ctx)
+	if err != nil {
+		return fmt.Errorf("count what the mirror holds: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	return d.noteCompare(fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
+}

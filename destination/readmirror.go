@@ -1,0 +1,269 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// errShort says that a store gave less than it counts.
+var errShort = errors.New("the store gave less than it counts")
+
+// readSingle reads the graph of a mirror: whole where the store gives as much as
+// it counts, in parts where it cuts long answers. A triple may come twice. got is
+// raised by add.
+func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
+	m := c.d.mirror
+	for attempt := 0; ; attempt++ {
+		before, err := m.count(ctx)
+		if err != nil {
+			return err
+		}
+		start := *got
+		parts := m.cuts(before)
+		if parts {
+			err = c.readParts(ctx, add)
+		} else {
+			for t, terr := range m.graph(ctx) {
+				if err = terr; err == nil {
+					err = add(t)
+				}
+				if err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		n := *got - start
+		if before < 0 || n == before {
+			return nil
+		}
+		after, err := m.count(ctx)
+		if err != nil {
+			return err
+		}
+		switch least := min(before, after); {
+		case n >= least:
+			return nil
+		case parts && attempt > 0:
+			return fmt.Errorf("%w: %d triples came of %d, read in parts: is it written to by others?", errShort, n, least)
+		case !parts:
+			m.log.Info("the mirror does not come in one answer; it is read in parts", "came", n, "counted", least)
+			m.cutAt = max(1, n)
+		}
+		// Reading again only adds doubles, which the merge passes over.
+	}
+}
+
+// cuts tells whether an answer of so many rows would be cut.
+func (m *mirror) cuts(rows int64) bool {
+	if m.client.Endpoint().Query == "" || rows < 0 {
+		return false
+	}
+	limit := m.rowLimit()
+	return limit > 0 && rows >= limit
+}
+
+// rowLimit is where the store cuts answers, as far as is known; 0 for nowhere.
+func (m *mirror) rowLimit() (limit int64) {
+	for _, l := range []int64{m.caps.RowLimit, m.client.MaxRows(), m.cutAt} {
+		if l > 0 && (limit == 0 || l < limit) {
+			limit = l
+		}
+	}
+	return limit
+}
+
+// parts reads a pattern of the mirror in parts.
+func (m *mirror) parts(pattern, key string, others ...string) *sparql.Parts {
+	p := &sparql.Parts{Client: m.client, Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit()}
+	if n := m.caps.ValuesLimit; n > 0 {
+		p.Batch = min(n, 200)
+	}
+	return p
+}
+
+func (m *mirror) pattern() string {
+	if m.lay.graph == "" {
+		return "?s ?p ?o . "
+	}
+	return "GRAPH <" + m.lay.graph + "> { ?s ?p ?o } "
+}
+
+func (c *mirrorCompare) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
+	p := c.d.mirror.parts(c.d.mirror.pattern(), "?s", "?p", "?o")
+	row := func(r sparql.Row) error { return add(rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
+	err := p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
+	if err == nil {
+		err = p.Blanks(ctx, row) // of somebody else
+	}
+	return err
+}
+
+// count asks for the number of triples, -1 where it cannot be asked.
+func (m *mirror) count(ctx context.Context) (int64, error) {
+	if m.client.Endpoint().Query == "" || m.lay.graph == "" && m.caps.UnionDefault {
+		return -1, nil
+	}
+	return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+m.pattern()+"}")
+}
+
+// graph streams the single graph by the fastest way that the store offers.
+func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
+	pattern := "{ " + m.pattern() + "}"
+	e := m.client.Endpoint()
+	ways := slices.Clone(m.caps.Readings)
+	ways = append(ways, sparql.ReadGraphStore, sparql.ReadConstruct)
+	for _, way := range ways {
+		switch {
+		case way == sparql.ReadGraphStore && e.GraphStore != "":
+			return m.client.GetGraph(ctx, m.lay.graph)
+		case e.Query == "" || m.lay.graph == "" && m.caps.UnionDefault:
+		case way == sparql.ReadConstruct:
+			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
+		case way == sparql.ReadSelectTSV, way == sparql.ReadSelectJSON:
+			return func(yield func(rdfres.Triple, error) bool) {
+				s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE "+pattern)
+				if err != nil {
+					yield(rdfres.Triple{}, err)
+					return
+				}
+				for row, err := range s.Rows {
+					if err == nil && len(row) != 3 {
+						err = errors.New("the store answered with other columns than asked for")
+					}
+					if err != nil {
+						yield(rdfres.Triple{}, err)
+						return
+					}
+					if !yield(rdfres.Triple{S: row[0], P: row[1], O: row[2]}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return func(yield func(rdfres.Triple, error) bool) {
+		yield(rdfres.Triple{}, errors.New("the store offers no way to read a whole graph"))
+	}
+}
+
+// readEntities reads the graphs that are ours: owned by a resource, or of the form
+// that the template gives.
+func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	d := c.d
+	m := d.mirror
+	if m.client.Endpoint().Query == "" {
+		return c.readEntitiesOneByOne(ctx, add)
+	}
+	before, after, _ := strings.Cut(m.lay.template, "{entity}")
+	named := before != "" || after != ""
+	ours := map[string]bool{}
+	is := func(g string) (bool, error) {
+		if sparql.IsOwnGraph(g) {
+			return false, nil
+		}
+		if v, ok := ours[g]; ok {
+			return v, nil
+		}
+		_, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return false, err
+		}
+		v := err == nil || named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after)
+		if len(ours) > 100_000 {
+			clear(ours)
+		}
+		ours[g] = v
+		return v, nil
+	}
+	const pattern = "GRAPH ?g { ?s ?p ?o } "
+	p := m.parts(pattern, "?g", "?s", "?p", "?o")
+	row := func(r sparql.Row) error {
+		ok, err := is(r[0].IRI())
+		if err != nil || !ok {
+			return err
+		}
+		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
+	}
+	counted := func() (int64, error) {
+		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	}
+	least, err := counted()
+	if err != nil {
+		return err
+	}
+	if !m.cuts(least) {
+		n := int64(0)
+		s, err := m.client.Select(ctx, "SELECT ?g ?s ?p ?o WHERE { "+pattern+"}")
+		if err != nil {
+			return err
+		}
+		for r, err := range s.Rows {
+			if err == nil && len(r) != 4 {
+				err = errors.New("the store answered with other columns than asked for")
+			}
+			if err == nil {
+				n++
+				err = row(r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if n >= least {
+			return nil
+		}
+		now, err := counted()
+		if err != nil || n >= now {
+			return err
+		}
+		m.log.Info("the mirror does not come in one answer; it is read in parts", "came", n, "counted", now)
+		m.cutAt = max(1, n)
+		p = m.parts(pattern, "?g", "?s", "?p", "?o")
+	}
+	return p.Keys(ctx, func(graphs []string) error {
+		mine := graphs[:0]
+		for _, g := range graphs {
+			ok, err := is(g)
+			if err != nil {
+				return err
+			}
+			if ok {
+				mine = append(mine, g)
+			}
+		}
+		return p.Of(ctx, mine, row)
+	})
+}
+
+func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	prefix := key(kindGraph, c.d.space)
+	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		if len(pair.Value) < 20 {
+			return errRecord
+		}
+		g := string(pair.Value[20:])
+		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
+			if err == nil {
+				err = add(g, t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -99,7 +99,8 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 			parts = append(parts, p)
 		}
 	}
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	defer w.close()
 	err = d.eachChangeIn(ctx, parts, &from, &proof{from: &from}, func(c change) error { return w.add(ctx, c) })
 	var gap *gapError
 	if errors.As(err, &gap) {

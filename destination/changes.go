@@ -447,7 +447,8 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		return nil
 	}
 	defer dl.Close()
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	defer w.close()
 	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
 	var gap *gapError
 	if errors.As(err, &gap) {
@@ -554,7 +555,8 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		return err
 	}
 	from := d.snapshotMeta().Cursor
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	defer w.close()
 	from.Sequence, from.Identity, from.Newest = nil, "", nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
@@ -606,6 +608,9 @@ type window struct {
 	count int
 	at    cursor // behind everything that was added
 	any   bool
+
+	dump     string // the Change Dump, "" for none
+	packages *changePackages
 }
 
 func (w *window) add(ctx context.Context, c change) error {
@@ -629,7 +634,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
 	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
-	if len(w.order) >= w.d.lim.window && !together {
+	if len(w.order) >= w.limit() && !together {
 		if err := w.apply(ctx, nil); err != nil {
 			return err
 		}
@@ -656,6 +661,14 @@ func (w *window) add(ctx context.Context, c change) error {
 		w.at.Sequence = &s
 	}
 	return nil
+}
+
+// limit is how many changes are applied together.
+func (w *window) limit() int {
+	if w.dump != "" {
+		return max(w.d.lim.window, packageWindow)
+	}
+	return w.d.lim.window
 }
 
 // apply fetches and applies what is collected.
@@ -692,6 +705,9 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		}
 		return nil
 	}
+	if err := w.packagesFor(ctx, items); err != nil {
+		return err
+	}
 	left, err := d.pairMoves(items)
 	if err != nil {
 		return err
@@ -718,8 +734,12 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			case rec != nil && !rec.has(flagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
-				} else {
+				} else if j = w.packages.job(d, it); j == nil {
 					j = d.updateJob(it, loc, rec)
+				}
+			default:
+				if p := w.packages.job(d, it); p != nil {
+					j = p
 				}
 			}
 			if !yield(replacing(j, left[loc]), nil) {

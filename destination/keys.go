@@ -33,8 +33,9 @@ import (
 // first 16 bytes of a SHA-256.
 //
 // Version 2 added x, locations that are replaced (in i and f), bad entries (in the
-// items of f), and the newest change of a cursor; version 1 is read as it is.
-const layoutVersion = 2
+// items of f), and the newest change of a cursor; version 3 h, and versions by time
+// in items. Earlier ones are read as they are.
+const layoutVersion = 3
 
 const (
 	kindVersion   = 'v'

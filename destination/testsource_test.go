@@ -56,6 +56,7 @@ type testSource struct {
 	requests            map[string]int
 	caps                string // path of the Capability List
 	inventory           bool
+	changeDump          bool
 	archive             bool // the lost changes are in an archive
 	timegate            bool
 	pair                bool // every change is two entries: another address is deleted first, with the same number
@@ -149,7 +150,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, c := range []struct {
 			on  bool
 			cap rs.Capability
-		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}, {s.archive, rs.ChangeListArchive}} {
+		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}, {s.archive, rs.ChangeListArchive}, {s.changeDump, rs.ChangeDump}} {
 			if c.on {
 				es = append(es, rs.Entry{Loc: s.url("/set/" + string(c.cap) + ".xml"), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
 			}
@@ -161,6 +162,13 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
 		s.serveList(w, r, n)
+	case r.URL.Path == "/set/changedump.xml" && s.changeDump:
+		z := s.changeZip()
+		sum := sha256.Sum256(z)
+		s.serveXML(w, r, s.document(s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom}), []rs.Entry{{Loc: s.url("/set/changes.zip"), HasMeta: true,
+			Meta: rs.Meta{Type: "application/zip", From: s.changesFrom, Until: s.now, Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
+	case r.URL.Path == "/set/changes.zip" && s.changeDump:
+		w.Write(s.changeZip())
 	case strings.HasPrefix(r.URL.Path, "/set/inventory") && s.inventory:
 		s.serveInventory(w, r)
 	case r.URL.Path == "/set/changelist-archive.xml" && s.archive:
@@ -625,4 +633,31 @@ func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 	}
 	doc["path"], doc["entities"], doc["digest"] = path, nodes[path].Count, "sha-256:"+nodes[path].Digest.String()
 	json.NewEncoder(w).Encode(doc)
+}
+
+// changeZip packages the changes of the Change List.
+func (s *testSource) changeZip() []byte {
+	var b bytes.Buffer
+	w, err := rs.NewPackageWriter(&b, s.head(rs.ChangeDumpManifest, rs.Meta{From: s.changesFrom, Until: s.now}))
+	if err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	for i, e := range s.changeEntries(s.drop, len(s.log)) {
+		body := s.log[s.drop+i].body
+		if body == nil {
+			continue
+		}
+		if s.lie[s.log[s.drop+i].name] {
+			body = append([]byte("# not what was promised\n"), body...)
+		}
+		e.Links = nil
+		if err := w.Add(fmt.Sprintf("/changes/%d", i), body, &e); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if _, err := w.Close(); err != nil {
+		s.t.Error(err)
+	}
+	return b.Bytes()
 }

@@ -1,0 +1,222 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Many changes cost many requests; a Change Dump has their bytes in one package.
+// What a Change List says decides which changes there are and what is promised of
+// them; the package is only another place of the same bytes, taken when it costs
+// less than fetching each. What it lacks, or has otherwise, is fetched by itself.
+
+const (
+	requestCost   = 16 << 10 // bytes that a request is worth
+	packageFew    = 50       // changes that are fetched one by one in any case
+	packageWindow = 20_000   // changes that are looked at together where there is a Change Dump
+)
+
+// changePackages are the packages of a Change Dump, read once in a run.
+type changePackages struct {
+	list   []changePackage
+	used   int // packages
+	served int // changes
+}
+
+type changePackage struct {
+	pkg
+	from, until time.Time
+	tried       bool
+	dl          *download
+	zip         *resourcesync.Package
+	paths       map[hash16]string
+}
+
+func (c *changePackages) close() {
+	for i := range c.list {
+		c.list[i].dl.Close()
+	}
+}
+
+// changeKey names the bytes of one change; ok is false where nothing is promised
+// that tells them from others.
+func changeKey(loc string, p promise) (hash16, bool) {
+	h := p.Hashes.SHA256
+	if h == "" {
+		h = p.Hashes.SHA1
+	}
+	if h == "" {
+		h = p.Hashes.MD5
+	}
+	return hashString(loc + " " + h), h != ""
+}
+
+// readChangeDump lists the packages of the source's Change Dump.
+func (d *Destination) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
+	dl, rd, err := d.document(ctx, request{url: address}, resourcesync.ChangeDump)
+	if err != nil {
+		return nil, fmt.Errorf("Change Dump: %w", err)
+	}
+	defer dl.Close()
+	c := &changePackages{}
+	collect := func(r *resourcesync.Reader, address string) error {
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			if len(c.list) >= d.lim.parts {
+				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
+			}
+			p := changePackage{pkg: pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until}
+			if e.Loc != "" && e.HasMeta && p.isZIP() && p.promise.Length > 0 && p.promise.Length <= d.lim.pkg {
+				c.list = append(c.list, p)
+			}
+			return nil
+		})
+	}
+	if rd.Head().Index {
+		parts, err := d.parts(ctx, dl, rd, resourcesync.ChangeDump)
+		if err != nil {
+			return nil, err
+		}
+		return c, d.eachPart(ctx, parts, resourcesync.ChangeDump, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+	}
+	return c, collect(rd, dl.url)
+}
+
+// open downloads a package and reads what is in it.
+func (p *changePackage) open(ctx context.Context, d *Destination) error {
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: 2})
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		dl.Close()
+		return fmt.Errorf("package %s: %w", shorten(p.url), err)
+	}
+	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
+		return fail(err)
+	}
+	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
+	if err != nil {
+		return fail(err)
+	}
+	manifest, closer, err := z.Manifest()
+	if err != nil {
+		return fail(err)
+	}
+	defer closer.Close()
+	paths := map[hash16]string{}
+	err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
+		it := newItem(e, nil, "the manifest of "+p.url)
+		if k, ok := changeKey(it.Loc, it.Promise); ok && it.Bad == "" && it.Path != "" && it.Change != "deleted" {
+			paths[k] = it.Path
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	p.dl, p.zip, p.paths = dl, z, paths
+	return nil
+}
+
+// choose downloads the packages that cost less than their changes one by one.
+func (c *changePackages) choose(ctx context.Context, d *Destination, wanted []*item) {
+	for i := range c.list {
+		p := &c.list[i]
+		if p.tried {
+			continue
+		}
+		n, cost := 0, int64(0)
+		for _, it := range wanted {
+			if !it.Time.IsZero() && !it.Time.Before(p.from) && (p.until.IsZero() || !it.Time.After(p.until)) {
+				n++
+				cost += requestCost + max(0, it.Promise.Length)
+			}
+		}
+		if n < packageFew || p.promise.Length+requestCost >= cost {
+			continue
+		}
+		p.tried = true
+		if err := p.open(ctx, d); err != nil {
+			d.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
+			continue
+		}
+		c.used++
+	}
+}
+
+// job gives what a package has of a change, nil if none has it.
+func (c *changePackages) job(d *Destination, it *item) job {
+	k, ok := changeKey(it.Loc, it.Promise)
+	if c == nil || !ok || it.Bad != "" {
+		return nil
+	}
+	for i := range c.list {
+		p := &c.list[i]
+		path, ok := p.paths[k]
+		if !ok {
+			continue
+		}
+		body, err := readMember(p.zip, path, d.lim.resource)
+		if err == nil {
+			err = verifyBody(body, body, it.Promise)
+		}
+		if err != nil {
+			d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
+			return nil
+		}
+		c.served++
+		return func(ctx context.Context) *outcome {
+			o, err := d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, "")
+			if err != nil {
+				return d.obtain(ctx, it)
+			}
+			return o
+		}
+	}
+	return nil
+}
+
+// packagesFor reads the Change Dump when there is much to fetch.
+func (w *window) packagesFor(ctx context.Context, items []*item) error {
+	d := w.d
+	if w.dump == "" || w.r.dry {
+		return nil
+	}
+	var wanted []*item
+	for _, it := range items {
+		if it != nil && it.Bad == "" && it.Change != "deleted" {
+			wanted = append(wanted, it)
+		}
+	}
+	if len(wanted) < packageFew {
+		return nil
+	}
+	if w.packages == nil {
+		c, err := d.readChangeDump(ctx, w.dump)
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			d.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
+			w.dump = ""
+			return nil
+		}
+		w.packages = c
+	}
+	w.packages.choose(ctx, d, wanted)
+	return ctx.Err()
+}
+
+// close ends the use of packages and tells of it.
+func (w *window) close() {
+	if c := w.packages; c != nil {
+		c.close()
+		if c.served > 0 {
+			w.r.why("%d changes came in %d packages of the Change Dump, which costs less than fetching each", c.served, c.used)
+		}
+		w.packages = nil
+	}
+}

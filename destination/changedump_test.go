@@ -1,0 +1,102 @@
+package destination
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func (b *bench) resourceRequests() (n int) {
+	for path, k := range b.src.requests {
+		if strings.HasPrefix(path, "/set/r/") {
+			n += k
+		}
+	}
+	return n
+}
+
+// Many changes are fetched as one package, few one by one; what the package lacks
+// or has otherwise is fetched by itself.
+func TestChangeDump(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.changeDump = ours, true
+		fill(s, 120)
+		b.sync()
+		change := func(n, step int) {
+			for i := range n {
+				s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), fmt.Sprint("step", step)))
+			}
+		}
+		change(10, 1)
+		clear(s.requests)
+		b.sync()
+		if n := b.resourceRequests(); n != 10 || s.requests["/set/changes.zip"] != 0 {
+			t.Errorf("few changes: %v", s.requests)
+		}
+		b.equal()
+		change(100, 2)
+		s.remove("e119.nt")
+		s.put("new.nt", nt("new", "x"))
+		clear(s.requests)
+		rep := b.sync()
+		if n := b.resourceRequests(); n != 0 || s.requests["/set/changes.zip"] != 1 || !rep.InSync || !strings.Contains(rep.Why, "101 changes came in 1 packages") {
+			t.Errorf("many changes: %d, %+v", n, rep)
+		}
+		if rep.Updated != 100 || rep.Deleted != 1 || rep.Created != 1 {
+			t.Errorf("%+v", rep)
+		}
+		b.equal()
+		s.lie["e7.nt"] = true // in the package and at its own address
+		change(100, 3)
+		clear(s.requests)
+		if rep := b.sync(); rep.Pending+rep.Failed != 1 || rep.InSync {
+			t.Errorf("%+v", rep)
+		}
+		if n := s.requests["/set/changes.zip"]; n != 1 {
+			t.Errorf("%d packages", n)
+		}
+		s.lie["e7.nt"] = false
+		b.sync()
+		b.equal()
+	}
+}
+
+// A Change Dump that cannot be used costs nothing but itself.
+func TestBadChangeDump(t *testing.T) {
+	for name, set := range map[string]func(s *testSource){
+		"gone": func(s *testSource) { answerAt(s, "/set/changedump.xml", http.NotFound) },
+		"page": func(s *testSource) { xmlAt(s, "/set/changedump.xml", "<html/>") },
+		"no zip": func(s *testSource) {
+			answerAt(s, "/set/changes.zip", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "PK") })
+		},
+		"too large": func(s *testSource) {
+			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>`+s.url("/set/changes.zip")+`</loc><rs:md type="application/zip" length="1125899906842624" from="2026-01-01T00:00:00Z"/></url></urlset>`)
+		},
+		"tar": func(s *testSource) {
+			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>`+s.url("/set/changes.tar")+`</loc><rs:md type="application/x-tar" length="10" from="2026-01-01T00:00:00Z"/></url></urlset>`)
+		},
+		"elsewhere": func(s *testSource) {
+			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>http://10.0.0.1/changes.zip</loc><rs:md type="application/zip" length="10" from="2026-01-01T00:00:00Z"/></url></urlset>`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.changeDump = true, true
+			fill(s, 80)
+			b.sync()
+			for i := range 80 {
+				s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "changed"))
+			}
+			set(s)
+			if rep := b.sync(); !rep.InSync || rep.Updated != 80 {
+				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+		})
+	}
+}

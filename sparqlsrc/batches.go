@@ -202,7 +202,7 @@ func (s *Source) selectReading(caps sparql.Capabilities) sparql.Reading {
 }
 
 // eachSubject gives the IRIs that ?s takes in a pattern: in one answer where the
-// store gives it whole, else by pages with a key. One may come more than once.
+// store gives it whole, else by the hash of the IRI. One may come more than once.
 func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scope *scope, pattern string, f func(string) error) error {
 	pattern += " FILTER(isIRI(?s)) "
 	count := "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { " + pattern + "}"
@@ -210,24 +210,19 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 	if err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
-	list := func(query string) (rows int64, last string, err error) {
-		sol, err := s.client.SelectAs(ctx, query, s.selectReading(caps))
-		if err != nil {
-			return 0, "", err
-		}
-		for row, err := range sol.Rows {
+	rows := int64(0)
+	sol, err := s.client.SelectAs(ctx, "SELECT DISTINCT ?s WHERE { "+pattern+"}", s.selectReading(caps))
+	if err == nil {
+		for row, rerr := range sol.Rows {
+			if err = rerr; err == nil {
+				rows++
+				err = f(row[0].IRI())
+			}
 			if err != nil {
-				return rows, last, err
-			}
-			rows++
-			last = row[0].IRI()
-			if err := f(last); err != nil {
-				return rows, last, err
+				break
 			}
 		}
-		return rows, last, nil
 	}
-	rows, _, err := list("SELECT DISTINCT ?s WHERE { " + pattern + "}")
 	if err != nil && !sparql.IsTooLarge(err) {
 		return err
 	}
@@ -240,37 +235,29 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 	if rows >= min(before, after) && rows <= max(before, after) && !s.onLimit(rows, caps) {
 		return nil
 	}
-	// By pages: slow everywhere, and the only way here.
-	page := int64(5000)
-	if limit := s.client.MaxRows(); limit > 0 {
-		page = min(page, max(1, limit/2))
-	}
-	if caps.RowLimit > 0 {
-		page = min(page, max(1, caps.RowLimit/2))
-	}
-	total, key := int64(0), ""
-	for {
-		q := "SELECT DISTINCT ?s WHERE { " + pattern + "FILTER(STR(?s) > " + sparql.EscapeString(key) + ") } ORDER BY STR(?s) LIMIT " + fmt.Sprint(page)
-		rows, last, err := list(q)
-		if err != nil {
-			return fmt.Errorf("page after %q: %w", key, err)
+	err = s.parts(caps, pattern).Keys(ctx, func(subjects []string) error {
+		for _, e := range subjects {
+			if err := f(e); err != nil {
+				return err
+			}
 		}
-		total += rows
-		if rows == 0 {
-			break
+		return nil
+	})
+	if errors.Is(err, sparql.ErrTruncated) {
+		return fmt.Errorf("%w: %w", ErrShort, err)
+	}
+	return err
+}
+
+// parts reads ?s ?p ?o of a pattern in parts, by ?s.
+func (s *Source) parts(caps sparql.Capabilities, pattern string) *sparql.Parts {
+	p := &sparql.Parts{Client: s.client, As: s.selectReading(caps), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize()}
+	for _, limit := range []int64{caps.RowLimit, s.lastShort()} {
+		if limit > 0 && (p.Limit == 0 || limit < p.Limit) {
+			p.Limit = limit
 		}
-		if last <= key {
-			return fmt.Errorf("%w: a page of subjects after %q ends with %q: the store does not sort by code points", ErrShort, key, last)
-		}
-		key = last
 	}
-	if after, err = s.client.Count(ctx, count); err != nil {
-		return fmt.Errorf("count: %w", err)
-	}
-	if total < min(before, after) || total > max(before, after) {
-		return fmt.Errorf("%w: %d subjects came by pages; it counts %d before and %d after", ErrShort, total, before, after)
-	}
-	return nil
+	return p
 }
 
 // eachOf goes through a list of entities (key: EntityKey, value: IRI) in parts,
@@ -388,7 +375,12 @@ func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope
 	}
 	err := s.eachBatch(ctx, plain, func(part []string) error {
 		values, _ := escapeAll(part)
-		return ask("VALUES ?s { " + strings.Join(values, " ") + " } ")
+		restrict := "VALUES ?s { " + strings.Join(values, " ") + " } "
+		err := ask(restrict)
+		if len(part) == 1 && (errors.Is(err, ErrShort) || sparql.IsTooLarge(err)) {
+			return s.inParts(ctx, caps, restrict+scope.triple("?s", "?p", object), part, f)
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -399,6 +391,25 @@ func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope
 		}
 	}
 	return nil
+}
+
+// inParts reads an entity whose triples do not come in one answer.
+func (s *Source) inParts(ctx context.Context, caps sparql.Capabilities, pattern string, entity []string, f func(rdfres.Triple) error) error {
+	rows, most := int64(0), int64(4*s.cfg.MaxDescriptionTriples)
+	err := s.parts(caps, pattern).Of(ctx, entity, func(row sparql.Row) error {
+		if rows++; rows > most {
+			return fmt.Errorf("%w: more than %d rows", ErrShort, most)
+		}
+		return f(rdfres.Triple{S: row[0], P: row[1], O: row[2]})
+	})
+	if err != nil {
+		return err
+	}
+	n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	if err == nil && n > rows {
+		err = fmt.Errorf("%w: %d rows came in parts of %d", ErrShort, rows, n)
+	}
+	return err
 }
 
 // rows reads ?s ?p ?o of a pattern into memory and confirms their number.

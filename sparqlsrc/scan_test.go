@@ -549,6 +549,9 @@ func TestTruncation(t *testing.T) {
 	for i := range 700 {
 		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i/3)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
 	}
+	for i := range 600 { // more than any of the limits: by the hash of its triples
+		ts = append(ts, rdfres.Triple{S: "<http://example.org/large>", P: rdfres.NewIRI(fmt.Sprintf("http://example.org/p%d", i%3)), O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
 	blank := []rdfres.Triple{{S: "<http://example.org/e1>", P: "<http://example.org/b>", O: "_:x"}, {S: "_:x", P: "<http://example.org/p>", O: `"1"`}}
 	ts = append(ts, blank...)
 	for _, limit := range []int{100, 250, 137} { // 137 is nobody's limit

@@ -123,6 +123,7 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".schedule", s.Schedule)
 		schedule(p+".resourcedump.schedule", s.ResourceDump.Schedule)
 		schedule(p+".resourcelist.schedule", s.ResourceList.Schedule)
+		schedule(p+".changedump.schedule", s.ChangeDump.Schedule)
 		schedule(p+".archives.schedule", s.Archives.Schedule)
 		ratio(p+".max_delete_ratio", s.MaxDeleteRatio)
 		for _, h := range s.Hashes {

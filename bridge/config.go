@@ -122,7 +122,8 @@ type ResourceDump struct {
 
 // ChangeDump settings.
 type ChangeDump struct {
-	Patches bool `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
+	Schedule string `yaml:"schedule" doc:"when the Change Lists that were closed since the last time are packaged; empty: with the Resource Dump, by its schedule"`
+	Patches  bool   `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
 }
 
 // Archives settings.

@@ -11,8 +11,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// jobs are all jobs by name: scan:SET, dump:SET, rebase:SET, retain:SET, sync:DESTINATION,
-// audit:DESTINATION. Those of one set, and those of one destination, exclude
+// jobs are all jobs by name: scan:SET, dump:SET, changedump:SET, list:SET, archive:SET,
+// rebase:SET, retain:SET, sync:DESTINATION, audit:DESTINATION. Those of one set, and those of one destination, exclude
 // each other.
 func (b *Bridge) jobs() (out []jobs.Job) {
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
@@ -25,6 +25,16 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 						return nil, nil // nothing is published yet: the first scan makes the first dump
 					}
 					return nil, s.dump(ctx, run)
+				}})
+		}
+		if s.dumpsChanges() {
+			out = append(out, jobs.Job{Name: "changedump:" + name, Subject: s.subject(), Schedule: s.cfg.ChangeDump.Schedule,
+				Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+					if _, ok := b.pub.Generation(name); !ok {
+						return nil, nil // no Change List is closed yet
+					}
+					run.Progress("dump", 0, 0)
+					return nil, b.pub.DumpChanges(ctx, name)
 				}})
 		}
 		out = append(out, jobs.Job{Name: "rebase:" + name, Subject: s.subject(), Run: s.rebase})

@@ -81,7 +81,7 @@ func (s *set) publishConfig() publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: time.Duration(s.cfg.ChangeList.Rotate), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Services: s.services(), NoInventory: !s.cfg.Inventory, ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Services: s.services(), Via: s.bridge.cfg.via(s.cfg), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
 	}
 }
 
@@ -221,9 +221,15 @@ func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 	return nil
 }
 
-// dumps tells whether the set offers dumps of either kind.
+// dumps tells whether the set offers a dump that is made by the schedule of the
+// Resource Dump.
 func (s *set) dumps() bool {
-	return slices.Contains(s.cfg.Publish, "resourcedump") || slices.Contains(s.cfg.Publish, "changedump")
+	return slices.Contains(s.cfg.Publish, "resourcedump") || slices.Contains(s.cfg.Publish, "changedump") && s.cfg.ChangeDump.Schedule == ""
+}
+
+// dumpsChanges tells whether the set offers a Change Dump with its own schedule.
+func (s *set) dumpsChanges() bool {
+	return slices.Contains(s.cfg.Publish, "changedump") && s.cfg.ChangeDump.Schedule != ""
 }
 
 func (s *set) dump(ctx context.Context, run *jobs.Run) error {

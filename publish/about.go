@@ -81,6 +81,9 @@ func (s *set) describe(g *statements, snap *snapshot) {
 		g.text(d, nsDCT+"publisher", s.cfg.Publisher)
 	}
 	g.text(d, nsVoID+"uriSpace", s.at.Prefix)
+	for _, source := range s.cfg.Via {
+		g.iri(d, nsDCT+"source", source)
+	}
 	g.iri(d, nsDCAT+"landingPage", s.about()+".html")
 	for f, iri := range formatIRIs {
 		if f == s.cfg.Format || f != rdfres.RDFXML {

@@ -117,6 +117,9 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 			link(resourcesync.RelUp, s.wellKnown()),
 		},
 	}
+	if len(s.cfg.Via) == 1 { // of several, none is the original of all
+		head.Links = append(head.Links, link(resourcesync.RelVia, s.cfg.Via[0]))
+	}
 	if snap != nil && snap.gen.Inventory != "" {
 		head.Links = append(head.Links, s.inventoryLink())
 	}

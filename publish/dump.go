@@ -29,12 +29,33 @@ const (
 	dumpDocEntries = 10000
 )
 
-// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), and
-// the packages of the Change Dump for lists that were closed since the last
-// time. It becomes visible by one record; the dump before it stays on disk, for
+// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), and,
+// unless that has a schedule of its own (SetConfig.ScheduledChangeDump), the
+// packages of the Change Dump for lists that were closed since the last time. It becomes visible by one record; the dump before it stays on disk, for
 // readers that are under way, until the next. When nothing was published since
 // the last dump, that one stands.
 func (p *Publisher) Dump(ctx context.Context, name string) error {
+	return p.dump(name, func(s *set, snap *snapshot) error {
+		if s.offers(resourcesync.ResourceDump) {
+			if err := s.makeDump(ctx, snap); err != nil {
+				return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
+			}
+		}
+		if s.cfg.ScheduledChangeDump {
+			return nil
+		}
+		return s.dumpChanges(ctx, snap)
+	})
+}
+
+// DumpChanges makes the packages of the Change Dump for lists that were closed
+// since the last time (dossier, 1.10.9), and nothing where a set offers none.
+func (p *Publisher) DumpChanges(ctx context.Context, name string) error {
+	return p.dump(name, func(s *set, snap *snapshot) error { return s.dumpChanges(ctx, snap) })
+}
+
+// dump calls f, one call for a set at a time, with the published state.
+func (p *Publisher) dump(name string, f func(*set, *snapshot) error) error {
 	s, err := p.set(name)
 	if err != nil {
 		return err
@@ -49,15 +70,15 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 		return fmt.Errorf("publish: a dump of %s: nothing has been published yet", name)
 	}
 	defer snap.release()
-	if s.offers(resourcesync.ResourceDump) {
-		if err := s.makeDump(ctx, snap); err != nil {
-			return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
-		}
+	return f(s, snap)
+}
+
+func (s *set) dumpChanges(ctx context.Context, snap *snapshot) error {
+	if !s.offers(resourcesync.ChangeDump) {
+		return nil
 	}
-	if s.offers(resourcesync.ChangeDump) {
-		if err := s.makeChangeDumps(ctx, snap); err != nil {
-			return fmt.Errorf("publish: a Change Dump of %s: %w", name, err)
-		}
+	if err := s.makeChangeDumps(ctx, snap); err != nil {
+		return fmt.Errorf("publish: a Change Dump of %s: %w", s.cfg.Name, err)
 	}
 	return nil
 }

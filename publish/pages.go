@@ -119,6 +119,9 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		}
 		facts = append(facts, f)
 	}
+	for _, source := range s.cfg.Via {
+		facts = append(facts, fact{Name: "Mirrored from", Value: source, Href: source})
+	}
 	if s.at.Prefix != "" {
 		facts = append(facts, fact{Name: "Entities begin with", Value: s.at.Prefix})
 	}

@@ -36,9 +36,11 @@ type SetConfig struct {
 	PackageBytes                int64           // dump package; default 64 MiB packed
 	DumpPatches                 bool            // Change Dumps hold the patches too
 	Links                       Links           // of list entries, beside the usual ones
+	Via                         []string        // addresses of the sources that the set is a copy of
 	Services                    []Service       // other ways to the data, that somebody else answers
 	NoInventory                 bool            // no inventory
 	ScheduledList               bool            // the Resource List is made by ListResources; false: it is always current
+	ScheduledChangeDump         bool            // the Change Dump is made by DumpChanges; false: by Dump
 	Archives                    bool            // keep archives (Archive, Retain)
 	ArchivesKeep                time.Duration   // how long; 0: for ever
 	Coverage                    func() Coverage // for the description of the set; may be nil
@@ -255,6 +257,11 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 		case resourcesync.ResourceList, resourcesync.ChangeList, resourcesync.ResourceDump, resourcesync.ChangeDump:
 		default:
 			return nil, fmt.Errorf("publish: the set %s: capability %q: want resourcelist, changelist, resourcedump or changedump", cfg.Name, c)
+		}
+	}
+	for _, iri := range cfg.Via {
+		if !absolute(iri) {
+			return nil, fmt.Errorf("publish: the set %s: %q is no address of a source", cfg.Name, iri)
 		}
 	}
 	if err := cfg.Links.prepare(); err != nil {

@@ -74,3 +74,55 @@ func TestScheduledList(t *testing.T) {
 		t.Errorf("the list is of %v, the changes begin at %v", h.Meta.At, c.Meta.From)
 	}
 }
+
+// TestScheduledChangeDump: a Change Dump with its own schedule is made without the
+// Resource Dump, and the other way round, and holds the same.
+func TestScheduledChangeDump(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 3, ScheduledChangeDump: true,
+		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
+	if err := w.pub.DumpChanges(t.Context(), "data"); err == nil {
+		t.Error("a Change Dump of nothing")
+	}
+	w.scan(map[string]int{"http://example.org/e/0": 1}, false, rdfres.JSONLD)
+	w.publish()
+	w.must(w.pub.DumpChanges(t.Context(), "data")) // no list is closed
+	change := func(n int) {
+		for i := range n {
+			w.clock.add(time.Minute)
+			w.scan(map[string]int{fmt.Sprintf("http://example.org/e/%d", i%4): 10 + int(w.clock.now().Unix())}, true, rdfres.JSONLD)
+			w.publish()
+		}
+	}
+	change(10)
+	w.must(w.pub.Dump(t.Context(), "data"))
+	if n := w.checkChangeDump(); n != 0 {
+		t.Errorf("the dump made a Change Dump of %d changes", n)
+	}
+	before, ok := w.pub.ResourceDump("data")
+	change(1)
+	w.must(w.pub.DumpChanges(t.Context(), "data"))
+	if n := w.checkChangeDump(); n != 9 {
+		t.Errorf("the Change Dump has %d changes, want those of three closed lists", n)
+	}
+	if after, _ := w.pub.ResourceDump("data"); !ok || after != before {
+		t.Errorf("the Resource Dump was made too: %+v, before %+v", after, before)
+	}
+	w.reopen()
+	change(4)
+	w.must(w.pub.Dump(t.Context(), "data"))
+	if n := w.checkChangeDump(); n != 9 {
+		t.Errorf("after a dump the Change Dump has %d changes", n)
+	}
+	w.must(w.pub.DumpChanges(t.Context(), "data"))
+	if n := w.checkChangeDump(); n != 12 {
+		t.Errorf("the next Change Dump has %d changes", n)
+	}
+
+	w = newWorld(t, SetConfig{Format: rdfres.JSONLD}) // offers none
+	w.scan(map[string]int{"http://example.org/e/0": 1}, false, rdfres.JSONLD)
+	w.publish()
+	w.must(w.pub.DumpChanges(t.Context(), "data"))
+	if w.get(w.url("changedump.xml")).Code != 404 {
+		t.Error("a Change Dump where none is offered")
+	}
+}

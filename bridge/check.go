@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/publish"
 )
@@ -161,6 +162,13 @@ func (c *Config) check() (out []Finding) {
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
 		if d.Select.Query != "" {
 			fault(p+".select.query", "", "is for sets; a destination selects by classes and prefixes")
+		}
+		if d.Map != "" {
+			if _, err := embedstore.ParseMapping(d.Map); err != nil {
+				fault(p+".map", "", "%v", err)
+			} else if st := c.Stores[d.Store]; st.Files != "" {
+				fault(p+".map", "", "is for stores and dumps; a folder has the representations as they are")
+			}
 		}
 		if st := c.Stores[d.Store]; st.sink() && d.Graph == "per-entity" {
 			fault(p+".graph", d.Graph, "is for stores; a mirror in files has no graphs")

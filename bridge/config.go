@@ -146,6 +146,7 @@ type Destination struct {
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
 	Select         Select   `yaml:"select" doc:"a part of the source"`
+	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`

@@ -265,7 +265,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		return nil, err
 	}
 	ch.old = old
-	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples &&
+	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples && old.Made == o.rec.Made &&
 		old.Entity == o.rec.Entity && old.Flags&^flagRewritten&^flagKept == o.rec.Flags&^flagRewritten {
 		ch.same = true
 		o.rec.Normal = old.Normal
@@ -772,7 +772,11 @@ func (d *Destination) wireOf(loc hash16, rec *record) ([]rdfres.Triple, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rdfres.GraphDigest(ts) != rec.Graph {
+	want := rec.Graph
+	if rec.has(flagMapped) {
+		want = rec.Made
+	}
+	if rdfres.GraphDigest(ts) != want {
 		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", errRecord, rec.Loc)
 	}
 	return ts, nil

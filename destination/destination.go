@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -33,6 +34,7 @@ type Config struct {
 	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (what was, is kept in the state: Versions)
 	Allow          []string // hosts (host or host:port) beside the source's own
 	Select         struct{ Classes, Prefixes []string }
+	Map            string // a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about
 	Concurrency    int    // fetches at once; default 8
 	TempDir        string // packages and sorting; default: the system's
 	MemoryBytes    int64  // for batches and sorting; default 64 MiB
@@ -51,18 +53,19 @@ type Options struct {
 // Status and Differences may be called beside them. Several destinations of one
 // kv.Store may share a graph.
 type Destination struct {
-	cfg    Config
-	opt    Options
-	lim    *limits
-	log    *slog.Logger
-	store  kv.Store
-	fetch  *fetcher
-	mirror *mirror
-	folder *os.Root // of a mirror of files, nil for any other
-	dest   id
-	space  id
-	target string
-	spaceL *sync.Mutex // held from the plan of a batch to its record
+	cfg     Config
+	opt     Options
+	lim     *limits
+	log     *slog.Logger
+	store   kv.Store
+	fetch   *fetcher
+	mirror  *mirror
+	mapping *embedstore.Mapping // nil: none
+	folder  *os.Root            // of a mirror of files, nil for any other
+	dest    id
+	space   id
+	target  string
+	spaceL  *sync.Mutex // held from the plan of a batch to its record
 
 	bigMu sync.Mutex // one big representation at a time
 
@@ -90,6 +93,7 @@ type meta struct {
 	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
+	Map        string    `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
 	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string    `json:"gap,omitempty"`
 	Held       string    `json:"held,omitempty"`
@@ -171,6 +175,11 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
 	}
 	d.mirror = &mirror{client: target, log: d.log}
+	if cfg.Map != "" {
+		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
+			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
+		}
+	}
 	if o.Sink != nil {
 		if err := d.useSink(o.Sink); err != nil {
 			return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)

@@ -99,7 +99,13 @@ func safeSegment(s string) string {
 func (d *Destination) represent(it *item, p place, body []byte, contentType string) (*outcome, error) {
 	o, err := d.representRDF(it, p, body, contentType)
 	if d.folder == nil {
-		return o, err
+		if err == nil {
+			err = d.mapped(context.Background(), o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return o, nil
 	}
 	if err != nil {
 		if !errors.Is(err, errContent) || !it.Promise.Graph.IsZero() {

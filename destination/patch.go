@@ -68,7 +68,7 @@ func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
 // fits tells whether a patch is of what is kept, makes what is promised, and is
 // shorter than the whole.
 func (p *patchOffer) fits(it *item, rec *record) bool {
-	if !rec.has(flagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
+	if rec.has(flagMapped) || !rec.has(flagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
 	}
 	if p.Promise.Type == rdfres.RDFPatchType {

@@ -26,6 +26,7 @@ const (
 	flagUnselected             // outside of the configured selection
 	flagKept                   // gone at the source, kept here (keep: deleted)
 	flagRewritten              // the store's normal form differs from what was sent
+	flagMapped                 // what is stored was made of it by a CONSTRUCT
 )
 
 // record is what is remembered of one resource, without its triples.
@@ -39,7 +40,8 @@ type record struct {
 	Graph   rdfres.Digest // graph digest of the wire form
 	Normal  rdfres.Digest // digest over the sorted hashes of its triples in the store's normal form
 	Triples int64
-	Changed time.Time // time of the change that made this state, zero if unknown
+	Changed time.Time     // time of the change that made this state, zero if unknown
+	Made    rdfres.Digest // graph digest of what is kept, where that is not the wire form (flagMapped)
 }
 
 func (r *record) has(flag byte) bool { return r.Flags&flag != 0 }
@@ -56,7 +58,11 @@ func (r *record) encode() []byte {
 	b = append(b, r.Graph[:]...)
 	b = append(b, r.Normal[:]...)
 	b = binary.AppendVarint(b, r.Triples)
-	return appendTime(b, r.Changed)
+	b = appendTime(b, r.Changed)
+	if r.has(flagMapped) {
+		b = append(b, r.Made[:]...)
+	}
+	return b
 }
 
 var errRecord = errors.New("record of the destination is damaged")
@@ -76,6 +82,9 @@ func decodeRecord(b []byte) (*record, error) {
 	d.fixed(r.Normal[:])
 	r.Triples = d.varint()
 	r.Changed = d.time()
+	if r.has(flagMapped) {
+		d.fixed(r.Made[:])
+	}
 	if d.bad {
 		return nil, errRecord
 	}

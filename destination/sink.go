@@ -102,6 +102,8 @@ func (d *Destination) useSink(s *Sink) error {
 	switch {
 	case d.mirror.lay.perEntity, d.cfg.Graph == "per-entity":
 		return errors.New("graph: per-entity is for stores; a mirror in files has no graphs")
+	case s.folder != "" && d.cfg.Map != "":
+		return errors.New("map is for stores and dumps; a folder has the representations as they are")
 	case s.folder != "" && d.cfg.Keep == "versions":
 		return errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
 	}

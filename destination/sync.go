@@ -110,6 +110,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.leaveUntil(r); err != nil {
 		return err
 	}
+	remapped, err := d.remap(r)
+	if err != nil {
+		return err
+	}
+	r.full = r.full || remapped
 	m = d.snapshotMeta()
 	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {

@@ -1,0 +1,93 @@
+package destination
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// With map each description is verified as ever, goes through a CONSTRUCT, and
+// what that makes is stored. The record keeps the digest of the source's graph, by
+// which lists and inventories are compared, and that of what was made of it, by
+// which the kept representation is proven. Blank nodes of the result are named by
+// what they are and where they come from, so that they stay while it stays.
+
+// mapped puts a representation through the map.
+func (d *Destination) mapped(ctx context.Context, o *outcome) error {
+	if d.mapping == nil || o.rec.Triples == 0 || o.rec.has(flagUnselected) {
+		return nil
+	}
+	ts, err := parseWire(o.wire)
+	if err != nil {
+		return err
+	}
+	made, err := d.mapping.Apply(ctx, o.rec.Entity, ts)
+	if err == nil {
+		made, _, err = rdfres.NameBlanks(made, rdfres.NameOptions{Scope: o.it.Loc, WorkLimit: d.lim.blankWork})
+	}
+	if err == nil {
+		err = safeTriples(made)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %w: map: %w", shorten(o.it.Loc), errContent, err)
+	}
+	if int64(len(made)) > d.lim.triples {
+		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
+	}
+	o.wire = appendLines(nil, made)
+	o.rec.Triples = int64(len(made))
+	o.rec.Flags |= flagMapped
+	o.rec.Made = rdfres.GraphDigest(made)
+	return nil
+}
+
+// mapID names a map, "" for none.
+func mapID(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+}
+
+// remap makes everything be fetched and mapped again when the map is another one.
+func (d *Destination) remap(r *run) (bool, error) {
+	id := mapID(d.cfg.Map)
+	m := d.snapshotMeta()
+	if m.Map == id || m.Phase == "" {
+		if m.Map != id && !r.dry {
+			return false, d.saveMeta(func(m *meta) { m.Map = id })
+		}
+		return false, nil
+	}
+	r.why("the map was changed: everything is fetched and mapped again")
+	if r.dry {
+		return true, nil
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.store.Batch()
+	defer func() { b.Close() }()
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return false, rec.err
+		}
+		// What the source promised is forgotten, so that it is fetched; what is kept
+		// of it, and what it owns, stands until it is replaced.
+		rec.Hashes.SHA256, rec.Hashes.SHA1, rec.Hashes.MD5 = "", "", ""
+		if rec.Flags |= flagMapped; rec.Made.IsZero() {
+			rec.Made = rec.Graph
+		}
+		rec.forget()
+		b.Set(key(kindResource, d.dest, loc), rec.encode())
+		if b.Size() > 4<<20 {
+			if err := b.Commit(true); err != nil {
+				return false, err
+			}
+			b.Close()
+			b = d.store.Batch()
+		}
+	}
+	return true, d.commit(b, func(m *meta) { m.Map = id })
+}

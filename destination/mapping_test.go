@@ -1,0 +1,113 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A map turns each description into another vocabulary; patches, audits of every
+// depth and repair hold, and another map makes everything anew.
+func TestMap(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.inventory, s.patches = ours, ours, map[string][]byte{}
+		to := func(p string) string {
+			return "CONSTRUCT { ?entity <http://cat.example/" + p + "> ?v . ?entity <http://cat.example/in> _:c . _:c a <http://cat.example/Record> } WHERE { ?entity <http://ex.org/v> ?v }"
+		}
+		names := func() (out []string) {
+			for k := range s.bodies {
+				out = append(out, k)
+			}
+			return out
+		}
+		check := func(p string) {
+			t.Helper()
+			var plain []string
+			for _, l := range b.mir.lines(graphA) {
+				if strings.Contains(l, "cat.example/"+p+">") {
+					plain = append(plain, strings.Replace(l, "cat.example/"+p, "ex.org/v", 1))
+				} else if p != "" && !strings.Contains(l, "_:rsb") {
+					t.Errorf("in the mirror: %s", l)
+				}
+			}
+			b.same(plain, s.want())
+			if n := strings.Count(strings.Join(b.mir.lines(graphA), ""), "cat.example/Record"); n < len(names()) {
+				t.Errorf("%d records", n)
+			}
+			for _, depth := range []string{"inventory", "store", "origin"} {
+				rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
+				if err != nil || !rep.Equal {
+					t.Fatalf("%s: %+v %v", depth, rep, err)
+				}
+			}
+		}
+		b.cfg.Map = to("p")
+		fill(s, 6)
+		if rep := b.sync(); !rep.InSync || rep.Created != 6 {
+			t.Fatalf("%+v", rep)
+		}
+		check("p")
+		s.put("e1.nt", nt("e1", "a", "1", "and more"))
+		s.remove("e2.nt")
+		if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Deleted != 1 {
+			t.Fatalf("%+v", rep)
+		}
+		check("p")
+		// damage in the mirror
+		var some rdfres.Triple
+		for t := range b.mir.graphs[graphA] {
+			some = t
+			break
+		}
+		delete(b.mir.graphs[graphA], some)
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !rep.Equal || rep.Repaired != 1 {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		check("p")
+		before := b.mir.lines(graphA)
+		b.cfg.Map = to("q")
+		if rep := b.sync(); !rep.InSync || rep.Updated != 5 || !strings.Contains(rep.Why, "the map was changed") {
+			t.Fatalf("%+v", rep)
+		}
+		check("q")
+		if rep := b.sync(); rep.Updated != 0 {
+			t.Fatalf("%+v", rep)
+		}
+		b.cfg.Map = to("p")
+		b.sync()
+		if got := b.mir.lines(graphA); !slices.Equal(got, before) {
+			t.Errorf("blank nodes have other names: %v, before %v", got, before)
+		}
+		b.cfg.Map = ""
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+}
+
+func TestMapRefused(t *testing.T) {
+	b := newBench(t)
+	for _, bad := range []string{"nonsense", "SELECT * WHERE { ?s ?p ?o }"} {
+		b.cfg.Map = bad
+		if _, err := Open(context.Background(), b.store, b.mir.client(), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), "map: ") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	// A description that the map cannot make anything right of fails alone.
+	b.cfg.Map = "CONSTRUCT { ?entity <http://cat.example/p> ?v } WHERE { ?entity <http://ex.org/v> ?v }"
+	fill(b.src, 3)
+	b.src.put("none.nt", fmt.Sprintf("<http://ex.org/none> <http://ex.org/other> %q .\n", "x"))
+	if rep := b.sync(); !rep.InSync || rep.Created != 4 {
+		t.Errorf("%+v", rep)
+	}
+	if rep := b.sync(); !rep.InSync || rep.Updated != 0 {
+		t.Errorf("%+v", rep)
+	}
+}

@@ -1,0 +1,50 @@
+package embedstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+func TestMapping(t *testing.T) {
+	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "A" ; e:part [ e:n 1 ] . e:b e:name "B" .`), rdfres.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ParseMapping(`PREFIX e: <http://e/> PREFIX s: <http://s/>
+CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?entity } WHERE { ?entity e:name ?n OPTIONAL { ?entity e:part ?p . ?p e:n ?v BIND(STR(?v) AS ?u) } }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Apply(context.Background(), "http://e/a", rdfres.SortUnique(ts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, _, err := rdfres.NameBlanks(got, rdfres.NameOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, q := range named {
+		text += string(q.AppendLine(nil))
+	}
+	if len(got) != 5 || !strings.Contains(text, `<http://e/a> <http://s/label> "A"`) || !strings.Contains(text, `<http://s/upper> "1"`) || strings.Contains(text, `"B"`) {
+		t.Errorf("made %s", text)
+	}
+	if got, err := m.Apply(context.Background(), "http://e/none", ts); err != nil || len(got) != 0 {
+		t.Error(got, err)
+	}
+	if _, err := m.Apply(context.Background(), "http://e/a> } #", ts); err == nil {
+		t.Error("an IRI broke out")
+	}
+	for _, bad := range []string{
+		"", "SELECT * WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } FROM <http://g> WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } VALUES ?s { <http://a> }",
+		"CONSTRUCT { ?s ?p } WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }",
+	} {
+		if _, err := ParseMapping(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}

@@ -23,6 +23,17 @@ type side struct {
 	put   func(t *testing.T, b *bridge.Bridge, contentType string, body []byte)
 	get   func(t *testing.T, b *bridge.Bridge) []byte
 	run   func(t *testing.T, b *bridge.Bridge, update string)
+
+	perEntity *teststores.Server // its mirror has a graph for each entity
+}
+
+// perEntity is a store whose mirror has a graph for each entity, below the name
+// of the test's own graph.
+func perEntity(s teststores.Server) side {
+	out := remote(s)
+	out.perEntity = &s
+	out.get = func(t *testing.T, _ *bridge.Bridge) []byte { return s.GetBelow(t, s.Graph+"/") }
+	return out
 }
 
 func remote(s teststores.Server) side {
@@ -33,6 +44,7 @@ func remote(s teststores.Server) side {
 		func(t *testing.T, _ *bridge.Bridge, ct string, body []byte) { s.Put(t, "", ct, bytes.NewReader(body)) },
 		func(t *testing.T, _ *bridge.Bridge) []byte { return s.Get(t, "") },
 		func(t *testing.T, _ *bridge.Bridge, u string) { s.Run(t, u) },
+		nil,
 	}
 }
 
@@ -52,6 +64,7 @@ func embedded(t *testing.T, name string) side {
 		func(t *testing.T, b *bridge.Bridge, u string) {
 			request(t, client(b), http.MethodPost, "http://embedded.invalid/update", "application/sparql-update", []byte(u))
 		},
+		nil,
 	}
 }
 
@@ -88,6 +101,9 @@ func config(t *testing.T, source, mirror side) *bridge.Config {
 	cfg.Sets["data"] = set
 	d := bridge.NewDestination()
 	d.Source, d.Set, d.Store, d.GraphIRI, d.Schedule, d.Audit = "http://bridge.example/.well-known/resourcesync", "data", "mirror", mirror.graph, "", ""
+	if mirror.perEntity != nil {
+		d.Graph, d.GraphIRI = "per-entity", mirror.graph+"/{entity}"
+	}
 	cfg.Destinations["copy"] = d
 	return cfg
 }
@@ -152,39 +168,79 @@ func unzipped(t *testing.T, path string) []byte {
 	return raw
 }
 
+// history is the releases of schema.org, there and back.
+var history = []string{"12.0", "13.0", "14.0", "15.0", "12.0"}
+
 // TestHistory carries the schema.org releases, there and back, and 223p with its
-// nested blank nodes, through pairs of real stores. After each step an
-// independent tool finds source and mirror equal.
+// nested blank nodes, through pairs of real stores, in both layouts of a mirror.
+// After each step an independent tool finds source and mirror equal. With
+// RSBRIDGE_HISTORY=all (make campaign) each pair goes every way.
 func TestHistory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole way takes too long under the race detector; TestWholeWay does it small")
 	}
+	all := os.Getenv("RSBRIDGE_HISTORY") == "all"
+	oxigraph := func(t *testing.T) teststores.Server { return teststores.Oxigraph(t) }
+	fuseki := func(t *testing.T) teststores.Server { return teststores.Fuseki(t) }
+	rdf4j := func(t *testing.T) teststores.Server { return teststores.RDF4J(t) }
+	virtuoso := func(t *testing.T) teststores.Server { return teststores.Virtuoso(t) }
+	single := func(s func(*testing.T) teststores.Server) func(*testing.T) side {
+		return func(t *testing.T) side { return remote(s(t)) }
+	}
+	each := func(s func(*testing.T) teststores.Server) func(*testing.T) side {
+		return func(t *testing.T) side { return perEntity(s(t)) }
+	}
+	here := func(name string) func(*testing.T) side { return func(t *testing.T) side { return embedded(t, name) } }
+	const quick, onlyAll = 3, 0
 	pairs := []struct {
 		name           string
 		source, mirror func(t *testing.T) side
+		releases       int  // in make test
+		nested         bool // 223p in make test
 	}{
-		{"embedded to embedded", func(t *testing.T) side { return embedded(t, "source") }, func(t *testing.T) side { return embedded(t, "mirror") }},
-		{"Oxigraph to Fuseki", func(t *testing.T) side { return remote(teststores.Oxigraph(t)) }, func(t *testing.T) side { return remote(teststores.Fuseki(t)) }},
-		{"Fuseki to embedded", func(t *testing.T) side { return remote(teststores.Fuseki(t)) }, func(t *testing.T) side { return embedded(t, "mirror") }},
-		{"RDF4J to Virtuoso", func(t *testing.T) side { return remote(teststores.RDF4J(t)) }, func(t *testing.T) side { return remote(teststores.Virtuoso(t)) }},
-		{"Virtuoso to RDF4J", func(t *testing.T) side { return remote(teststores.Virtuoso(t)) }, func(t *testing.T) side { return remote(teststores.RDF4J(t)) }},
+		{"embedded to embedded", here("source"), here("mirror"), len(history), true},
+		{"Oxigraph to Fuseki", single(oxigraph), single(fuseki), len(history), true},
+		{"Oxigraph to Fuseki, per-entity", single(oxigraph), each(fuseki), onlyAll, false},
+		{"Fuseki to Oxigraph, per-entity", single(fuseki), each(oxigraph), onlyAll, false},
+		{"Fuseki to embedded", single(fuseki), here("mirror"), len(history), true},
+		{"RDF4J to Virtuoso", single(rdf4j), single(virtuoso), quick, true},
+		{"RDF4J to Virtuoso, per-entity", single(rdf4j), each(virtuoso), onlyAll, true},
+		{"Virtuoso to RDF4J", single(virtuoso), single(rdf4j), onlyAll, true},
+		{"Virtuoso to RDF4J, per-entity", single(virtuoso), each(rdf4j), quick, false},
 	}
 	for _, p := range pairs {
-		t.Run(p.name, func(t *testing.T) {
-			source, mirror := p.source(t), p.mirror(t)
-			b := open(t, config(t, source, mirror))
-			for _, v := range []string{"12.0", "13.0", "14.0", "15.0", "12.0"} {
-				source.put(t, b, "application/n-triples", unzipped(t, teststores.Shared(t, "data/schemaorg/"+v+".nt.gz")))
-				follow(t, b, source, mirror)
-			}
-		})
+		releases := history[:p.releases]
+		if p.releases == quick {
+			releases = []string{history[0], history[1], history[0]}
+		}
+		if all {
+			releases = history
+		}
+		if len(releases) > 0 {
+			t.Run(p.name, func(t *testing.T) {
+				source, mirror := p.source(t), p.mirror(t)
+				b := open(t, config(t, source, mirror))
+				for _, v := range releases {
+					source.put(t, b, "application/n-triples", unzipped(t, teststores.Shared(t, "data/schemaorg/"+v+".nt.gz")))
+					follow(t, b, source, mirror)
+				}
+			})
+		}
+		if !p.nested && !all {
+			continue
+		}
 		t.Run(p.name+", 223p", func(t *testing.T) {
 			source, mirror := p.source(t), p.mirror(t)
 			b := open(t, config(t, source, mirror))
 			source.put(t, b, "text/turtle", unzipped(t, teststores.Shared(t, "data/223p.ttl.gz")))
 			follow(t, b, source, mirror)
 			// damage is seen, and repaired
-			mirror.run(t, b, "DELETE WHERE { GRAPH <"+mirror.graph+"> { ?s a <http://www.w3.org/ns/shacl#NodeShape> } }")
+			const shapes = "?s a <http://www.w3.org/ns/shacl#NodeShape>"
+			if mirror.perEntity != nil {
+				mirror.run(t, b, "DELETE { GRAPH ?g { "+shapes+" } } WHERE { GRAPH ?g { "+shapes+" } FILTER(STRSTARTS(STR(?g), \""+mirror.graph+"/\")) }")
+			} else {
+				mirror.run(t, b, "DELETE WHERE { GRAPH <"+mirror.graph+"> { "+shapes+" } }")
+			}
 			if a := do[bridge.AuditReport](t, b, "audit", "copy", nil); a.Equal || a.Missing+a.Different == 0 {
 				t.Fatalf("audit did not see the damage: %+v", a)
 			}

@@ -133,3 +133,27 @@ func TestNaNHeldBack(t *testing.T) {
 		t.Error("a string is no number")
 	}
 }
+
+// Entities may be named as rsbridge names things, but for the graphs of its
+// bookkeeping.
+func TestEntitiesNamedLikeOurs(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+	for name, iri := range map[string]string{"x": "urn:rsbridge:x", "state": "urn:rsbridge:state", "component": "urn:rsbridge:component:1"} {
+		b.src.put(name+".nt", "<"+iri+"> <http://ex.org/v> \"1\" .\n")
+	}
+	rep := b.sync()
+	if rep.Created != 2 || rep.Failed+rep.Pending != 1 || !strings.Contains(rep.Problems[0].Reason, "urn:rsbridge:state") {
+		t.Fatalf("%+v", rep)
+	}
+	if len(b.mir.lines("urn:rsbridge:x")) != 1 {
+		t.Fatal("urn:rsbridge:x is not mirrored")
+	}
+	for graph, ok := range map[string]bool{"urn:rsbridge:x": true, "urn:rsbridge:state": false, "urn:rsbridge:probe:1": false} {
+		c := b.cfg
+		c.Graph, c.GraphIRI = "", graph
+		if err := c.complete(); (err == nil) != ok {
+			t.Errorf("graph_iri %s: %v", graph, err)
+		}
+	}
+}

@@ -426,14 +426,30 @@ func (m *mirror) otherMark(ctx context.Context, graph string) (mark string, cp *
 	return mark, cp, nil
 }
 
-// isEmpty asks whether the graph (per-entity: any graph that is not rsbridge's)
-// holds something.
+// virtuosoOwn are the graphs that a new Virtuoso holds.
+var virtuosoOwn = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
+
+// isEmpty asks whether the graph (per-entity: any graph that the template could
+// name, and that is neither rsbridge's nor the store's own) holds something.
 func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
 	if m.lay.perEntity {
 		if m.client.Endpoint().Query == "" {
 			return true, nil
 		}
-		some, err := m.client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER(!"+sparql.OwnGraph("?g")+") }")
+		filter := "!" + sparql.OwnGraph("?g")
+		before, after, _ := strings.Cut(m.lay.template, "{entity}")
+		if before != "" {
+			filter += " && STRSTARTS(STR(?g), " + sparql.EscapeString(before) + ")"
+		}
+		if after != "" {
+			filter += " && STRENDS(STR(?g), " + sparql.EscapeString(after) + ")"
+		}
+		if before+after == "" && m.caps.Product == "Virtuoso" {
+			for _, own := range virtuosoOwn {
+				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
+			}
+		}
+		some, err := m.client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER("+filter+") }")
 		return !some, err
 	}
 	if m.client.Endpoint().Query != "" {

@@ -116,9 +116,24 @@ func (s Server) Put(t testing.TB, graph, contentType string, body io.Reader) {
 func (s Server) Get(t testing.TB, graph string) []byte {
 	t.Helper()
 	if s.open != nil {
-		return s.byPredicate(t, graph)
+		if graph == "" {
+			graph = s.Graph
+		}
+		return s.byPredicate(t, "GRAPH <"+graph+"> { ?s ?p ?o } ")
 	}
 	return s.do(t, http.MethodGet, s.graphURL(graph), "", nil)
+}
+
+// GetBelow reads what all graphs hold whose names begin with prefix, as
+// N-Triples, and has them dropped when the test ends.
+func (s Server) GetBelow(t testing.TB, prefix string) []byte {
+	t.Helper()
+	below := "GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), \"" + prefix + "\")) "
+	t.Cleanup(func() { s.Run(t, "DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { "+below+"}") })
+	if s.open != nil {
+		return s.byPredicate(t, below)
+	}
+	return s.do(t, http.MethodGet, s.Query+"?query="+url.QueryEscape("CONSTRUCT { ?s ?p ?o } WHERE { "+below+"}"), "", nil)
 }
 
 // Run runs a SPARQL update.
@@ -162,7 +177,7 @@ func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reade
 	}
 	switch question, _, _ := strings.Cut(addr, "?query="); {
 	case method != http.MethodGet: // Virtuoso answers 406 to a write that accepts N-Triples
-	case question == s.own().Query:
+	case question == s.own().Query && s.open != nil:
 		req.Header.Set("Accept", "application/sparql-results+json")
 	default:
 		req.Header.Set("Accept", "application/n-triples")
@@ -231,8 +246,12 @@ def canon(path):
     d = ox.Dataset(ox.parse(nt, format=ox.RdfFormat.N_TRIPLES))
     d.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
     return {str(q) for q in d}
+def literals(path):
+    return {str(q.object) for q in ox.parse(path=path, format=ox.RdfFormat.N_TRIPLES) if isinstance(q.object, ox.Literal)}
 a, b = canon(sys.argv[1]), canon(sys.argv[2])
-if a == b and a: print("equal", len(a)); sys.exit(0)
+if a == b and a:
+    x, y = literals(sys.argv[1]), literals(sys.argv[2])
+    print(len(a), "triples are equal;", len(x - y), "literals are written otherwise", *sorted(x - y)[:5], "as" if x - y else "", *sorted(y - x)[:5]); sys.exit(0)
 print(f"{len(a)} and {len(b)} triples, {len(a-b)} missing, {len(b-a)} extra", sorted(a-b)[:5], sorted(b-a)[:5]); sys.exit(1)
 `
 
@@ -251,4 +270,5 @@ func Equal(t testing.TB, source, mirror []byte) {
 	if err != nil {
 		t.Fatalf("source and mirror differ: %s", out)
 	}
+	t.Logf("%s", out)
 }

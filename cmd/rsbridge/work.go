@@ -267,9 +267,10 @@ func (a *app) audit() *cobra.Command {
 	var args bridge.AuditArgs
 	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove that mirrors hold what their sources say",
 		Long: `Compares what the mirror really holds with what the source says now; for all
-destinations unless some are named. --depth inventory compares the source's inventory,
-or its lists where it has none, with the record, store also reads every description from the mirror, origin also fetches
-every representation from the source again. Exit code 3: they differ.
+destinations unless some are named. --depth inventory compares the source's
+inventory, or its lists where it has none, with the record; store also reads every
+description from the mirror; origin also fetches every representation from the
+source again. Exit code 3: they differ.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","seconds"}]};
 a destination that failed is {"name","error"}`,

@@ -355,6 +355,24 @@ var hostiles = []hostile{
 	{"package-of-a-petabyte", "too large", true, func(b *bench, s *testSource) {
 		dumpOf(s, zipOf(map[string]string{"manifest.xml": manifest("")}), `length="1125899906842624"`)
 	}},
+	{"archive-names-itself", "neither", true, func(b *bench, s *testSource) {
+		s.list, s.changes = false, false
+		xmlAt(s, s.caps, urlset+`<rs:md capability="capabilitylist"/><url><loc>`+s.url("/set/changelist-archive.xml")+`</loc><rs:md capability="changelist-archive"/></url></urlset>`)
+	}},
+	{"package-member-lies", "in the package", false, func(b *bench, s *testSource) {
+		s.list, s.changes, s.dump = false, false, true
+		s.put("lie.nt", nt("lie", "x"))
+		s.lie["lie.nt"] = true
+	}},
+	{"host-that-sounds-like-ours", "not allowed", false, func(b *bench, s *testSource) {
+		withEntry(b, s, `<url><loc>http://localhost.evil.example/x.nt</loc></url>`)
+	}},
+	{"loc-with-a-password", "not allowed", false, func(b *bench, s *testSource) {
+		withEntry(b, s, `<url><loc>http://127.0.0.1:80@evil.example/x.nt</loc></url>`)
+	}},
+	{"loc-of-the-loopback-in-ipv6", "not allowed", false, func(b *bench, s *testSource) {
+		withEntry(b, s, `<url><loc>http://[::1]:9/x.nt</loc></url>`)
+	}},
 	{"member-is-missing", "by itself", false, func(b *bench, s *testSource) {
 		var entries string
 		files := map[string]string{}

@@ -79,4 +79,5 @@ type Status struct {
 	LastError     string       `json:"last_error"`
 	Held          string       `json:"held,omitempty"`
 	Source        string       `json:"source,omitempty"`
+	Until         *time.Time   `json:"until,omitempty"` // the mirror is what the source was then, as was asked for
 }

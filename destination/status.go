@@ -18,7 +18,7 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 		s.Held = m.Gap
 	}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
-	s.LastPoll, s.LastSync = timeOrNil(m.LastPoll), timeOrNil(m.LastSync)
+	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	for _, f := range d.faults() {
 		if f.err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.err)

@@ -67,7 +67,7 @@ func TestUntil(t *testing.T) {
 				if err != nil || !a.Equal {
 					t.Fatalf("audit of state %d: %+v, %v", i, a, err)
 				}
-				if st, _ := b.d.Status(context.Background()); st.InSync {
+				if st, _ := b.d.Status(context.Background()); st.InSync || st.Until == nil || !st.Until.Equal(at[i]) {
 					t.Error("status says in sync with the present")
 				}
 			}

@@ -242,7 +242,10 @@ something is held.`,
 			}
 			a.daemonLog()
 			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+args[0], func(_ context.Context, b *bridge.Bridge) error {
-				_, _, err := b.Begin("sync", "mirror", "command", nil)
+				err := mirrorOpened(b)
+				if err == nil {
+					_, _, err = b.Begin("sync", "mirror", "command", nil)
+				}
 				return err
 			})
 		}}
@@ -264,6 +267,14 @@ something is held.`,
 	f.StringVar(&until, "until", "", "with --once: a mirror of how the source was at this `TIME`")
 	f.BoolVar(&adopt, "adopt", false, "take over a graph that already holds something")
 	return c
+}
+
+// mirrorOpened: the state folder may be that of another mirror.
+func mirrorOpened(b *bridge.Bridge) error {
+	if _, err := b.Destination("mirror"); err != nil {
+		return fmt.Errorf("%w (each mirror has a state of its own: give another --state)", err)
+	}
+	return nil
 }
 
 func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.SyncArgs) (err error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,13 +20,16 @@ func (a *app) init() *cobra.Command {
 		Long:    "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store. Without either it writes a configuration that exposes an embedded store. A file that is there already is never overwritten (exit code 2).",
 		Example: "  rsbridge init --endpoint http://localhost:3030/ds/query\n  rsbridge init --source https://data.example -o mirror.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var notes []string
+			var notes, graphs []string
 			if endpoint != "" {
 				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
 				if err != nil {
 					return err
 				}
 				caps, err := c.Probe(cmd.Context(), sparql.ProbeOptions{})
+				if err == nil {
+					graphs, err = namedOnly(cmd.Context(), c)
+				}
 				if err = errors.Join(err, c.Close()); err != nil {
 					return fmt.Errorf("probe %s: %w", endpoint, err)
 				}
@@ -34,7 +38,7 @@ func (a *app) init() *cobra.Command {
 					notes = append(notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
 				}
 			}
-			text := initText(endpoint, source, notes)
+			text := initText(endpoint, source, notes, graphs)
 			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
 				return fmt.Errorf("the configuration for these addresses: %w", err)
 			}
@@ -61,13 +65,32 @@ func (a *app) init() *cobra.Command {
 	return c
 }
 
+// namedOnly gives some of the named graphs of a store whose default graph is
+// empty, else none.
+func namedOnly(ctx context.Context, c *sparql.Client) (graphs []string, err error) {
+	if filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); err != nil || filled {
+		return nil, err
+	}
+	sol, err := c.Select(ctx, "SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(!("+sparql.OwnGraph("?g")+")) } LIMIT 8")
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, err
+		}
+		graphs = append(graphs, row[0].IRI())
+	}
+	return graphs, nil
+}
+
 func oneLine(words ...string) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
 // initText is a configuration that runs as it is. %q writes JSON-like strings,
 // which YAML reads.
-func initText(endpoint, source string, notes []string) string {
+func initText(endpoint, source string, notes, graphs []string) string {
 	var b strings.Builder
 	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/configuration.md
 state: ./state                     # log, representations, cursors, documents
@@ -92,8 +115,16 @@ stores:
 sets:
   data:                            # published below http://127.0.0.1:8080/data/
     store: origin
-    # graphs: ["*"]                # default: the default graph; or IRIs of named graphs
-    # select: {classes: [], prefixes: []}   # default: every subject that is an IRI
+`)
+		switch {
+		case len(graphs) == 0:
+			b.WriteString("    # graphs: [\"*\"]                # default: the default graph; or IRIs of named graphs\n")
+		case len(graphs) == 1:
+			fmt.Fprintf(&b, "    graphs: [%q]   # the default graph is empty\n", graphs[0])
+		default:
+			fmt.Fprintf(&b, "    graphs: [\"*\"]                  # the default graph is empty; among the others: %s\n", strings.Join(graphs, " "))
+		}
+		b.WriteString(`    # select: {classes: [], prefixes: []}   # default: every subject that is an IRI
     # prefix: http://example.org/  # removed from entity IRIs to make readable addresses
     schedule: "@every 5m"
 `)

@@ -284,6 +284,9 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.Sy
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := mirrorOpened(b); err != nil {
+		return err
+	}
 	run, err := local{b}.Do(ctx, "sync", "mirror", args, a.progress)
 	a.endProgress()
 	if err != nil {

@@ -124,13 +124,23 @@ func TestNaNHeldBack(t *testing.T) {
 			t.Fatal(l)
 		}
 	}
-	for lexical, is := range map[string]bool{"NaN": true, " nan ": true, "-NaN": true, "INF": false, "1": false} {
-		if got := isNaN(rdfres.NewLiteral(lexical, "", "http://www.w3.org/2001/XMLSchema#float")); got != is {
-			t.Errorf("%q: %v", lexical, got)
+	const xsd = "http://www.w3.org/2001/XMLSchema#"
+	for literal, want := range map[string]string{"NaN float": "no", " nan double": "no", "-NaN double": "no", "INF double": "yes", "1e5 float": "yes", "x double": "no", "1.5 decimal": "yes", ".5 decimal": "yes",
+		"1,5 decimal": "no", "12 integer": "yes", "9223372036854775808 integer": "no", "-9223372036854775808 long": "yes", "1.5 int": "no", "P1Y duration": "no", "PT1H dayTimeDuration": "update", "TRUE boolean": "no",
+		"1 boolean": "yes", "NaN string": "yes"} {
+		lexical, local, _ := strings.Cut(literal, " ")
+		if strings.HasPrefix(literal, " ") {
+			lexical, local = " nan", "double"
 		}
-	}
-	if isNaN(rdfres.NewLiteral("NaN", "", "")) {
-		t.Error("a string is no number")
+		got := "no"
+		if why, upload := virtuosoHolds(rdfres.NewLiteral(lexical, "", xsd+local)); why == "" && upload {
+			got = "yes"
+		} else if why == "" {
+			got = "update"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", literal, got, want)
+		}
 	}
 }
 

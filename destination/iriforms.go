@@ -77,24 +77,10 @@ type iriRewrites struct {
 
 	Dead bool // the store confirms what comes by the Graph Store Protocol, and does not write it
 
-	breaksNaN bool // NaN destroys the store
+	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }
 
-func (r *iriRewrites) some() bool { return r.breaksNaN || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
-
-// isNaN tells whether a store may take a literal for the number NaN.
-func isNaN(t rdfres.Term) bool {
-	if !strings.HasPrefix(string(t), `"`) || !strings.HasSuffix(string(t), ">") {
-		return false
-	}
-	lexical, _, datatype := t.Literal()
-	switch strings.TrimPrefix(datatype, "http://www.w3.org/2001/XMLSchema#") {
-	case "double", "float", "decimal":
-		lexical = strings.TrimLeft(strings.TrimSpace(lexical), "+-")
-		return len(lexical) >= 3 && strings.EqualFold(lexical[:3], "nan")
-	}
-	return false
-}
+func (r *iriRewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
 func changes(forms []string, iri string) bool {
 	for i := range iriForms {
@@ -154,14 +140,19 @@ func (m *mirror) oddToPost(st *statement) string {
 }
 
 func (m *mirror) postable(sts []statement) bool {
+	if m.iris.virtuoso && slices.ContainsFunc(sts, func(st statement) bool { _, upload := virtuosoHolds(st.triple.O); return !upload }) {
+		return false
+	}
 	return len(m.iris.GSP) == 0 || !slices.ContainsFunc(sts, func(st statement) bool { return m.oddToPost(&st) != "" })
 }
 
 // keeps refuses a statement that no way of writing keeps as it is.
 func (m *mirror) keeps(st *statement) error {
-	if m.iris.breaksNaN && isNaN(st.triple.O) {
-		return fmt.Errorf("%w: %s %s %s: the store %s (%s) is destroyed by NaN, after which it takes no writes at all", errUnusable,
-			shorten(string(st.triple.S)), shorten(string(st.triple.P)), shorten(string(st.triple.O)), m.client.Endpoint().Name, m.caps.Product)
+	if m.iris.virtuoso {
+		if why, _ := virtuosoHolds(st.triple.O); why != "" {
+			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", errUnusable,
+				shorten(string(st.triple.S)), shorten(string(st.triple.P)), shorten(string(st.triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
+		}
 	}
 	iri := ""
 	if !m.gspOnly() {

@@ -67,7 +67,7 @@ func (d *Destination) take(ctx context.Context, p *probed) error {
 		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.target, p.Product)
 	}
 	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
-	d.mirror.iris.breaksNaN = p.Product == "Virtuoso"
+	d.mirror.iris.virtuoso = p.Product == "Virtuoso"
 	d.mirror.lay.nf = p.NormalForm
 	d.mirror.setLimit()
 	return d.indexInForm(ctx)

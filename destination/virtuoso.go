@@ -1,0 +1,62 @@
+package destination
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+var (
+	wholeNumber   = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	decimalNumber = regexp.MustCompile(`^[+-]?([0-9]{1,20}(\.[0-9]*)?|\.[0-9]+)$`)
+)
+
+// virtuosoHolds tells whether Virtuoso 7 holds the value of a literal, and, where
+// it does, whether an upload is as good as an update. As measured: NaN destroys
+// its index, after which no write passes; xsd:duration becomes a number in an
+// upload ("P1Y" 12, "PT1H" 3600.0) and is refused in an update; 2^63 becomes
+// -2^63 in an update; what is no number of its type becomes 0, or stays and
+// cannot be deleted any more.
+func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
+	if !strings.HasPrefix(string(t), `"`) || !strings.HasSuffix(string(t), ">") {
+		return "", true
+	}
+	lexical, _, datatype := t.Literal()
+	local, ok := strings.CutPrefix(datatype, "http://www.w3.org/2001/XMLSchema#")
+	if !ok {
+		return "", true
+	}
+	trimmed := strings.TrimSpace(lexical)
+	switch local {
+	case "double", "float":
+		if strings.HasPrefix(strings.ToLower(strings.TrimLeft(trimmed, "+-")), "nan") {
+			return "NaN destroys its index, after which it takes no writes at all", false
+		}
+		_, err := strconv.ParseFloat(trimmed, 64)
+		if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrSyntax {
+			return "it refuses what is no number of this type", false
+		}
+	case "decimal":
+		if !decimalNumber.MatchString(trimmed) {
+			return "it refuses, or changes, what is no decimal number of at most 20 digits before the point", false
+		}
+	case "boolean":
+		switch lexical {
+		case "true", "false", "1", "0":
+		default:
+			return "it refuses what is no boolean", false
+		}
+	case "duration", "yearMonthDuration":
+		return "it makes numbers of durations", false
+	case "dayTimeDuration":
+		return "", false
+	case "integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger",
+		"unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte":
+		if _, err := strconv.ParseInt(strings.TrimPrefix(trimmed, "+"), 10, 64); err != nil || !wholeNumber.MatchString(trimmed) {
+			return "it changes what is no integer of 64 bits", false
+		}
+	}
+	return "", true
+}

@@ -1,7 +1,6 @@
 package resourcesync
 
 import (
-	"bytes"
 	"fmt"
 	"unicode/utf8"
 )
@@ -24,6 +23,9 @@ func scanName(w []byte, i int, n *qname) (int, error) {
 		if c < utf8.RuneSelf {
 			break
 		}
+		if !utf8.FullRune(w[i:]) {
+			return 0, errMore
+		}
 		r, size := utf8.DecodeRune(w[i:])
 		if !nameRune(r) {
 			break
@@ -34,28 +36,24 @@ func scanName(w []byte, i int, n *qname) (int, error) {
 		return 0, errMore
 	}
 	if w[i] == ':' {
-		return 0, badName(w[start:])
+		return 0, badName(w[start : i+1])
 	}
 	n.prefix = nil
 	n.local = w[start:i:i]
 	if colon >= 0 {
 		n.prefix, n.local = w[start:colon:colon], w[colon+1:i:i]
 		if !nameStart(n.prefix) {
-			return 0, badName(w[start:])
+			return 0, badName(w[start:i])
 		}
 	}
 	if !nameStart(n.local) {
-		return 0, badName(w[start:])
+		return 0, badName(w[start:i])
 	}
 	return i, nil
 }
 
 func badName(w []byte) error {
-	end := bytes.IndexAny(w, " \t\r\n>=")
-	if end < 0 {
-		end = len(w)
-	}
-	return fmt.Errorf("%q is no name of an element or attribute", clip(string(w[:end])))
+	return fmt.Errorf("%q is no name of an element or attribute", clip(string(w)))
 }
 
 // nameStart says whether a name is not empty and begins with a letter or _.

@@ -75,7 +75,7 @@ type iriRewrites struct {
 	GSP    []string // Graph Store Protocol, N-Triples
 	Graphs []string // Graph Store Protocol, graph names
 
-	Dead bool // the store confirms what comes by the Graph Store Protocol, and does not write it
+	Dead bool `json:",omitempty"` // the store confirms what comes by the Graph Store Protocol, and does not write it
 
 	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }

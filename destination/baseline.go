@@ -124,11 +124,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				yield(nil, err)
 				return
 			}
-			if moves.left(p.loc) {
-				continue // it goes with the new location of its entity
-			}
 			if p.here() {
 				held++
+			}
+			if moves.left(p.loc) {
+				continue // it goes with the new location of its entity
 			}
 			f := pending[p.loc]
 			replaces := moves.to(p.loc)
@@ -232,7 +232,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.Held, m.HeldRatio = holdMsg, d.cfg.MaxDeleteRatio
+		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory = v.state
 		m.Cursor = cursor{Time: v.at, Sequence: v.sequence}
 	}, nil
@@ -256,8 +256,17 @@ func flushAfter(ctx context.Context, b *batcher, err error) error {
 	return b.settle(ctx)
 }
 
+// hold keeps why deletions were held, "" for none.
+func (m *meta) hold(why string, ratio float64) {
+	m.Held, m.HeldRatio, m.HeldOf = why, ratio, 0
+	if why != "" {
+		m.HeldOf = m.Resources
+	}
+}
+
 // holdDeletes guards against lists that lost their entries: deletions that are
-// only inferred from absence wait for a person when there are too many.
+// only inferred from absence wait for a person when there are too many. held is
+// how many resources the mirror has, those that have just moved included.
 func (d *Destination) holdDeletes(gone, held, listed int64) string {
 	if gone == 0 {
 		return ""
@@ -269,10 +278,16 @@ func (d *Destination) holdDeletes(gone, held, listed int64) string {
 		return ""
 	}
 	allowed := max(int64(d.cfg.MaxDeleteRatio*float64(held)), 10)
-	if gone > allowed || gone == held {
-		return fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows: they are kept; if that is right, set max_delete_ratio: 1 for this destination, sync, and set it back", gone, held, allowed, d.cfg.MaxDeleteRatio)
+	more := ""
+	switch {
+	case gone == held:
+		more = fmt.Sprintf("none of the %d resources of the mirror is in the Resource List any more", held)
+	case gone > allowed:
+		more = fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows", gone, held, allowed, d.cfg.MaxDeleteRatio)
+	default:
+		return ""
 	}
-	return ""
+	return more + ": they are kept; if that is right, set max_delete_ratio: 1 for this destination, sync, and set it back"
 }
 
 // dump loads the packages of a Resource Dump. What a package does not have in
@@ -368,7 +383,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.Held, m.HeldRatio = holdMsg, d.cfg.MaxDeleteRatio
+		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory = state
 		m.Cursor = cursor{Time: at, Sequence: sequence}
 	}, nil
@@ -507,10 +522,11 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		}
 	}
 	stop()
-	gone, err = d.moveUnlisted(ctx, b, listed, gone)
+	gone, moved, err := d.moveUnlisted(ctx, b, listed, gone)
 	if err != nil {
 		return "", err
 	}
+	held -= moved // each is recorded twice now
 	if r.blind > 0 && len(gone) > 0 {
 		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.blind, len(gone))
 		gone = nil

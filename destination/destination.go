@@ -98,6 +98,7 @@ type meta struct {
 	Gap        string    `json:"gap,omitempty"`
 	Held       string    `json:"held,omitempty"`
 	HeldRatio  float64   `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held
+	HeldOf     int64     `json:"held_of,omitempty"`    // resources then, 0: none were held, or by a version that did not count
 
 	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`

@@ -175,16 +175,16 @@ func replacing(j job, locs []hash16) job {
 }
 
 // moveUnlisted finds those of gone whose entity a dump has elsewhere, and gives
-// the rest. What could not be stored at its new location keeps the old one until
-// it can.
-func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone []departure) ([]departure, error) {
+// the rest and how many have moved. What could not be stored at its new location
+// keeps the old one until it can.
+func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone []departure) (rest []departure, moved int64, err error) {
 	if len(gone) == 0 {
-		return gone, nil
+		return gone, 0, nil
 	}
 	sortDepartures(gone)
 	for rec, err := range listed.Sort() {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if len(rec.Value) != 16 {
 			continue
@@ -196,7 +196,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 		loc := hash16(rec.Key)
 		f, err := d.faultOf(loc)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if f != nil {
 			f.replace(from)
@@ -205,28 +205,36 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			err := batch.Commit(true)
 			batch.Close()
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			continue
 		}
 		for _, l := range from {
 			if err := b.add(ctx, &op{loc: l, moved: true}); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
+			moved++
 		}
 	}
-	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), nil
+	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), moved, nil
 }
 
+// heldDeletes tells whether deletions, and no gap, wait for a person.
+func (m *meta) heldDeletes() bool { return m.Held != "" && !strings.HasPrefix(m.Held, "gap:") }
+
 // recheckHeld looks again at deletions that were held, when the list has changed
-// since or more of them are allowed now.
-func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta) error {
-	if m.Held == "" || strings.HasPrefix(m.Held, "gap:") || r.dry || r.full || o.ChangeList == "" || r.rep.Held != "" {
+// since, more of them are allowed now, or fewer resources are here than then.
+// again is after changes that deleted some.
+func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta, again bool) error {
+	if !m.heldDeletes() || r.dry || r.full && !again || o.ChangeList == "" || r.rep.Held != "" && !again {
 		return nil
 	}
 	known := &m.Inventory
-	if d.cfg.MaxDeleteRatio > m.HeldRatio {
+	if d.cfg.MaxDeleteRatio > m.HeldRatio || m.Resources < m.HeldOf || m.HeldOf == 0 || again {
 		known = nil
+	}
+	if again {
+		r.rep.Held = "" // told anew
 	}
 	var end func(*meta)
 	var err error

@@ -149,11 +149,20 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.dry && m.Phase != phaseCurrent {
 		return nil
 	}
-	if err := d.recheckHeld(ctx, r, offer, &m); err != nil {
+	if err := d.recheckHeld(ctx, r, offer, &m, false); err != nil {
 		return err
 	}
+	before := r.c.deleted
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
+	}
+	if m = d.snapshotMeta(); m.heldDeletes() && r.c.deleted > before { // the changes told what the list only lacked
+		if err := d.recheckHeld(ctx, r, offer, &m, true); err != nil {
+			return err
+		}
+		if err := d.increment(ctx, r, offer, 0); err != nil {
+			return err
+		}
 	}
 	if !r.dry {
 		if err := d.retry(ctx, r); err != nil {

@@ -137,7 +137,7 @@ func resourceList(ctx context.Context, e *env) (took, base time.Duration, err er
 	if int64(entries) < e.n {
 		return 0, 0, fmt.Errorf("the Resource List has %d entries of %d", entries, e.n)
 	}
-	base, err = e.resyncBuild(ctx, "--write-resourcelist", "--hash=sha-256", "--multifile", "--outfile=list.xml")
+	base, err = e.resyncBuild(ctx, "--write-resourcelist", "--hash=sha-256", "--max-sitemap-entries=10000000", "--outfile=list.xml")
 	return took, base, err
 }
 
@@ -163,7 +163,7 @@ func resourceDump(ctx context.Context, e *env) (took, base time.Duration, err er
 	if size == 0 {
 		return 0, 0, errors.New("there is no Resource Dump")
 	}
-	base, err = e.resyncBuild(ctx, "--write-resourcedump", "--hash=sha-256", "--max-sitemap-entries=50000", "--outfile=dump")
+	base, err = e.resyncBuild(ctx, "--write-resourcedump", "--hash=sha-256", "--max-sitemap-entries=10000000", "--outfile=dump")
 	return took, base, err
 }
 

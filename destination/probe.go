@@ -96,7 +96,7 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 		return nil, fmt.Errorf("probe the mirror %s: %w", d.target, err)
 	}
 	if !p.Writable && !d.mirror.gspOnly() {
-		return nil, fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph was refused or did not come back; check its update address and the rights of its user", d.target)
+		return nil, unwritable(d.target, p.WriteError)
 	}
 	for _, t := range p.Unexplained {
 		if lexical, lang, datatype := t.O.Literal(); lang == "" && (datatype == "" || datatype == xsdString) && !ascii(lexical) {
@@ -114,6 +114,20 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	}
 	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris)
 	return p, nil
+}
+
+// unwritable tells why a mirror took nothing that a probe wrote.
+func unwritable(target string, cause error) error {
+	var e *sparql.Error
+	switch {
+	case cause == nil:
+		return fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph did not come back; check its update address and the rights of its user", target)
+	case !errors.As(cause, &e):
+		return fmt.Errorf("the mirror %s took no SPARQL update when it was probed: %w", target, cause)
+	case e.Temporary || e.Status == http.StatusInsufficientStorage || errors.Is(e, context.DeadlineExceeded):
+		return fmt.Errorf("the mirror %s takes no SPARQL updates at present: %w; nothing was changed, and the next run tries again", target, e)
+	}
+	return fmt.Errorf("the mirror %s takes no SPARQL updates: %w", target, e)
 }
 
 const xsdString = "http://www.w3.org/2001/XMLSchema#string"

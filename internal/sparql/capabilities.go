@@ -28,6 +28,7 @@ type Capabilities struct {
 	NormalForm       rdfres.NormalForm   // how literals are rewritten; only with ProbeOptions.Write
 	Unexplained      []rdfres.Triple     // of the probe, rewritten in a way that no rule explains
 	Writable         bool                // a write passed; false when not probed
+	WriteError       error               `json:"-"` // why none passed; nil when not probed
 }
 
 // ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.

@@ -55,6 +55,7 @@ func (p *prober) normalForm(ctx context.Context, scratch string) error {
 	}
 	written, err := p.insert(ctx, scratch, samples, lines)
 	if len(written) == 0 {
+		p.caps.WriteError = err
 		return err
 	}
 	p.caps.Writable = true
@@ -103,7 +104,11 @@ func (p *prober) insert(ctx context.Context, scratch string, samples []rdfres.Tr
 	switch {
 	case err == nil:
 		return samples, nil
-	case len(samples) == 1 || !errors.As(err, &e) || e.Temporary || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound:
+	case len(samples) == 1 || !errors.As(err, &e) || e.Temporary:
+		return nil, err
+	}
+	switch e.Status { // none of the samples is meant
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInsufficientStorage:
 		return nil, err
 	}
 	half := len(samples) / 2

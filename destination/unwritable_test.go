@@ -1,0 +1,94 @@
+package destination
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// refusing answers updates with a status, with 1 as where nobody listens.
+type refusing struct {
+	http.RoundTripper
+	status int
+	tries  int
+}
+
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.status == 0 || !strings.HasSuffix(r.URL.Path, "/update") {
+		return f.RoundTripper.RoundTrip(r)
+	}
+	f.tries++
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	if f.status == 1 {
+		return nil, syscall.ECONNREFUSED
+	}
+	return &http.Response{StatusCode: f.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("what the store says")), Request: r}, nil
+}
+
+// The first run against a mirror that takes no writes tells what it answered,
+// whether that may pass, and the next run is as the first.
+func TestFirstWriteIsRefused(t *testing.T) {
+	for status, c := range map[int]struct {
+		want   []string
+		passes bool
+	}{
+		1:   {[]string{"connection refused", "is the store running"}, true},
+		401: {[]string{"401 Unauthorized", "what the store says", "set username and password"}, false},
+		403: {[]string{"403 Forbidden", "what the store says", "does the user have this right"}, false},
+		405: {[]string{"405 Method Not Allowed", "are the query, update and graph_store addresses mixed up"}, false},
+		429: {[]string{"429 Too Many Requests", "what the store says"}, true},
+		500: {[]string{"500 Internal Server Error", "what the store says"}, true},
+		503: {[]string{"503 Service Unavailable", "what the store says"}, true},
+		507: {[]string{"507 Insufficient Storage", "what the store says", "the disk of the store is full"}, true},
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel() // the removal of the scratch graph is tried again for seconds
+			b := newBench(t)
+			fill(b.src, 3)
+			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			f := &refusing{RoundTripper: store.Transport(), status: status}
+			client, err := sparql.New(sparql.Endpoint{Name: "mirror", Query: "http://mirror.example/query", Update: "http://mirror.example/update", Transport: f, Retries: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			d, err := Open(context.Background(), b.store, client, b.cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			_, err = d.Sync(context.Background(), SyncOptions{})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			t.Log(err)
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no %q in %v", want, err)
+				}
+			}
+			if passes := strings.Contains(err.Error(), "at present") && strings.Contains(err.Error(), "the next run tries again"); passes != c.passes {
+				t.Errorf("told as temporary: %v", passes)
+			}
+			if f.tries > 6 {
+				t.Errorf("%d requests", f.tries)
+			}
+			f.status = 0
+			if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 3 {
+				t.Fatalf("%+v %v", rep, err)
+			}
+		})
+	}
+}

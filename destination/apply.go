@@ -417,6 +417,9 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		if ch.same {
 			continue
 		}
+		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.canOwn(ch.newGraph) {
+			p.owns = append(p.owns, ch.newGraph)
+		}
 		for i := range ch.newSts {
 			st := ch.newSts[i]
 			if !before[st.hash] && !sent[st.hash] {
@@ -730,6 +733,9 @@ func (d *Destination) redo(ctx context.Context) error {
 		return fmt.Errorf("intended batch: %w", errRecord)
 	}
 	d.log.Info("redoing the batch that was under way", "resources", len(ops))
+	if err := d.beforeRedo(ctx); err != nil {
+		return err
+	}
 	var c counts
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()

@@ -26,7 +26,9 @@ type mirrorCompare struct {
 	event  func(hash16, byte, event) error
 
 	plan    plan
-	fixed   int64 // triples written or removed
+	fixed   int64 // triples written or removed, and dropped
+	ghosts  int64 // graphs that the mirror says are ours and no record knows
+	dropped int64 // those of them that were removed
 	unseen  int64 // triples in another form than given that the normal form does not explain
 	refetch int64 // resources whose kept representation is not as recorded
 	broken  map[hash16]bool
@@ -42,8 +44,11 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
-	if mc.fixed > 0 {
-		r.why("%d triples of the mirror were put right", mc.fixed)
+	if n := mc.fixed - mc.dropped; n > 0 {
+		r.why("%d triples of the mirror were put right", n)
+	}
+	if mc.dropped > 0 {
+		r.why("%d graphs that no resource has were removed", mc.dropped)
 	}
 	if mc.fixed > 0 && !d.snapshotMeta().Dirty { // what is put whole is put at the end
 		lacking := 0 // what a store confirms again and again and does not do
@@ -82,6 +87,9 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 		return err
 	}
 	defer sorter.Close()
+	if err := c.graphs(ctx); err != nil {
+		return fmt.Errorf("read the graphs of the mirror: %w", err)
+	}
 	if err := c.read(ctx, sorter); err != nil {
 		return fmt.Errorf("read the mirror: %w", err)
 	}
@@ -90,7 +98,10 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := c.merge(ctx, sorter, snap); err != nil {
 		return err
 	}
-	return c.flush(ctx)
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	return c.dropGhosts(ctx)
 }
 
 // read streams the mirror into the sorter: key subject and triple hash in normal
@@ -392,6 +403,18 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		excess++
 		t := triples[i]
+		ghost, err := c.ghost(e.graph)
+		if err != nil {
+			return err
+		}
+		if ghost { // it goes whole
+			detail := "the mirror has graph " + shorten(e.graph) + ", which this destination wrote and no resource has"
+			if err := c.event(hashString("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.entityOf(e.graph), Detail: detail}); err != nil {
+				return err
+			}
+			excess--
+			continue
+		}
 		if c.fix {
 			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash}
 			st.normal = d.mirror.lay.nf.Triple(t) != t
@@ -401,7 +424,6 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			continue
 		}
 		detail := "the mirror has a triple that no resource owns: " + shorten(strings.TrimSpace(e.line))
-		var err error
 		if ownerHere != nil {
 			err = c.tell(ownerHere.loc, rankMirrorExcess, detail, 0)
 		} else {
@@ -495,16 +517,9 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 		c.plan = plan{}
 		return nil
 	}
-	m := d.snapshotMeta()
-	generation := m.Generation + 1
-	if err := d.mirror.write(ctx, &c.plan, d.checkpointOf(&m, generation, m.Phase)); err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
+	p := c.plan
 	c.plan = plan{}
-	if err := d.crashAt("written"); err != nil {
-		return err
-	}
-	return d.saveMeta(func(m *meta) { m.Generation = generation })
+	return d.writePlan(ctx, &p)
 }
 
 // putTouched puts the per-entity graphs that a repair touches, whole.

@@ -89,6 +89,7 @@ type meta struct {
 	Generation uint64    `json:"generation"`          // last write that the mirror has confirmed
 	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
+	Owned      bool      `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
 	Resources  int64     `json:"resources"`
 	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
@@ -289,7 +290,7 @@ func (d *Destination) load() error {
 	case errors.Is(err, kv.ErrNotFound):
 		var r [16]byte
 		rand.Read(r[:])
-		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space)}
+		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true}
 		d.putMeta(b, &d.meta)
 	case err != nil:
 		return err

@@ -27,6 +27,7 @@ import (
 //	d DEST LOC-or-ENTITY                 -> a difference that the last audit found, JSON
 //	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
 //	h DEST ENTITY NUMBER                 -> a version that is not current any more (keep: versions); NUMBER 8 bytes big endian, growing
+//	q DEST GRAPH                         -> IRI of a graph that the mirror says is ours and no record knows; while a comparison runs
 //	x SPACE                              -> rules of the normal form in which o was made, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
@@ -55,6 +56,7 @@ const (
 	kindRewritten = 'w'
 	kindForm      = 'x'
 	kindPast      = 'h'
+	kindGhost     = 'q'
 )
 
 // hash16 is the first half of a SHA-256: a name for a location, a subject or a

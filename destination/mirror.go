@@ -70,7 +70,9 @@ func (c *checkpoint) triples(mark string) []rdfres.Triple {
 type plan struct {
 	deletes []statement
 	inserts []statement
-	drops   []string // per-entity graphs that go whole
+	drops   []string // per-entity graphs that go whole, with their ownership
+	owns    []string // per-entity graphs that are ours from now on
+	frees   []string // those that are not any more, and stay
 }
 
 func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops) == 0 }
@@ -157,21 +159,41 @@ type updateOp struct {
 }
 
 func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) error {
-	ops := make([]updateOp, 0, len(p.deletes)+len(p.inserts))
+	ops := make([]updateOp, 0, len(p.deletes)+len(p.inserts)+len(p.owns))
 	for i := range p.deletes {
 		ops = append(ops, updateOp{'d', &p.deletes[i]})
 	}
 	for i := range p.inserts {
 		ops = append(ops, updateOp{'i', &p.inserts[i]})
 	}
+	for _, g := range p.owns {
+		st := m.ownership(g)
+		ops = append(ops, updateOp{'i', &st})
+	}
 	slices.SortStableFunc(ops, func(a, b updateOp) int {
 		if a.kind != b.kind {
 			return int(a.kind) - int(b.kind) // deletes first
 		}
+		if own := a.st.graph == stateGraph; own != (b.st.graph == stateGraph) { // a name without a graph, and never a graph without
+			if own {
+				return -1
+			}
+			return 1
+		}
 		return strings.Compare(a.st.graph, b.st.graph)
 	})
 	drops := ""
+	var posts []*statement
+	var removes, free []string
+	disown := func(g string) {
+		if st := m.ownership(g); m.odd(&st) == "" {
+			free = append(free, g)
+		} else if m.canOwn(g) {
+			removes = append(removes, m.oddDelete(&st))
+		}
+	}
 	for _, g := range p.drops {
+		disown(g)
 		if changes(m.iris.Update, g) {
 			if err := m.client.DeleteGraph(ctx, g); err != nil {
 				return err
@@ -180,9 +202,11 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		}
 		drops += "DROP SILENT GRAPH <" + g + "> ;\n"
 	}
+	for _, g := range p.frees {
+		disown(g)
+	}
+	drops += m.disownText(free)
 	check := m.checkpointText(cp)
-	var posts []*statement
-	var removes []string
 	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
@@ -391,8 +415,9 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 	return cp, nil
 }
 
-// otherMark looks for a checkpoint of another destination over the same graph.
-func (m *mirror) otherMark(ctx context.Context, graph string) (mark string, cp *checkpoint, err error) {
+// otherMark looks for a checkpoint of another destination over the same graph,
+// for one that is preferred before others.
+func (m *mirror) otherMark(ctx context.Context, graph string, preferred func(mark string, cp *checkpoint) bool) (mark string, cp *checkpoint, err error) {
 	if m.gspOnly() {
 		return "", nil, nil
 	}
@@ -420,6 +445,11 @@ func (m *mirror) otherMark(ctx context.Context, graph string) (mark string, cp *
 	}
 	for k, c := range all {
 		if mark == "" || k < mark {
+			mark, cp = k, c
+		}
+	}
+	for k, c := range all {
+		if preferred(k, c) && (!preferred(mark, cp) || k < mark) {
 			mark, cp = k, c
 		}
 	}

@@ -157,8 +157,8 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	}
 }
 
-// readEntities reads the graphs that are ours: owned by a resource, or of the form
-// that the template gives.
+// readEntities reads the graphs that are ours: owned by a resource or in the
+// mirror, or of the form that the template gives.
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror
@@ -180,6 +180,11 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 			return false, err
 		}
 		v := err == nil || named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after)
+		if !v {
+			if v, err = c.ghost(g); err != nil {
+				return false, err
+			}
+		}
 		if len(ours) > 100_000 {
 			clear(ours)
 		}

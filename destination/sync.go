@@ -104,6 +104,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return err
 		}
 	}
+	if !r.dry {
+		if err := d.ownAll(ctx); err != nil {
+			return fmt.Errorf("write which graphs are ours: %w", err)
+		}
+	}
 	if !r.until.IsZero() {
 		return d.syncUntil(ctx, r, offer)
 	}
@@ -144,6 +149,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			if err := d.baseline(ctx, r, offer, false); err != nil {
 				return err
 			}
+		}
+	} else if r.full && !r.dry {
+		if err := d.compareGraphs(ctx, r); err != nil {
+			return err
 		}
 	}
 	if r.dry && m.Phase != phaseCurrent {
@@ -193,12 +202,22 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if err != nil {
 		return err
 	}
-	mark, other, err := d.mirror.otherMark(ctx, d.graphName())
+	earlier := func(mark string, cp *checkpoint) bool {
+		return d.mirror.lay.perEntity && cp.Name == d.cfg.Name && cp.Source == d.cfg.Source && !slices.Contains(ours, mark)
+	}
+	mark, other, err := d.mirror.otherMark(ctx, d.graphName(), earlier)
 	if err != nil {
 		return fmt.Errorf("read the state graph of the mirror: %w", err)
 	}
 	if mark != "" && !slices.Contains(ours, mark) {
 		switch {
+		case earlier(mark, other) && !d.cfg.Adopt:
+			return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.target, other.Name)
+		case earlier(mark, other) && !r.dry:
+			if err := d.takeOver(mark); err != nil {
+				return err
+			}
+			fallthrough
 		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
 			r.why("the mirror was kept by an earlier state of this destination, which is lost")
 			return d.noteCompare("the mirror was written by an earlier state of this destination")
@@ -206,6 +225,11 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 			return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge: choose another graph_iri, or set adopt: true to take it over", d.graphName(), d.target, other.Name, other.Source)
 		}
 		return nil
+	}
+	if cp != nil && d.mirror.lay.perEntity && !r.dry { // our own, of later records
+		if err := d.noteCompare("the mirror was written by a later state of this destination"); err != nil {
+			return err
+		}
 	}
 	if mark != "" {
 		return nil // shared with another destination of this state

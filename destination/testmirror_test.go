@@ -148,6 +148,13 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 			}
 		}
 		tsv("?m\t?p\t?o", rows)
+	case strings.HasPrefix(q, "SELECT ?g ?m WHERE"):
+		for t := range m.graphs[stateGraph] {
+			if t.P == rdfres.NewIRI(ownedBy) {
+				rows = append(rows, []rdfres.Term{t.S, t.O})
+			}
+		}
+		tsv("?g\t?m", rows)
 	case strings.HasPrefix(q, "SELECT ?g ?s ?p ?o"):
 		for g, ts := range m.graphs {
 			for t := range ts {

@@ -1,0 +1,392 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// In the per-entity layout any graph of the store may be of somebody else. So
+// the mirror itself says which ones are ours: one triple in the state graph for
+// each, GRAPH terms#mirror MARK, which comes with the graph and goes with it. By
+// them graphs are found that no record knows, after a backup of the records was
+// restored or the records were lost.
+
+const ownedBy = propPrefix + "mirror"
+
+// owns tells whether the mirror keeps the names of its graphs.
+func (m *mirror) owns() bool {
+	return m.lay.perEntity && !m.gspOnly() && m.client.Endpoint().Query != ""
+}
+
+// ownership is the triple that makes a graph ours.
+func (m *mirror) ownership(graph string) statement {
+	return statement{graph: stateGraph, triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.mark)}}
+}
+
+// canOwn tells whether the name of a graph comes back as it was given: any other
+// name would be that of another graph.
+func (m *mirror) canOwn(graph string) bool {
+	if !m.owns() {
+		return false
+	}
+	st := m.ownership(graph)
+	return m.keeps(&st) == nil
+}
+
+// disownText is an update that removes the ownership of graphs.
+func (m *mirror) disownText(graphs []string) string {
+	if len(graphs) == 0 || !m.owns() {
+		return ""
+	}
+	b := []byte("DELETE DATA { GRAPH <" + stateGraph + "> {\n")
+	for _, g := range graphs {
+		b = appendSPARQL(b, m.ownership(g).triple)
+	}
+	return string(append(b, "} } ;\n"...))
+}
+
+// eachOwned yields the graphs that are owned in the mirror, of any mark. One may
+// come twice.
+func (m *mirror) eachOwned(ctx context.Context, f func(graph, mark string) error) error {
+	const pattern = "GRAPH <" + stateGraph + "> { ?g <" + ownedBy + "> ?m } "
+	row := func(r sparql.Row) error {
+		if len(r) != 2 {
+			return errors.New("the store answered with other columns than asked for")
+		}
+		if r[0].Kind() != rdfres.KindIRI {
+			return nil
+		}
+		return f(r[0].IRI(), r[1].IRI())
+	}
+	counted := func() (int64, error) {
+		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	}
+	least, err := counted()
+	if err != nil {
+		return err
+	}
+	if !m.cuts(least) {
+		s, err := m.client.Select(ctx, "SELECT ?g ?m WHERE { "+pattern+"}")
+		if err != nil {
+			return err
+		}
+		n := int64(0)
+		for r, err := range s.Rows {
+			if err == nil {
+				n++
+				err = row(r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if n >= least {
+			return nil
+		}
+		now, err := counted()
+		if err != nil || n >= now {
+			return err
+		}
+		m.log.Info("the owned graphs do not come in one answer; they are read in parts", "came", n, "counted", now)
+		m.cutAt = max(1, n)
+	}
+	p := m.parts(pattern, "?g", "?m")
+	return p.Keys(ctx, func(graphs []string) error { return p.Of(ctx, graphs, row) })
+}
+
+// graphRecord is the owner of a per-entity graph, as recorded.
+type graphRecord struct {
+	hash  hash16
+	dest  id
+	graph string
+}
+
+func graphRecords(snap kv.Reader, space id) iter.Seq2[*graphRecord, error] {
+	return func(yield func(*graphRecord, error) bool) {
+		prefix := key(kindGraph, space)
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err == nil && (len(pair.Value) < 20 || len(pair.Key) != len(prefix)+16) {
+				err = fmt.Errorf("%w: owner of a graph", errRecord)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r := &graphRecord{hash: hash16(pair.Key[len(prefix):]), dest: id(binary.BigEndian.Uint32(pair.Value)), graph: string(pair.Value[20:])}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// graphs compares the graphs that the mirror says are ours with the records.
+// Those that no record knows are kept as ghosts for the rest of the comparison.
+// With fix the ownership of those that the mirror does not say are ours is
+// written, and that of those that are somebody else's goes.
+func (c *mirrorCompare) graphs(ctx context.Context) error {
+	d := c.d
+	m := d.mirror
+	c.ghosts = 0
+	if !m.owns() {
+		return nil
+	}
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	err = m.eachOwned(ctx, func(graph, mark string) error {
+		h := hashString(graph)
+		whose := byte('o')
+		if mark == m.mark {
+			whose = 'm'
+		}
+		return sorter.Add(h[:], append([]byte{whose}, graph...))
+	})
+	if err != nil {
+		return err
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	ghosts := d.store.Batch()
+	defer func() { ghosts.Close() }()
+	prefix := key(kindGhost, d.dest)
+	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
+	p := &plan{}
+	flush := func(least int) error {
+		if !c.fix || len(p.owns)+len(p.frees) < least {
+			return nil
+		}
+		err := d.writePlan(ctx, p)
+		p = &plan{}
+		return err
+	}
+	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
+	defer stopOwned()
+	nextRec, stopRec := iter.Pull2(graphRecords(snap, d.space))
+	defer stopRec()
+	o, oerr, ook := nextOwned()
+	r, rerr, rok := nextRec()
+	for ook || rok {
+		if err := errors.Join(oerr, rerr, ctx.Err()); err != nil {
+			return err
+		}
+		var h hash16
+		if ook {
+			h = hash16(o.Key)
+		}
+		if rok && (!ook || string(r.hash[:]) < string(h[:])) {
+			h = r.hash
+		}
+		mine, others, name := false, false, ""
+		for ook && oerr == nil && hash16(o.Key) == h {
+			if o.Value[0] == 'm' {
+				mine = true
+			} else {
+				others = true
+			}
+			name = string(o.Value[1:])
+			o, oerr, ook = nextOwned()
+		}
+		recorded, ours := false, false
+		if rok && r.hash == h {
+			recorded, ours = true, r.dest == d.dest
+			name = r.graph
+			r, rerr, rok = nextRec()
+		}
+		switch {
+		case ours && !mine:
+			if c.fix && m.canOwn(name) {
+				p.owns = append(p.owns, name)
+			}
+		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && safeIRI("<"+name+">") == nil:
+			c.ghosts++
+			ghosts.Set(key(kindGhost, d.dest, h), []byte(name))
+			if ghosts.Size() > 4<<20 {
+				if err := ghosts.Commit(false); err != nil {
+					return err
+				}
+				ghosts.Close()
+				ghosts = d.store.Batch()
+			}
+		case mine && !ours:
+			p.frees = append(p.frees, name)
+		}
+		if err := flush(1000); err != nil {
+			return err
+		}
+	}
+	if err := flush(1); err != nil {
+		return err
+	}
+	return ghosts.Commit(false)
+}
+
+// ghost tells whether a graph is owned in the mirror and no record knows it.
+func (c *mirrorCompare) ghost(graph string) (bool, error) {
+	if c.ghosts == 0 || graph == "" {
+		return false, nil
+	}
+	_, err := c.d.store.Get(key(kindGhost, c.d.dest, hashString(graph)))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// dropGhosts removes the graphs that no record knows, and forgets them.
+func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
+	d := c.d
+	if c.ghosts == 0 {
+		return nil
+	}
+	prefix := key(kindGhost, d.dest)
+	if c.fix {
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		p := &plan{}
+		flush := func() error {
+			d.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.drops))
+			err := d.writePlan(ctx, p)
+			c.fixed += int64(len(p.drops))
+			c.dropped += int64(len(p.drops))
+			p = &plan{}
+			return err
+		}
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err == nil {
+				p.drops = append(p.drops, string(pair.Value))
+				if len(p.drops) >= 200 {
+					err = flush()
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(p.drops) > 0 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
+	return b.Commit(false)
+}
+
+// compareGraphs compares the names of the graphs alone, and removes those that
+// no resource has.
+func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
+	if !d.mirror.owns() {
+		return nil
+	}
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	c := &mirrorCompare{d: d, fix: true}
+	if err := c.graphs(ctx); err != nil {
+		return fmt.Errorf("read the graphs of the mirror: %w", err)
+	}
+	if err := c.dropGhosts(ctx); err != nil {
+		return err
+	}
+	if c.dropped > 0 {
+		r.why("%d graphs that no resource has were removed", c.dropped)
+	}
+	return nil
+}
+
+// ownAll writes the ownership of every graph, in a mirror that was made by a
+// version that did not.
+func (d *Destination) ownAll(ctx context.Context) error {
+	m := d.snapshotMeta()
+	if m.Owned || m.Phase == "" || !d.mirror.owns() {
+		return nil
+	}
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	d.log.Info("mirror: writing which graphs are ours")
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	p := &plan{}
+	for r, err := range graphRecords(snap, d.space) {
+		if err == nil && r.dest == d.dest && d.mirror.canOwn(r.graph) {
+			if p.owns = append(p.owns, r.graph); len(p.owns) >= 1000 {
+				err = d.writePlan(ctx, p)
+				p = &plan{}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(p.owns) > 0 {
+		if err := d.writePlan(ctx, p); err != nil {
+			return err
+		}
+	}
+	return d.saveMeta(func(m *meta) { m.Owned = true })
+}
+
+// writePlan writes what is no batch of resources, with the next checkpoint. The
+// caller holds the space.
+func (d *Destination) writePlan(ctx context.Context, p *plan) error {
+	m := d.snapshotMeta()
+	generation := m.Generation + 1
+	if err := d.mirror.write(ctx, p, d.checkpointOf(&m, generation, m.Phase)); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	if err := d.crashAt("written"); err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) { m.Generation = generation })
+}
+
+// entityOf is the entity that the template makes this graph of.
+func (l *layout) entityOf(graph string) string {
+	before, after, _ := strings.Cut(l.template, "{entity}")
+	if strings.Contains(after, "{entity}") || !strings.HasPrefix(graph, before) || !strings.HasSuffix(graph, after) || len(graph) < len(before)+len(after) {
+		return graph
+	}
+	return graph[len(before) : len(graph)-len(after)]
+}
+
+// takeOver makes the mark of an earlier state of this destination ours, and with
+// it the graphs that it owns.
+func (d *Destination) takeOver(mark string) error {
+	if err := d.saveMeta(func(m *meta) { m.Mark = mark }); err != nil {
+		return err
+	}
+	d.mirror.mark = mark
+	return nil
+}
+
+// beforeRedo notes whether the mirror is where the
+// records are: redoing it sets the checkpoint, after which nobody could tell.
+func (d *Destination) beforeRedo(ctx context.Context) error {
+	cp, err := d.mirror.readCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	m := d.snapshotMeta()
+	switch {
+	case m.Phase == "":
+	case cp == nil:
+		return d.noteCompare("the mirror has lost its checkpoint")
+	case !slices.Contains([]string{fmt.Sprint(m.Generation), fmt.Sprint(m.Generation + 1)}, cp.Generation):
+		return d.noteCompare(fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
+	}
+	return nil
+}

@@ -11,18 +11,20 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // TestRandomHistories changes a source at random, lets requests fail and cuts
-// runs at every point between the mirror and the records, as a crash would. In
-// the end, without faults, mirror and source are equal and the audit says so.
+// runs at every point between the mirror and the records, as a crash would, and
+// restores the state from backups. In the end, without faults, mirror and source are equal and the audit says so.
 // RSBRIDGE_HISTORIES sets how many histories are played.
 func TestRandomHistories(t *testing.T) {
 	n := 24
 	if s := os.Getenv("RSBRIDGE_HISTORIES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
-	kinds := []string{"ours", "foreign", "list-only", "dump", "parts", "per-batch"}
+	kinds := []string{"ours", "foreign", "list-only", "dump", "parts", "per-batch", "per-entity", "per-entity-batch"}
 	for seed := range n {
 		kind := kinds[seed%len(kinds)]
 		t.Run(fmt.Sprintf("%s-%d", kind, seed), func(t *testing.T) {
@@ -46,6 +48,12 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 		s.dump = true
 	case "parts":
 		s.changeParts, s.parts = 4, 2
+	case "per-entity":
+		b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+	case "per-entity-batch":
+		b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "http://mirror.example/{entity}"
+		b.caps.UpdateTriples = 3
+		b.caps.Transactional = false
 	case "per-batch":
 		b.caps.UpdateTriples = 3
 		b.caps.Transactional = false
@@ -97,7 +105,16 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 	for range 10 {
 		step()
 	}
+	var pairs []kv.Pair
 	for range 12 {
+		switch r.IntN(8) { // the state is restored from a backup
+		case 0, 1:
+			pairs = b.backup()
+		case 2:
+			if pairs != nil {
+				b.restore(pairs)
+			}
+		}
 		for range r.IntN(6) {
 			step()
 		}
@@ -156,6 +173,10 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 	}
 	if !rep.InSync {
 		t.Fatalf("never in sync: %+v", rep)
+	}
+	if b.cfg.Graph == "per-entity" {
+		b.equalGraphs()
+		return
 	}
 	b.equal()
 }

@@ -1,0 +1,326 @@
+package destination
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// backup copies the whole state.
+func (b *bench) backup() (pairs []kv.Pair) {
+	b.t.Helper()
+	for p, err := range b.store.Scan([]byte{0}, []byte{0xff}) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		pairs = append(pairs, kv.Pair{Key: slices.Clone(p.Key), Value: slices.Clone(p.Value)})
+	}
+	return pairs
+}
+
+// restore makes the state what it was.
+func (b *bench) restore(pairs []kv.Pair) {
+	b.t.Helper()
+	batch := b.store.Batch()
+	defer batch.Close()
+	batch.DeleteRange([]byte{0}, []byte{0xff})
+	for _, p := range pairs {
+		batch.Set(p.Key, p.Value)
+	}
+	if err := batch.Commit(true); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// lose makes the state an empty one.
+func (b *bench) lose() {
+	b.t.Helper()
+	store, err := pebblekv.Open(b.t.TempDir(), pebblekv.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { store.Close() })
+	b.store = store
+}
+
+// graphLines are the triples of all graphs but those of rsbridge.
+func (m *testMirror) graphLines() (out []string) {
+	m.mu.Lock()
+	var graphs []string
+	for g := range m.graphs {
+		if !strings.HasPrefix(g, stateGraph) {
+			graphs = append(graphs, g)
+		}
+	}
+	m.mu.Unlock()
+	for _, g := range graphs {
+		out = append(out, m.lines(g)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// owned are the graphs that a mark owns in the mirror, of any mark if it is "".
+func (m *testMirror) owned(mark string) (out []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t := range m.graphs[stateGraph] {
+		if t.P == rdfres.NewIRI(ownedBy) && (mark == "" || t.O == rdfres.NewIRI(mark)) {
+			out = append(out, t.S.IRI())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// equalGraphs is equal with a graph for each entity; what is owned has a graph.
+func (b *bench) equalGraphs() {
+	b.t.Helper()
+	b.same(b.mir.graphLines(), b.src.want())
+	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || !rep.Equal {
+		b.t.Fatalf("audit is not equal: %+v %v", rep, err)
+	}
+	if !b.mir.noUpdate {
+		b.ownedIsRecorded()
+	}
+}
+
+func (b *bench) ownedIsRecorded() {
+	b.t.Helper()
+	var want []string
+	snap := b.store.Snapshot()
+	defer snap.Close()
+	for r, err := range graphRecords(snap, b.d.space) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if r.dest == b.d.dest {
+			want = append(want, r.graph)
+		}
+	}
+	slices.Sort(want)
+	if got := b.mir.owned(b.d.mirror.mark); !slices.Equal(got, want) {
+		b.t.Fatalf("owned in the mirror %q, recorded %q", got, want)
+	}
+}
+
+// A graph that was written after a backup of the state, and that the source has
+// deleted by the time the backup is restored, goes; also when it was created and
+// deleted in one Change List.
+func TestRestoredStateDropsGraphs(t *testing.T) {
+	for _, template := range []string{"", "http://mirror.example/{entity}"} {
+		for _, atomic := range []bool{true, false} {
+			b := newBench(t)
+			b.cfg.Graph, b.cfg.GraphIRI = "per-entity", template
+			if b.caps.Transactional = atomic; !atomic {
+				b.caps.UpdateTriples = 2
+			}
+			fill(b.src, 20)
+			b.sync()
+			b.equalGraphs()
+			pairs := b.backup()
+			b.src.put("new.nt", nt("new", "1", "2"))
+			b.sync()
+			b.equalGraphs()
+			b.restore(pairs)
+			b.src.remove("new.nt")
+			rep, err := b.open().Audit(context.Background(), AuditOptions{})
+			if err != nil || rep.Equal || rep.Extra != 1 || rep.Named[0].Entity != "http://ex.org/new" {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.sync()
+			b.equalGraphs()
+
+			b.restore(pairs) // and by a repair
+			rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+			if err != nil || !rep.Equal {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.equalGraphs()
+
+			b.restore(pairs)
+			b.src.put("other.nt", nt("other", "1"))
+			b.sync()
+			b.restore(pairs)
+			b.src.remove("other.nt")
+			rep, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+			if err != nil || !rep.Equal || rep.Repaired == 0 {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.equalGraphs()
+		}
+	}
+}
+
+// A batch that was under way when the backup was made does not hide, when it is
+// done again, that the mirror is ahead.
+func TestRestoredStateWithBatchUnderWay(t *testing.T) {
+	for _, layout := range []string{"single", "per-entity"} {
+		b := newBench(t)
+		if b.cfg.Graph = layout; layout == "per-entity" {
+			b.cfg.GraphIRI = ""
+		}
+		fill(b.src, 5)
+		b.sync()
+		b.src.put("x.nt", nt("x", "1"))
+		d := b.open()
+		d.crash = func(point string) error {
+			if point == "intent" {
+				return errTest
+			}
+			return nil
+		}
+		if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
+			t.Fatal("no crash")
+		}
+		pairs := b.backup()
+		b.sync()
+		b.src.put("new.nt", nt("new", "1"))
+		b.sync()
+		b.src.put("e1.nt", nt("e1", "z"))
+		b.sync()
+		b.restore(pairs)
+		b.src.remove("new.nt")
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		if layout == "single" {
+			b.equal()
+		} else {
+			b.equalGraphs()
+		}
+	}
+}
+
+// The records are lost: without adopt nothing is touched, with it the mirror is
+// taken over and what the source does not have any more goes.
+func TestLostState(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "{entity}"
+	fill(b.src, 6)
+	b.src.put("gone.nt", nt("gone", "1"))
+	b.sync()
+	mark := b.d.mirror.mark
+	b.lose()
+	b.src.remove("gone.nt")
+	before := b.mir.graphLines()
+	if _, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "adopt: true") {
+		t.Fatal(err)
+	}
+	b.same(b.mir.graphLines(), before)
+	b.cfg.Adopt = true
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{DryRun: true}); err != nil || b.d.mirror.mark == mark {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	d := b.open()
+	d.crash = func(point string) error {
+		if point == "written" {
+			return errTest
+		}
+		return nil
+	}
+	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
+		t.Fatal("no crash")
+	}
+	if rep := b.sync(); !rep.InSync || b.d.mirror.mark != mark {
+		t.Fatalf("%+v", rep)
+	}
+	b.equalGraphs()
+	b.cfg.Adopt = false
+	b.sync()
+	b.equalGraphs()
+}
+
+// What one destination owns is not another's, of the same state or of another.
+func TestOwnershipOfOthers(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+	fill(b.src, 4)
+	b.sync()
+	c := &bench{t: t, src: newTestSource(t), mir: b.mir, store: b.store, clock: b.clock, caps: b.caps, cfg: b.cfg}
+	c.cfg.Name, c.cfg.Source = "second", c.src.url("/.well-known/resourcesync")
+	c.src.put("c.nt", nt("c", "1"))
+	c.sync()
+	far := &bench{t: t, src: newTestSource(t), mir: b.mir, clock: b.clock, caps: b.caps, cfg: b.cfg}
+	far.lose()
+	far.cfg.Name, far.cfg.Source, far.cfg.Adopt = "far", far.src.url("/.well-known/resourcesync"), true
+	far.src.put("far.nt", nt("far", "1"))
+	far.src.put("e1.nt", nt("e1", "1", "a")) // owned by both
+	far.sync()
+	all := b.mir.graphLines()
+	for _, x := range []*bench{b, c, far} {
+		x.open()
+		for _, full := range []bool{false, true} {
+			if _, err := x.d.Sync(context.Background(), SyncOptions{Full: full}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rep, err := x.d.Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+			t.Fatalf("%s: %+v %v", x.cfg.Name, rep, err)
+		}
+		x.ownedIsRecorded()
+	}
+	b.same(b.mir.graphLines(), all)
+	// Of a graph that another one owns too, only the ownership goes.
+	pairs := far.backup()
+	far.src.put("e2.nt", nt("e2", "a", "2"))
+	far.sync()
+	far.restore(pairs)
+	far.src.remove("e2.nt")
+	far.sync()
+	far.ownedIsRecorded()
+	b.same(b.mir.lines("http://ex.org/e2"), []string{nt("e2", "2"), nt("e2", "a")})
+}
+
+// A mirror that was made before there was ownership gets it; one that has lost it
+// gets it again; neither is a difference. A name without a graph is none either.
+func TestOwnershipIsMade(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
+	fill(b.src, 7)
+	b.sync()
+	b.ownedIsRecorded()
+	strip := func(all bool) {
+		for _, g := range b.mir.owned("") {
+			b.mir.exec(b.d.mirror.disownText([]string{g}))
+		}
+		if all {
+			b.mir.exec("DROP SILENT GRAPH <" + stateGraph + ">")
+		}
+	}
+	strip(false)
+	b.open()
+	if err := b.d.saveMeta(func(m *meta) { m.Owned = false }); err != nil {
+		t.Fatal(err)
+	}
+	if rep := b.sync(); !rep.InSync || strings.Contains(rep.Why, "compared") {
+		t.Fatalf("%+v", rep)
+	}
+	b.equalGraphs()
+	strip(true)
+	b.sync()
+	b.equalGraphs()
+	strip(false)
+	if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal || len(b.mir.owned("")) > 0 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !rep.InSync {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equalGraphs()
+	st := b.d.mirror.ownership("http://ex.org/nothing")
+	b.mir.exec("INSERT DATA { GRAPH <" + stateGraph + "> {\n" + string(st.triple.AppendLine(nil)) + "} }")
+	if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equalGraphs()
+}

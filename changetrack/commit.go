@@ -284,17 +284,22 @@ func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error 
 }
 
 // nextTime is the time of the first change of a commit: now, or just after the
-// last change where the clock is behind it.
+// last change, or after a first scan that found nothing, where the clock is not
+// later than that: who holds the state of that time asks for what is later.
 func (l *Log) nextTime(head headRecord) time.Time {
 	now := l.t.o.Now().UTC().Truncate(time.Microsecond)
-	if head.seq == 0 || now.After(head.time) {
+	last := head.time
+	if head.baseline && head.baseTime.After(last) {
+		last = head.baseTime
+	}
+	if last.IsZero() || now.After(last) {
 		return now
 	}
-	if behind := head.time.Sub(now); behind > time.Second {
+	if behind := last.Sub(now); behind > time.Second {
 		l.t.o.Logger.Warn("the clock is behind the last change; times go on from there",
-			"set", l.name, "clock", now, "last_change", head.time, "behind", behind)
+			"set", l.name, "clock", now, "last_change", last, "behind", behind)
 	}
-	return head.time.Add(time.Microsecond)
+	return last.Add(time.Microsecond)
 }
 
 // candidateHas tells whether the deletion of an entity belongs to a held scan.

@@ -266,6 +266,23 @@ func TestFailuresAreNamed(t *testing.T) {
 	}
 }
 
+// TestTimeAfterEmptyScan: who holds the state of an empty first scan asks for
+// what is later than that; so the first change is, whatever the clock says.
+func TestTimeAfterEmptyScan(t *testing.T) {
+	for _, step := range []time.Duration{0, -time.Hour, time.Minute} {
+		l, clk := newTestLog(t)
+		mustScan(t, l, source{}, plain)
+		clk.t = clk.t.Add(step)
+		mustScan(t, l, many(1, 1), plain)
+		v := l.View()
+		_, base, _ := v.BaselineEnd()
+		if c := collect(t, v.Changes(0)); len(c) != 1 || !c[0].Time.After(base) {
+			t.Errorf("clock %v later: changes %+v, the baseline ended at %v", step, c, base)
+		}
+		v.Close()
+	}
+}
+
 func TestFixityOnRequest(t *testing.T) {
 	l, _ := newTestLog(t)
 	o := plain

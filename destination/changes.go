@@ -21,6 +21,7 @@ type change struct {
 	state    listState
 	from     time.Time // at the end: where the list begins
 	newest   *newest   // at the end: the change at which the cursor stood, where it did not know it
+	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
 
 // gapError says that changes between the cursor and what the source still
@@ -131,7 +132,10 @@ func (d *Destination) proveClosed(ctx context.Context, p *proof, address string)
 	if err != nil {
 		return err
 	}
-	return p.check(scan, address)
+	if err := p.check(scan, address); err != nil {
+		return err
+	}
+	return scan.seen.late(scan.head.Meta.From)
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its
@@ -196,8 +200,14 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
 	}
+	if !scan.numbered {
+		end.seen = scan.seen.end(dl.url, h.Meta.From)
+	}
 	if p != nil {
 		if err := p.check(scan, dl.url); err != nil {
+			return err
+		}
+		if err := scan.seen.late(h.Meta.From); err != nil {
 			return err
 		}
 		if first {
@@ -221,14 +231,18 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		return err
 	}
 	n := 0
+	again := scan.start > 0 && scan.seen.again()
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
 		n++
-		if n <= scan.start {
+		if n <= scan.start && !again {
 			return nil
 		}
 		it, err := d.changeItem(e, r, dl.url)
 		if err != nil {
 			return err
+		}
+		if n <= scan.start && it.Time.Before(scan.seen.was.Time) {
+			return nil
 		}
 		if !scan.wanted(it, from) {
 			return nil
@@ -274,6 +288,7 @@ type changeScan struct {
 	minTime   time.Time // of all entries that tell one
 	maxTime   time.Time
 	sight     sighting
+	seen      looker
 	adopt     *newest // of a cursor that stands at a number without knowing the change
 }
 
@@ -287,6 +302,9 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 		return nil, err
 	}
 	s := &changeScan{byTime: true}
+	if from.Seen != nil && from.Seen.List == dl.url {
+		s.seen.was = from.Seen
+	}
 	var last time.Time
 	ordered, descending, strictly, sequences := true, true, false, true
 	at := 0
@@ -319,6 +337,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 			s.found = true
 			at = s.count
 		}
+		s.seen.look(it, at == s.count)
 		if !it.Time.IsZero() && !last.IsZero() {
 			ordered = ordered && !it.Time.Before(last)
 			descending = descending && !it.Time.After(last)
@@ -333,7 +352,9 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 		return nil, err
 	}
 	s.head = *r.Head()
-	s.numbered = sequences && s.count > 0
+	if s.numbered = sequences && s.count > 0; s.numbered {
+		s.seen.was = nil
+	}
 	bySequence := from.Sequence != nil && sequences && s.count > 0
 	if s.found && !bySequence {
 		s.start, s.byTime = at, false
@@ -557,7 +578,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	from := d.snapshotMeta().Cursor
 	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
 	defer w.close()
-	from.Sequence, from.Identity, from.Newest = nil, "", nil
+	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
@@ -616,7 +637,7 @@ type window struct {
 func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
-		w.at.Last, w.at.Begin = c.state, c.from
+		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
 		if w.at.Newest == nil {
 			w.at.Newest = c.newest
 		}

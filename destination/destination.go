@@ -121,6 +121,7 @@ type cursor struct {
 	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
+	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 }
 
 // listState recognizes a document that did not change.

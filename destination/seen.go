@@ -1,0 +1,102 @@
+package destination
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// seen is what a list without numbers looked like when all of it was applied.
+// Times are often of whole seconds, and lists sorted by more than the time: a
+// change may come to stand before the one at which the cursor stands. At tells
+// whether that happened at the newest time, and Before at an earlier one.
+type seen struct {
+	List   string    `json:"list"`
+	Begin  time.Time `json:"begin,omitzero"`
+	Time   time.Time `json:"time"`   // the newest of the list
+	At     tally     `json:"at"`     // entries of that time
+	Before tally     `json:"before"` // entries of earlier times
+}
+
+// tally is the number of entries and the sum of their digests, in any order.
+type tally struct {
+	N   int    `json:"n"`
+	Sum uint64 `json:"sum,string"`
+}
+
+func (t *tally) add(s string) {
+	h := hashString(s)
+	t.N++
+	t.Sum += binary.BigEndian.Uint64(h[:])
+}
+
+// entries of an earlier time may be written again with the hash of now; what
+// happened to which resource, and when, stays.
+func briefly(it *item) string { return it.identity() }
+
+func fully(it *item) string {
+	return it.identity() + " " + it.Promise.Hashes.String() + " " + stamp(it.LastMod)
+}
+
+// looker compares a list with what was seen of it, and sees it anew.
+type looker struct {
+	was            *seen // nil: not this list
+	before, at     tally // as of was.Time
+	start          tally // at, up to the change of the cursor
+	now            seen
+	newest, passed tally // entries of now.Time, fully and briefly
+}
+
+func (l *looker) look(it *item, cursor bool) {
+	if it.Time.IsZero() {
+		return
+	}
+	if l.was != nil {
+		switch it.Time.Compare(l.was.Time) {
+		case -1:
+			l.before.add(briefly(it))
+		case 0:
+			l.at.add(fully(it))
+		}
+		if cursor {
+			l.start = l.at
+		}
+	}
+	switch it.Time.Compare(l.now.Time) {
+	case -1:
+		l.now.Before.add(briefly(it))
+		return
+	case 1:
+		l.now.Before.N += l.passed.N
+		l.now.Before.Sum += l.passed.Sum
+		l.now.Time, l.newest, l.passed = it.Time, tally{}, tally{}
+	}
+	l.newest.add(fully(it))
+	l.passed.add(briefly(it))
+}
+
+// end gives what is remembered of the list, nil where it tells no times.
+func (l *looker) end(list string, begin time.Time) *seen {
+	if l.now.Time.IsZero() {
+		return nil
+	}
+	l.now.List, l.now.Begin, l.now.At = list, begin, l.newest
+	return &l.now
+}
+
+// again tells whether something else than before stands at the newest time of
+// before, up to the change of the cursor.
+func (l *looker) again() bool { return l.was != nil && l.start != l.was.At }
+
+// late is a gap when changes have come in before the newest time of before. A
+// list that has lost entries at its beginning cannot tell.
+func (l *looker) late(begin time.Time) error {
+	if l.was == nil || !begin.Equal(l.was.Begin) || l.before.N < l.was.Before.N || l.before == l.was.Before {
+		return nil
+	}
+	what := "other changes"
+	if n := l.before.N - l.was.Before.N; n > 0 {
+		what = fmt.Sprintf("new entries (%d)", n)
+	}
+	return &gapError{fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", shorten(l.was.List), what, stamp(l.was.Time))}
+}

@@ -10,6 +10,51 @@ import (
 // write into a graph which the set covers. The default graph of some stores is the
 // union of all; a mirror in a named graph is counted only when the set names it.
 func (c *Config) via(s Set) (out []string) {
+	for _, name := range c.viaDestinations(s) {
+		u, err := url.Parse(c.Destinations[name].Source)
+		if err != nil {
+			continue
+		}
+		u.User = nil // nobody else's business
+		if source := u.String(); !slices.Contains(out, source) {
+			out = append(out, source)
+		}
+	}
+	return out
+}
+
+// origin gives the address at its source of what an entity of the set was mirrored
+// from; nil when the set is over no mirror.
+func (s *set) origin() func(entity string) string {
+	names := s.bridge.cfg.viaDestinations(s.cfg)
+	if len(names) == 0 {
+		return nil
+	}
+	return func(entity string) string {
+		for _, name := range names {
+			d, err := s.bridge.Destination(name)
+			if err != nil {
+				continue // it is told elsewhere
+			}
+			loc, err := d.Origin(entity)
+			if err != nil {
+				s.bridge.log.Warn("where a description was mirrored from cannot be read", "set", s.name, "destination", name, "error", err)
+			}
+			if u, err := url.Parse(loc); err == nil && u.User != nil {
+				u.User = nil
+				loc = u.String()
+			}
+			if loc != "" {
+				return loc
+			}
+		}
+		return ""
+	}
+}
+
+// viaDestinations are the destinations that write into what the set covers, by
+// name.
+func (c *Config) viaDestinations(s Set) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
 		d := c.Destinations[name]
 		if d.Store != s.Store {
@@ -19,13 +64,8 @@ func (c *Config) via(s Set) (out []string) {
 		if d.Graph != "per-entity" {
 			covered = covered || d.GraphIRI == "" && len(s.Graphs) == 0 || d.GraphIRI != "" && slices.Contains(s.Graphs, d.GraphIRI)
 		}
-		u, err := url.Parse(d.Source)
-		if !covered || err != nil {
-			continue
-		}
-		u.User = nil // nobody else's business
-		if source := u.String(); !slices.Contains(out, source) {
-			out = append(out, source)
+		if covered {
+			out = append(out, name)
 		}
 	}
 	return out

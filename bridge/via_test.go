@@ -1,11 +1,16 @@
 package bridge
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // TestVia: a set over a graph that is a mirror says of what it is one.
@@ -45,6 +50,44 @@ func TestVia(t *testing.T) {
 		body := rec.Body.String()
 		if got := strings.Contains(body, `<rs:ln rel="via" href="http://source.invalid`) || strings.Contains(body, "<http://purl.org/dc/terms/source> <http://source.invalid"); rec.Code != 200 || got != want {
 			t.Errorf("%s: %d, tells of its source: %v, want %v\n%s", path, rec.Code, got, want, body)
+		}
+	}
+
+	// Each entry of what is published on leads to what it was mirrored from.
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n<http://e.example/b> <http://e.example/p> \"2\" .\n")
+	do[ScanReport](t, b, "scan", "data")
+	do[destination.SyncReport](t, b, "sync", "copy")
+	do[ScanReport](t, b, "scan", "again")
+	for _, name := range []string{"data", "again"} {
+		rec := httptest.NewRecorder()
+		b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/"+name+"/resourcelist.xml", nil))
+		r, err := resourcesync.NewReader(rec.Body, resourcesync.ReaderOptions{Strict: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for {
+			e, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if name == "again" {
+				want = strings.Replace(e.Loc, "/again/", "/data/", 1)
+			}
+			got := ""
+			if l := e.Link(resourcesync.RelVia); l != nil {
+				got = l.Href
+			}
+			if n++; got != want {
+				t.Errorf("%s comes via %q, want %q", e.Loc, got, want)
+			}
+		}
+		if n != 2 {
+			t.Errorf("%s has %d entries", name, n)
 		}
 	}
 }

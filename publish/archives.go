@@ -405,6 +405,14 @@ func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 		return err
 	}
 	current := err == nil && st.Current != nil
+	any := current || version // any version for the TimeGate
+	if err == nil && !any {
+		versions, err := (&snapshot{view: view}).versions(&st)
+		if err != nil {
+			return err
+		}
+		any = len(versions) > 0
+	}
 	e.Links = slices.DeleteFunc(e.Links, func(l resourcesync.Link) bool {
 		switch l.Rel {
 		case resourcesync.RelPatch:
@@ -412,7 +420,7 @@ func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 		case resourcesync.RelMemento:
 			return !version
 		case resourcesync.RelTimeGate:
-			return !version && !current
+			return !any
 		case resourcesync.RelAlternate, resourcesync.RelCanonical:
 			return !current
 		}

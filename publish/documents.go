@@ -39,9 +39,10 @@ func (p *Publisher) document(head resourcesync.Head, entries []resourcesync.Entr
 	return packed(b.Bytes(), xmlType)
 }
 
-// streamed writes a document whose entries come rendered.
+// streamed writes a document whose entries come rendered. An etag of "" is made
+// from the bytes.
 func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.Writer) error) (*document, error) {
-	pk := newPacker(false)
+	pk := newPacker(etag == "")
 	w, err := resourcesync.NewWriter(pk, head)
 	if err == nil {
 		err = entries(w)
@@ -55,6 +56,9 @@ func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.
 	}
 	if err != nil {
 		return nil, err
+	}
+	if etag == "" {
+		etag = pk.contentTag()
 	}
 	return &document{etag: etag, contentType: xmlType, body: body}, nil
 }
@@ -229,7 +233,11 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 		}
 		head.Meta.At = p.at
 		head.Meta.Ext = extNumbers(p.seq, p.gen)
-		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
+		tag := key
+		if s.cfg.Origin != nil { // what it tells is no part of the key
+			tag = ""
+		}
+		d, err := streamed(tag, head, func(w *resourcesync.Writer) error {
 			return snap.writePart(ctx, w, p)
 		})
 		if err == nil {

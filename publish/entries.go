@@ -127,7 +127,7 @@ func (s *set) resourceEntry(view *changetrack.View, st *changetrack.State) (reso
 // straight into dst, which a test holds to be the same.
 func (s *set) appendResource(dst []byte, view *changetrack.View, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if s.cfg.Links.any() || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+	if s.cfg.Links.any() || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
 		e, err := s.resourceEntry(view, st)
 		if err != nil {
 			return dst, err
@@ -203,6 +203,9 @@ func (s *set) changeEntries(view *changetrack.View, c *changetrack.Change, patch
 		e.Meta = resourcesync.Meta{Change: string(changetrack.Deleted), DateTime: c.Time, Length: -1,
 			Ext: map[string]string{resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 		name(&e, c.Entity)
+		if err := s.deletionLinks(&e, view, c, format); err != nil {
+			return nil, err
+		}
 		es = append(es, e)
 	}
 	if c.After == nil {

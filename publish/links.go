@@ -162,25 +162,12 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 		l.Type = essence(f)
 		add(l)
 	}
+	s.viaLink(e, entity)
 	links := &s.cfg.Links
 	if !links.any() {
 		return
 	}
-	var seen []string
-	collection := func(iri string) {
-		if describable(iri) && !slices.Contains(seen, iri) {
-			seen = append(seen, iri)
-			add(link(resourcesync.RelCollection, iri))
-		}
-	}
-	if links.Collection != "" {
-		collection(links.Collection)
-	}
-	for _, t := range triples {
-		if t.S.Kind() == rdfres.KindIRI && t.S.IRI() == entity && t.O.Kind() == rdfres.KindIRI && slices.Contains(links.Collections, t.P.IRI()) {
-			collection(t.O.IRI())
-		}
-	}
+	s.collectionLinks(e, entity, triples)
 	fill := func(template string) (string, bool) {
 		if strings.Contains(template, "{entity}") && !describable(entity) {
 			return "", false
@@ -202,6 +189,50 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 			add(l)
 		}
 	}
+}
+
+// viaLink leads to where a representation was mirrored from.
+func (s *set) viaLink(e *resourcesync.Entry, entity string) {
+	if s.cfg.Origin == nil {
+		return
+	}
+	if origin := s.cfg.Origin(entity); absolute(origin) {
+		e.Links = append(e.Links, link(resourcesync.RelVia, origin))
+	}
+}
+
+// collectionLinks lead to what an entity is a part of.
+func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rdfres.Triple) {
+	links := &s.cfg.Links
+	var seen []string
+	add := func(iri string) {
+		if describable(iri) && !slices.Contains(seen, iri) {
+			seen = append(seen, iri)
+			e.Links = append(e.Links, link(resourcesync.RelCollection, iri))
+		}
+	}
+	add(links.Collection)
+	for _, t := range triples {
+		if t.S.Kind() == rdfres.KindIRI && t.S.IRI() == entity && t.O.Kind() == rdfres.KindIRI && slices.Contains(links.Collections, t.P.IRI()) {
+			add(t.O.IRI())
+		}
+	}
+}
+
+// deletionLinks adds what still leads somewhere from what is no longer there: the
+// description of the set, the TimeGate, and the collections that it was in.
+func (s *set) deletionLinks(e *resourcesync.Entry, view *changetrack.View, c *changetrack.Change, format rdfres.Format) error {
+	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
+		link(resourcesync.RelTimeGate, s.url+"/timegate/"+EncodeName(c.Entity, s.at.Prefix)+format.Suffix()))
+	var triples []rdfres.Triple
+	if c.Before != nil {
+		var err error
+		if triples, err = s.linkTriples(view, c.Entity, c.Before); err != nil {
+			return err
+		}
+	}
+	s.collectionLinks(e, c.Entity, triples)
+	return nil
 }
 
 // linkTriples reads the triples of a version that links are made of: nil, when

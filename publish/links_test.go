@@ -22,12 +22,15 @@ func TestEntryLinks(t *testing.T) {
 	w.must(w.pub.Dump(t.Context(), "data"))
 	w.checkDump()
 	w.scan(map[string]int{"http://example.org/e/1": 5, "http://example.org/e/2": 1}, true, w.cfg.Format)
+	w.scan(map[string]int{"http://example.org/e/3": 2}, true, w.cfg.Format)
+	w.scan(map[string]int{"http://example.org/e/3": -1}, true, w.cfg.Format)
 	w.publish()
 	_, list := w.read(w.url("resourcelist.xml"))
 	_, changes := w.read(w.url("changelist.xml"))
-	if len(list) != 3 || len(changes) != 2 {
+	if len(list) != 3 || len(changes) != 4 {
 		t.Fatalf("%d entries, %d changes", len(list), len(changes))
 	}
+	deletions := 0
 	for _, e := range append(list, changes...) {
 		var rels []string
 		for _, l := range e.Links {
@@ -40,6 +43,9 @@ func TestEntryLinks(t *testing.T) {
 				continue
 			}
 			res := w.get(l.Href)
+			if strings.HasSuffix(e.Loc, "/e/3.jsonld") && res.Code == 410 && (l.Rel == resourcesync.RelCanonical || l.Rel == resourcesync.RelAlternate) {
+				continue // it was created, and is deleted since
+			}
 			if res.Code != 200 && !(l.Rel == resourcesync.RelTimeGate && res.Code == 302) {
 				t.Errorf("%s: %s %s: %d", e.Loc, l.Rel, l.Href, res.Code)
 			}
@@ -51,6 +57,18 @@ func TestEntryLinks(t *testing.T) {
 		if e.Link(resourcesync.RelDescribes) != nil {
 			want = "describes " + want + " http://example.org/rel#same"
 		}
+		if e.Meta.Change == resourcesync.Deleted {
+			deletions++
+			want = "describes describedby timegate collection collection"
+			gate := w.get(e.Link(resourcesync.RelTimeGate).Href).Header().Get("Location")
+			if res := w.get(gate); res.Code != 200 || !strings.Contains(res.Body.String(), "label of http://example.org/e/3") {
+				t.Errorf("the TimeGate of a deleted resource leads to %s: %d", gate, res.Code)
+			}
+			if got := strings.Join(rels, " "); got != want {
+				t.Errorf("the deletion of %s has the links %s, want %s", e.Loc, got, want)
+			}
+			continue
+		}
 		if got := strings.Join(rels, " "); got != want && got != want+" "+resourcesync.RelPatch && got != want+" "+resourcesync.RelPatch+" "+resourcesync.RelPatch {
 			t.Errorf("%s has the links %s, want %s", e.Loc, got, want)
 		}
@@ -59,11 +77,31 @@ func TestEntryLinks(t *testing.T) {
 			t.Errorf("%s: duplicate %+v", e.Loc, l)
 		}
 	}
+	if deletions != 1 {
+		t.Errorf("%d deletions", deletions)
+	}
 	tag := w.get(w.url("resourcelist.xml")).Header().Get("Etag")
 	w.cfg.Links = Links{}
 	w.reopen()
 	if again := w.get(w.url("resourcelist.xml")).Header().Get("Etag"); again == tag {
 		t.Error("other links, the same ETag")
+	}
+	origin := "https://origin.example/"
+	w.cfg.Origin = func(entity string) string {
+		if entity == "http://example.org/e/1" {
+			return origin + "1.ttl"
+		}
+		return ""
+	}
+	w.reopen()
+	tag = w.get(w.url("resourcelist.xml")).Header().Get("Etag")
+	if body := w.get(w.url("resourcelist.xml")).Body.String(); strings.Count(body, `rel="via"`) != 1 || !strings.Contains(body, `<rs:ln rel="via" href="https://origin.example/1.ttl"/>`) {
+		t.Errorf("via is missing: %s", body)
+	}
+	origin = "https://elsewhere.example/"
+	w.reopen()
+	if again := w.get(w.url("resourcelist.xml")).Header().Get("Etag"); again == tag {
+		t.Error("another origin, the same ETag")
 	}
 	for _, bad := range []Links{
 		{Locations: []string{"not absolute/{name}"}}, {Locations: []string{"https://h.example/{what}"}}, {Collection: "no iri"},

@@ -27,23 +27,24 @@ type SetConfig struct {
 	Title, Description, Licence string // Licence: an IRI
 	Publisher                   string // name or IRI of who publishes it
 	Log                         *changetrack.Log
-	Format                      rdfres.Format   // main representation; default JSONLD
-	Prefix                      string          // removed from entity IRIs in addresses
-	Capabilities                []string        // resourcelist, changelist, resourcedump, changedump; nil: the first three
-	Rotate                      time.Duration   // of Change Lists, from the first change in it; default 24h
-	RotateEntries               int             // default 10000
-	PartEntries                 int             // Resource List part; default 10000
-	PackageBytes                int64           // dump package; default 64 MiB packed
-	DumpPatches                 bool            // Change Dumps hold the patches too
-	Links                       Links           // of list entries, beside the usual ones
-	Via                         []string        // addresses of the sources that the set is a copy of
-	Services                    []Service       // other ways to the data, that somebody else answers
-	NoInventory                 bool            // no inventory
-	ScheduledList               bool            // the Resource List is made by ListResources; false: it is always current
-	ScheduledChangeDump         bool            // the Change Dump is made by DumpChanges; false: by Dump
-	Archives                    bool            // keep archives (Archive, Retain)
-	ArchivesKeep                time.Duration   // how long; 0: for ever
-	Coverage                    func() Coverage // for the description of the set; may be nil
+	Format                      rdfres.Format              // main representation; default JSONLD
+	Prefix                      string                     // removed from entity IRIs in addresses
+	Capabilities                []string                   // resourcelist, changelist, resourcedump, changedump; nil: the first three
+	Rotate                      time.Duration              // of Change Lists, from the first change in it; default 24h
+	RotateEntries               int                        // default 10000
+	PartEntries                 int                        // Resource List part; default 10000
+	PackageBytes                int64                      // dump package; default 64 MiB packed
+	DumpPatches                 bool                       // Change Dumps hold the patches too
+	Links                       Links                      // of list entries, beside the usual ones
+	Via                         []string                   // addresses of the sources that the set is a copy of
+	Services                    []Service                  // other ways to the data, that somebody else answers
+	Origin                      func(entity string) string // address of the representation that an entity was mirrored from, "" for none; nil: nothing was
+	NoInventory                 bool                       // no inventory
+	ScheduledList               bool                       // the Resource List is made by ListResources; false: it is always current
+	ScheduledChangeDump         bool                       // the Change Dump is made by DumpChanges; false: by Dump
+	Archives                    bool                       // keep archives (Archive, Retain)
+	ArchivesKeep                time.Duration              // how long; 0: for ever
+	Coverage                    func() Coverage            // for the description of the set; may be nil
 }
 
 // Coverage is what a scan said of completeness, and what it found.

@@ -185,7 +185,6 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err != nil {
 		return nil, errors.Join(err, flushAfter(ctx, b, err))
 	}
-	r.c.unchanged += unchanged
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
@@ -228,6 +227,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
+	r.c.unchanged += unchanged // not before: a batch that is being written counts too
 	if v.overlaid || o.ChangeList == "" {
 		r.complete = true
 	}

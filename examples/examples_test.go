@@ -3,7 +3,6 @@ package examples_test
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -75,10 +73,8 @@ func TestExposeMirrorAdmin(t *testing.T) {
 	go server.Serve(l)
 	defer server.Close()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	listen, admin := freeAddr(t), freeAddr(t)
-	expose := exec.CommandContext(ctx, build(t, "expose"), "-endpoint", "http://"+l.Addr().String()+"/query", "-listen", listen, "-admin", admin, "-state", t.TempDir())
+	expose := exec.CommandContext(t.Context(), build(t, "expose"), "-endpoint", "http://"+l.Addr().String()+"/query", "-listen", listen, "-admin", admin, "-state", t.TempDir())
 	stdout, err := expose.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

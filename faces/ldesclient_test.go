@@ -35,7 +35,7 @@ type ldesClient struct {
 
 func startLDESClient(t *testing.T, url, mode, order, state string) *ldesClient {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	cmd := exec.CommandContext(ctx, "node", "testdata/ldes-client.mjs", teststores.Npm(t), url, mode, order)
 	if state != "" {
 		cmd.Args = append(cmd.Args, state)

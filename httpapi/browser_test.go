@@ -73,7 +73,7 @@ func TestBrowser(t *testing.T) {
 	scan(`DELETE DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer"@de } ; INSERT DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer the Younger"@en }`)
 
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
 	t.Cleanup(cancel)

@@ -64,7 +64,7 @@ func daemonCmds() map[string]func(*testscript.TestScript, bool, []string) {
 
 // poll calls ready until it is true, for a minute at most.
 func poll(ctx context.Context, ready func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

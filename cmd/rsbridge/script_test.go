@@ -67,7 +67,7 @@ func scriptCmds() map[string]func(*testscript.TestScript, bool, []string) {
 			}
 		},
 		"answers": func(ts *testscript.TestScript, _ bool, args []string) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()

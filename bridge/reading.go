@@ -23,16 +23,6 @@ import (
 
 // This file looks at a state without writing into its folder.
 
-// dry is a key space whose writes are forgotten: what opens its records marks
-// in it what it likes.
-type dry struct{ kv.Store }
-
-func (s dry) Batch() kv.Batch { return dryBatch{s.Store.Batch()} }
-
-type dryBatch struct{ kv.Batch }
-
-func (dryBatch) Commit(bool) error { return nil }
-
 // reading opens the records of a state for reading. A state that was never
 // opened gives fs.ErrNotExist.
 func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
@@ -78,7 +68,7 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 		c := cfg.Destinations[name]
 		client, sink, err := cfg.Stores[c.Store].client(c.Store, log)
 		if err == nil {
-			open[name], err = destination.Open(ctx, dry{kv.Prefix(store, prefixDest)}, client, c.config(name, ""), destination.Options{Now: now, Sink: sink})
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, c.config(name, ""), destination.Options{Now: now, Sink: sink})
 		}
 		if err != nil {
 			delete(open, name)
@@ -153,7 +143,7 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 	for _, m := range b.dests {
 		defer func() { err = errors.Join(err, m.close()) }()
 	}
-	if b.runner, err = jobs.Open(dry{kv.Prefix(store, prefixJobs)}, nil, jobs.Options{Now: o.Now}); err != nil {
+	if b.runner, err = jobs.Open(kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: o.Now}); err != nil {
 		return Status{}, err
 	}
 	defer func() { err = errors.Join(err, b.runner.Close(0)) }()

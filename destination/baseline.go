@@ -39,6 +39,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 		if err != nil && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
 			d.log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
+			r.plan, r.planned = planning{}, counts{}
 			end, err = d.compare(ctx, r, o, nil)
 		}
 	case o.ResourceList != "":
@@ -52,7 +53,12 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 		return err
 	}
 	if r.dry {
-		return nil
+		return d.saveMeta(func(m *meta) {
+			m.Phase = phaseBaseline
+			if end(m); !r.complete || r.plan.base {
+				m.Phase = phaseCurrent
+			}
+		})
 	}
 	if err := d.provedComplete(ctx, r); err != nil {
 		return err
@@ -107,7 +113,6 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		held       int64
 		unchanged  int64
 		planned    counts
-		bytes      int64
 		now        = d.opt.Now()
 		total      = v.sorter.Len()
 	)
@@ -134,7 +139,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				if v, _ := p.it.differs(p.rec); v == provenSame || v == seemsSame {
+				if v, _ := p.it.differs(p.rec); (v == provenSame || v == seemsSame) && !(r.dry && r.remapped) {
 					if len(replaces) == 0 || r.dry {
 						unchanged++
 					} else {
@@ -146,6 +151,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 					continue // what was pending for it is settled below
 				}
 				planned.updated++
+			case p.there() && len(replaces) > 0:
+				planned.moved++
 			case p.there():
 				planned.created++
 			case p.here():
@@ -166,7 +173,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			}
 			r.touched[p.loc] = true
 			if r.dry {
-				bytes += max(0, p.it.Promise.Length)
+				if !r.plan.base {
+					r.plan.fetch(&p.it.Promise)
+				}
 				continue
 			}
 			if !yield(replacing(d.fetchJob(p.it), replaces), nil) {
@@ -204,7 +213,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if r.dry {
 		planned.deleted, planned.unchanged = int64(len(gone)+len(told)), unchanged
 		r.planned = planned
-		r.rep.Bytes += bytes
+		total := held - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
+		r.plan.total = &total
 		r.complete = true
 		return func(*meta) {}, nil
 	}
@@ -325,6 +335,9 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 			if !e.HasMeta {
 				p.promise.Length = -1
 			}
+			if l := e.Link(resourcesync.RelContents); l != nil {
+				p.contents = l.Href
+			}
 			if !p.isZIP() {
 				return fmt.Errorf("package %s is of type %q, and only ZIP packages are read", shorten(e.Loc), e.Meta.Type)
 			}
@@ -345,11 +358,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
 	if r.dry {
-		for _, p := range packages {
-			r.rep.Bytes += max(0, p.promise.Length)
-		}
-		r.complete = true
-		return func(*meta) {}, nil
+		return d.planDump(ctx, r, o, state, sequence, packages)
 	}
 	listed, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
 	if err != nil {
@@ -390,8 +399,9 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 }
 
 type pkg struct {
-	url     string
-	promise promise
+	url      string
+	promise  promise
+	contents string // address of its manifest, "" for none
 }
 
 func (p *pkg) isZIP() bool {

@@ -527,6 +527,7 @@ func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool 
 func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	d.log.Warn("changes are missing", "why", gap.why)
 	r.why("gap: %s", gap.why)
+	r.plan, r.planned = planning{}, counts{}
 	if depth == 0 {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
@@ -536,6 +537,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			d.log.Warn("archives could not be used", "error", err)
 			r.why("the archives could not be used (%v)", shorten(err.Error()))
 		}
+		r.plan, r.planned = planning{}, counts{}
 	}
 	if d.cfg.OnGap == "stop" {
 		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to compare with the whole source"
@@ -555,10 +557,18 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			r.why("taken again from the Resource Dump")
 			end, err = d.dump(ctx, r, o, nil)
 		}
-		if err != nil || r.dry {
+		if err != nil {
 			return err
 		}
-		if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" }); err != nil {
+		if r.dry {
+			if !r.plan.base {
+				return nil
+			}
+			err = d.saveMeta(end)
+		} else {
+			err = d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" })
+		}
+		if err != nil {
 			return err
 		}
 		return d.increment(ctx, r, o, depth+1)
@@ -610,7 +620,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 		r.why("the list is the one that was processed before")
 		return nil
 	}
-	if err != nil || r.dry {
+	if err != nil {
 		return err
 	}
 	r.complete = true
@@ -672,6 +682,9 @@ func (w *window) add(ctx context.Context, c change) error {
 	w.items[loc] = len(w.order)
 	w.order = append(w.order, c.it)
 	w.any = true
+	if w.r.dry {
+		w.r.plan.change(c.list)
+	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
 	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
 	if c.it.Time.After(w.at.Time) {
@@ -704,24 +717,8 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			if it == nil {
 				continue
 			}
-			rec, err := d.record(hashString(it.Loc))
-			if err != nil {
+			if err := d.planChange(r, it); err != nil {
 				return err
-			}
-			switch {
-			case it.Change == "deleted" && rec != nil:
-				r.planned.deleted++
-			case it.Change == "deleted":
-			case rec == nil:
-				r.planned.created++
-				r.rep.Bytes += max(0, it.Promise.Length)
-			default:
-				if v, _ := it.differs(rec); v == provenSame {
-					r.planned.unchanged++
-				} else {
-					r.planned.updated++
-					r.rep.Bytes += max(0, it.Promise.Length)
-				}
 			}
 		}
 		return nil

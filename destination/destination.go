@@ -73,6 +73,8 @@ type Destination struct {
 	meta meta
 
 	crash func(point string) error // tests: an error here is a crash there
+
+	planning *planning // of a shadow, nil of any other
 }
 
 // meta is the record of a destination: where it stands.

@@ -142,6 +142,9 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 		return nil, fmt.Errorf("Resource List: %w", err)
 	}
 	v.listed = n
+	if d.planning != nil {
+		d.planning.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
+	}
 	return v, d.overlay(ctx, o, v)
 }
 
@@ -158,6 +161,9 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		}
 		if c.it.Bad != "" {
 			return nil // what the list says stands; the change fails when it is applied
+		}
+		if d.planning != nil {
+			d.planning.change(c.list)
 		}
 		return v.add(c.it)
 	})

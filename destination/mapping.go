@@ -56,7 +56,7 @@ func (d *Destination) remap(r *run) (bool, error) {
 	id := mapID(d.cfg.Map)
 	m := d.snapshotMeta()
 	if m.Map == id || m.Phase == "" {
-		if m.Map != id && !r.dry {
+		if m.Map != id {
 			return false, d.saveMeta(func(m *meta) { m.Map = id })
 		}
 		return false, nil

@@ -474,7 +474,7 @@ func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
 		if after != "" {
 			filter += " && STRENDS(STR(?g), " + sparql.EscapeString(after) + ")"
 		}
-		if before+after == "" && m.caps.Product == "Virtuoso" {
+		if before+after == "" && (m.caps.Product == "Virtuoso" || strings.HasPrefix(m.server, "Virtuoso")) { // probed or not
 			for _, own := range virtuosoOwn {
 				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
 			}

@@ -16,12 +16,13 @@ type SyncReport struct {
 	Failed        int64      `json:"failed"`
 	Pending       int64      `json:"pending"`
 	NotRDF        int64      `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run
-	Bytes         int64      `json:"bytes"`             // received from the source; of a dry run: that would be
+	Bytes         int64      `json:"bytes"`             // received from the source; of a dry run: of packages and representations that would be
 	InSync        bool       `json:"in_sync"`
 	BehindSeconds *float64   `json:"behind_seconds"`
 	Seconds       float64    `json:"seconds"`
 	Until         *time.Time `json:"until,omitempty"`    // the mirror is what the source was then, and in_sync is about that
 	Held          string     `json:"held,omitempty"`     // what waits for a person
+	Plan          *Plan      `json:"plan,omitempty"`     // of a dry run: nothing was done, and the counts are what would be
 	Problems      []Problem  `json:"problems,omitempty"` // at most 100
 }
 

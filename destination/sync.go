@@ -31,7 +31,9 @@ type SyncOptions struct {
 type run struct {
 	rep      SyncReport
 	c        counts
-	dry      bool
+	dry      bool // d is a shadow then
+	plan     planning
+	remapped bool
 	full     bool
 	retry    bool
 	touched  map[hash16]bool // pending resources that this run has tried
@@ -67,6 +69,9 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	r.rep.Name = d.cfg.Name
 	d.fetch.bytes.Store(0)
 	d.fetch.failures.Store(0)
+	if r.dry {
+		d = d.shadow(&r.plan)
+	}
 	err := d.sync(ctx, r)
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
@@ -78,10 +83,14 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 }
 
 func (d *Destination) sync(ctx context.Context, r *run) error {
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	if !r.dry {
+	if r.dry {
+		if err := d.known(); err != nil {
+			return err
+		}
+	} else {
+		if err := d.ready(ctx); err != nil {
+			return err
+		}
 		if err := d.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
@@ -90,9 +99,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if r.dry {
-		d.mirror.lay.authority = offer.Authority
-	} else if err := d.setAuthority(offer.Authority); err != nil {
+	if err := d.setAuthority(offer.Authority); err != nil {
 		return err
 	}
 	m := d.snapshotMeta()
@@ -103,8 +110,6 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.sawServer(ctx); err != nil {
 			return err
 		}
-	}
-	if !r.dry {
 		if err := d.ownAll(ctx); err != nil {
 			return fmt.Errorf("write which graphs are ours: %w", err)
 		}
@@ -115,11 +120,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.leaveUntil(r); err != nil {
 		return err
 	}
-	remapped, err := d.remap(r)
-	if err != nil {
+	if r.remapped, err = d.remap(r); err != nil {
 		return err
 	}
-	r.full = r.full || remapped
+	r.full = r.full || r.remapped
 	m = d.snapshotMeta()
 	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {
@@ -139,7 +143,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); m.Compare != "" && !r.dry {
+	if m = d.snapshotMeta(); r.dry && m.Compare != "" {
+		r.why("%s: everything in the mirror would be compared", m.Compare)
+	} else if m.Compare != "" {
 		r.why("%s: everything in the mirror is compared", m.Compare)
 		full := r.full
 		if err := d.compareMirror(ctx, r); err != nil {
@@ -156,7 +162,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 	}
 	if r.dry && m.Phase != phaseCurrent {
-		return nil
+		return nil // compared with a list, and the changes after it
 	}
 	if err := d.recheckHeld(ctx, r, offer, &m, false); err != nil {
 		return err
@@ -378,7 +384,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if r.dry {
 		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.planned.created, r.planned.updated, r.planned.deleted, r.planned.unchanged
 	}
-	rep.Moved = r.c.moved
+	if rep.Moved = r.c.moved; r.dry {
+		rep.Moved = r.planned.moved
+	}
 	rep.NotRDF = r.notRDF
 	if !r.dry {
 		rep.Bytes = d.fetch.bytes.Load()
@@ -418,6 +426,10 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == ""
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
+		if runErr == nil {
+			r.plan.Retry = rep.Pending + rep.Failed
+			d.tellPlan(r)
+		}
 		return nil
 	}
 	err := d.saveMeta(func(m *meta) {

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -40,9 +41,11 @@ type testSource struct {
 	listAt              time.Time // zero: now
 	listSeq             int       // changes in the list's state, with listAt
 	frozen              map[string][]byte
-	parts               int // of the Resource List; > 1: an index
-	changeParts         int // entries of a closed Change List part; > 0: an index
-	drop                int // changes lost from the beginning of the log
+	manifest            bool    // the dump's package has its manifest beside it
+	dumped              *frozen // the dump of before
+	parts               int     // of the Resource List; > 1: an index
+	changeParts         int     // entries of a closed Change List part; > 0: an index
+	drop                int     // changes lost from the beginning of the log
 	changesFrom         time.Time
 	patches             map[string][]byte       // by path; nil: none are offered
 	wrongPatch          bool                    // patches make something else
@@ -60,6 +63,31 @@ type testSource struct {
 	archive             bool // the lost changes are in an archive
 	timegate            bool
 	pair                bool // every change is two entries: another address is deleted first, with the same number
+}
+
+// frozen is a dump that does not change any more.
+type frozen struct {
+	doc, zip []byte
+}
+
+// freezeDump makes the dump that is offered now stay.
+func (s *testSource) freezeDump() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	z := s.zip()
+	s.dumped = &frozen{s.dumpDocument(z), z}
+}
+
+func (s *testSource) dumpDocument(z []byte) []byte {
+	if s.dumped != nil {
+		return s.dumped.doc
+	}
+	sum := sha256.Sum256(z)
+	e := rs.Entry{Loc: s.url("/set/dump.zip"), HasMeta: true, Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}
+	if s.manifest {
+		e.Links = []rs.Link{{Rel: rs.RelContents, Href: s.url("/set/manifest.xml"), Length: -1}}
+	}
+	return s.document(s.head(rs.ResourceDump, rs.Meta{At: s.stateTime()}), []rs.Entry{e})
 }
 
 type logged struct {
@@ -202,10 +230,15 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", found.typ)
 		w.Write(found.body)
 	case r.URL.Path == "/set/resourcedump.xml" && s.dump:
+		s.serveXML(w, r, s.dumpDocument(s.zip()))
+	case r.URL.Path == "/set/manifest.xml" && s.manifest:
 		z := s.zip()
-		sum := sha256.Sum256(z)
-		s.serveXML(w, r, s.document(s.head(rs.ResourceDump, rs.Meta{At: s.stateTime()}), []rs.Entry{{Loc: s.url("/set/dump.zip"), HasMeta: true,
-			Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
+		p, err := zip.NewReader(bytes.NewReader(z), int64(len(z)))
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		http.ServeFileFS(w, r, p, "manifest.xml")
 	case r.URL.Path == "/set/dump.zip":
 		http.ServeContent(&etagged{w, "dump"}, r, "", time.Time{}, bytes.NewReader(s.zip()))
 	case s.patches[r.URL.Path] != nil:
@@ -514,6 +547,9 @@ func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {
 }
 
 func (s *testSource) zip() []byte {
+	if s.dumped != nil {
+		return s.dumped.zip
+	}
 	var b bytes.Buffer
 	w, err := rs.NewPackageWriter(&b, s.head(rs.ResourceDumpManifest, rs.Meta{At: s.stateTime()}))
 	if err != nil {

@@ -69,9 +69,6 @@ func (d *Destination) leaveUntil(r *run) error {
 		return nil
 	}
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(until))
-	if r.dry {
-		return nil
-	}
 	return d.saveMeta(func(m *meta) { m.Until = time.Time{} })
 }
 

@@ -199,14 +199,21 @@ func (a *app) sync() *cobra.Command {
 all destinations unless some are named. Waits for a run that started after the
 command. Exit code 3: resources are pending or failed, or something is held.
 
+--dry-run says what a sync would do, and writes nothing into the mirror or its
+records: the baseline or the changes, of how many resources, from which documents,
+into which graph, and how many bytes of packages and representations the source
+tells (at most: patches and Change Dumps may make it less). Exit code 0 when that
+can be said.
+
 --until makes a mirror of how the source was at a time, from its versions, Change
 Lists and archives, and says so when they do not reach. The mirror stays there, and
 audit compares it with that time, until the next sync without it: destinations that
 are to stay have no schedule, or are paused.
 
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
+a dry run has its counts and "plan": {"store","graph","resources","bytes","unknown","documents":[{"address","kind","at","entries","bytes"}]};
 a destination that failed is {"name","error"}`,
-		Example: "  rsbridge sync\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
+		Example: "  rsbridge sync\n  rsbridge sync --dry-run\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
 			if args.Until, err = untilTime(until); err != nil {
 				return err
@@ -218,7 +225,7 @@ a destination that failed is {"name","error"}`,
 			return a.sayeach(out)
 		}}
 	c.Flags().BoolVar(&args.Full, "full", false, "take the baseline, whatever the cursor says")
-	c.Flags().BoolVar(&args.DryRun, "dry-run", false, "say what would be done")
+	c.Flags().BoolVar(&args.DryRun, "dry-run", false, "say what would be done, and do nothing")
 	c.Flags().StringVar(&until, "until", "", "make a mirror of how the source was at this `TIME`")
 	return c
 }
@@ -246,10 +253,61 @@ func (a *app) sayeach(out []outcome[destination.SyncReport]) error {
 			}
 		}
 	}
-	return verdict(a, out, func(r destination.SyncReport) bool { return r.InSync && r.Failed+r.Pending == 0 && r.Held == "" })
+	return verdict(a, out, func(r destination.SyncReport) bool {
+		return r.Plan != nil || r.InSync && r.Failed+r.Pending == 0 && r.Held == ""
+	})
+}
+
+// sayPlan tells what a dry run found.
+func sayPlan(w io.Writer, r destination.SyncReport) {
+	p := r.Plan
+	what := map[string]string{"baseline": "would take the baseline", "incremental": "would apply changes"}[r.Mode]
+	if what == "" {
+		what = "would do nothing"
+	}
+	fmt.Fprintf(w, "%s: dry run, nothing was done: it %s (%s)\n", r.Name, what, r.Why)
+	fetch := size(p.Bytes) + " to fetch"
+	if p.Unknown > 0 {
+		fetch += fmt.Sprintf(", and %d of a length that the source does not tell", p.Unknown)
+	}
+	have := "as many resources as the packages hold"
+	if p.Resources != nil {
+		have = fmt.Sprintf("%d to create, %d to update, %d to delete, %d unchanged, which makes %s", r.Created, r.Updated, r.Deleted, r.Unchanged, plural(*p.Resources, "resource"))
+		if r.Moved > 0 {
+			have = fmt.Sprintf("%d to get another address, ", r.Moved) + have
+		}
+	}
+	graph := p.Graph
+	if graph == "default" {
+		graph = "the default graph"
+	}
+	fmt.Fprintf(w, "  %s; %s\n  into %s of %s\n", have, fetch, graph, p.Store)
+	for _, d := range p.Documents {
+		of, more := "change", ""
+		switch d.Kind {
+		case "resourcedump":
+			of, more = "package", ", "+size(d.Bytes)
+		case "resourcelist":
+			of = "resource"
+		}
+		if d.At != nil {
+			more += ", as of " + resourcesync.FormatTime(*d.At)
+		}
+		fmt.Fprintf(w, "  from %s (%s%s)\n", d.Address, plural(d.Entries, of), more)
+	}
+	if p.Retry > 0 {
+		fmt.Fprintf(w, "  %s pending or failed would be tried again\n", plural(p.Retry, "resource"))
+	}
+	if r.Held != "" {
+		fmt.Fprintf(w, "  held: %s\n", r.Held)
+	}
 }
 
 func saySync(w io.Writer, r destination.SyncReport) {
+	if r.Plan != nil {
+		sayPlan(w, r)
+		return
+	}
 	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
 		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
 	if r.Held != "" {

@@ -1,0 +1,222 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A dry run is a run of a shadow: another Destination over the same records,
+// whose writes are forgotten, that reads source and mirror as any run does and
+// gives up where it would fetch representations. So nothing of it is left.
+
+// Plan is what a dry run found that a sync would do. The counts are those of the
+// report. What a source does not tell before it is fetched is left out: the
+// lengths that it does not promise, and what changes until then.
+type Plan struct {
+	Store     string         `json:"store"`             // the mirror, by its name in the configuration
+	Graph     string         `json:"graph"`             // that would be filled: an IRI, a template of them, or "default"
+	Resources *int64         `json:"resources"`         // in the mirror then; null: the source does not tell without being fetched
+	Bytes     int64          `json:"bytes"`             // of packages and representations, as the source tells; at most, where it has patches or a Change Dump
+	Unknown   int64          `json:"unknown,omitempty"` // packages and representations whose length it does not tell
+	Retry     int64          `json:"retry,omitempty"`   // pending resources that would be tried again
+	Documents []PlanDocument `json:"documents"`         // what would be taken, in this order
+}
+
+// PlanDocument is a list or dump that a sync would take resources or changes from.
+type PlanDocument struct {
+	Address string     `json:"address"`
+	Kind    string     `json:"kind"`            // resourcedump, resourcelist, changelist
+	At      *time.Time `json:"at,omitempty"`    // of a dump or list: when the source was so
+	Entries int64      `json:"entries"`         // packages, resources, changes after the cursor
+	Bytes   int64      `json:"bytes,omitempty"` // of a dump: its packages
+}
+
+// shadow is a Destination that leaves nothing.
+func (d *Destination) shadow(p *planning) *Destination {
+	m := *d.mirror
+	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), fetch: d.fetch, mirror: &m,
+		mapping: d.mapping, folder: d.folder, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+}
+
+// known takes what is known of the mirror. A probe of one that is not known would
+// write.
+func (d *Destination) known() error {
+	p, err := d.probeRecord()
+	if p != nil && p.IRIs != nil {
+		d.mirror.caps, d.mirror.iris, d.mirror.lay.nf = p.Capabilities, *p.IRIs, p.NormalForm
+	}
+	return err
+}
+
+// planning fills the plan of a dry run.
+type planning struct {
+	Plan
+	total   *int64         // resources that the mirror would have, nil where unknown
+	base    bool           // a dump would be loaded
+	at      time.Time      // of it
+	whole   bool           // what the changes after it do is in its counts
+	changes map[string]int // index of a document, by address
+}
+
+func (p *planning) document(d PlanDocument) {
+	p.Documents = append(p.Documents, d)
+	p.Bytes += d.Bytes
+}
+
+// change counts a change of a list.
+func (p *planning) change(list string) {
+	i, ok := p.changes[list]
+	if !ok {
+		if p.changes == nil {
+			p.changes = map[string]int{}
+		}
+		i = len(p.Documents)
+		p.changes[list] = i
+		p.Documents = append(p.Documents, PlanDocument{Address: list, Kind: string(resourcesync.ChangeList)})
+	}
+	p.Documents[i].Entries++
+}
+
+// fetch counts what would be fetched.
+func (p *planning) fetch(pr *promise) {
+	if pr.Length < 0 {
+		p.Unknown++
+	} else {
+		p.Bytes += pr.Length
+	}
+}
+
+// planDump tells what loading a dump would do: from the manifests where they can
+// be had without the packages, else from the Resource List. What has changed since
+// comes from the Change Lists.
+func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state listState, sequence *uint64, packages []pkg) (func(*meta), error) {
+	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
+	for _, p := range packages {
+		if p.promise.Length < 0 {
+			r.plan.Unknown++
+		} else {
+			doc.Bytes += p.promise.Length
+		}
+	}
+	r.plan.document(doc)
+	r.plan.base, r.plan.at = true, state.At
+	v, err := d.readManifests(ctx, packages)
+	if err != nil && ctx.Err() == nil {
+		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
+		if v, err = nil, nil; o.ResourceList != "" {
+			list := *o
+			list.ChangeList = ""
+			v, err = d.readInventory(ctx, &list, nil)
+			r.plan.whole = true
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v != nil {
+		if _, err := d.compareWith(ctx, r, o, v); err != nil {
+			return nil, err
+		}
+	}
+	r.complete = true
+	return func(m *meta) { m.Cursor = cursor{Time: state.At, Sequence: sequence} }, nil
+}
+
+// readManifests reads the manifests that packages have beside them.
+func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inventory, err error) {
+	for _, p := range packages {
+		if p.contents == "" {
+			return nil, fmt.Errorf("package %s has no link to its contents", shorten(p.url))
+		}
+	}
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	v := &inventory{sorter: sorter}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	for _, p := range packages {
+		dl, rd, err := d.document(ctx, request{url: p.contents}, resourcesync.ResourceDumpManifest)
+		if err != nil {
+			return nil, err
+		}
+		err = eachEntry(rd, p.contents, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, p.contents)
+			it.Change = ""
+			v.listed++
+			return v.add(it)
+		})
+		if err := errors.Join(err, dl.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// planChange counts what applying a change would do.
+func (d *Destination) planChange(r *run, it *item) error {
+	rec, err := d.record(hashString(it.Loc))
+	if err != nil {
+		return err
+	}
+	if rec != nil && rec.has(flagKept) {
+		rec = nil
+	}
+	there := rec != nil
+	if r.plan.base { // the records are of before it
+		there = it.Change != "created"
+	}
+	c, what, by := &r.planned, (*int64)(nil), int64(0)
+	switch {
+	case r.plan.base && !it.Time.After(r.plan.at): // the dump has it
+		what = &c.unchanged
+	case it.Change == "deleted" && there:
+		what, by = &c.deleted, -1
+	case it.Change == "deleted":
+		return nil
+	case !there:
+		what, by = &c.created, 1
+	default:
+		what = &c.updated
+		if rec != nil && !r.plan.base {
+			if v, _ := it.differs(rec); v == provenSame {
+				what = &c.unchanged
+			}
+		}
+	}
+	if it.Change != "deleted" && what != &c.unchanged {
+		r.plan.fetch(&it.Promise)
+	}
+	if r.plan.whole {
+		return nil
+	}
+	*what++
+	if r.plan.total != nil {
+		*r.plan.total += by
+	}
+	return nil
+}
+
+// tellPlan puts the plan of a dry run that went through into its report.
+func (d *Destination) tellPlan(r *run) {
+	p := &r.plan
+	p.Store, p.Graph, p.Resources = d.mirror.client.Endpoint().Name, d.graphName(), p.total
+	if !p.base && p.total == nil {
+		n := d.snapshotMeta().Resources + r.planned.created - r.planned.deleted
+		p.Resources = &n
+	}
+	if p.Documents == nil {
+		p.Documents = []PlanDocument{}
+	}
+	r.rep.Plan, r.rep.Bytes = &p.Plan, p.Bytes
+}

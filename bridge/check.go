@@ -41,6 +41,11 @@ func (c *Config) resolve(dir string, d *decoder) {
 		secret("stores."+name+".password_file", s.PasswordFile, &s.Password)
 		c.Stores[name] = s
 	}
+	for _, s := range c.Sets {
+		for i, pattern := range s.Dumps {
+			s.Dumps[i] = abs(pattern)
+		}
+	}
 	c.fill()
 }
 
@@ -113,7 +118,9 @@ func (c *Config) check() (out []Finding) {
 		if err := publish.CheckSetName(name); err != nil {
 			fault(p, "", "%v", err)
 		}
-		if _, ok := c.Stores[s.Store]; !ok {
+		if len(s.Dumps) > 0 {
+			s.checkDumps(p, fault)
+		} else if _, ok := c.Stores[s.Store]; !ok {
 			fault(p+".store", s.Store, "is not one of the stores: %s", names(c.Stores))
 		} else if st := c.Stores[s.Store]; st.sink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")

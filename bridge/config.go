@@ -66,9 +66,12 @@ func (s *Store) sink() bool { return s.Dump != "" || s.Files != "" }
 // local tells what has no addresses.
 func (s *Store) local() bool { return s.Embedded != "" || s.sink() }
 
-// Set is a ResourceSync set made from a store.
+// Set is a ResourceSync set made from a store, or from a series of dumps.
 type Set struct {
 	Store          string       `yaml:"store" doc:"name of the store that is scanned"`
+	Dumps          []string     `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
+	DumpsOrder     string       `yaml:"dumps_order" doc:"which of the dumps is the newest: the last by name, numbers in it compared as numbers, or the one changed last" allowed:"name|time" default:"name"`
+	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"how long a dump must not have changed before it is read; it is best renamed into its place when it is complete" default:"2s"`
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`
 	Licence        string       `yaml:"licence" doc:"IRI of the licence"`

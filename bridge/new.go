@@ -52,7 +52,7 @@ func (c *Config) Complete(dir string) error {
 
 // Reach asks every remote store a question that costs it nothing, and fetches
 // the head of every source, without opening the state. It returns what went
-// wrong, by "store NAME" and "destination NAME".
+// wrong, by "store NAME", "set NAME" (of dumps) and "destination NAME".
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
@@ -62,6 +62,10 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 		if err := reachStore(ctx, name, s, log); err != nil {
 			out["store "+name] = err
 		}
+	}
+	_, faults := Newest(cfg, log)
+	for name, err := range faults {
+		out["set "+name] = err
 	}
 	for name, d := range cfg.Destinations {
 		if err := reachSource(ctx, d.Source, cfg.Public.BaseURL); err != nil {

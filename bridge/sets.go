@@ -24,7 +24,8 @@ type set struct {
 	bridge *Bridge
 	name   string
 	cfg    Set
-	source *sparqlsrc.Source
+	source *sparqlsrc.Source // nil when it is made from dumps
+	files  *sparqlsrc.Dumps  // nil when it is made from a store
 	log    *changetrack.Log
 
 	mu  sync.Mutex // guards run
@@ -50,6 +51,7 @@ type ScanReport struct {
 	Orphans   int64                 `json:"orphans"`
 	Fallback  int64                 `json:"fallback"`
 	Way       string                `json:"way"`
+	Dump      *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
 	Failures  []changetrack.Failure `json:"failures,omitempty"`
 	Sequence  uint64                `json:"sequence"`
 	Seconds   float64               `json:"seconds"`
@@ -64,14 +66,19 @@ type Candidate struct {
 
 func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
-	src, err := sparqlsrc.New(b.stores[c.Store].client, sparqlsrc.Config{
+	sc := sparqlsrc.Config{
 		Name: name, Graphs: c.Graphs, Select: sparqlsrc.Select(c.Select), Describe: c.Describe,
 		TempDir: b.tempDir(), Logger: b.log.With("component", "sparqlsrc", "set", name), Progress: s.progress,
-	})
+	}
+	var err error
+	if len(c.Dumps) > 0 {
+		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
+	} else {
+		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.source = src
 	s.log, err = b.tracker.Log(name)
 	return s, err
 }
@@ -142,16 +149,32 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	began := s.bridge.now()
-	found, err := s.source.Scan(ctx)
-	if err != nil {
-		return nil, err
+	var found *sparqlsrc.Scan
+	var confirm func(context.Context, []string) ([]rdfres.Description, error)
+	var dump *DumpStatus
+	if s.files != nil {
+		seen, err := s.lookAtDumps(ctx, args.Accept != "" || args.Rebase)
+		if err != nil {
+			return nil, err
+		}
+		dump = &DumpStatus{DumpFile: seen.File, Unchanged: seen.Scan == nil, Incomplete: seen.Incomplete, Looked: began.UTC()}
+		if found = seen.Scan; found == nil {
+			return s.nothingNew(ctx, run, *dump, began)
+		}
+		confirm = s.files.Confirm(seen.File)
+	} else {
+		var err error
+		if found, err = s.source.Scan(ctx); err != nil {
+			return nil, err
+		}
+		confirm = s.source.Describe
 	}
 	defer found.Close()
 	counts := newCounts()
 	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), changetrack.ScanOptions{
 		Finder: "scan", Format: rdfres.Format(s.cfg.Format),
 		MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1"),
-		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: s.source.Describe,
+		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: confirm,
 		Fingerprint: s.fingerprint(),
 		Failed:      found.IsFailed,
 		Progress:    func(done, total int64) { run.Progress("compare", done, total) },
@@ -177,7 +200,13 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	rep.Sequence, _ = s.log.Head()
+	rep.Dump = dump
 	if res.Held == nil {
+		if dump != nil {
+			if err := s.saveDump(*dump); err != nil {
+				return rep, err
+			}
+		}
 		if err := s.saveReport(rep, counts.record()); err != nil {
 			return rep, err
 		}

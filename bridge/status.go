@@ -31,7 +31,8 @@ type SetStatus struct {
 	Failed     int64             `json:"failed"`
 	Generation uint64            `json:"generation"`
 	LastError  string            `json:"last_error"`
-	Address    string            `json:"address"` // of the Capability List
+	Address    string            `json:"address"`        // of the Capability List
+	Dump       *DumpStatus       `json:"dump,omitempty"` // the file that is the state, of a set that is made from dumps
 }
 
 // DestinationStatus is how a mirror stands.
@@ -94,6 +95,14 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	}
 	if rep != nil {
 		out.Triples, out.Covered, out.LeftOut, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Failed
+	}
+	if rec, err := s.dumpRecord(); err != nil {
+		return out, err
+	} else if rec != nil && len(s.cfg.Dumps) > 0 {
+		out.Dump = &rec.DumpStatus
+		if out.LastScan == nil || rec.Looked.After(*out.LastScan) {
+			out.LastScan = moment(rec.Looked)
+		}
 	}
 	out.LastError, err = b.lastError("scan:" + name)
 	return out, err

@@ -55,6 +55,14 @@ type Source struct {
 
 // New makes a source; it sends nothing. Close of the client stays with the caller.
 func New(c *sparql.Client, cfg Config) (*Source, error) {
+	if c == nil {
+		return nil, fmt.Errorf("source %q: no store", cfg.Name)
+	}
+	return newSource(c, cfg)
+}
+
+// newSource checks the configuration; c is nil where the data is in files.
+func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	s := &Source{client: c, cfg: cfg, log: cfg.Logger}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -62,9 +70,6 @@ func New(c *sparql.Client, cfg Config) (*Source, error) {
 	s.log = s.log.With("source", cfg.Name)
 	fail := func(format string, a ...any) (*Source, error) {
 		return nil, fmt.Errorf("source %q: %w", cfg.Name, fmt.Errorf(format, a...))
-	}
-	if c == nil {
-		return fail("no store")
 	}
 	for _, g := range cfg.Graphs {
 		if sparql.IsOwnGraph(g) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 // checked is `check --json`.
@@ -18,6 +20,7 @@ type checked struct {
 	Findings    []bridge.Finding  `json:"findings"`
 	Unreachable map[string]string `json:"unreachable"`
 	State       map[string]string `json:"state"`
+	Dumps       map[string]string `json:"dumps,omitempty"` // the newest file of each set that is made from dumps
 }
 
 func (a *app) check() *cobra.Command {
@@ -29,7 +32,7 @@ with what the state says of them, where there is one (exit code 1 when one does
 not answer, or cannot be opened as it stands). Nothing is written; the state of a
 running daemon is asked for over its API.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME or destination NAME":"why"},"state":{"destination NAME":"why"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
@@ -50,6 +53,12 @@ running daemon is asked for over its API.
 			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
 				doc.Unreachable[name] = err.Error()
 			}
+			for name, f := range newest(cfg, a.log) {
+				if doc.Dumps == nil {
+					doc.Dumps = map[string]string{}
+				}
+				doc.Dumps[name] = f.Path
+			}
 			if err := a.checkState(cmd.Context(), cfg, doc.State); err != nil {
 				return err
 			}
@@ -65,9 +74,18 @@ running daemon is asked for over its API.
 		}}
 }
 
+// newest are the newest dumps of the sets that are made from dumps.
+func newest(cfg *bridge.Config, log *slog.Logger) map[string]sparqlsrc.DumpFile {
+	files, _ := bridge.Newest(cfg, log) // faults are told as what cannot be reached
+	return files
+}
+
 func (a *app) sayChecked(doc checked) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Unreachable)) {
 		fmt.Fprintf(a.out, "%s cannot be reached: %s\n", name, doc.Unreachable[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Dumps)) {
+		fmt.Fprintf(a.out, "set %s begins with %s, the newest of its dumps\n", name, doc.Dumps[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
 		fmt.Fprintf(a.out, "%s cannot be opened: %s\n", name, doc.State[name])

@@ -15,11 +15,14 @@ import (
 )
 
 func (a *app) init() *cobra.Command {
-	var endpoint, source, out string
+	var endpoint, source, dumps, out string
 	c := &cobra.Command{Use: "init", Short: "Write a commented configuration that runs as it is", Args: cobra.NoArgs,
-		Long:    "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store. Without either it writes a configuration that exposes an embedded store. A file that is there already is never overwritten (exit code 2).",
+		Long:    "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store; --dumps, a pattern of files that are published without a store. Without any it writes a configuration that exposes an embedded store. A file that is there already is never overwritten (exit code 2).",
 		Example: "  rsbridge init --endpoint http://localhost:3030/ds/query\n  rsbridge init --source https://data.example -o mirror.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if endpoint != "" && dumps != "" {
+				return usage("a set is made from an endpoint or from dumps, not from both")
+			}
 			var notes, graphs []string
 			if endpoint != "" {
 				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
@@ -38,7 +41,7 @@ func (a *app) init() *cobra.Command {
 					notes = append(notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
 				}
 			}
-			text := initText(endpoint, source, notes, graphs)
+			text := initText(endpoint, source, dumps, notes, graphs)
 			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
 				return fmt.Errorf("the configuration for these addresses: %w", err)
 			}
@@ -61,6 +64,7 @@ func (a *app) init() *cobra.Command {
 		}}
 	c.Flags().StringVar(&endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
 	c.Flags().StringVar(&source, "source", "", "`URL` of a ResourceSync source to mirror")
+	c.Flags().StringVar(&dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
 	c.Flags().StringVarP(&out, "out", "o", "rsbridge.yaml", "the `FILE` to write; - is standard output")
 	return c
 }
@@ -90,32 +94,37 @@ func oneLine(words ...string) string {
 
 // initText is a configuration that runs as it is. %q writes JSON-like strings,
 // which YAML reads.
-func initText(endpoint, source string, notes, graphs []string) string {
+func initText(endpoint, source, dumps string, notes, graphs []string) string {
 	var b strings.Builder
 	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/configuration.md
 state: ./state                     # log, representations, cursors, documents
 public: {listen: 127.0.0.1:8080}   # the documents; base_url: if others see another address
 admin: {listen: 127.0.0.1:8081}    # API and dashboard; off loopback a token_file is needed
-
-stores:
 `)
+	if dumps == "" || source != "" || endpoint != "" {
+		b.WriteString("\nstores:\n")
+	}
 	if endpoint != "" {
 		for _, n := range notes {
 			b.WriteString("  " + n + "\n")
 		}
 		fmt.Fprintf(&b, "  origin: {query: %q}   # username: and password_file: if it asks for them\n", endpoint)
-	} else if source == "" {
+	} else if source == "" && dumps == "" {
 		b.WriteString("  origin: {embedded: ./origin}   # load it: rsbridge store load ./origin FILE, or PUT to http://127.0.0.1:8081/stores/origin/data?default\n")
 	}
 	if source != "" {
 		b.WriteString("  mirror: {embedded: ./mirror}   # SPARQL at http://127.0.0.1:8081/stores/mirror/query\n")
 	}
-	if endpoint != "" || source == "" {
+	if endpoint != "" || source == "" || dumps != "" {
 		b.WriteString(`
 sets:
   data:                            # published below http://127.0.0.1:8080/data/
-    store: origin
 `)
+		if dumps != "" {
+			fmt.Fprintf(&b, "    dumps: [%q]   # the newest complete file is the state\n", dumps)
+		} else {
+			b.WriteString("    store: origin\n")
+		}
 		switch {
 		case len(graphs) == 0:
 			b.WriteString("    # graphs: [\"*\"]                # default: the default graph; or IRIs of named graphs\n")

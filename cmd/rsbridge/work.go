@@ -127,8 +127,8 @@ func (a *app) scan() *cobra.Command {
 	return &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
 		Long: `Scans the sets (default: all) and publishes what changed, with the daemon that
 holds the state or, when there is none, by itself. Waits for a run that started
-after the command. Exit code 3: a scan is held, or entities could not be
-described.
+after the command. Exit code 3: a scan is held, entities could not be
+described, or the newest of the dumps is not complete yet.
 
 --json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
 a set that failed is {"name","error"}`,
@@ -162,7 +162,16 @@ func (a *app) scanAction(ctx context.Context, action string, args []string) erro
 			}
 		}
 	}
-	return verdict(a, out, func(r bridge.ScanReport) bool { return r.Held == nil && r.Failed == 0 })
+	return verdict(a, out, func(r bridge.ScanReport) bool {
+		return r.Held == nil && r.Failed == 0 && (r.Dump == nil || len(r.Dump.Incomplete) == 0)
+	})
+}
+
+func sayDump(w io.Writer, d bridge.DumpStatus) {
+	fmt.Fprintf(w, "  the state is %s%s\n", d.Path, yes(d.Unchanged, ": there is no newer one that is complete", ""))
+	for _, f := range d.Incomplete {
+		fmt.Fprintf(w, "  passed over: %s: %s\n", f.Path, f.Why)
+	}
 }
 
 func sayScan(w io.Writer, r bridge.ScanReport) {
@@ -177,6 +186,9 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
 		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered, r.Seconds)
+	if r.Dump != nil {
+		sayDump(w, *r.Dump)
+	}
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
 	}
@@ -443,6 +455,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 	}
 	for _, s := range st.Sets {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d of %d triples\t\n", s.Name, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), s.Covered, s.Triples)
+		if s.Dump != nil {
+			sayDump(w, *s.Dump)
+		}
 		if s.Held != nil {
 			fmt.Fprintf(w, "  held: %s; rsbridge accept %s\n", s.Held.Reason, s.Name)
 		}

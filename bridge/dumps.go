@@ -1,0 +1,159 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
+)
+
+// DumpStatus is which file of a series of dumps the state of a set is.
+type DumpStatus struct {
+	sparqlsrc.DumpFile
+	// Unchanged: the look found nothing newer that is complete.
+	Unchanged bool `json:"unchanged"`
+	// Incomplete are newer files that are not complete yet.
+	Incomplete []sparqlsrc.IncompleteDump `json:"incomplete,omitempty"`
+	Looked     time.Time                  `json:"looked"` // for files
+}
+
+// dumpRecord is kept of the last look.
+type dumpRecord struct {
+	Version int `json:"version"`
+	DumpStatus
+	Fingerprint string `json:"fingerprint"` // of the set, when the file was read
+}
+
+func dumpKey(set string) []byte { return []byte("dump/" + set) }
+
+func (s *set) dumpRecord() (*dumpRecord, error) {
+	raw, err := s.bridge.records.Get(dumpKey(s.name))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the last dump of %s: %w", s.name, err)
+	}
+	rec := new(dumpRecord)
+	if err := json.Unmarshal(raw, rec); err != nil {
+		return nil, fmt.Errorf("the last dump of %s: %w", s.name, err)
+	}
+	return rec, nil
+}
+
+func (s *set) saveDump(d DumpStatus) error {
+	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint()})
+	if err != nil {
+		return err
+	}
+	b := s.bridge.records.Batch()
+	defer b.Close()
+	b.Set(dumpKey(s.name), raw)
+	if err := b.Commit(false); err != nil {
+		return fmt.Errorf("keep which dump was read: %w", err)
+	}
+	return nil
+}
+
+// lookAtDumps reads the newest complete file, unless it is the state already.
+// again reads it in any case.
+func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
+	rec, err := s.dumpRecord()
+	if err != nil {
+		return sparqlsrc.DumpScan{}, err
+	}
+	var last sparqlsrc.DumpFile
+	v := s.log.View()
+	held := v.Held()
+	v.Close()
+	if rec != nil && rec.Fingerprint == s.fingerprint() && !again && held == nil {
+		last = rec.DumpFile
+	}
+	return s.files.Scan(ctx, last)
+}
+
+// nothingNew is the end of a scan that found no newer file.
+func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time) (any, error) {
+	rep := &ScanReport{Name: s.name, Way: "dump", Dump: &d}
+	old, err := s.lastReport()
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans, rep.Failed, rep.Failures = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans, old.Failed, old.Failures
+	}
+	v := s.log.View()
+	rep.Resources, rep.Unchanged = v.Resources(), v.Resources()
+	held := v.Held()
+	v.Close()
+	rep.Sequence, _ = s.log.Head()
+	if err := s.saveDump(d); err != nil {
+		return rep, err
+	}
+	if err := s.publish(ctx, run); err != nil {
+		return rep, err
+	}
+	rep.Held = s.held(held)
+	rep.Seconds = s.bridge.now().Sub(began).Seconds()
+	s.bridge.log.Info("no newer dump", "set", s.name, "file", d.Path, "incomplete", len(d.Incomplete))
+	return rep, nil
+}
+
+// dumpsOf is the files of a set, for looking at them.
+func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error) {
+	s := c.Sets[name]
+	return sparqlsrc.NewDumps(sparqlsrc.Config{Name: name, Graphs: s.Graphs, Select: sparqlsrc.Select(s.Select), Describe: s.Describe, Logger: log}, s.dumpOptions())
+}
+
+func (s Set) dumpOptions() sparqlsrc.DumpOptions {
+	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: time.Duration(s.DumpsSettle)}
+}
+
+// checkDumps finds what is wrong with the settings of a set that is made from
+// files.
+func (s Set) checkDumps(p string, fault func(path, value, format string, args ...any)) {
+	if s.Store != "" {
+		fault(p, "", "has a store and dumps: a set is made from one of them")
+	}
+	for _, pattern := range s.Dumps {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
+		}
+	}
+	if s.Select.Query != "" {
+		fault(p+".select.query", "", "needs a store that answers it; select by classes and prefixes, or load the dumps into a store")
+	}
+	if !slices.Contains([]string{"", "cbd", "scbd", "graph"}, s.Describe) {
+		fault(p+".describe", s.Describe, "needs a store; of dumps it is cbd, scbd or graph")
+	}
+}
+
+// Newest tells, for each set that is made from dumps, the file that is the newest
+// one now, or why there is none.
+func Newest(cfg *Config, log *slog.Logger) (files map[string]sparqlsrc.DumpFile, faults map[string]error) {
+	files, faults = map[string]sparqlsrc.DumpFile{}, map[string]error{}
+	for name, s := range cfg.Sets {
+		if len(s.Dumps) == 0 {
+			continue
+		}
+		d, err := cfg.dumpsOf(name, log)
+		var all []sparqlsrc.DumpFile
+		if err == nil {
+			all, err = d.Files()
+		}
+		if err != nil {
+			faults[name] = err
+			continue
+		}
+		files[name] = all[0]
+	}
+	return files, faults
+}

@@ -1,0 +1,191 @@
+package sparqlsrc
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// dumpReader reads the statements of one file.
+type dumpReader struct {
+	file    *os.File
+	name    string
+	format  rdfres.Format
+	packing string // "", "gzip", "zstd", "bzip2"
+	plain   io.Reader
+	end     func()
+
+	newlines int64 // of what was read so far, unpacked
+	atEnd    bool
+	broken   error // of unpacking
+}
+
+// The first bytes of packed files.
+var packings = []struct{ name, magic, suffixes string }{
+	{"gzip", "\x1f\x8b", ".gz"},
+	{"zstd", "\x28\xb5\x2f\xfd", ".zst .zstd"},
+	{"bzip2", "BZh", ".bz2"},
+}
+
+// openDump opens a file: how it is packed is told by its first bytes, how it is
+// written by its name without the suffix of the packing.
+func openDump(path string) (_ *dumpReader, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &dumpReader{file: f, name: path, end: func() {}}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	in := bufio.NewReaderSize(f, 256<<10)
+	head, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(head) == 0 {
+		return nil, &cutError{"it is empty"}
+	}
+	name, called := strings.ToLower(path), ""
+	for _, p := range packings {
+		for _, suffix := range strings.Fields(p.suffixes) {
+			if rest, ok := strings.CutSuffix(name, suffix); ok {
+				name, called = rest, p.name
+			}
+		}
+		if bytes.HasPrefix(head, []byte(p.magic)) {
+			d.packing = p.name
+		}
+	}
+	if called != "" && d.packing == "" {
+		return nil, fmt.Errorf("%s is called %s by its name, but does not begin like one", path, called)
+	}
+	d.plain = in
+	switch d.packing {
+	case "gzip":
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, d.unpacking(err)
+		}
+		d.plain = z
+	case "zstd":
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+		if err != nil {
+			return nil, d.unpacking(err)
+		}
+		d.plain, d.end = z, z.Close
+	case "bzip2":
+		d.plain = bzip2.NewReader(in)
+	}
+	switch name[strings.LastIndexByte(name, '.')+1:] {
+	case "ttl", "turtle":
+		d.format = rdfres.Turtle
+	case "nt", "ntriples":
+		d.format = rdfres.NTriples
+	default: // N-Triples are N-Quads
+		d.format = rdfres.NQuads
+	}
+	return d, nil
+}
+
+// unpacking is an error of unpacking: of a file that ends too early, or of one
+// that is damaged.
+func (d *dumpReader) unpacking(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
+		return &cutError{"its " + d.packing + " ends too early"}
+	}
+	return fmt.Errorf("%s: unpack %s: %w", d.name, d.packing, err)
+}
+
+// Read is of the unpacked file.
+func (d *dumpReader) Read(b []byte) (int, error) {
+	n, err := d.plain.Read(b)
+	d.newlines += int64(bytes.Count(b[:n], []byte{'\n'}))
+	if err == io.EOF {
+		d.atEnd = true
+	} else if err != nil && d.packing != "" {
+		err = d.unpacking(err)
+		d.broken = err
+	}
+	return n, err
+}
+
+func (d *dumpReader) Close() {
+	d.end()
+	_ = d.file.Close() // only read
+}
+
+// packed is how many bytes the file has.
+func (d *dumpReader) packed() int64 {
+	info, err := d.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// each gives the statements as canonical terms, which f may not keep.
+func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
+	o := rdfres.ReadOptions{Name: d.name, Lax: true}
+	if d.format == rdfres.Turtle {
+		o.Lax = false
+		var buf []byte
+		for q, err := range rdfres.Read(d, d.format, o) {
+			if err != nil {
+				return d.explain(err)
+			}
+			buf = append(append(append(buf[:0], q.S...), q.P...), q.O...)
+			s, p := len(q.S), len(q.S)+len(q.P)
+			if err := f(buf[:s:s], buf[s:p:p], buf[p:], nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	in := rdfres.NewLines(d, d.format, o)
+	for in.Next() {
+		if err := f(in.S, in.P, in.O, in.G); err != nil {
+			return fmt.Errorf("%s: line %d: %w", d.name, in.Line(), err)
+		}
+	}
+	return d.explain(in.Err())
+}
+
+// explain tells a file that was cut in its last line from one that is wrong.
+func (d *dumpReader) explain(err error) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	var syntax *rdfres.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	var one [1]byte
+	if !d.atEnd {
+		if n, _ := d.Read(one[:]); n > 0 { // what more there is does not matter
+			return err
+		}
+	}
+	if d.atEnd && int64(syntax.Line) >= d.newlines {
+		return &cutError{fmt.Sprintf("its last line, %d, is not whole: %s", syntax.Line, syntax.Reason)}
+	}
+	return err
+}
+
+// isOwnGraph is sparql.IsOwnGraph of a canonical term.
+func isOwnGraph(graph []byte) bool {
+	return len(graph) > 0 && graph[0] == '<' && sparql.IsOwnGraph(iriOf(graph))
+}

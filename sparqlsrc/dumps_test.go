@@ -1,0 +1,369 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// bzip2Hello is "<http://e.example/s> <http://e.example/p> "hello" .\n", packed.
+const bzip2Hello = "BZh91AY&SY&\xe2*1\x00\x00\x09Y\x80\x00\x10P\x01\x80\x15\x22F\xcc@ \x00P\xa6\x99\x18\x98\x98\x82U<\xa6\x9e\x9a\x0d4\xd4\xf6\xf6H\xf8\xc8\xe3\x8ap\xb6\x16hbI\x8289\xa6\x91(\xc5\x08\xa6F?\x17rE8P\x90&\xe2*1"
+
+func pack(t testing.TB, how string, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch how {
+	case "gzip":
+		w := gzip.NewWriter(&b)
+		_, err = w.Write(data)
+		err = errors.Join(err, w.Close())
+	case "zstd":
+		var w *zstd.Encoder
+		if w, err = zstd.NewWriter(&b); err == nil {
+			_, err = w.Write(data)
+			err = errors.Join(err, w.Close())
+		}
+	default:
+		return data
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// put writes a file that was changed so many minutes ago.
+func put(t testing.TB, path string, data []byte, minutes int) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Duration(minutes) * time.Minute)
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dumps(t testing.TB, cfg Config, o DumpOptions) *Dumps {
+	t.Helper()
+	if cfg.TempDir == "" {
+		cfg.TempDir = t.TempDir()
+	}
+	d, err := NewDumps(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func readScan(t testing.TB, sc *Scan) map[string][]rdfres.Triple {
+	t.Helper()
+	got, _ := read(t, sc)
+	return got
+}
+
+// TestDumpIsAScan: whatever the packing and the syntax, a file gives what a
+// store with its triples would give.
+func TestDumpIsAScan(t *testing.T) {
+	ts := randomGraph(rand.New(rand.NewPCG(1, 2)), 400)
+	want := expected(t, ts, false)
+	nt, err := rdfres.Encode(rdfres.NTriples, "", ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nq := strings.ReplaceAll(string(nt), " .\n", " <http://g.example/1> .\n") + "<http://other.example/s> <http://p.example/> <http://o.example/> <http://g.example/2> .\n<http://d.example/> <http://p.example/> \"default\" .\n"
+	for _, tc := range []struct {
+		name, packing string
+		data          string
+		graphs        []string
+	}{
+		{"a.nt", "", string(nt), nil},
+		{"a.nt", "", strings.TrimSuffix(string(nt), "\n"), nil},
+		{"a.nt.gz", "gzip", string(nt), nil},
+		{"a.nt", "gzip", string(nt), nil}, // by its first bytes
+		{"a.nt.zst", "zstd", string(nt), nil},
+		{"a.ttl", "", string(nt), nil},
+		{"a.ttl.gz", "gzip", string(nt), nil},
+		{"a.nq.gz", "gzip", nq, []string{"http://g.example/1"}},
+		{"a.dump", "zstd", nq, []string{"http://g.example/1"}},
+	} {
+		path := filepath.Join(t.TempDir(), tc.name)
+		put(t, path, pack(t, tc.packing, []byte(tc.data)), 10)
+		d := dumps(t, Config{Graphs: tc.graphs}, DumpOptions{Patterns: []string{filepath.Dir(path) + "/*"}})
+		got, err := d.Scan(t.Context(), DumpFile{})
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		if got.File.Path != path {
+			t.Errorf("read %s", got.File.Path)
+		}
+		diff(t, tc.name+" "+tc.packing, readScan(t, got.Scan), want)
+		if st := got.Stats(); st.Triples != int64(len(ts)) || st.Covered != st.Triples || st.Way != "dump" {
+			t.Errorf("%s: %+v", tc.name, st)
+		}
+	}
+}
+
+func TestDumpBzip2(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.nt.bz2")
+	put(t, path, []byte(bzip2Hello), 1)
+	in, err := openDump(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	n := 0
+	err = in.each(func(_, _, o, _ []byte) error {
+		if n++; string(o) != `"hello"` {
+			t.Errorf("object %s", o)
+		}
+		return nil
+	})
+	if err != nil || n != 1 || in.packing != "bzip2" || in.format != rdfres.NTriples {
+		t.Errorf("%d %v %s %s", n, err, in.packing, in.format)
+	}
+}
+
+const (
+	oneTriple = "<http://e.example/s> <http://e.example/p> \"1\" .\n"
+	twoTriple = oneTriple + "<http://e.example/t> <http://e.example/p> \"2\" .\n"
+)
+
+// TestDumpNewest goes through the life of a series.
+func TestDumpNewest(t *testing.T) {
+	dir := t.TempDir()
+	d := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*.nt", dir + "/*.nt.gz"}})
+	scan := func(last DumpFile) DumpScan {
+		t.Helper()
+		got, err := d.Scan(t.Context(), last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Scan != nil {
+			t.Cleanup(func() { got.Scan.Close() })
+		}
+		return got
+	}
+	if _, err := d.Scan(t.Context(), DumpFile{}); err == nil || !strings.Contains(err.Error(), "no file is named by") {
+		t.Errorf("no file: %v", err)
+	}
+	put(t, dir+"/day-9.nt", []byte(oneTriple), 30)
+	put(t, dir+"/day-10.nt", []byte(twoTriple), 60) // changed before, but later by name
+	first := scan(DumpFile{})
+	if first.Scan == nil || filepath.Base(first.File.Path) != "day-10.nt" {
+		t.Fatalf("first: %+v", first.File)
+	}
+	if n := len(readScan(t, first.Scan)); n != 2 {
+		t.Errorf("%d entities", n)
+	}
+	if again := scan(first.File); again.Scan != nil || again.File != first.File {
+		t.Errorf("unchanged: %+v", again)
+	}
+	// A newer one comes slowly.
+	whole := pack(t, "gzip", []byte(strings.Repeat(twoTriple, 100)))
+	put(t, dir+"/day-11.nt.gz", whole[:len(whole)-9], 5)
+	part := scan(first.File)
+	if part.Scan != nil || part.File != first.File || len(part.Incomplete) != 1 || !strings.Contains(part.Incomplete[0].Why, "gzip ends too early") {
+		t.Errorf("incomplete: %+v", part)
+	}
+	// On a first scan an older one is the newest complete one.
+	if older := scan(DumpFile{}); older.Scan == nil || older.File.Path != first.File.Path || len(older.Incomplete) != 1 {
+		t.Errorf("first with an incomplete one: %+v", older)
+	}
+	put(t, dir+"/day-11.nt.gz", whole, 4)
+	if next := scan(first.File); next.Scan == nil || filepath.Base(next.File.Path) != "day-11.nt.gz" {
+		t.Errorf("complete: %+v", next)
+	} else {
+		first = next
+	}
+	// It is taken away: what it said stays.
+	if err := os.Remove(dir + "/day-11.nt.gz"); err != nil {
+		t.Fatal(err)
+	}
+	if gone := scan(first.File); gone.Scan != nil || gone.File != first.File {
+		t.Errorf("gone: %+v", gone)
+	}
+	// The same name with another content.
+	put(t, dir+"/day-11.nt.gz", pack(t, "gzip", []byte(oneTriple)), 3)
+	if other := scan(first.File); other.Scan == nil {
+		t.Errorf("changed: %+v", other)
+	}
+	// By time another one is the newest.
+	put(t, dir+"/day-1.nt", []byte(oneTriple), 1)
+	d.o.ByTime = true
+	if byTime := scan(DumpFile{}); filepath.Base(byTime.File.Path) != "day-1.nt" {
+		t.Errorf("by time: %+v", byTime.File)
+	}
+	// Patterns that no longer name the last one begin anew.
+	d.o.ByTime, d.o.Patterns = false, []string{dir + "/day-9*"}
+	if anew := scan(first.File); anew.Scan == nil || filepath.Base(anew.File.Path) != "day-9.nt" {
+		t.Errorf("other patterns: %+v", anew)
+	}
+}
+
+// wrong is a gzip file whose checksum is.
+func wrong(packed []byte) string {
+	packed[len(packed)-8] ^= 1
+	return string(packed)
+}
+
+// TestDumpFaults: what is told of files that are not as they should be.
+func TestDumpFaults(t *testing.T) {
+	for _, tc := range []struct{ name, data, err, cut string }{
+		{"empty.nt", "", "", "it is empty"},
+		{"empty.nt.gz", "", "", "it is empty"},
+		{"half.nt", oneTriple + "<http://e.example/t> <http://e.exa", "", "its last line, 2, is not whole"},
+		{"bad.nt", oneTriple + "nonsense\n" + oneTriple, "bad.nt: line 2", ""},
+		{"quads.nt", "<http://e.example/t> <http://e.example/p> \"1\" <http://g.example/> .\n" + oneTriple, "a fourth term: this is N-Quads", ""},
+		{"plain.nt.gz", oneTriple, "is called gzip by its name", ""},
+		{"half.ttl", "@prefix e: <http://e.example/> .\ne:a e:p 1 .\ne:b e:p \"", "", "is not whole"},
+		{"bad.ttl", "@prefix e: <http://e.example/> .\ne:a x:p 1 .\ne:b e:p 2 .\ne:c e:p 3 .\n", "bad.ttl: line 2", ""},
+		{"named.nq", "<http://e.example/t> <http://e.example/p> \"1\" <http://g.example/> .\n", "none of its 1 statements is in the graphs of the set (the first is in <http://g.example/>)", ""},
+		{"broken.nt.gz", wrong(pack(t, "gzip", []byte(twoTriple))), "broken.nt.gz: unpack gzip", ""},
+		{"half.nt.zst", string(pack(t, "zstd", []byte(strings.Repeat(twoTriple, 50)))[:30]), "", "its zstd ends too early"},
+		{"half.nt.bz2", bzip2Hello[:40], "", "its bzip2 ends too early"},
+	} {
+		dir := t.TempDir()
+		put(t, dir+"/"+tc.name, []byte(tc.data), 5)
+		_, err := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{})
+		want := tc.err + tc.cut
+		if err == nil || !strings.Contains(err.Error(), want) || (tc.cut != "") != strings.Contains(err.Error(), "none of the 1 files is complete") {
+			t.Errorf("%s: %v, want %s", tc.name, err, want)
+		}
+	}
+}
+
+// TestDumpSettles: a file is not read while it grows.
+func TestDumpSettles(t *testing.T) {
+	dir := t.TempDir()
+	path := dir + "/a.nt"
+	put(t, path, []byte(oneTriple), 0)
+	d := dumps(t, Config{}, DumpOptions{Patterns: []string{path}, Settle: 200 * time.Millisecond})
+	got, err := d.Scan(t.Context(), DumpFile{})
+	if err != nil || got.Scan == nil {
+		t.Fatalf("%+v %v", got, err)
+	}
+	got.Scan.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { // one line more every ten milliseconds
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; err == nil && ctx.Err() == nil; i++ {
+			_, err = fmt.Fprintf(f, "<http://e.example/%d> <http://e.example/p> \"1\" .\n", i)
+			<-tick.C
+		}
+		done <- errors.Join(err, f.Close())
+	}()
+	var cut *cutError
+	f, err := stat(path)
+	for err == nil && f.Bytes == int64(len(oneTriple)) {
+		f, err = stat(path)
+	}
+	if err == nil {
+		_, err = d.read(t.Context(), &f)
+	}
+	if !errors.As(err, &cut) || cut.why != "it is still growing" {
+		t.Errorf("%v", err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDumpGraphs: graphs are chosen as of a store, and those of rsbridge left out.
+func TestDumpGraphs(t *testing.T) {
+	const nq = `<http://e.example/d> <http://e.example/p> "default" .
+<http://e.example/1> <http://e.example/p> "one" <http://g.example/1> .
+<http://e.example/2> <http://e.example/p> "two" <http://g.example/2> .
+<http://e.example/1> <http://e.example/p> "one" <http://g.example/2> .
+<http://e.example/x> <http://e.example/p> "state" <urn:rsbridge:state> .
+`
+	dir := t.TempDir()
+	put(t, dir+"/a.nq", []byte(nq), 5)
+	for _, tc := range []struct {
+		graphs   []string
+		entities int
+		own      int64
+	}{{nil, 1, 0}, {[]string{"http://g.example/2"}, 2, 0}, {[]string{"http://g.example/1", "http://g.example/2"}, 2, 0}, {[]string{"*"}, 3, 1}} {
+		got, err := dumps(t, Config{Graphs: tc.graphs}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(readScan(t, got.Scan)); n != tc.entities || got.Stats().Own != tc.own {
+			t.Errorf("%q: %d entities, %+v", tc.graphs, n, got.Stats())
+		}
+	}
+}
+
+func TestNewDumpsRefuses(t *testing.T) {
+	for want, tc := range map[string]struct {
+		cfg Config
+		o   DumpOptions
+	}{
+		"no files are named": {},
+		"is no pattern":      {Config{}, DumpOptions{Patterns: []string{"[x"}}},
+		"by a CONSTRUCT":     {Config{Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }"}, DumpOptions{Patterns: []string{"x"}}},
+		"a select query":     {Config{Select: Select{Query: "SELECT ?s { ?s ?p ?o }"}}, DumpOptions{Patterns: []string{"x"}}},
+	} {
+		if _, err := NewDumps(tc.cfg, tc.o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestCompareNames(t *testing.T) {
+	for _, tc := range [][2]string{
+		{"a-9.nt", "a-10.nt.gz"}, {"full.nt.gz", "full-2.nt"}, {"2024-01-31.nq", "2024-02-01.nq.zst"}, {"b/1", "b/01x"}, {"a/zz", "b/1"},
+	} {
+		if compareNames(dumpName(tc[0]), dumpName(tc[1])) >= 0 || compareNames(dumpName(tc[1]), dumpName(tc[0])) <= 0 {
+			t.Errorf("%s is not before %s", tc[0], tc[1])
+		}
+	}
+}
+
+// FuzzDump: no file does harm.
+func FuzzDump(f *testing.F) {
+	f.Add([]byte(twoTriple), uint8(0))
+	f.Add([]byte(bzip2Hello), uint8(1))
+	f.Add(pack(f, "zstd", []byte(twoTriple)), uint8(2))
+	f.Add(pack(f, "gzip", []byte(twoTriple)), uint8(2))
+	names := []string{"/a.nt", "/a.nq", "/a.ttl", "/a"}
+	f.Fuzz(func(t *testing.T, data []byte, name uint8) {
+		path := t.TempDir() + names[int(name)%len(names)]
+		put(t, path, data, 5)
+		in, err := openDump(path)
+		if err != nil {
+			return
+		}
+		defer in.Close()
+		n := 0
+		_ = in.each(func(s, p, o, g []byte) error {
+			if n++; n > 10000 {
+				return errStopped
+			}
+			if len(s) == 0 || len(p) == 0 || len(o) == 0 {
+				t.Errorf("an empty term in %q", data)
+			}
+			return nil
+		})
+	})
+}

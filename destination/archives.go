@@ -64,54 +64,124 @@ func archiveOf(told string, h *resourcesync.Head) string {
 	return told
 }
 
-// bridgeGap applies what Change List Archives have between the cursor and the
-// lists that are offered now. It tells whether the gap is closed; if not, nothing
-// is changed but what the archives had in order.
+// bridgeGap applies what archives, or a Change Dump, have between the cursor and
+// the lists that are offered now. It tells whether the gap is closed; if not,
+// nothing is changed but what they had in order.
 func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *download) (bool, error) {
+	from := d.snapshotMeta().Cursor
+	if from.Time.IsZero() {
+		return false, nil
+	}
 	rd, err := d.reader(dl)
 	if err != nil {
 		return false, err
 	}
-	archive := archiveOf(o.ChangeArchive, rd.Head())
-	if archive == "" {
-		return false, nil
-	}
-	parts, err := d.archived(ctx, archive, resourcesync.ChangeListArchive)
-	if err != nil {
-		return false, err
-	}
-	from := d.snapshotMeta().Cursor
-	if from.Time.IsZero() || len(parts) == 0 {
-		return false, nil
-	}
-	parts = slices.DeleteFunc(parts, func(p part) bool { return !p.until.IsZero() && p.until.Before(from.Time) })
-	current, err := d.parts(ctx, dl, rd, resourcesync.ChangeList)
-	if err != nil {
+	head := *rd.Head()
+	address, kind := o.changes()
+	var current []part
+	if kind == resourcesync.ChangeDump {
+		c, err := d.listPackages(ctx, dl, rd)
+		if err != nil {
+			return false, err
+		}
+		current = c.parts()
+	} else if current, err = d.parts(ctx, dl, rd, kind); err != nil {
 		return false, err
 	}
 	sortParts(current)
-	archivedParts := len(parts)
+	type way struct {
+		name  string
+		parts func() ([]part, error)
+	}
+	var ways []way
+	if a := archiveOf(o.ChangeArchive, &head); a != "" && kind == resourcesync.ChangeList {
+		ways = append(ways, way{"the archive of Change Lists", func() ([]part, error) { return d.archived(ctx, a, resourcesync.ChangeListArchive) }})
+	}
+	if o.ChangeDump != "" && kind == resourcesync.ChangeList {
+		ways = append(ways, way{"the Change Dump", func() ([]part, error) {
+			c, err := d.readChangeDump(ctx, o.ChangeDump)
+			if err != nil {
+				return nil, err
+			}
+			return c.parts(), nil
+		}})
+	}
+	a := o.DumpArchive
+	if kind == resourcesync.ChangeDump {
+		a = archiveOf(a, &head)
+	}
+	if a != "" {
+		ways = append(ways, way{"the archive of Change Dumps", func() ([]part, error) { return d.archivedPackages(ctx, a) }})
+	}
+	for i, way := range ways {
+		old, err := way.parts()
+		if err == nil {
+			var closed bool
+			if closed, err = d.bridgeWith(ctx, r, o, old, current); closed {
+				r.why("closed from %s", way.name)
+				r.mode("incremental")
+				return true, d.window(r, o, d.snapshotMeta().Cursor).finish(ctx, dl, address)
+			}
+		}
+		if err != nil && (i == len(ways)-1 || ctx.Err() != nil || d.ownFailure(err)) {
+			return false, err
+		}
+		if err != nil {
+			d.log.Warn("gap: a way to close it could not be used", "way", way.name, "error", err)
+		}
+	}
+	return false, nil
+}
+
+// bridgeWith applies what old documents, and then those that are offered now, have
+// after the cursor.
+func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, current []part) (bool, error) {
+	from := d.snapshotMeta().Cursor
+	if len(old) == 0 {
+		return false, nil
+	}
+	sortParts(old)
+	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.Time) })
+	n := len(parts)
 	for _, p := range current {
 		same := func(q part) bool {
 			return q.url == p.url || !p.from.IsZero() && q.from.Equal(p.from) && q.until.Equal(p.until)
 		}
-		if !slices.ContainsFunc(parts[:archivedParts], same) {
+		if !slices.ContainsFunc(parts[:n], same) {
 			parts = append(parts, p)
 		}
 	}
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	w := d.window(r, o, from)
 	defer w.close()
-	err = d.eachChangeIn(ctx, parts, &from, &proof{from: &from}, func(c change) error { return w.add(ctx, c) })
+	err := d.eachChangeIn(ctx, parts, &from, &proof{from: &from}, func(c change) error { return w.add(ctx, c) })
 	var gap *gapError
 	if errors.As(err, &gap) {
-		d.log.Info("archives do not close the gap", "why", gap.why)
+		d.log.Info("the gap stays", "why", gap.why)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	r.why("closed from the archive of Change Lists")
-	return true, w.finish(ctx, dl, o.ChangeList)
+	return true, w.apply(ctx, nil)
+}
+
+// archivedPackages are the packages of the Change Dumps that an archive names.
+func (d *Destination) archivedPackages(ctx context.Context, address string) ([]part, error) {
+	dumps, err := d.archived(ctx, address, resourcesync.ChangeDumpArchive)
+	if err != nil {
+		return nil, err
+	}
+	var all []part
+	for _, p := range dumps {
+		c, err := d.readChangeDump(ctx, p.url)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, c.parts()...); len(all) > d.lim.parts {
+			return nil, fmt.Errorf("archive %s names more than %d packages", shorten(address), d.lim.parts)
+		}
+	}
+	return all, nil
 }
 
 // interval is the time that a document with changes covers; an open one has no end.

@@ -19,6 +19,7 @@ import (
 // of what it does not find any more.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
+	d.packages.close()
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}
@@ -96,7 +97,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
-	if o.ResourceList != "" {
+	if o.ResourceList+o.ResourceDump != "" {
 		end, err := d.compare(ctx, r, o, nil)
 		if err != nil {
 			return err
@@ -104,7 +105,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 		if err := d.saveMeta(func(m *meta) {
 			before := m.Cursor
 			end(m)
-			if o.ChangeList != "" {
+			if o.followed() {
 				m.Cursor = before // the changes are followed from where they were
 			}
 		}); err != nil {
@@ -199,14 +200,14 @@ func (a *auditRun) source(ctx context.Context) error {
 	defer snap.Close()
 	v := &inventory{}
 	var err error
-	complete := a.offer.ResourceList != ""
+	complete := a.offer.ResourceList+a.offer.ResourceDump != ""
 	if complete {
 		v, err = d.readInventory(ctx, a.offer, nil)
 	} else {
 		v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
-		if err == nil && a.offer.ChangeList != "" { // the records, overlaid with what came since
+		if err == nil && a.offer.followed() { // the records, overlaid with what came since
 			from := d.snapshotMeta().Cursor
-			err = d.eachChange(ctx, a.offer.ChangeList, &from, false, func(c change) error {
+			err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
 				if c.it == nil {
 					return nil
 				}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -238,7 +239,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		return nil, err
 	}
 	r.c.unchanged += unchanged // not before: a batch that is being written counts too
-	if v.overlaid || o.ChangeList == "" {
+	if v.overlaid || !o.followed() {
 		r.complete = true
 	}
 	return func(m *meta) {
@@ -325,37 +326,16 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest {
 		return nil, errUnchangedList
 	}
-	var packages []pkg
-	collect := func(rd *resourcesync.Reader, address string) error {
-		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
-			if len(packages) >= d.lim.parts {
-				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
-			}
-			p := pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}
-			if !e.HasMeta {
-				p.promise.Length = -1
-			}
-			if l := e.Link(resourcesync.RelContents); l != nil {
-				p.contents = l.Href
-			}
-			if !p.isZIP() {
-				return fmt.Errorf("package %s is of type %q, and only ZIP packages are read", shorten(e.Loc), e.Meta.Type)
-			}
-			packages = append(packages, p)
-			return nil
-		})
-	}
-	if h.Index {
-		parts, perr := d.parts(ctx, dl, rd, resourcesync.ResourceDump)
-		if perr != nil {
-			return nil, perr
-		}
-		err = d.eachPart(ctx, parts, resourcesync.ResourceDump, func(p part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
-	} else {
-		err = collect(rd, dl.url)
-	}
+	packages, err := d.dumpPackages(ctx, dl, rd)
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
+	}
+	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
+		if o.ResourceList != "" || slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" }) {
+			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", shorten(packages[i].url), packages[i].promise.Type)
+		}
+		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", shorten(packages[i].url), packages[i].promise.Type)
+		return d.compare(ctx, r, o, known)
 	}
 	if r.dry {
 		return d.planDump(ctx, r, o, state, sequence, packages)
@@ -388,7 +368,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	if err != nil {
 		return nil, err
 	}
-	if o.ChangeList == "" {
+	if !o.followed() {
 		r.complete = true
 	}
 	return func(m *meta) {
@@ -401,7 +381,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 type pkg struct {
 	url      string
 	promise  promise
-	contents string // address of its manifest, "" for none
+	contents string // address of a copy of its manifest, "" for none
 }
 
 func (p *pkg) isZIP() bool {
@@ -414,21 +394,11 @@ func (p *pkg) isZIP() bool {
 
 // loadPackage downloads a package, verifies it whole and streams its manifest.
 func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *extsort.Sorter, each func(*outcome) error) error {
-	if p.promise.Length > d.lim.pkg {
-		return fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
-	}
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg})
+	dl, z, err := d.openPackage(ctx, p, 0)
 	if err != nil {
 		return err
 	}
 	defer dl.Close()
-	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
-		return fmt.Errorf("%w: %w", errMismatch, err)
-	}
-	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
-	if err != nil {
-		return err
-	}
 	manifest, closer, err := z.Manifest()
 	if err != nil {
 		return err
@@ -437,7 +407,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 	jobs := func(yield func(job, error) bool) {
 		err := eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, "the manifest of "+p.url)
-			it.Change = ""
+			it.Change, it.Package = "", p.url
 			if it.Blind {
 				r.blind++
 			}
@@ -451,30 +421,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 				return err
 			}
 			body, berr := readMember(z, it.Path, d.lim.resource)
-			if !yield(func(ctx context.Context) *outcome {
-				if it.Bad != "" {
-					return d.obtain(ctx, it)
-				}
-				err := berr
-				if err == nil {
-					err = verifyBody(body, body, it.Promise)
-				}
-				if err == nil {
-					var o *outcome
-					if o, err = d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
-						return o
-					}
-					if errors.Is(err, errContent) {
-						return &outcome{it: it, err: err}
-					}
-				}
-				d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
-				o := d.obtain(ctx, it)
-				if o.err != nil {
-					o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
-				}
-				return o
-			}, nil) {
+			if !yield(d.packaged(it, body, berr), nil) {
 				return errStopped
 			}
 			return nil

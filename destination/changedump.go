@@ -29,6 +29,7 @@ type changePackages struct {
 type changePackage struct {
 	pkg
 	from, until time.Time
+	worth       bool // another place of bytes: what it costs is known, and it can be read
 	tried       bool
 	dl          *download
 	zip         *resourcesync.Package
@@ -61,6 +62,10 @@ func (d *Destination) readChangeDump(ctx context.Context, address string) (*chan
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
 	defer dl.Close()
+	return d.listPackages(ctx, dl, rd)
+}
+
+func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) (*changePackages, error) {
 	c := &changePackages{}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -68,9 +73,17 @@ func (d *Destination) readChangeDump(ctx context.Context, address string) (*chan
 				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
 			}
 			p := changePackage{pkg: pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until}
-			if e.Loc != "" && e.HasMeta && p.isZIP() && p.promise.Length > 0 && p.promise.Length <= d.lim.pkg {
-				c.list = append(c.list, p)
+			if e.Loc == "" {
+				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
 			}
+			if !e.HasMeta {
+				p.promise.Length = -1
+			}
+			if l := e.Link(resourcesync.RelContents); l != nil {
+				p.contents = l.Href
+			}
+			p.worth = p.isZIP() && p.promise.Length > 0 && p.promise.Length <= d.lim.pkg
+			c.list = append(c.list, p)
 			return nil
 		})
 	}
@@ -86,20 +99,13 @@ func (d *Destination) readChangeDump(ctx context.Context, address string) (*chan
 
 // open downloads a package and reads what is in it.
 func (p *changePackage) open(ctx context.Context, d *Destination) error {
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: 2})
+	dl, z, err := d.openPackage(ctx, p.pkg, 2)
 	if err != nil {
-		return err
+		return fmt.Errorf("package %s: %w", shorten(p.url), err)
 	}
 	fail := func(err error) error {
 		dl.Close()
 		return fmt.Errorf("package %s: %w", shorten(p.url), err)
-	}
-	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
-		return fail(err)
-	}
-	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
-	if err != nil {
-		return fail(err)
 	}
 	manifest, closer, err := z.Manifest()
 	if err != nil {
@@ -125,7 +131,7 @@ func (p *changePackage) open(ctx context.Context, d *Destination) error {
 func (c *changePackages) choose(ctx context.Context, d *Destination, wanted []*item) {
 	for i := range c.list {
 		p := &c.list[i]
-		if p.tried {
+		if p.tried || !p.worth {
 			continue
 		}
 		n, cost := 0, int64(0)

@@ -34,7 +34,7 @@ func TestChangeDump(t *testing.T) {
 		change(10, 1)
 		clear(s.requests)
 		b.sync()
-		if n := b.resourceRequests(); n != 10 || s.requests["/set/changes.zip"] != 0 {
+		if n := b.resourceRequests(); n != 10 || s.requests["/set/changes0.zip"] != 0 {
 			t.Errorf("few changes: %v", s.requests)
 		}
 		b.equal()
@@ -43,7 +43,7 @@ func TestChangeDump(t *testing.T) {
 		s.put("new.nt", nt("new", "x"))
 		clear(s.requests)
 		rep := b.sync()
-		if n := b.resourceRequests(); n != 0 || s.requests["/set/changes.zip"] != 1 || !rep.InSync || !strings.Contains(rep.Why, "101 changes came in 1 packages") {
+		if n := b.resourceRequests(); n != 0 || s.requests["/set/changes0.zip"] != 1 || !rep.InSync || !strings.Contains(rep.Why, "101 changes came in 1 packages") {
 			t.Errorf("many changes: %d, %+v", n, rep)
 		}
 		if rep.Updated != 100 || rep.Deleted != 1 || rep.Created != 1 {
@@ -56,7 +56,7 @@ func TestChangeDump(t *testing.T) {
 		if rep := b.sync(); rep.Pending+rep.Failed != 1 || rep.InSync {
 			t.Errorf("%+v", rep)
 		}
-		if n := s.requests["/set/changes.zip"]; n != 1 {
+		if n := s.requests["/set/changes0.zip"]; n != 1 {
 			t.Errorf("%d packages", n)
 		}
 		s.lie["e7.nt"] = false
@@ -71,10 +71,10 @@ func TestBadChangeDump(t *testing.T) {
 		"gone": func(s *testSource) { answerAt(s, "/set/changedump.xml", http.NotFound) },
 		"page": func(s *testSource) { xmlAt(s, "/set/changedump.xml", "<html/>") },
 		"no zip": func(s *testSource) {
-			answerAt(s, "/set/changes.zip", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "PK") })
+			answerAt(s, "/set/changes0.zip", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "PK") })
 		},
 		"too large": func(s *testSource) {
-			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>`+s.url("/set/changes.zip")+`</loc><rs:md type="application/zip" length="1125899906842624" from="2026-01-01T00:00:00Z"/></url></urlset>`)
+			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>`+s.url("/set/changes0.zip")+`</loc><rs:md type="application/zip" length="1125899906842624" from="2026-01-01T00:00:00Z"/></url></urlset>`)
 		},
 		"tar": func(s *testSource) {
 			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>`+s.url("/set/changes.tar")+`</loc><rs:md type="application/x-tar" length="10" from="2026-01-01T00:00:00Z"/></url></urlset>`)

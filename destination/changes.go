@@ -24,6 +24,14 @@ type change struct {
 	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
 
+// kind is where a change is from: a list, or a package of a Change Dump.
+func (c *change) kind() resourcesync.Capability {
+	if c.it.Package != "" {
+		return resourcesync.ChangeDump
+	}
+	return resourcesync.ChangeList
+}
+
 // gapError says that changes between the cursor and what the source still
 // offers are lost, or that its history is another one than we followed.
 type gapError struct{ why string }
@@ -31,12 +39,13 @@ type gapError struct{ why string }
 func (e *gapError) Error() string { return e.why }
 
 // eachChange reads the changes after from, in order, from a Change List or an
-// index of them. With strict a gap is a *gapError before any change is handed
-// out that lies behind it; without, what is there is taken.
-func (d *Destination) eachChange(ctx context.Context, address string, from *cursor, strict bool, f func(change) error) error {
-	dl, r, err := d.document(ctx, request{url: address}, resourcesync.ChangeList)
+// index of them, or from a Change Dump. With strict a gap is a *gapError before
+// any change is handed out that lies behind it; without, what is there is taken.
+func (d *Destination) eachChange(ctx context.Context, o *offer, from *cursor, strict bool, f func(change) error) error {
+	address, kind := o.changes()
+	dl, r, err := d.document(ctx, request{url: address}, kind)
 	if err != nil {
-		return fmt.Errorf("Change List: %w", err)
+		return fmt.Errorf("%s: %w", kindName(kind), err)
 	}
 	defer dl.Close()
 	return d.eachChangeOf(ctx, dl, r, from, strict, f)
@@ -51,6 +60,21 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	var p *proof
 	if strict {
 		p = &proof{from: from}
+	}
+	if h.Meta.Capability == resourcesync.ChangeDump {
+		parts, err := d.packagesAfter(ctx, dl, r, from)
+		if err != nil {
+			return err
+		}
+		if strict && from.Closed && len(parts) > 0 && parts[0].url == from.List {
+			switch same, err := d.samePackage(ctx, parts[0].pkg, from); {
+			case err != nil:
+				return err
+			case same:
+				p.done, parts = true, parts[1:]
+			}
+		}
+		return d.eachChangeIn(ctx, parts, from, p, f)
 	}
 	if !h.Index {
 		if err := d.listChanges(dl, from, p, true, f); err != nil {
@@ -93,7 +117,7 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 		})
 		first = false
 		last = time.Time{}
-		if ph.Closed() {
+		if closed(pdl, ph) {
 			last = ph.Meta.Until
 		}
 		return err
@@ -195,7 +219,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		return err
 	}
 	h := scan.head
-	end := change{list: dl.url, position: scan.count, closed: h.Closed(), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
+	end := change{list: dl.url, position: scan.count, closed: scan.closed, until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
 		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
@@ -237,7 +261,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		if n <= scan.start && !again {
 			return nil
 		}
-		it, err := d.changeItem(e, r, dl.url)
+		it, err := d.changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}
@@ -255,8 +279,15 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	return f(end)
 }
 
-func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) (*item, error) {
-	it := newItem(e, r, address)
+func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *download) (*item, error) {
+	it := newItem(e, r, dl.url)
+	if dl.pkg != nil && dl.pkg.isZIP() {
+		it.Package = dl.pkg.url
+	}
+	if dl.zip != nil {
+		it.pkg = dl
+	}
+	address := dl.url
 	switch it.Change {
 	case "created", "updated", "deleted":
 	case "":
@@ -273,9 +304,13 @@ func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, 
 	return it, nil
 }
 
+// closed tells that a document with changes will never change again.
+func closed(dl *download, h *resourcesync.Head) bool { return dl.pkg != nil || h.Closed() }
+
 // changeScan is what a first pass over a Change List found.
 type changeScan struct {
 	head      resourcesync.Head
+	closed    bool // it will never change again
 	count     int
 	start     int       // entries to pass over: applied already, by position
 	found     bool      // the identity of the cursor was found
@@ -309,7 +344,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 	ordered, descending, strictly, sequences := true, true, false, true
 	at := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		it, err := d.changeItem(e, r, dl.url)
+		it, err := d.changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}
@@ -352,6 +387,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 		return nil, err
 	}
 	s.head = *r.Head()
+	s.closed = closed(dl, &s.head)
 	if s.numbered = sequences && s.count > 0; s.numbered {
 		s.seen.was = nil
 	}
@@ -370,7 +406,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 		return nil, err
 	}
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		it, err := d.changeItem(e, r, dl.url)
+		it, err := d.changeItem(e, r, dl)
 		s.sorted = append(s.sorted, it)
 		return err
 	})
@@ -409,7 +445,7 @@ func (s *changeScan) gap(list string, from *cursor) error {
 			return &gapError{fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
 		}
 		if s.lastSeq < *from.Sequence {
-			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.head.Closed() {
+			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.closed {
 				return &gapError{fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
 			}
 		}
@@ -437,19 +473,27 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
 	}
-	if o.ChangeList == "" {
+	if !o.followed() {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
-	if m.Gap != "" && depth == 0 && o.ResourceList != "" && !r.dry {
+	if m.Gap != "" && depth == 0 && o.ResourceList+o.ResourceDump != "" && !r.dry {
 		// A gap that could not be closed: a newer inventory may do it now.
-		end, err := d.compare(ctx, r, o, &m.Inventory)
+		var end func(*meta)
+		var err error
+		what := "Resource List"
+		if o.ResourceList != "" {
+			end, err = d.compare(ctx, r, o, &m.Inventory)
+		} else {
+			what = "Resource Dump"
+			end, err = d.dump(ctx, r, o, &m.Inventory)
+		}
 		switch {
 		case errors.Is(err, errUnchangedList):
 		case err != nil:
 			return err
 		default:
 			r.mode("baseline")
-			r.why("a new Resource List closes the gap of before")
+			r.why("a new %s closes the gap of before", what)
 			if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" }); err != nil {
 				return err
 			}
@@ -458,9 +502,10 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		}
 	}
 	from := m.Cursor
-	dl, rd, err := d.changesSince(ctx, o.ChangeList, &from)
+	address, kind := o.changes()
+	dl, rd, err := d.changesSince(ctx, address, kind, &from)
 	if err != nil {
-		return fmt.Errorf("Change List: %w", err)
+		return fmt.Errorf("%s: %w", kindName(kind), err)
 	}
 	if dl == nil {
 		r.complete = true
@@ -468,7 +513,7 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		return nil
 	}
 	defer dl.Close()
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	w := d.window(r, o, from)
 	defer w.close()
 	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
 	var gap *gapError
@@ -478,27 +523,27 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if err != nil {
 		return err
 	}
-	return w.finish(ctx, dl, o.ChangeList)
+	return w.finish(ctx, dl, address)
 }
 
 // changesSince opens the Change List or index, nil when nothing was published
 // since the cursor was brought to its end. An index that does not tell the
 // position in the source's log may stay as it is while its open list grows, so
 // that one is asked for too.
-func (d *Destination) changesSince(ctx context.Context, address string, from *cursor) (*download, *resourcesync.Reader, error) {
+func (d *Destination) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
 	known := from.Root.URL == address
 	req := request{url: address}
 	if known {
 		req.etag, req.modified = from.Root.ETag, from.Root.Modified
 	}
-	dl, rd, err := d.document(ctx, req, resourcesync.ChangeList)
+	dl, rd, err := d.document(ctx, req, kind)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
 		return dl, rd, nil
 	}
-	if !from.Root.Index || from.Root.Numbered || d.openListUnchanged(ctx, from) {
+	if !from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && d.openListUnchanged(ctx, from) {
 		return nil, nil, dl.Close()
 	}
 	if !dl.notModified {
@@ -507,7 +552,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, from *cu
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return d.document(ctx, request{url: address}, resourcesync.ChangeList)
+	return d.document(ctx, request{url: address}, kind)
 }
 
 // openListUnchanged tells whether the open list of an index is as it was applied.
@@ -586,16 +631,17 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		return err
 	}
 	from := d.snapshotMeta().Cursor
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, dump: o.ChangeDump}
+	address, _ := o.changes()
+	w := d.window(r, o, from)
 	defer w.close()
 	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
-	return w.finish(ctx, dl, o.ChangeList)
+	return w.finish(ctx, dl, address)
 }
 
-// incrementBySnapshot follows a source without Change Lists: its list or dump is
+// incrementBySnapshot follows a source that does not tell its changes: its list or dump is
 // compared when it has changed.
 func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer, m *meta) error {
 	if r.complete { // the baseline of this run was that
@@ -625,7 +671,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 	}
 	r.complete = true
 	r.mode("incremental")
-	r.why("the source has no Change List: compared with its list")
+	r.why("the source does not tell its changes: compared with its list")
 	return d.saveMeta(end)
 }
 
@@ -642,6 +688,17 @@ type window struct {
 
 	dump     string // the Change Dump, "" for none
 	packages *changePackages
+	packaged bool // some of the collected are in a package that is read as a list
+}
+
+// window begins at a cursor. Where the changes themselves come from the Change Dump,
+// it is no other place of their bytes.
+func (d *Destination) window(r *run, o *offer, from cursor) *window {
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	if _, kind := o.changes(); kind == resourcesync.ChangeList {
+		w.dump = o.ChangeDump
+	}
+	return w
 }
 
 func (w *window) add(ctx context.Context, c change) error {
@@ -660,8 +717,12 @@ func (w *window) add(ctx context.Context, c change) error {
 				w.at.Sequence = &s
 			}
 		}
+		if w.packaged {
+			return w.apply(ctx, nil) // while the package is open
+		}
 		return nil
 	}
+	w.packaged = w.packaged || c.it.pkg != nil
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
 	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
@@ -683,7 +744,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	w.order = append(w.order, c.it)
 	w.any = true
 	if w.r.dry {
-		w.r.plan.change(c.list)
+		w.r.plan.change(c.list, c.kind())
 	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
 	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
@@ -709,7 +770,7 @@ func (w *window) limit() int {
 func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	d, r := w.d, w.r
 	items := w.order
-	w.order = nil
+	w.order, w.packaged = nil, false
 	clear(w.items)
 	at := w.at
 	if r.dry {
@@ -752,11 +813,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			case rec != nil && !rec.has(flagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
-				} else if j = w.packages.job(d, it); j == nil {
+				} else if j = w.fromPackage(it); j == nil {
 					j = d.updateJob(it, loc, rec)
 				}
 			default:
-				if p := w.packages.job(d, it); p != nil {
+				if p := w.fromPackage(it); p != nil {
 					j = p
 				}
 			}

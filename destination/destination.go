@@ -67,7 +67,8 @@ type Destination struct {
 	target  string
 	spaceL  *sync.Mutex // held from the plan of a batch to its record
 
-	bigMu sync.Mutex // one big representation at a time
+	bigMu    sync.Mutex // one big representation at a time
+	packages packageCache
 
 	mu   sync.Mutex // guards meta
 	meta meta

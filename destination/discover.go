@@ -29,6 +29,7 @@ type offer struct {
 	ChangeList     string
 	ChangeDump     string
 	ChangeArchive  string // changelist-archive
+	DumpArchive    string // changedump-archive
 	ListArchive    string // resourcelist-archive
 	Inventory      string // the present root of the in-sync inventory
 	Authority      string // scheme://host that skolem IRIs are made with
@@ -48,6 +49,8 @@ func (o *offer) set(c resourcesync.Capability, address string) bool {
 		p = &o.ChangeDump
 	case resourcesync.ChangeListArchive:
 		p = &o.ChangeArchive
+	case resourcesync.ChangeDumpArchive:
+		p = &o.DumpArchive
 	case resourcesync.ResourceListArchive:
 		p = &o.ListArchive
 	default:
@@ -58,6 +61,18 @@ func (o *offer) set(c resourcesync.Capability, address string) bool {
 	}
 	return true
 }
+
+// changes is where the changes are followed: the Change List, or, where the source
+// has none, the manifests of its Change Dump; "" for a source without either.
+func (o *offer) changes() (address string, kind resourcesync.Capability) {
+	if o.ChangeList == "" && o.ChangeDump != "" {
+		return o.ChangeDump, resourcesync.ChangeDump
+	}
+	return o.ChangeList, resourcesync.ChangeList
+}
+
+// followed tells whether the source tells its changes.
+func (o *offer) followed() bool { return o.ChangeList+o.ChangeDump != "" }
 
 func (o *offer) empty() bool {
 	return o.ResourceList == "" && o.ResourceDump == "" && o.ChangeList == "" && o.ChangeDump == ""

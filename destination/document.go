@@ -20,6 +20,9 @@ func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
 // reader opens a downloaded document. What is no document at all, a page for
 // people above all, gives errNotDocument.
 func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
+	if dl.zip != nil {
+		return dl.manifest()
+	}
 	body, err := dl.open()
 	if err != nil {
 		return nil, err
@@ -35,6 +38,9 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 	r, err := resourcesync.NewReader(b, d.readerOptions(dl.url))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
+	}
+	if dl.pkg != nil {
+		dl.pkg.complete(r.Head())
 	}
 	dl.index = r.Head().Index
 	_, dl.numbered = sequenceOf(&r.Head().Meta)
@@ -90,7 +96,8 @@ type part struct {
 	from, until time.Time
 	at          time.Time
 	lastmod     time.Time
-	meta        bool // the index tells from or until
+	meta        bool           // the index tells from or until
+	pkg         *changePackage // the document is the manifest of this package
 }
 
 // parts lists the documents that an opened document consists of: itself, or what
@@ -156,9 +163,17 @@ func (d *Destination) eachPart(ctx context.Context, parts []part, want resources
 	return d.eachPartDepth(ctx, parts, want, seen, 0, f)
 }
 
+// part opens one of them.
+func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	if p.pkg != nil {
+		return p.pkg.document(ctx, d)
+	}
+	return d.document(ctx, request{url: p.url}, want)
+}
+
 func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
-		dl, r, err := d.document(ctx, request{url: p.url}, want)
+		dl, r, err := d.part(ctx, p, want)
 		if err != nil {
 			return err
 		}

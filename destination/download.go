@@ -29,6 +29,9 @@ type download struct {
 	max         int64
 	index       bool // an index, known once it was opened
 	numbered    bool // its root tells the position in the source's log; likewise
+	pkg         *changePackage
+	zip         *resourcesync.Package // a package that is read as the Change List that its manifest is
+	closer      io.Closer             // of its manifest
 }
 
 func (d *download) Close() error {
@@ -36,8 +39,11 @@ func (d *download) Close() error {
 		return nil
 	}
 	name := d.file.Name()
-	err := d.file.Close()
-	return errors.Join(err, os.Remove(name))
+	var err error
+	if d.closer != nil {
+		err = d.closer.Close()
+	}
+	return errors.Join(err, d.file.Close(), os.Remove(name))
 }
 
 // etag and modified are the validators for the next conditional request, "" when

@@ -31,7 +31,7 @@ type Plan struct {
 // PlanDocument is a list or dump that a sync would take resources or changes from.
 type PlanDocument struct {
 	Address string     `json:"address"`
-	Kind    string     `json:"kind"`            // resourcedump, resourcelist, changelist
+	Kind    string     `json:"kind"`            // resourcedump, resourcelist, changelist, changedump (a package of it)
 	At      *time.Time `json:"at,omitempty"`    // of a dump or list: when the source was so
 	Entries int64      `json:"entries"`         // packages, resources, changes after the cursor
 	Bytes   int64      `json:"bytes,omitempty"` // of a dump: its packages
@@ -70,7 +70,7 @@ func (p *planning) document(d PlanDocument) {
 }
 
 // change counts a change of a list.
-func (p *planning) change(list string) {
+func (p *planning) change(list string, kind resourcesync.Capability) {
 	i, ok := p.changes[list]
 	if !ok {
 		if p.changes == nil {
@@ -78,7 +78,7 @@ func (p *planning) change(list string) {
 		}
 		i = len(p.Documents)
 		p.changes[list] = i
-		p.Documents = append(p.Documents, PlanDocument{Address: list, Kind: string(resourcesync.ChangeList)})
+		p.Documents = append(p.Documents, PlanDocument{Address: list, Kind: string(kind)})
 	}
 	p.Documents[i].Entries++
 }
@@ -111,7 +111,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state list
 		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
-			list.ChangeList = ""
+			list.ChangeList, list.ChangeDump = "", ""
 			v, err = d.readInventory(ctx, &list, nil)
 			r.plan.whole = true
 		}
@@ -194,7 +194,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 			}
 		}
 	}
-	if it.Change != "deleted" && what != &c.unchanged {
+	if it.Change != "deleted" && what != &c.unchanged && it.Package == "" {
 		r.plan.fetch(&it.Promise)
 	}
 	if r.plan.whole {

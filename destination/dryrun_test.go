@@ -81,11 +81,11 @@ func TestDryRun(t *testing.T) {
 			case "dump":
 				s.dump = true
 			case "dump-contents":
-				s.dump, s.manifest = true, true
+				s.dump, s.contents = true, true
 			case "ours":
 				s.ours = true
 			case "ours-dump":
-				s.ours, s.dump, s.manifest = true, true, true
+				s.ours, s.dump, s.contents = true, true, true
 			case "parts":
 				s.changeParts = 4
 			case "list-only":
@@ -93,7 +93,7 @@ func TestDryRun(t *testing.T) {
 			case "dump-only":
 				s.changes, s.list, s.dump = false, false, true
 			case "dump-contents-only":
-				s.changes, s.list, s.dump, s.manifest = false, false, true, true
+				s.changes, s.list, s.dump, s.contents = false, false, true, true
 			case "changes-only":
 				s.list = false
 			}
@@ -154,7 +154,7 @@ func kinds(p *Plan) (out []string) {
 func TestDryRunChangesAfterDump(t *testing.T) {
 	b := newBench(t)
 	s := b.src
-	s.dump, s.manifest, s.ours = true, true, true
+	s.dump, s.contents, s.ours = true, true, true
 	fill(s, 12)
 	s.freezeDump()
 	s.put("new.nt", nt("new", "n"))

@@ -92,6 +92,9 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 			v.Close()
 		}
 	}()
+	if o.ResourceList == "" {
+		return v, d.dumpInventory(ctx, o, v, known)
+	}
 	req := request{url: o.ResourceList}
 	if known != nil && known.URL == o.ResourceList {
 		req.etag, req.modified = known.ETag, known.Modified
@@ -150,12 +153,12 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 
 // overlay adds the changes after the list was taken.
 func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error {
-	if o.ChangeList == "" {
+	if !o.followed() {
 		return nil
 	}
 	v.overlaid = true
 	from := &cursor{Time: v.at, Sequence: v.sequence}
-	err := d.eachChange(ctx, o.ChangeList, from, false, func(c change) error {
+	err := d.eachChange(ctx, o, from, false, func(c change) error {
 		if c.it == nil {
 			return nil
 		}
@@ -163,7 +166,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 			return nil // what the list says stands; the change fails when it is applied
 		}
 		if d.planning != nil {
-			d.planning.change(c.list)
+			d.planning.change(c.list, c.kind())
 		}
 		return v.add(c.it)
 	})

@@ -27,11 +27,13 @@ type item struct {
 	Version  *place       // the immutable version (memento)
 	Others   []place      // alternates that are RDF where loc is not, then duplicates by preference
 	Path     string       // in a package
+	Package  string       // its address; kept with Path only
 	Patches  []patchOffer // not kept
 	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
 	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
+	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
 }
 
 // promise is what a source says about the bytes of a representation.
@@ -255,8 +257,8 @@ const (
 )
 
 // itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
-// versions by time.
-const itemVersion = 3
+// versions by time, version 3 no packages.
+const itemVersion = 4
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -282,9 +284,14 @@ func (it *item) encode() []byte {
 	}
 	b = appendString(b, it.Bad)
 	if it.AsOf.IsZero() {
-		return append(b, 0)
+		b = append(b, 0)
+	} else {
+		b = appendTime(appendString(append(b, 1), it.TimeGate), it.AsOf)
 	}
-	return appendTime(appendString(append(b, 1), it.TimeGate), it.AsOf)
+	if it.Path == "" {
+		return b
+	}
+	return appendString(b, it.Package)
 }
 
 func (p *promise) append(b []byte) []byte {
@@ -318,6 +325,9 @@ func decodeItem(b []byte) (*item, error) {
 	}
 	if b[0] > 2 && d.flag() {
 		it.TimeGate, it.AsOf = d.str(), d.time()
+	}
+	if b[0] > 3 && it.Path != "" {
+		it.Package = d.str()
 	}
 	if d.bad || n > maxPlaces {
 		return nil, errRecord

@@ -226,7 +226,7 @@ func (m *meta) heldDeletes() bool { return m.Held != "" && !strings.HasPrefix(m.
 // since, more of them are allowed now, or fewer resources are here than then.
 // again is after changes that deleted some.
 func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta, again bool) error {
-	if !m.heldDeletes() || r.dry || r.full && !again || o.ChangeList == "" || r.rep.Held != "" && !again {
+	if !m.heldDeletes() || r.dry || r.full && !again || !o.followed() || r.rep.Held != "" && !again {
 		return nil
 	}
 	known := &m.Inventory

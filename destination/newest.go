@@ -131,7 +131,7 @@ func (p *proof) check(s *changeScan, list string) error {
 			return nil
 		case f.After(p.from.Time):
 			return &gapError{fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
-		case s.count > 0 || !s.head.Closed() || s.head.Meta.Until.After(n.Time):
+		case s.count > 0 || !s.closed || s.head.Meta.Until.After(n.Time):
 			return &gapError{fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", shorten(list), n)}
 		}
 		return nil
@@ -145,7 +145,7 @@ func (p *proof) check(s *changeScan, list string) error {
 	if n.Time.IsZero() || s.minTime.IsZero() {
 		return nil
 	}
-	open := !s.head.Closed()
+	open := !s.closed
 	begins := s.minTime
 	if !f.IsZero() && f.Before(begins) {
 		begins = f

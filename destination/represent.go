@@ -40,7 +40,21 @@ const bigBody = 4 << 20
 // obtain fetches a resource from the best place and verifies it. The immutable
 // version comes first, then loc, then what else offers it; a place on another
 // host or of an unknown scheme is passed over.
+// What is in none may still be in the package that told of it.
 func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
+	o := d.obtainSingly(ctx, it)
+	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, errSourceGone) {
+		return o
+	}
+	p, err := d.obtainPackaged(ctx, it)
+	if err != nil {
+		o.err = fmt.Errorf("%w; and %w", o.err, err)
+		return o
+	}
+	return p
+}
+
+func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	if it.Bad != "" {
 		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
 	}

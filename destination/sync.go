@@ -73,6 +73,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		d = d.shadow(&r.plan)
 	}
 	err := d.sync(ctx, r)
+	d.packages.close()
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}

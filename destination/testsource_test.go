@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -41,7 +40,6 @@ type testSource struct {
 	listAt              time.Time // zero: now
 	listSeq             int       // changes in the list's state, with listAt
 	frozen              map[string][]byte
-	manifest            bool    // the dump's package has its manifest beside it
 	dumped              *frozen // the dump of before
 	parts               int     // of the Resource List; > 1: an index
 	changeParts         int     // entries of a closed Change List part; > 0: an index
@@ -60,6 +58,10 @@ type testSource struct {
 	caps                string // path of the Capability List
 	inventory           bool
 	changeDump          bool
+	packed              int  // entries of a package of the Change Dump; 0: one package with all
+	alone               bool // nothing can be had by its own address
+	contents            bool // packages link to copies of their manifests
+	tar                 bool // packages are said to be no ZIP
 	archive             bool // the lost changes are in an archive
 	timegate            bool
 	pair                bool // every change is two entries: another address is deleted first, with the same number
@@ -67,27 +69,23 @@ type testSource struct {
 
 // frozen is a dump that does not change any more.
 type frozen struct {
-	doc, zip []byte
+	doc, zip, manifest []byte
 }
 
 // freezeDump makes the dump that is offered now stay.
 func (s *testSource) freezeDump() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	z := s.zip()
-	s.dumped = &frozen{s.dumpDocument(z), z}
+	z, m := s.zips()
+	s.dumped = &frozen{s.dumpDocument(), z, m}
 }
 
-func (s *testSource) dumpDocument(z []byte) []byte {
+func (s *testSource) dumpDocument() []byte {
 	if s.dumped != nil {
 		return s.dumped.doc
 	}
-	sum := sha256.Sum256(z)
-	e := rs.Entry{Loc: s.url("/set/dump.zip"), HasMeta: true, Meta: rs.Meta{Type: "application/zip", Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}
-	if s.manifest {
-		e.Links = []rs.Link{{Rel: rs.RelContents, Href: s.url("/set/manifest.xml"), Length: -1}}
-	}
-	return s.document(s.head(rs.ResourceDump, rs.Meta{At: s.stateTime()}), []rs.Entry{e})
+	z, m := s.zips()
+	return s.document(s.head(rs.ResourceDump, rs.Meta{At: s.stateTime()}), []rs.Entry{s.packageEntry("/set/dump.zip", z, m, rs.Meta{})})
 }
 
 type logged struct {
@@ -191,12 +189,22 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
 		s.serveList(w, r, n)
 	case r.URL.Path == "/set/changedump.xml" && s.changeDump:
-		z := s.changeZip()
-		sum := sha256.Sum256(z)
-		s.serveXML(w, r, s.document(s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom}), []rs.Entry{{Loc: s.url("/set/changes.zip"), HasMeta: true,
-			Meta: rs.Meta{Type: "application/zip", From: s.changesFrom, Until: s.now, Length: int64(len(z)), Hash: rs.Hashes{SHA256: hex.EncodeToString(sum[:])}}}}))
-	case r.URL.Path == "/set/changes.zip" && s.changeDump:
-		w.Write(s.changeZip())
+		var es []rs.Entry
+		for i, p := range s.changePackages() {
+			z, manifest := s.changeZip(p.first, p.last, p.meta)
+			e := s.packageEntry(fmt.Sprintf("/set/changes%d.zip", i), z, manifest, p.meta)
+			es = append(es, e)
+		}
+		s.serveXML(w, r, s.document(s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom}), es))
+	case strings.HasPrefix(r.URL.Path, "/set/changes") && s.changeDump:
+		var n int
+		fmt.Sscanf(r.URL.Path, "/set/changes%d.zip", &n)
+		p := s.changePackages()[n]
+		z, manifest := s.changeZip(p.first, p.last, p.meta)
+		if strings.HasSuffix(r.URL.Path, ".xml") {
+			z = manifest
+		}
+		w.Write(z)
 	case strings.HasPrefix(r.URL.Path, "/set/inventory") && s.inventory:
 		s.serveInventory(w, r)
 	case r.URL.Path == "/set/changelist-archive.xml" && s.archive:
@@ -230,17 +238,12 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", found.typ)
 		w.Write(found.body)
 	case r.URL.Path == "/set/resourcedump.xml" && s.dump:
-		s.serveXML(w, r, s.dumpDocument(s.zip()))
-	case r.URL.Path == "/set/manifest.xml" && s.manifest:
-		z := s.zip()
-		p, err := zip.NewReader(bytes.NewReader(z), int64(len(z)))
-		if err != nil {
-			s.t.Error(err)
-			return
-		}
-		http.ServeFileFS(w, r, p, "manifest.xml")
+		s.serveXML(w, r, s.dumpDocument())
 	case r.URL.Path == "/set/dump.zip":
 		http.ServeContent(&etagged{w, "dump"}, r, "", time.Time{}, bytes.NewReader(s.zip()))
+	case r.URL.Path == "/set/dump.zip.xml":
+		_, manifest := s.zips()
+		w.Write(manifest)
 	case s.patches[r.URL.Path] != nil:
 		w.Write(s.patches[r.URL.Path])
 	case strings.HasPrefix(r.URL.Path, s.folder):
@@ -249,7 +252,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if v := r.URL.Query().Get("v"); v != "" {
 			body, ok = s.versions[name+"?v="+v]
 		}
-		if !ok {
+		if !ok || s.alone {
 			http.NotFound(w, r)
 			return
 		}
@@ -546,15 +549,58 @@ func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {
 	return b.Bytes()
 }
 
+// packageEntry tells of a package.
+func (s *testSource) packageEntry(path string, z, manifest []byte, m rs.Meta) rs.Entry {
+	sum := sha256.Sum256(z)
+	e := rs.Entry{Loc: s.url(path), HasMeta: true, Meta: m}
+	e.Meta.Type, e.Meta.Length = "application/zip", int64(len(z))
+	if !s.noHash {
+		e.Meta.Hash.SHA256 = hex.EncodeToString(sum[:])
+	}
+	if s.tar {
+		e.Meta.Type = "application/x-tar"
+	}
+	if s.contents {
+		e.Links = append(e.Links, rs.Link{Rel: rs.RelContents, Href: s.url(path + ".xml"), Type: "application/xml", Length: int64(len(manifest))})
+	}
+	return e
+}
+
+type changePack struct {
+	first, last int
+	meta        rs.Meta
+}
+
+// changePackages cuts the log into packages.
+func (s *testSource) changePackages() (out []changePack) {
+	if s.packed == 0 {
+		return []changePack{{s.drop, len(s.log), rs.Meta{From: s.changesFrom, Until: s.now}}}
+	}
+	for i := s.drop / s.packed; (i+1)*s.packed <= len(s.log); i++ {
+		p := changePack{first: i * s.packed, last: (i + 1) * s.packed, meta: rs.Meta{From: s.changesFrom}}
+		if i > 0 {
+			p.meta.From = s.log[p.first-1].at
+		}
+		p.meta.Until = s.log[p.last-1].at
+		out = append(out, p)
+	}
+	return out
+}
+
 func (s *testSource) zip() []byte {
+	z, _ := s.zips()
+	return z
+}
+
+func (s *testSource) zips() (z, manifest []byte) {
 	if s.dumped != nil {
-		return s.dumped.zip
+		return s.dumped.zip, s.dumped.manifest
 	}
 	var b bytes.Buffer
 	w, err := rs.NewPackageWriter(&b, s.head(rs.ResourceDumpManifest, rs.Meta{At: s.stateTime()}))
 	if err != nil {
 		s.t.Error(err)
-		return nil
+		return nil, nil
 	}
 	var names []string
 	for k := range s.bodies {
@@ -573,10 +619,11 @@ func (s *testSource) zip() []byte {
 			s.t.Error(err)
 		}
 	}
-	if _, err := w.Close(); err != nil {
+	manifest, err = w.Close()
+	if err != nil {
 		s.t.Error(err)
 	}
-	return b.Bytes()
+	return b.Bytes(), manifest
 }
 
 // want is what a mirror of the source holds: the named triples of all resources.
@@ -672,28 +719,32 @@ func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 }
 
 // changeZip packages the changes of the Change List.
-func (s *testSource) changeZip() []byte {
+func (s *testSource) changeZip(first, last int, m rs.Meta) (z, manifest []byte) {
 	var b bytes.Buffer
-	w, err := rs.NewPackageWriter(&b, s.head(rs.ChangeDumpManifest, rs.Meta{From: s.changesFrom, Until: s.now}))
+	w, err := rs.NewPackageWriter(&b, s.head(rs.ChangeDumpManifest, m))
 	if err != nil {
 		s.t.Error(err)
-		return nil
+		return nil, nil
 	}
-	for i, e := range s.changeEntries(s.drop, len(s.log)) {
-		body := s.log[s.drop+i].body
+	for i, e := range s.changeEntries(first, last) {
+		body := s.log[first+i].body
+		e.Links = slices.DeleteFunc(e.Links, func(l rs.Link) bool { return l.Rel == rs.RelMemento })
 		if body == nil {
+			if err := w.AddEntry(&e); err != nil {
+				s.t.Error(err)
+			}
 			continue
 		}
-		if s.lie[s.log[s.drop+i].name] {
+		if s.lie[s.log[first+i].name] {
 			body = append([]byte("# not what was promised\n"), body...)
 		}
-		e.Links = nil
 		if err := w.Add(fmt.Sprintf("/changes/%d", i), body, &e); err != nil {
 			s.t.Error(err)
 		}
 	}
-	if _, err := w.Close(); err != nil {
+	manifest, err = w.Close()
+	if err != nil {
 		s.t.Error(err)
 	}
-	return b.Bytes()
+	return b.Bytes(), manifest
 }

@@ -103,7 +103,7 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 		h := pr.Head()
 		i := interval{h.Meta.From, h.Meta.Until}
 		err := eachEntry(pr, pdl.url, func(e *resourcesync.Entry) error {
-			it, err := d.changeItem(e, pr, pdl.url)
+			it, err := d.changeItem(e, pr, pdl)
 			switch {
 			case err != nil:
 				return err

@@ -1,0 +1,175 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A source may tell its changes in a Change Dump alone. Then each package is read
+// as the closed Change List that its manifest is, by the same rules of order and
+// gaps, and the bytes of the changes come out of it. A package that cannot be read
+// (no ZIP) is replaced by the copy of its manifest that it links to (contents), and
+// its bytes by the representations themselves.
+
+// kindName is a capability as people write it.
+func kindName(c resourcesync.Capability) string {
+	switch c {
+	case resourcesync.ChangeDump:
+		return "Change Dump"
+	case resourcesync.ResourceDump:
+		return "Resource Dump"
+	case resourcesync.ResourceList:
+		return "Resource List"
+	}
+	return "Change List"
+}
+
+// packagesAfter are the packages of a Change Dump that are not applied yet, in the
+// order of their times; the one at whose end the cursor stands is the first.
+func (d *Destination) packagesAfter(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor) ([]part, error) {
+	c, err := d.listPackages(ctx, dl, r)
+	if err != nil {
+		return nil, fmt.Errorf("Change Dump: %w", err)
+	}
+	parts := c.parts()
+	sortParts(parts)
+	for i := range parts {
+		if parts[i].url == from.List && from.Closed {
+			return parts[i:], nil
+		}
+	}
+	return slices.DeleteFunc(parts, func(p part) bool {
+		return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.Time)
+	}), nil
+}
+
+func (c *changePackages) parts() []part {
+	parts := make([]part, len(c.list))
+	for i := range c.list {
+		p := &c.list[i]
+		parts[i] = part{url: p.url, from: p.from, until: p.until, meta: true, pkg: p}
+	}
+	return parts
+}
+
+// samePackage tells whether the package that was applied up to its end is still
+// the same: by the hash that is promised of it, else by asking.
+func (d *Destination) samePackage(ctx context.Context, p *changePackage, from *cursor) (bool, error) {
+	if h := p.promise.Hashes.SHA256; h != "" {
+		return h == from.Last.Digest, nil
+	}
+	if from.Last.ETag == "" && from.Last.Modified == "" {
+		return false, nil
+	}
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, etag: from.Last.ETag, modified: from.Last.Modified, max: d.lim.pkg})
+	if err != nil {
+		return false, err
+	}
+	defer dl.Close()
+	return dl.notModified || dl.digest.String() == from.Last.Digest, nil
+}
+
+// document opens a package as the Change List that its manifest is.
+func (p *changePackage) document(ctx context.Context, d *Destination) (*download, *resourcesync.Reader, error) {
+	manifest := p.contents != "" && d.fetch.mayFetch(p.contents)
+	if !p.isZIP() && !manifest {
+		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", shorten(p.url), p.promise.Type)
+	}
+	if d.planning != nil && p.isZIP() {
+		d.planning.fetch(&p.promise)
+	}
+	if !p.isZIP() || manifest && d.planning != nil {
+		if !p.isZIP() {
+			d.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.url, "type", p.promise.Type)
+		}
+		dl, r, err := d.document(ctx, request{url: p.contents}, resourcesync.ChangeDumpManifest)
+		if err == nil {
+			dl.pkg, dl.url = p, p.url
+			p.complete(r.Head())
+		}
+		return dl, r, err
+	}
+	dl, z, err := d.openPackage(ctx, p.pkg, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("package %s: %w", shorten(p.url), err)
+	}
+	dl.pkg, dl.url, dl.zip = p, p.url, z
+	r, err := dl.manifest()
+	if err == nil {
+		if c := r.Head().Meta.Capability; c != resourcesync.ChangeDumpManifest && c != "" {
+			err = fmt.Errorf("it was announced as part of a Change Dump and its manifest is of capability %q", c)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), dl.Close())
+	}
+	return dl, r, nil
+}
+
+// complete fills in the times that only the Change Dump tells of a package.
+func (p *changePackage) complete(h *resourcesync.Head) {
+	if h.Meta.From.IsZero() {
+		h.Meta.From = p.from
+	}
+	if h.Meta.Until.IsZero() {
+		h.Meta.Until = p.until
+	}
+}
+
+// manifest reads the manifest of a package from its start.
+func (d *download) manifest() (*resourcesync.Reader, error) {
+	if d.closer != nil {
+		d.closer.Close()
+		d.closer = nil
+	}
+	r, closer, err := d.zip.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shorten(d.url), err)
+	}
+	d.closer = closer
+	d.pkg.complete(r.Head())
+	return r, nil
+}
+
+// fromPackage is the job of a change whose bytes are in a package, nil for others.
+func (w *window) fromPackage(it *item) job {
+	if it.pkg == nil || it.Path == "" || it.Bad != "" {
+		return w.packages.job(w.d, it)
+	}
+	d := w.d
+	body, err := readMember(it.pkg.zip, it.Path, d.lim.resource)
+	return d.packaged(it, body, err)
+}
+
+// packaged represents a member of a package; where that is not as promised, the
+// resource is fetched by itself.
+func (d *Destination) packaged(it *item, body []byte, err error) job {
+	return func(ctx context.Context) *outcome {
+		if it.Bad != "" {
+			return d.obtainSingly(ctx, it)
+		}
+		err := err
+		if err == nil {
+			err = verifyBody(body, body, it.Promise)
+		}
+		if err == nil {
+			var o *outcome
+			if o, err = d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
+				return o
+			}
+			if errors.Is(err, errContent) {
+				return &outcome{it: it, err: err}
+			}
+		}
+		d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
+		o := d.obtainSingly(ctx, it)
+		if o.err != nil {
+			o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
+		}
+		return o
+	}
+}

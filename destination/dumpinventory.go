@@ -1,0 +1,201 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// The manifests of a Resource Dump say as much as a Resource List does. They are
+// read where the source has no list: from the copies that it links to (contents),
+// else from the packages themselves.
+
+// dumpPackages lists the packages of a Resource Dump.
+func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) ([]pkg, error) {
+	var packages []pkg
+	collect := func(rd *resourcesync.Reader, address string) error {
+		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
+			switch {
+			case len(packages) >= d.lim.parts:
+				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
+			case e.Loc == "":
+				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
+			}
+			p := pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}
+			if !e.HasMeta {
+				p.promise.Length = -1
+			}
+			if l := e.Link(resourcesync.RelContents); l != nil {
+				p.contents = l.Href
+			}
+			packages = append(packages, p)
+			return nil
+		})
+	}
+	if !rd.Head().Index {
+		return packages, collect(rd, dl.url)
+	}
+	parts, err := d.parts(ctx, dl, rd, resourcesync.ResourceDump)
+	if err == nil {
+		err = d.eachPart(ctx, parts, resourcesync.ResourceDump, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+	}
+	return packages, err
+}
+
+// dumpInventory is readInventory of a source without a Resource List.
+func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory, known *listState) error {
+	req := request{url: o.ResourceDump}
+	if known != nil && known.URL == o.ResourceDump {
+		req.etag, req.modified = known.ETag, known.Modified
+	}
+	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	defer dl.Close()
+	if dl.notModified {
+		return errUnchangedList
+	}
+	h := rd.Head()
+	v.at = h.SnapshotTime()
+	v.state = listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest {
+		return errUnchangedList
+	}
+	packages, err := d.dumpPackages(ctx, dl, rd)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	for _, p := range packages {
+		if err := d.manifestInventory(ctx, p, v); err != nil {
+			return fmt.Errorf("package %s: %w", shorten(p.url), err)
+		}
+	}
+	return d.overlay(ctx, o, v)
+}
+
+// manifestInventory adds what one package holds.
+func (d *Destination) manifestInventory(ctx context.Context, p pkg, v *inventory) error {
+	each := func(r *resourcesync.Reader) error {
+		return eachEntry(r, "the manifest of "+p.url, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, "the manifest of "+p.url)
+			it.Change, it.Package = "", p.url
+			if it.Blind {
+				v.blind++
+			}
+			if v.listed++; v.listed%10_000 == 0 {
+				d.opt.Progress("list", v.listed, 0)
+			}
+			return v.add(it)
+		})
+	}
+	if p.contents != "" && d.fetch.mayFetch(p.contents) {
+		dl, r, err := d.document(ctx, request{url: p.contents}, resourcesync.ResourceDumpManifest)
+		if err == nil {
+			return errors.Join(each(r), dl.Close())
+		}
+		if !p.isZIP() || ctx.Err() != nil || errors.Is(err, errSourceGone) {
+			return err
+		}
+		d.log.Warn("the copy of a manifest could not be used; the package is read", "package", p.url, "error", err)
+	}
+	if !p.isZIP() {
+		return fmt.Errorf("it is of type %q; only ZIP packages are read, and it links to no copy of its manifest", p.promise.Type)
+	}
+	dl, z, err := d.openPackage(ctx, p, 0)
+	if err != nil {
+		return err
+	}
+	defer dl.Close()
+	r, closer, err := z.Manifest()
+	if err != nil {
+		return err
+	}
+	return errors.Join(each(r), closer.Close())
+}
+
+// openPackage downloads a package and verifies it whole.
+func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*download, *resourcesync.Package, error) {
+	if p.promise.Length > d.lim.pkg {
+		return nil, nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
+	}
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: attempts})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%w: %w", errMismatch, err), dl.Close())
+	}
+	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
+	if err != nil {
+		return nil, nil, errors.Join(err, dl.Close())
+	}
+	return dl, z, nil
+}
+
+// packageCache has the packages that single resources were taken from in a run.
+type packageCache struct {
+	mu   sync.Mutex
+	open map[string]*cachedPackage
+}
+
+type cachedPackage struct {
+	dl  *download
+	zip *resourcesync.Package
+	err error
+}
+
+// maxCached bounds the packages that are downloaded for single resources in one run.
+const maxCached = 8
+
+// obtainPackaged takes one resource from the package whose manifest told of it,
+// where its own address does not give it.
+func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, error) {
+	if err := d.placeAllowed(it.Package); err != nil {
+		return nil, err
+	}
+	c := &d.packages
+	c.mu.Lock()
+	p := c.open[it.Package]
+	if p == nil {
+		if len(c.open) >= maxCached {
+			c.mu.Unlock()
+			return nil, fmt.Errorf("package %s: %d others were opened in this run already", shorten(it.Package), maxCached)
+		}
+		p = &cachedPackage{}
+		p.dl, p.zip, p.err = d.openPackage(ctx, pkg{url: it.Package, promise: promise{Length: -1}}, 2)
+		if c.open == nil {
+			c.open = map[string]*cachedPackage{}
+		}
+		if ctx.Err() == nil {
+			c.open[it.Package] = p
+		}
+	}
+	c.mu.Unlock()
+	if p.err != nil {
+		return nil, fmt.Errorf("package %s: %w", shorten(it.Package), p.err)
+	}
+	body, err := readMember(p.zip, it.Path, d.lim.resource)
+	if err == nil {
+		err = verifyBody(body, body, it.Promise)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %s: %w", shorten(it.Package), shorten(it.Path), err)
+	}
+	return d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, "")
+}
+
+func (c *packageCache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.open {
+		p.dl.Close()
+	}
+	c.open = nil
+}

@@ -145,6 +145,19 @@ func (b *Bridge) Faults() map[string]error {
 	return out
 }
 
+// StoreFaults are the embedded stores that cannot be used at present, by name, and why.
+func (b *Bridge) StoreFaults() map[string]error {
+	out := map[string]error{}
+	for name, s := range b.stores {
+		if s.embedded != nil {
+			if err := s.embedded.Check(); err != nil {
+				out[name] = err
+			}
+		}
+	}
+	return out
+}
+
 // lastError is the error of a job's last ended run, "" if that went well.
 func (b *Bridge) lastError(job string) (string, error) {
 	for run, err := range b.runner.Runs(job) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -231,6 +232,30 @@ func TestBeside(t *testing.T) {
 		if a := w.do("HEAD", path, ""); a.StatusCode != 200 || len(a.body) > 0 {
 			t.Errorf("HEAD %s: %s", path, a.Status)
 		}
+	}
+}
+
+// TestStoreGone: the folder of an embedded store goes away under the bridge, and
+// whoever asks is told.
+func TestStoreGone(t *testing.T) {
+	w := newWorld(t, httpapi.Options{})
+	w.load(4)
+	dir := w.cfg.Stores["local"].Embedded
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "failed: store local: ") || !strings.Contains(string(a.body), dir) {
+		t.Errorf("/readyz: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("GET", "/stores/local/query?query=ASK%20%7B%7D", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "removed or replaced") {
+		t.Errorf("a query: %d %s", a.StatusCode, a.body)
+	}
+	run := w.start("/api/v1/sets/data/scan", "")
+	if run.State != jobs.Failed || !strings.Contains(run.Error, "removed or replaced") {
+		t.Errorf("the scan: %+v", run)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder was made again")
 	}
 }
 

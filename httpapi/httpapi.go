@@ -94,8 +94,9 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 }
 
 // readyz tells whether the bridge does its work: not yet while it starts, no
-// longer while it stops. A destination that cannot be opened is named, a line
-// each; the rest works, so the answer is still 200.
+// longer while it stops, and not when an embedded store cannot be used, as after its
+// folder was removed. A destination that cannot be opened is named, a line each; the
+// rest works, so the answer is still 200.
 func (a *api) readyz(c *gin.Context) {
 	switch {
 	case a.stopping.Err() != nil:
@@ -103,11 +104,17 @@ func (a *api) readyz(c *gin.Context) {
 	case !a.ready():
 		c.String(http.StatusServiceUnavailable, "starting\n")
 	default:
-		text := "ready\n"
+		text, status := "ready\n", http.StatusOK
+		if faults := a.b.StoreFaults(); len(faults) > 0 {
+			text, status = "", http.StatusServiceUnavailable
+			for _, name := range slices.Sorted(maps.Keys(faults)) {
+				text += "failed: store " + name + ": " + strings.Join(strings.Fields(faults[name].Error()), " ") + "\n"
+			}
+		}
 		faults := a.b.Faults()
 		for _, name := range slices.Sorted(maps.Keys(faults)) {
 			text += "failed: destination " + name + ": " + strings.Join(strings.Fields(faults[name].Error()), " ") + "\n"
 		}
-		c.Data(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
+		c.Data(status, "text/plain; charset=utf-8", []byte(text))
 	}
 }

@@ -24,7 +24,8 @@ func (a *app) run() *cobra.Command {
 or an interrupt; then runs under way have 20 seconds to end. SIGHUP reads the
 configuration again; one with faults, or one that cannot be opened, is told and
 the old one stays. A state folder that another process holds is an error that
-names it. /readyz of the administration answers 200 while the daemon works.`,
+names it. /readyz of the administration answers 200 while the daemon works, and names what
+does not.`,
 		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.daemonLog()

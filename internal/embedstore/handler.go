@@ -70,7 +70,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, ErrUnsupported):
 		return http.StatusNotImplemented
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrGone):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, context.Canceled):
 		return 499

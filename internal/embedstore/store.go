@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,6 +26,10 @@ var ErrLocked = errors.New("store is in use")
 
 // ErrClosed comes from every use of a Store after Close.
 var ErrClosed = errors.New("store is closed")
+
+// ErrGone comes from every use of a Store whose folder was removed, or replaced by
+// another, while it is open.
+var ErrGone = errors.New("the folder of the store was removed or replaced while the store is open: end this process, bring the folder back, as from a backup, and start again; what was written meanwhile is lost")
 
 // Options for Open. The zero value is sensible.
 type Options struct {
@@ -47,6 +52,7 @@ type Store struct {
 	popt *pebble.Options
 	disk *guardfs.Guard
 	lock *pebble.Lock
+	home os.FileInfo // of the lock's file
 
 	// writer is the right to write: a slot that one writer fills.
 	writer chan struct{}
@@ -123,6 +129,9 @@ func (s *Store) open() (err error) {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	if err := os.MkdirAll(s.tmp(""), 0o755); err != nil {
+		return err
+	}
+	if s.home, err = os.Stat(filepath.Join(s.dir, lockFile)); err != nil {
 		return err
 	}
 	s.popt = pebbleOptions(s.opts.CacheBytes)
@@ -213,8 +222,31 @@ func (s *Store) begin() error {
 	if err := s.disk.ReadErr(); err != nil {
 		return err
 	}
+	if err := s.atHome(); err != nil {
+		return err
+	}
 	s.users++
 	return nil
+}
+
+// atHome looks whether the folder is the one that was opened: Pebble goes on with
+// the files that it has open, and what it writes would go nowhere.
+func (s *Store) atHome() error {
+	now, err := os.Stat(filepath.Join(s.dir, lockFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, s.home):
+		return fmt.Errorf("store in %s: %w", s.dir, ErrGone)
+	}
+	return nil // what cannot be looked at is told by who reads or writes it
+}
+
+// Check tells whether the store can be used at present.
+func (s *Store) Check() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.done()
+	return s.disk.Err()
 }
 
 func (s *Store) done() {
@@ -319,7 +351,10 @@ func (s *Store) Stats() (Stats, error) {
 	return st, err
 }
 
-const holderFile = "holder.json"
+const (
+	holderFile = "holder.json"
+	lockFile   = "LOCK" // Pebble's
+)
 
 // holder is who has the folder open.
 type holder struct {

@@ -27,6 +27,9 @@ type Diff struct {
 // ErrPoint comes for a point of the log that is neither a sequence nor a time.
 var ErrPoint = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
 
+// ErrBeyond comes for a sequence that the log has not reached.
+var ErrBeyond = errors.New("the log is not there yet")
+
 // point is a place in the log.
 type point struct {
 	sequence uint64
@@ -97,6 +100,9 @@ func versionsAt(v *changetrack.View, entity, from, to string) (before, after *ch
 		at, err := parsePoint(p.text)
 		if err != nil {
 			return nil, nil, err
+		}
+		if head, _ := v.Head(); at.time.IsZero() && at.sequence > head {
+			return nil, nil, fmt.Errorf("sequence %d: %w; its newest change is %d", at.sequence, ErrBeyond, head)
 		}
 		*p.into = &at
 	}

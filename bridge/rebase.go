@@ -26,6 +26,8 @@ type RebaseReport struct {
 	Resources int64             `json:"resources"`
 	Address   string            `json:"address"` // of the Capability List
 	Seconds   float64           `json:"seconds"`
+
+	Held *changetrack.Held `json:"held"` // what rebase does not accept: a scan, or other settings than the addresses
 }
 
 // rebase publishes the set at the addresses that are configured: the log says so,
@@ -53,6 +55,11 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 	v := s.log.View()
 	defer v.Close()
 	rep.Resources, rep.Address = v.Resources(), to.Base+"/"+s.name+"/capabilitylist.xml"
+	if rep.Held = s.named(v.Held()); rep.Held == nil {
+		if what := s.changedSettings(); what != "" {
+			rep.Held = &changetrack.Held{Configuration: true, Time: s.bridge.now().UTC(), Reason: "the configuration of the set has changed: " + what}
+		}
+	}
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	if rep.Rebased {
 		s.bridge.log.Warn("rebased", "set", s.name, "from", from, "to", to, "sequence", rep.Sequence)
@@ -67,6 +74,15 @@ func (s *set) pending() *changetrack.Held {
 	if from == to {
 		return nil
 	}
+	id := sha256.Sum256([]byte(publish.Move{From: from, To: to}.Note()))
+	return &changetrack.Held{ID: hex.EncodeToString(id[:6]), Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
+		Reason: "the configuration of the set has changed: " + s.moving() +
+			"; it is published at the old addresses until they are accepted: rsbridge rebase " + s.name}
+}
+
+// moving says which addresses are configured otherwise than they are in force.
+func (s *set) moving() string {
+	from, to := s.addresses()
 	var what []string
 	if from.Base != to.Base {
 		what = append(what, fmt.Sprintf("base_url from %s to %s", from.Base, to.Base))
@@ -74,15 +90,13 @@ func (s *set) pending() *changetrack.Held {
 	if from.Prefix != to.Prefix {
 		what = append(what, fmt.Sprintf("prefix from %q to %q", from.Prefix, to.Prefix))
 	}
-	id := sha256.Sum256([]byte(publish.Move{From: from, To: to}.Note()))
-	return &changetrack.Held{ID: hex.EncodeToString(id[:6]), Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
-		Reason: "the configuration of the set has changed: " + strings.Join(what, " and ") +
-			"; it is published at the old addresses until they are accepted: rsbridge rebase " + s.name}
+	return strings.Join(what, " and ")
 }
 
 // held is what waits for a person: a scan, other addresses, or both.
 func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 	addresses := s.pending()
+	scan = s.named(scan)
 	switch {
 	case scan == nil:
 		return addresses
@@ -90,8 +104,20 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 		return scan
 	}
 	both := *scan
-	both.Reason += "; and " + addresses.Reason
+	both.Reason += "; and other addresses wait too (" + s.moving() + "): accept takes both, rsbridge rebase " + s.name + " the addresses alone"
 	return &both
+}
+
+// named is a held scan that says which settings have changed.
+func (s *set) named(scan *changetrack.Held) *changetrack.Held {
+	if scan == nil || !scan.Configuration {
+		return scan
+	}
+	h := *scan
+	if what := s.changedSettings(); what != "" {
+		h.Reason += " (" + what + ")"
+	}
+	return &h
 }
 
 // changedSettings says which settings of a set's configuration are others than

@@ -219,8 +219,6 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			}
 			rep.Sequence, _ = s.log.Head()
 		}
-	} else if what := s.changedSettings(); res.Held.Configuration && what != "" {
-		res.Held.Reason += " (" + what + ")"
 	}
 	rep.Held = s.held(res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()

@@ -421,6 +421,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if m.Gap != "" && rep.Held == "" {
 		rep.Held = m.Gap
 	}
+	if rep.Mode == "none" && rep.Held != "" {
+		r.why("what is held still waits for a person")
+	}
 	if !r.until.IsZero() {
 		rep.Until = &r.until
 	}

@@ -62,7 +62,7 @@ func (a *api) diff(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	out, err := a.b.Diff(name, c.Query("entity"), c.Query("from"), c.Query("to"))
-	if errors.Is(err, bridge.ErrPoint) {
+	if errors.Is(err, bridge.ErrPoint) || errors.Is(err, bridge.ErrBeyond) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
 	return out, err

@@ -29,7 +29,9 @@ func (a *app) demo() *cobra.Command {
 mirrors it into a second store and audits the mirror; then the next release
 arrives, is found, published, followed and audited. It prints each step and the
 addresses, and keeps serving until it is interrupted. With --once it ends, exit
-code 0 only if the mirror was proven equal.`,
+code 0 only if the mirror was proven equal.
+
+--json: {"equal","scans":[...],"syncs":[...],"audits":[...]}, the reports of the steps, once the mirror is proven equal`,
 		Example: "  rsbridge demo --once",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if dir == "" {
@@ -45,12 +47,20 @@ code 0 only if the mirror was proven equal.`,
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			err = a.serve(ctx, cfg, "rsbridge demo", func(ctx context.Context, b *bridge.Bridge) error {
-				err := (&tour{a: a, b: b}).run(ctx)
+				t := &tour{b: b, a: a, out: a.out}
+				if a.json {
+					t.out = a.err
+				}
+				err := t.run(ctx)
+				if err == nil && a.json {
+					t.report.Equal = true
+					err = a.print(t.report)
+				}
 				if err != nil || once {
 					cancel()
 					return err
 				}
-				fmt.Fprintf(a.out, "\nStill serving, and scanning and syncing every minute. Interrupt to end.\n  source     %s/\n  dashboard  http://%s/\n  admin API  http://%s/api/v1/status\n  queries    http://%s/stores/mirror/query\n",
+				fmt.Fprintf(t.out, "\nStill serving, and scanning and syncing every minute. Interrupt to end.\n  source     %s/\n  dashboard  http://%s/\n  admin API  http://%s/api/v1/status\n  queries    http://%s/stores/mirror/query\n",
 					cfg.Public.BaseURL, cfg.Admin.Listen, cfg.Admin.Listen, cfg.Admin.Listen)
 				return nil
 			})
@@ -81,14 +91,24 @@ func demoConfig(dir string) *bridge.Config {
 
 // tour is the steps of the demo.
 type tour struct {
-	a    *app
-	b    *bridge.Bridge
-	step int
+	a      *app
+	b      *bridge.Bridge
+	out    io.Writer // what a person reads
+	step   int
+	report demoReport
+}
+
+// demoReport is `demo --json`, printed when the mirror was proven equal.
+type demoReport struct {
+	Equal  bool                      `json:"equal"`
+	Scans  []bridge.ScanReport       `json:"scans"`
+	Syncs  []destination.SyncReport  `json:"syncs"`
+	Audits []destination.AuditReport `json:"audits"`
 }
 
 func (t *tour) say(format string, args ...any) {
 	t.step++
-	fmt.Fprintf(t.a.out, "\n%d. "+format+"\n", append([]any{t.step}, args...)...)
+	fmt.Fprintf(t.out, "\n%d. "+format+"\n", append([]any{t.step}, args...)...)
 }
 
 func (t *tour) run(ctx context.Context) error {
@@ -138,7 +158,7 @@ func (t *tour) load(ctx context.Context, r schemaorg.Release) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.a.out, "   %d triples in %.1f s\n", n, time.Since(began).Seconds())
+	fmt.Fprintf(t.out, "   %d triples in %.1f s\n", n, time.Since(began).Seconds())
 	return nil
 }
 
@@ -159,7 +179,8 @@ func (t *tour) scan(ctx context.Context) error {
 	if err := t.do(ctx, "scan", "schemaorg", &r); err != nil {
 		return err
 	}
-	sayScan(indented{t.a.out}, r)
+	t.report.Scans = append(t.report.Scans, r)
+	sayScan(indented{t.out}, r)
 	if r.Held != nil || r.Failed > 0 {
 		return errors.New("the scan is held or failed in part")
 	}
@@ -171,7 +192,8 @@ func (t *tour) sync(ctx context.Context) error {
 	if err := t.do(ctx, "sync", "mirror", &r); err != nil {
 		return err
 	}
-	saySync(indented{t.a.out}, r)
+	t.report.Syncs = append(t.report.Syncs, r)
+	saySync(indented{t.out}, r)
 	if !r.InSync {
 		return errors.New("the mirror is not in sync")
 	}
@@ -183,7 +205,8 @@ func (t *tour) audit(ctx context.Context) error {
 	if err := t.do(ctx, "audit", "mirror", &r); err != nil {
 		return err
 	}
-	sayAudit(indented{t.a.out}, r)
+	t.report.Audits = append(t.report.Audits, r)
+	sayAudit(indented{t.out}, r)
 	if !r.Equal {
 		return errors.New("the mirror is not equal to the source")
 	}

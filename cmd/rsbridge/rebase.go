@@ -16,9 +16,11 @@ addresses (rsbridge status shows it as held) until this command, or accept, move
 it: the log says so, the old Change Lists and dumps are closed and gone, a new
 Change List begins at that moment, the Resource List is complete at the new
 addresses, and names that were made with the old prefix are redirected to the new
-ones. Mirrors find the gap, and compare with the new Resource List.
+ones. Mirrors find the gap, and compare with the new Resource List. What else is
+held (a scan, another format) stays held and is told; exit code 3 when there was
+nothing but that.
 
---json: {"sets":[{"name","rebased","from","to","sequence","time","resources","address","seconds"}]}`,
+--json: {"sets":[{"name","rebased","from","to","sequence","time","resources","address","seconds","held"}]}`,
 		Example: "  rsbridge rebase books",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, err := each[bridge.RebaseReport](cmd.Context(), a, "rebase", nil, args, nil)
@@ -36,13 +38,16 @@ ones. Mirrors find the gap, and compare with the new Resource List.
 					}
 				}
 			}
-			return verdict(a, out, func(bridge.RebaseReport) bool { return true })
+			return verdict(a, out, func(r bridge.RebaseReport) bool { return r.Rebased || r.Held == nil })
 		}}
 }
 
 func sayRebase(a *app, r bridge.RebaseReport) {
+	if r.Held != nil {
+		defer fmt.Fprintf(a.out, "  still held, and no matter of addresses: %s; if that is right: rsbridge accept %s\n", r.Held.Reason, r.Name)
+	}
 	if !r.Rebased {
-		fmt.Fprintf(a.out, "%s: is published as the configuration says already: %s\n", r.Name, r.Address)
+		fmt.Fprintf(a.out, "%s: is at the configured addresses already: %s\n", r.Name, r.Address)
 		return
 	}
 	fmt.Fprintf(a.out, "%s: %d resources at new addresses since change %d, in %.1f s\n", r.Name, r.Resources, r.Sequence, r.Seconds)

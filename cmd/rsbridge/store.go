@@ -62,16 +62,23 @@ func (a *app) storeLoad() *cobra.Command {
 	var graph, format, base string
 	var replace bool
 	c := &cobra.Command{Use: "load DIR FILE...", Short: "Load files, each as one transaction; - is standard input", Args: cobra.MinimumNArgs(2),
-		Long:    "Loads RDF files, compressed with gzip if their names end in .gz, each as one transaction: whole or not at all. Prints how many triples were not there before.",
+		Long:    "Loads RDF files, compressed with gzip if their names end in .gz, each as one transaction: whole or not at all. Prints how many triples were not there before.\n\n--json: {\"dir\",\"files\":[{\"file\",\"added\"}],\"triples\",\"graphs\",\"seconds\"}: triples and graphs are what the store holds then",
 		Example: "  rsbridge store load ./origin data.nt.gz\n  rsbridge store load ./origin --graph http://example.org/g --format turtle -",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			began := time.Now()
 			return a.withStore(args[0], func(s *embedstore.Store) error {
+				loaded := []loadedFile{}
 				for _, file := range args[1:] {
-					if err := a.loadFile(cmd.Context(), s, file, graph, format, base, replace); err != nil {
+					n, err := a.loadFile(cmd.Context(), s, file, graph, format, base, replace)
+					if err != nil {
 						return err
 					}
+					loaded = append(loaded, loadedFile{file, n})
 				}
-				return nil
+				if !a.json {
+					return nil
+				}
+				return a.printStore(s, args[0], loaded, began)
 			})
 		}}
 	f := c.Flags()
@@ -82,13 +89,36 @@ func (a *app) storeLoad() *cobra.Command {
 	return c
 }
 
-func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) error {
+// storeReport is the JSON of store load and store update.
+type storeReport struct {
+	Dir     string       `json:"dir"`
+	Files   []loadedFile `json:"files,omitempty"`
+	Triples int64        `json:"triples"` // in all graphs, now
+	Graphs  int64        `json:"graphs"`  // named ones, now
+	Seconds float64      `json:"seconds"`
+}
+
+// loadedFile is one file of store load.
+type loadedFile struct {
+	File  string `json:"file"`
+	Added int64  `json:"added"` // triples that were not there
+}
+
+func (a *app) printStore(s *embedstore.Store, dir string, files []loadedFile, began time.Time) error {
+	st, err := s.Stats()
+	if err != nil {
+		return err
+	}
+	return a.print(storeReport{dir, files, st.Triples, st.Graphs, time.Since(began).Seconds()})
+}
+
+func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) (int64, error) {
 	var r io.Reader = a.in
 	name := strings.TrimSuffix(file, ".gz")
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer f.Close()
 		r = f
@@ -96,7 +126,7 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 	if name != file {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return 0, fmt.Errorf("%s: %w", file, err)
 		}
 		r = z
 	}
@@ -104,16 +134,16 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 	if format == "" {
 		var ok bool
 		if rf, ok = rdfres.FormatBySuffix(name); !ok {
-			return usage("%s: its name does not tell the format; give --format", file)
+			return 0, usage("%s: its name does not tell the format; give --format", file)
 		}
 	}
 	began := time.Now()
 	n, err := s.Load(ctx, graph, rf, r, embedstore.LoadOptions{Replace: replace, Base: base})
 	if err != nil {
-		return fmt.Errorf("load %s: %w", file, err)
+		return 0, fmt.Errorf("load %s: %w", file, err)
 	}
 	fmt.Fprintf(a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
-	return nil
+	return n, nil
 }
 
 func (a *app) storeDump() *cobra.Command {
@@ -182,13 +212,20 @@ func (a *app) storeQuery() *cobra.Command {
 
 func (a *app) storeUpdate() *cobra.Command {
 	return &cobra.Command{Use: "update DIR UPDATE", Short: "Run a SPARQL update; - reads it from standard input", Args: cobra.ExactArgs(2),
+		Long:    `--json: {"dir","triples","graphs","seconds"}: what the store holds then`,
 		Example: "  rsbridge store update ./origin 'DELETE WHERE { <http://example.org/a> ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1])
 			if err != nil {
 				return err
 			}
-			return a.withStore(args[0], func(s *embedstore.Store) error { return s.Update(cmd.Context(), text) })
+			began := time.Now()
+			return a.withStore(args[0], func(s *embedstore.Store) error {
+				if err := s.Update(cmd.Context(), text); err != nil || !a.json {
+					return err
+				}
+				return a.printStore(s, args[0], nil, began)
+			})
 		}}
 }
 

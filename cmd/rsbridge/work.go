@@ -180,8 +180,11 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 		if r.Candidate != nil {
 			c = *r.Candidate
 		}
-		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  it would create %d, update %d and delete %d of %d resources; if that is right: rsbridge accept %s\n",
-			r.Name, r.Held.ID, r.Held.Reason, c.Created, c.Updated, c.Deleted, r.Resources, r.Name)
+		would := fmt.Sprintf("it would create %d, update %d and delete %d of %d resources; ", c.Created, c.Updated, c.Deleted, r.Resources)
+		if r.Held.Configuration {
+			would = "" // the reason has it
+		}
+		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  %sif that is right: rsbridge accept %s\n", r.Name, r.Held.ID, r.Held.Reason, would, r.Name)
 		return
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
@@ -459,7 +462,11 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			sayDump(w, *s.Dump)
 		}
 		if s.Held != nil {
-			fmt.Fprintf(w, "  held: %s; rsbridge accept %s\n", s.Held.Reason, s.Name)
+			how := "; if that is right: rsbridge accept " + s.Name
+			if s.Held.Addresses {
+				how = "" // the reason has it
+			}
+			fmt.Fprintf(w, "  held: %s%s\n", s.Held.Reason, how)
 		}
 		if s.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(s.LastError))
@@ -485,6 +492,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), ago(d.NextSync), d.Pending, audit)
+		if d.Held != "" {
+			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
+		}
 		if d.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}

@@ -71,7 +71,7 @@ func (b *bench) foretold(what string, o SyncOptions) (dry, real SyncReport) {
 }
 
 func TestDryRun(t *testing.T) {
-	for _, kind := range []string{"list", "index", "dump", "dump-contents", "ours", "ours-dump", "parts", "list-only", "dump-only", "dump-contents-only", "changes-only"} {
+	for _, kind := range []string{"list", "index", "dump", "dump-contents", "ours", "ours-dump", "parts", "list-only", "dump-only", "dump-contents-only", "changes-only", "dumps"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src
@@ -94,6 +94,8 @@ func TestDryRun(t *testing.T) {
 				s.changes, s.list, s.dump = false, false, true
 			case "dump-contents-only":
 				s.changes, s.list, s.dump, s.contents = false, false, true, true
+			case "dumps":
+				s.changes, s.list, s.dump, s.contents, s.changeDump = false, false, true, true, true
 			case "changes-only":
 				s.list = false
 			}
@@ -112,7 +114,7 @@ func TestDryRun(t *testing.T) {
 			if dry.Created != 12 || *p.Resources != 12 || p.Bytes == 0 || dry.Bytes != p.Bytes || dry.InSync {
 				t.Fatalf("%+v %+v", dry, p)
 			}
-			wants := map[string][]string{"dump": {"resourcedump 1", "resourcelist 12"}, "dump-contents": {"resourcedump 1"}, "ours-dump": {"resourcedump 1"}, "dump-contents-only": {"resourcedump 1"}, "changes-only": {"changelist 12"}}
+			wants := map[string][]string{"dump": {"resourcedump 1", "resourcelist 12"}, "dump-contents": {"resourcedump 1"}, "ours-dump": {"resourcedump 1"}, "dump-contents-only": {"resourcedump 1"}, "dumps": {"resourcedump 1"}, "changes-only": {"changelist 12"}}
 			want := wants[kind]
 			if want == nil {
 				want = []string{"resourcelist 12"}
@@ -130,7 +132,7 @@ func TestDryRun(t *testing.T) {
 			s.put("e5.nt", nt("e5", "1"))
 			s.put("e5.nt", nt("e5", "2"))
 			dry, _ = b.foretold("changes", SyncOptions{})
-			if dry.Created != 1 || dry.Updated != 2 || dry.Deleted != 1 || dry.Plan.Bytes != int64(len(nt("e3", "changed"))+len(nt("new", "n"))+len(nt("e5", "2"))) && kind != "dump-contents-only" {
+			if dry.Created != 1 || dry.Updated != 2 || dry.Deleted != 1 || dry.Plan.Bytes != int64(len(nt("e3", "changed"))+len(nt("new", "n"))+len(nt("e5", "2"))) && kind != "dump-contents-only" && kind != "dumps" {
 				t.Fatalf("%+v %+v", dry, dry.Plan)
 			}
 			if got, want := kinds(dry.Plan), []string{"changelist 5"}; s.changes && s.changeParts == 0 && !slices.Equal(got, want) {

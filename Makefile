@@ -35,7 +35,7 @@ clean:
 	rm -rf bin build
 
 bench: build
-	$(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+	RSBRIDGE_VIRTUOSO_ROWS=2000000 $(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
 
 # The reference pages and notices that are made from the code.
 generate:

@@ -3,6 +3,7 @@
 //
 //	make bench            all rows
 //	make bench ROW=load   one of them
+//	make bench ROW=scan   those whose names begin so: scan-oxigraph, scan-fuseki ...
 //
 // A row is the median of five interleaved runs of both sides (-runs), with the
 // spread. The same goes to build/bench.json. Rows that need a store which is not
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -58,6 +60,12 @@ type env struct {
 	lines   int64  // triples in it
 
 	ours, theirs store // with the data in them, once loaded made them
+
+	profile string // folder for profiles
+
+	served *origin
+	filled map[string]bool                                         // servers with the data in their bench graph
+	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
 }
 
 func main() {
@@ -65,9 +73,10 @@ func main() {
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
+	profile := flag.String("profile", "", "folder for profiles of scans and syncs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *runs, *entities, *out)
+	err := run(ctx, *only, *runs, *entities, *out, *profile)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -75,17 +84,22 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, runs int, entities int64, out string) error {
+func run(ctx context.Context, only string, runs int, entities int64, out, profile string) error {
 	e, err := prepare(entities)
 	if err != nil {
 		return err
 	}
+	e.profile = profile
 	defer e.close()
 	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples, median of %d interleaved runs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines, runs)
 	fmt.Println(machine)
 	var results []result
-	for _, r := range rows {
-		if only != "" && r.id != only {
+	all := rows
+	for _, s := range servers {
+		all = append(all, s.rows()...)
+	}
+	for _, r := range all {
+		if only != "" && r.id != only && !strings.HasPrefix(r.id, only+"-") {
 			continue
 		}
 		if r.needs != "" && os.Getenv(r.needs) == "" {

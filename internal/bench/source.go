@@ -148,14 +148,8 @@ func resourceDump(ctx context.Context, e *env) (took, base time.Duration, err er
 		return 0, 0, err
 	}
 	began := time.Now()
-	run, _, err := b.Runner().Start("dump:data", "bench", nil)
-	if err == nil {
-		run, err = b.Runner().Wait(ctx, run.ID)
-	}
+	err = finish(ctx, b, "dump:data")
 	took = time.Since(began)
-	if err == nil && run.Error != "" {
-		err = errors.New(run.Error)
-	}
 	size := len(get(b, "/data/resourcedump.xml"))
 	if err := errors.Join(err, b.Close(), remove()); err != nil {
 		return 0, 0, err
@@ -165,6 +159,18 @@ func resourceDump(ctx context.Context, e *env) (took, base time.Duration, err er
 	}
 	base, err = e.resyncBuild(ctx, "--write-resourcedump", "--hash=sha-256", "--max-sitemap-entries=10000000", "--outfile=dump")
 	return took, base, err
+}
+
+// finish runs a job to its end.
+func finish(ctx context.Context, b *bridge.Bridge, job string) error {
+	run, _, err := b.Runner().Start(job, "bench", nil)
+	if err == nil {
+		run, err = b.Runner().Wait(ctx, run.ID)
+	}
+	if err == nil && run.Error != "" {
+		err = errors.New(run.Error)
+	}
+	return err
 }
 
 // resyncBuild runs the reference library's tool over the same representations.

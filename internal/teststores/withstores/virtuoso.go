@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 var virtuosoPackages = []string{"virtuoso-opensource-7-bin", "libwbxml2-1", "libltdl7", "libminizip1", "libpcre3"}
 
 // virtuosoINI is the stock configuration with folders and ports of its own.
-// ResultSetMaxRows stays at 10,000: that silent limit is what the tests meet.
+// ResultSetMaxRows is 10,000 as there: that silent limit is what the tests meet.
+// RSBRIDGE_VIRTUOSO_ROWS raises it, as an operator would for the benchmarks.
 const virtuosoINI = `[Database]
 DatabaseFile = virtuoso.db
 ErrorLogFile = virtuoso-errors.log
@@ -51,7 +53,7 @@ MaxClientConnections = 20
 ServerThreads = 20
 EnabledGzipContent = 1
 [SPARQL]
-ResultSetMaxRows = 10000
+ResultSetMaxRows = %s
 MaxQueryCostEstimationTime = 0
 MaxQueryExecutionTime = 120
 [Client]
@@ -71,7 +73,7 @@ func (k *kit) virtuoso(ctx context.Context) {
 	dir, sql, port := filepath.Join(k.work, "virtuoso"), freePort(), freePort()
 	err = os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "virtuoso.ini"), fmt.Appendf(nil, virtuosoINI, sql, port), 0o600)
+		err = os.WriteFile(filepath.Join(dir, "virtuoso.ini"), fmt.Appendf(nil, virtuosoINI, sql, port, cmp.Or(os.Getenv("RSBRIDGE_VIRTUOSO_ROWS"), "10000")), 0o600)
 	}
 	libraries := "LD_LIBRARY_PATH=" + strings.Join(folders(root, "*.so.*"), ":")
 	base := "http://127.0.0.1:" + port

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/simulate"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const (
+	mirrorGraph = benchGraph + "/mirror"
+	uploadGraph = benchGraph + "/upload"
+	increment   = 1000 // changes of one
+	oneByOne    = 100  // of them are made one by one, for what all would take
+)
+
+// origin is a source of the data with a dump, served on a socket.
+type origin struct {
+	*bridge.Bridge
+	base    string
+	server  *http.Server
+	version int64 // of the data, grows with each increment
+}
+
+// origin is made once for all rows.
+func (e *env) origin(ctx context.Context) (*origin, error) {
+	if e.served != nil {
+		return e.served, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	o := &origin{base: "http://" + l.Addr().String()}
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(e.dir, "origin")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: o.base}, ""
+	store, set := bridge.NewStore(), bridge.NewSet()
+	store.Embedded = filepath.Join(e.dir, "origin-store")
+	set.Store, set.Schedule, set.Publish = "local", "", []string{"resourcelist", "changelist", "resourcedump"}
+	cfg.Stores["local"], cfg.Sets["data"] = store, set
+	if o.Bridge, err = bridge.Open(ctx, cfg, bridge.Options{Command: "bench"}); err != nil {
+		return nil, err
+	}
+	e.served = o
+	o.server = &http.Server{Handler: o.PublicHandler()}
+	go o.server.Serve(l) // until close
+	f, err := os.Open(e.triples)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := o.LoadStore(ctx, "local", "", rdfres.NTriples, f, false); err != nil {
+		return nil, err
+	}
+	if err := o.scan(ctx, e.n, 0); err != nil {
+		return nil, err
+	}
+	return o, finish(ctx, o.Bridge, "dump:data")
+}
+
+func (o *origin) close() error {
+	return errors.Join(o.server.Close(), o.Close())
+}
+
+func (o *origin) scan(ctx context.Context, created, updated int64) error {
+	var rep bridge.ScanReport
+	if err := o.Do(ctx, "scan", "data", nil, &rep); err != nil {
+		return err
+	}
+	if rep.Created != created || rep.Updated != updated || rep.Failed != 0 {
+		return fmt.Errorf("the scan found %d created and %d updated, %d failed; expected %d and %d", rep.Created, rep.Updated, rep.Failed, created, updated)
+	}
+	return nil
+}
+
+// change updates entities spread over the data, and publishes that.
+func (o *origin) change(ctx context.Context, e *env) error {
+	o.version++
+	for i := range int64(increment) {
+		if err := o.update(e.replacement(i, o.version, "")); err != nil {
+			return err
+		}
+	}
+	return o.scan(ctx, 0, increment)
+}
+
+func (o *origin) update(text string) error {
+	rec := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, "/update", strings.NewReader(text))
+	req.Header.Set("Content-Type", "application/sparql-update")
+	o.StoreHandler("local").ServeHTTP(rec, req)
+	if rec.Code >= 300 {
+		return fmt.Errorf("update of the origin: %d: %.300s", rec.Code, rec.Body)
+	}
+	return nil
+}
+
+// replacement is an update that replaces the i-th of the entities of an
+// increment in a graph, "" for the default graph.
+func (e *env) replacement(i, version int64, graph string) string {
+	entity := i * (e.n / increment)
+	text := (simulate.World{Seed: 1}).Update(simulate.Step{Kind: "update", Entity: entity, Version: version, N: e.n})
+	if graph == "" {
+		return text
+	}
+	text = node.ReplaceAllString(text, "<http://example.org/node/$1>") // Virtuoso takes no blank nodes there
+	return strings.NewReplacer("DELETE {", "WITH <"+graph+"> DELETE {", "DELETE WHERE { ", "DELETE WHERE { GRAPH <"+graph+"> { ", " ?p ?o } ;\nINSERT DATA {", " ?p ?o } } ;\nINSERT DATA { GRAPH <"+graph+"> {").Replace(text) + "}"
+}
+
+var node = regexp.MustCompile(`_:(\w+)`)
+
+// mirror is a bridge that mirrors the origin into a server, with a fresh state.
+func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, func() error, error) {
+	st := s.store()
+	for _, graph := range []string{mirrorGraph, "urn:rsbridge:state"} {
+		if err := st.drop(ctx, graph); err != nil {
+			return nil, nil, err
+		}
+	}
+	dir, err := os.MkdirTemp(e.dir, "mirror-")
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(dir, "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
+	store, dest := bridge.NewStore(), bridge.NewDestination()
+	store.Query, store.Update, store.GraphStore = st.query, st.update, st.data
+	dest.Source, dest.Store, dest.GraphIRI, dest.Schedule, dest.Audit = o.base, "server", mirrorGraph, "", ""
+	cfg.Stores["server"], cfg.Destinations["copy"] = store, dest
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, func() error {
+		return errors.Join(b.Close(), os.RemoveAll(dir), st.drop(ctx, mirrorGraph), st.drop(ctx, "urn:rsbridge:state"))
+	}, nil
+}
+
+// synced times a sync.
+func (e *env) synced(ctx context.Context, b *bridge.Bridge, created, updated int64) (time.Duration, error) {
+	stop, err := e.profiled("sync")
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	var rep bridge.SyncReport
+	err = b.Do(ctx, "sync", "copy", nil, &rep)
+	took := time.Since(began)
+	if err := errors.Join(err, stop()); err != nil {
+		return 0, err
+	}
+	if rep.Created != created || rep.Updated != updated || !rep.InSync {
+		return 0, fmt.Errorf("the sync created %d and updated %d, in sync %t; expected %d and %d", rep.Created, rep.Updated, rep.InSync, created, updated)
+	}
+	return took, nil
+}
+
+// baseline measures the mirror of everything from the dump, and one Graph Store
+// upload of the same triples from a file into an empty graph.
+func (e *env) baseline(ctx context.Context, s server) (took, base time.Duration, err error) {
+	o, err := e.origin(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	st := s.store()
+	if err := st.drop(ctx, uploadGraph); err != nil {
+		return 0, 0, err
+	}
+	if base, err = st.load(ctx, e, uploadGraph); err != nil {
+		return 0, 0, err
+	}
+	if err := st.drop(ctx, uploadGraph); err != nil {
+		return 0, 0, err
+	}
+	b, remove, err := e.mirror(ctx, s, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	took, err = e.synced(ctx, b, e.n, 0)
+	return took, base, errors.Join(err, remove())
+}
+
+// increment measures an increment into a mirror of everything, and one update
+// request for each resource.
+func (e *env) increment(ctx context.Context, s server) (took, base time.Duration, err error) {
+	if err := e.fill(ctx, s); err != nil {
+		return 0, 0, err
+	}
+	o, err := e.origin(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	b, remove, err := e.mirror(ctx, s, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	measure := func() error {
+		var rep bridge.SyncReport // from the dump, and what changed since it was made
+		if err := b.Do(ctx, "sync", "copy", nil, &rep); err != nil {
+			return err
+		}
+		if err := o.change(ctx, e); err != nil {
+			return err
+		}
+		if took, err = e.synced(ctx, b, 0, increment); err != nil {
+			return err
+		}
+		st := s.store()
+		began := time.Now()
+		for i := range int64(oneByOne) {
+			if _, err := timed(ctx, http.MethodPost, st.update, "application/sparql-update; charset=utf-8", "", strings.NewReader(e.replacement(i*(increment/oneByOne), 0, benchGraph))); err != nil {
+				return err
+			}
+		}
+		base = time.Since(began) / oneByOne * increment
+		return nil
+	}
+	err = measure()
+	return took, base, errors.Join(err, remove())
+}

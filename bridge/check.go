@@ -41,6 +41,10 @@ func (c *Config) resolve(dir string, d *decoder) {
 		secret("stores."+name+".password_file", s.PasswordFile, &s.Password)
 		c.Stores[name] = s
 	}
+	for name, d := range c.Destinations {
+		d.Files = abs(d.Files)
+		c.Destinations[name] = d
+	}
 	for _, s := range c.Sets {
 		for i, pattern := range s.Dumps {
 			s.Dumps[i] = abs(pattern)
@@ -156,6 +160,12 @@ func (c *Config) check() (out []Finding) {
 			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
 		}
 	}
+	folders := map[string]string{} // of files, by who keeps them
+	for name, st := range c.Stores {
+		if st.Files != "" {
+			folders["store "+name] = filepath.Clean(st.Files)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
 		d, p := c.Destinations[name], "destinations."+name
 		if _, ok := c.Stores[d.Store]; !ok {
@@ -181,6 +191,17 @@ func (c *Config) check() (out []Finding) {
 			fault(p+".graph", d.Graph, "is for stores; a mirror in files has no graphs")
 		} else if st.Files != "" && d.Keep == "versions" {
 			fault(p+".keep", d.Keep, "is for stores and dumps; a folder has one file for each resource")
+		}
+		if d.Files != "" {
+			if st := c.Stores[d.Store]; st.Files != "" {
+				fault(p+".files", d.Files, "is not needed: the store is a folder of files and has them already")
+			}
+			for other, path := range folders {
+				if path == filepath.Clean(d.Files) {
+					fault(p+".files", d.Files, "is also the folder of %s", other)
+				}
+			}
+			folders["destination "+name] = filepath.Clean(d.Files)
 		}
 		if d.Graph == "per-entity" && d.GraphIRI != "" && !strings.Contains(d.GraphIRI, "{entity}") {
 			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when graph is per-entity")

@@ -18,6 +18,9 @@ import (
 // Difference names what differs between a mirror and its source.
 type Difference = destination.Difference
 
+// Other is a resource of a mirror that is no RDF.
+type Other = destination.Other
+
 // ChangeLine is one change as `changes --json` and the API give it.
 type ChangeLine struct {
 	Sequence uint64       `json:"sequence"`

@@ -53,6 +53,9 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 	if err := d.sameForm(); err != nil {
 		return err
 	}
+	if err := d.keepFiles(ctx, ops); err != nil {
+		return err
+	}
 	err := d.applyOnce(ctx, ops, c, bulk, change)
 	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
 		return err
@@ -459,7 +462,7 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) error {
 	b := d.store.Batch()
 	defer b.Close()
-	var resources int64
+	var resources, others int64
 	var n counts
 	var past uint64
 	lost := false
@@ -473,6 +476,11 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 		if o.settle {
 			continue
 		}
+		by, err := d.rememberOther(b, ch)
+		if err != nil {
+			return err
+		}
+		others += by
 		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.has(flagKept) {
@@ -567,6 +575,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	b.Delete(key(kindIntent, d.dest))
 	if err := d.commit(b, func(m *meta) {
 		m.Resources += resources
+		m.NotRDF += others
 		m.Versions += past
 		if lost {
 			m.Compare = "a kept representation was damaged"

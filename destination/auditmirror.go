@@ -101,7 +101,10 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	return c.dropGhosts(ctx)
+	if err := c.dropGhosts(ctx); err != nil {
+		return err
+	}
+	return c.beside(ctx, snap)
 }
 
 // read streams the mirror into the sorter: key subject and triple hash in normal

@@ -35,6 +35,7 @@ type Config struct {
 	Allow          []string // hosts (host or host:port) beside the source's own
 	Select         struct{ Classes, Prefixes []string }
 	Map            string // a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about
+	Files          string // folder for resources that are no RDF, at the paths of their addresses; "": they are only counted
 	Concurrency    int    // fetches at once; default 8
 	TempDir        string // packages and sorting; default: the system's
 	MemoryBytes    int64  // for batches and sorting; default 64 MiB
@@ -62,6 +63,7 @@ type Destination struct {
 	mirror  *mirror
 	mapping *embedstore.Mapping // nil: none
 	folder  *os.Root            // of a mirror of files, nil for any other
+	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
 	dest    id
 	space   id
 	target  string
@@ -94,6 +96,9 @@ type meta struct {
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
 	Owned      bool      `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
 	Resources  int64     `json:"resources"`
+	NotRDF     int64     `json:"not_rdf,omitempty"`  // of them
+	Others     bool      `json:"others,omitempty"`   // those that are no RDF are indexed
+	Files      string    `json:"files,omitempty"`    // where their files are
 	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
@@ -197,8 +202,11 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	} else {
 		d.mirror.lay.graph = cfg.GraphIRI
 	}
-	if err := d.load(); err != nil {
+	if err := d.openBeside(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+	}
+	if err := d.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
 	return d, ctx.Err()
 }
@@ -294,7 +302,7 @@ func (d *Destination) load() error {
 	case errors.Is(err, kv.ErrNotFound):
 		var r [16]byte
 		rand.Read(r[:])
-		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true}
+		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
 		d.putMeta(b, &d.meta)
 	case err != nil:
 		return err
@@ -340,6 +348,9 @@ func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {
 // Close forgets the connections to the source. The records stay with the store.
 func (d *Destination) Close() error {
 	d.fetch.client.CloseIdleConnections()
+	if d.beside != nil {
+		return d.beside.Close()
+	}
 	return nil
 }
 

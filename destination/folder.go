@@ -105,6 +105,9 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 		if err != nil {
 			return nil, err
 		}
+		if o.rec.has(flagNotRDF) {
+			d.otherwise(o, body)
+		}
 		return o, nil
 	}
 	if err != nil {
@@ -131,7 +134,7 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 
 // owned is the location that a path is kept for.
 func (d *Destination) ownerOf(name string) (loc hash16, ok bool, err error) {
-	v, err := d.store.Get(key(kindGraph, d.space, hashString(name)))
+	v, err := d.store.Get(d.nameKey(name))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return loc, false, nil
@@ -204,7 +207,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 				return err
 			}
 			written = true
-			b.Delete(key(kindGraph, d.space, hashString(name)))
+			b.Delete(d.nameKey(name))
 		}
 		b.Delete(key(kindResource, d.dest, loc))
 		return nil
@@ -329,7 +332,7 @@ func (d *Destination) putFile(b kv.Batch, o *op) error {
 			return fmt.Errorf("%w: write %s: %w", errMirror, name, err)
 		}
 		v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
-		b.Set(key(kindGraph, d.space, hashString(name)), append(append(v, o.loc[:]...), name...))
+		b.Set(d.nameKey(name), append(append(v, o.loc[:]...), name...))
 		// The other files of this batch must see that it is taken.
 		return d.takeName(name, append(append(binary.BigEndian.AppendUint32(nil, uint32(d.dest)), o.loc[:]...), name...))
 	}
@@ -339,18 +342,18 @@ func (d *Destination) putFile(b kv.Batch, o *op) error {
 func (d *Destination) takeName(name string, v []byte) error {
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(key(kindGraph, d.space, hashString(name)), v)
+	b.Set(d.nameKey(name), v)
 	return b.Commit(false)
 }
 
 // blocked tells that a path cannot be a file here: it is a folder, or a part of it
 // is a file.
 func (d *Destination) blocked(name string) bool {
-	if st, err := d.folder.Lstat(name); err == nil {
+	if st, err := d.root().Lstat(name); err == nil {
 		return st.IsDir()
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if st, err := d.folder.Lstat(dir); err == nil {
+		if st, err := d.root().Lstat(dir); err == nil {
 			return !st.IsDir()
 		}
 	}
@@ -359,14 +362,14 @@ func (d *Destination) blocked(name string) bool {
 
 func (d *Destination) writeFile(name string, body []byte) (err error) {
 	dir := path.Dir(name)
-	if err := d.folder.MkdirAll(dir, 0o777); err != nil {
+	if err := d.root().MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if st, err := d.folder.Lstat(name); err == nil && st.IsDir() {
+	if st, err := d.root().Lstat(name); err == nil && st.IsDir() {
 		return fs.ErrExist
 	}
 	part := path.Join(dir, ".rsbridge-"+hex.EncodeToString(hashSlice(name))+".part")
-	f, err := d.folder.Create(part)
+	f, err := d.root().Create(part)
 	if err != nil {
 		return err
 	}
@@ -375,10 +378,10 @@ func (d *Destination) writeFile(name string, body []byte) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = d.folder.Rename(part, name)
+		err = d.root().Rename(part, name)
 	}
 	if err != nil {
-		d.folder.Remove(part)
+		d.root().Remove(part)
 	}
 	return err
 }
@@ -390,11 +393,11 @@ func hashSlice(s string) []byte {
 
 // removeFile removes a file and the folders that it leaves empty.
 func (d *Destination) removeFile(name string) error {
-	if err := d.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errMirror, err)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if d.folder.Remove(dir) != nil {
+		if d.root().Remove(dir) != nil {
 			break
 		}
 	}
@@ -434,19 +437,23 @@ func (c *mirrorCompare) files(ctx context.Context) error {
 		if !c.fix {
 			continue
 		}
-		c.refetch++
-		forgotten := *rec.record
-		forgotten.forget()
-		forgotten.Normal = rdfres.Digest{}
-		b := d.store.Batch()
-		b.Set(key(kindResource, d.dest, loc), forgotten.encode())
-		err = b.Commit(true)
-		b.Close()
-		if err != nil {
+		if err := c.forget(loc, rec.record); err != nil {
 			return err
 		}
 	}
 	return c.strangers(ctx)
+}
+
+// forget makes a resource be fetched again.
+func (c *mirrorCompare) forget(loc hash16, rec *record) error {
+	c.refetch++
+	forgotten := *rec
+	forgotten.forget()
+	forgotten.Normal = rdfres.Digest{}
+	b := c.d.store.Batch()
+	defer b.Close()
+	b.Set(key(kindResource, c.d.dest, loc), forgotten.encode())
+	return b.Commit(true)
 }
 
 func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
@@ -458,7 +465,7 @@ func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
 	if name == "" {
 		return rankMissing, "it has no file", nil
 	}
-	f, err := d.folder.Open(name)
+	f, err := d.root().Open(name)
 	if err != nil {
 		return rankMissing, "its file cannot be read: " + err.Error(), nil
 	}
@@ -467,7 +474,11 @@ func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return rankDifferent, "its file cannot be read: " + err.Error(), nil
 	}
-	if !bytes.Equal(h.Sum(nil), rec.Normal[:]) {
+	want := rec.Normal
+	if d.folder == nil {
+		want = rec.Graph
+	}
+	if !bytes.Equal(h.Sum(nil), want[:]) {
 		return rankDifferent, "its file " + name + " has other bytes than were verified", nil
 	}
 	return 0, "", nil
@@ -477,7 +488,7 @@ func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
 func (c *mirrorCompare) strangers(ctx context.Context) error {
 	d := c.d
 	var extra []string
-	err := fs.WalkDir(d.folder.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(d.root().FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

@@ -28,15 +28,18 @@ import (
 //	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
 //	h DEST ENTITY NUMBER                 -> a version that is not current any more (keep: versions); NUMBER 8 bytes big endian, growing
 //	q DEST GRAPH                         -> IRI of a graph that the mirror says is ours and no record knows; while a comparison runs
+//	u DEST LOC                           -> a resource that is no RDF: the path of its file, "" for none
+//	k DEST PATH                          -> DEST LOC: the resource that a file beside the store is of, then its path
 //	x SPACE                              -> rules of the normal form in which o was made, JSON
 //
-// DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE and GRAPH are the
+// DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
 // first 16 bytes of a SHA-256.
 //
 // Version 2 added x, locations that are replaced (in i and f), bad entries (in the
 // items of f), and the newest change of a cursor; version 3 h, and versions by time
-// in items. Earlier ones are read as they are.
-const layoutVersion = 3
+// in items; version 4 u and k, and packages in items. Earlier ones are read as they
+// are.
+const layoutVersion = 4
 
 const (
 	kindVersion   = 'v'
@@ -57,6 +60,8 @@ const (
 	kindForm      = 'x'
 	kindPast      = 'h'
 	kindGhost     = 'q'
+	kindOther     = 'u'
+	kindFile      = 'k'
 )
 
 // hash16 is the first half of a SHA-256: a name for a location, a subject or a

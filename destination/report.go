@@ -72,6 +72,7 @@ type Status struct {
 	InSync        bool         `json:"in_sync"`
 	BehindSeconds *float64     `json:"behind_seconds"`
 	Resources     int64        `json:"resources"`
+	NotRDF        int64        `json:"not_rdf,omitempty"` // of them, resources that are no RDF: Others lists them
 	Sequence      *uint64      `json:"sequence"`
 	LastPoll      *time.Time   `json:"last_poll"`
 	LastSync      *time.Time   `json:"last_sync"`

@@ -124,9 +124,13 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.remapped, err = d.remap(r); err != nil {
 		return err
 	}
-	r.full = r.full || r.remapped
+	moved, err := d.othersMoved(r)
+	if err != nil {
+		return err
+	}
+	r.full = r.full || r.remapped || moved
 	m = d.snapshotMeta()
-	moved := m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
+	moved = m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {
 	case m.Phase == "":
 		r.why("nothing was mirrored yet")

@@ -58,6 +58,40 @@ func (a *api) differences(c *gin.Context) (any, error) {
 	return out, nil
 }
 
+// NotRDF are resources of a mirror's source that are no RDF. More: there are
+// others beyond the limit.
+type NotRDF struct {
+	Resources []bridge.Other `json:"resources"`
+	More      bool           `json:"more"`
+}
+
+func (a *api) notRDF(c *gin.Context) (any, error) {
+	name, err := a.destinationName(c)
+	if err != nil {
+		return nil, err
+	}
+	most, err := limit(c, 1000, 10000)
+	if err != nil {
+		return nil, err
+	}
+	dest, err := a.b.Destination(name)
+	if err != nil {
+		return nil, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
+	}
+	out := NotRDF{Resources: []bridge.Other{}}
+	for o, err := range dest.Others(c.Request.Context()) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.Resources) == most {
+			out.More = true
+			break
+		}
+		out.Resources = append(out.Resources, o)
+	}
+	return out, nil
+}
+
 func (a *api) pause(paused bool) func(c *gin.Context) (any, error) {
 	return func(c *gin.Context) (any, error) {
 		name, err := a.destinationName(c)

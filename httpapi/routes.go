@@ -87,6 +87,7 @@ func (a *api) routes() []route {
 		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},
 		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
 		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
+		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are", []param{upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
 		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
 		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
 		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},

@@ -495,6 +495,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if d.Held != "" {
 			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
 		}
+		if d.NotRDF > 0 {
+			fmt.Fprintf(w, "  %d of them are no RDF\n", d.NotRDF)
+		}
 		if d.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}

@@ -1,0 +1,347 @@
+package destination
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Resources that are no RDF (pages, images, PDFs) have nothing in a store. They are
+// recorded with the SHA-256 of their bytes, counted, and indexed; with Config.Files
+// their bytes are kept as well, each at the path of its address (folder.go). A file
+// is written before the batch that records it and removed before the batch that
+// forgets it, so that what a crash leaves is done again by the next run.
+
+// Other is a resource that is no RDF.
+type Other struct {
+	Location string `json:"location"`
+	Entity   string `json:"entity,omitempty"` // that it describes or belongs to, as the source tells
+	Length   *int64 `json:"length"`           // as promised; null: unknown
+	Digest   string `json:"digest,omitempty"` // SHA-256 of its bytes, hexadecimal
+	File     string `json:"file,omitempty"`   // in the folder; "": its bytes are not kept
+}
+
+// root is the folder of what is kept as files.
+func (d *Destination) root() *os.Root {
+	if d.folder != nil {
+		return d.folder
+	}
+	return d.beside
+}
+
+// nameKey is where the owner of a path stands.
+func (d *Destination) nameKey(name string) []byte {
+	if d.folder != nil {
+		return key(kindGraph, d.space, hashString(name))
+	}
+	return key(kindFile, d.dest, hashString(name))
+}
+
+// openBeside opens the folder of files beside a store.
+func (d *Destination) openBeside() (err error) {
+	if d.cfg.Files == "" {
+		return nil
+	}
+	if d.folder != nil {
+		return errors.New("files: the mirror is a folder of files already")
+	}
+	if d.cfg.Files, err = filepath.Abs(d.cfg.Files); err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	if err := os.MkdirAll(d.cfg.Files, 0o777); err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	if d.beside, err = os.OpenRoot(d.cfg.Files); err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	return nil
+}
+
+// besideState is the file that says whose the folder is.
+type besideState struct {
+	Version int    `json:"version"`
+	Mirror  string `json:"mirror"` // mark of the destination
+	Name    string `json:"name"`
+}
+
+// claimBeside makes the folder ours, unless it holds what is not.
+func (d *Destination) claimBeside() error {
+	raw, err := d.readBeside(folderState)
+	var st besideState
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(raw, &st); err != nil {
+			return fmt.Errorf("files: %s: %w", filepath.Join(d.cfg.Files, folderState), err)
+		}
+		if st.Mirror == d.meta.Mark {
+			return nil
+		}
+		if !d.cfg.Adopt {
+			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or set adopt: true to take it over", d.cfg.Files, st.Name)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("files: %w", err)
+	default:
+		list, err := fs.ReadDir(d.beside.FS(), ".")
+		if err != nil {
+			return fmt.Errorf("files: %w", err)
+		}
+		if len(list) > 0 && !d.cfg.Adopt {
+			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or set adopt: true, after which an audit finds what is not of the source", d.cfg.Files)
+		}
+	}
+	raw, err = json.Marshal(besideState{1, d.meta.Mark, d.cfg.Name})
+	if err == nil {
+		err = replaceFile(filepath.Join(d.cfg.Files, folderState), func(w io.Writer) error { _, err := w.Write(raw); return err })
+	}
+	if err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	return nil
+}
+
+func (d *Destination) readBeside(name string) ([]byte, error) {
+	f, err := d.beside.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 1<<20))
+}
+
+// otherwise is represent of what is no RDF.
+func (d *Destination) otherwise(o *outcome, body []byte) {
+	if !d.selectedOther(o.rec) {
+		o.rec.Flags = o.rec.Flags&^flagNotRDF | flagUnselected
+		o.notRDF = false
+		return
+	}
+	o.rec.Graph = sha256.Sum256(body) // so that its bytes are compared where graphs are
+	if d.beside != nil {
+		o.raw = body
+	}
+}
+
+// selectedOther applies the part of the source that was configured: by prefix of
+// the entity or of the address, since what is no RDF has no class.
+func (d *Destination) selectedOther(rec *record) bool {
+	sel := d.cfg.Select
+	if len(sel.Prefixes)+len(sel.Classes) == 0 {
+		return true
+	}
+	for _, p := range sel.Prefixes {
+		if strings.HasPrefix(rec.Entity, p) || strings.HasPrefix(rec.Loc, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepFiles writes the files of a batch.
+func (d *Destination) keepFiles(ctx context.Context, ops []*op) error {
+	if d.beside == nil {
+		return nil
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	for _, o := range ops {
+		if o.fault != nil || o.rec == nil || o.raw == nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := d.putFile(b, o); err != nil {
+			return err
+		}
+		if err := d.crashAt("file"); err != nil {
+			return err
+		}
+	}
+	return b.Commit(false)
+}
+
+// rememberOther keeps the index of what is no RDF, and tells by how many it grew.
+func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error) {
+	other := func(r *record) bool { return r != nil && r.has(flagNotRDF) }
+	loc, old, rec := ch.op.loc, ch.old, ch.op.rec
+	kept := rec == nil && old != nil && d.cfg.Keep == "deleted" && !ch.op.moved
+	if other(old) && !old.has(flagKept) {
+		by--
+	}
+	switch {
+	case kept:
+		return by, nil // not current, and its file stays
+	case other(rec):
+		by++
+		name := ""
+		if d.beside != nil {
+			if name, err = d.fileOf(rec.Loc); err != nil {
+				return 0, err
+			}
+		}
+		b.Set(key(kindOther, d.dest, loc), []byte(name))
+	case other(old):
+		if d.beside != nil {
+			name, err := d.fileOf(old.Loc)
+			if err != nil {
+				return 0, err
+			}
+			if name != "" {
+				if err := d.removeFile(name); err != nil {
+					return 0, err
+				}
+				b.Delete(d.nameKey(name))
+			}
+		}
+		b.Delete(key(kindOther, d.dest, loc))
+	}
+	return by, nil
+}
+
+// othersMoved brings the index and the files to what is configured now. It tells
+// whether the resources that are no RDF must be fetched again.
+func (d *Destination) othersMoved(r *run) (bool, error) {
+	m := d.snapshotMeta()
+	if d.folder != nil {
+		return false, nil
+	}
+	if d.beside != nil && !r.dry {
+		if err := d.claimBeside(); err != nil {
+			return false, err
+		}
+	}
+	if m.Others && m.Files == d.cfg.Files {
+		return false, nil
+	}
+	refetch := m.Phase != "" && d.cfg.Files != "" && m.Files != d.cfg.Files
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.store.Batch()
+	defer func() { b.Close() }()
+	n, some := int64(0), false
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return false, rec.err
+		}
+		if !rec.has(flagNotRDF) {
+			continue
+		}
+		some = true
+		if !rec.has(flagKept) {
+			n++
+		}
+		b.Set(key(kindOther, d.dest, loc), nil)
+		if refetch {
+			rec.forget()
+			b.Set(key(kindResource, d.dest, loc), rec.encode())
+		}
+		if b.Size() > 4<<20 {
+			if err := b.Commit(true); err != nil {
+				return false, err
+			}
+			b.Close()
+			b = d.store.Batch()
+		}
+	}
+	if m.Files != d.cfg.Files && !r.dry {
+		from := key(kindFile, d.dest)
+		b.DeleteRange(from, kv.PrefixEnd(from))
+		if m.Files != "" {
+			d.log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
+		}
+	}
+	if refetch && some {
+		r.why("files is %s now: the resources that are no RDF are fetched for it", d.cfg.Files)
+	}
+	return refetch && some, d.commit(b, func(m *meta) { m.Others, m.Files, m.NotRDF = true, d.cfg.Files, n })
+}
+
+// beside compares the files beside a store with the records.
+func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
+	d := c.d
+	if d.beside == nil || d.snapshotMeta().Files != d.cfg.Files {
+		return nil
+	}
+	prefix := key(kindOther, d.dest)
+	for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		loc := hash16(pair.Key[len(prefix):])
+		rec, err := d.record(loc)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			continue
+		}
+		rank, why, err := c.fileDiffers(rec)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			continue
+		}
+		if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
+			return err
+		}
+		if c.fix && !rec.has(flagKept) {
+			if err := c.forget(loc, rec); err != nil {
+				return err
+			}
+		}
+	}
+	return c.strangers(ctx)
+}
+
+// Others yields the resources that are no RDF, in no order that means something.
+// The sequence ends after the first error.
+func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
+	return func(yield func(Other, error) bool) {
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		prefix := key(kindOther, d.dest)
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var o Other
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				var raw []byte
+				if raw, err = snap.Get(key(kindResource, d.dest, hash16(pair.Key[len(prefix):]))); err == nil {
+					var rec *record
+					if rec, err = decodeRecord(raw); err == nil {
+						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}
+						if rec.Length >= 0 {
+							o.Length = &rec.Length
+						}
+						if rec.Graph != (rdfres.Digest{}) {
+							o.Digest = rec.Graph.String()
+						}
+					}
+				}
+			}
+			if errors.Is(err, kv.ErrNotFound) {
+				continue
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -237,6 +237,10 @@ func TestWholeWay(t *testing.T) {
 	if w.get("/api/v1/destinations/copy/differences", &diff); len(diff.Differences) != 1 || diff.Differences[0].Entity != "http://example.org/e3" {
 		t.Fatalf("differences: %+v", diff)
 	}
+	var others httpapi.NotRDF
+	if w.get("/api/v1/destinations/copy/not-rdf", &others); others.Resources == nil || len(others.Resources) != 0 || others.More {
+		t.Fatalf("not-rdf: %+v", others)
+	}
 	if w.done("/api/v1/destinations/copy/repair", "", &audit); !audit.Equal || audit.Repaired != 1 {
 		t.Fatalf("repair: %+v", audit)
 	}

@@ -18,11 +18,11 @@ const module = "github.com/rsbridge/rsbridge/"
 var floors = map[string]int{
 	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/extsort": 0, "internal/inproc": 0, "internal/embedstore/engine": 1,
+	"internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/embedstore/engine": 1,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1,
 
-	"sparqlsrc": 2, "publish": 2, "faces": 2, "destination": 2,
+	"sparqlsrc": 2, "content": 2, "publish": 2, "faces": 2, "destination": 2,
 
 	"bridge": 3,
 
@@ -53,6 +53,9 @@ var forbidden = []struct{ from, to, why string }{
 	{"faces", "destination", "source and destination meet only in documents over HTTP"},
 	{"faces", "resourcesync", "other protocols know nothing of ResourceSync; its documents are publish's"},
 	{"faces", "internal/sparql", "pages are made from the log, never from a second query"},
+	{"content", "destination", "source and destination meet only in ResourceSync documents over HTTP"},
+	{"content", "resourcesync", "what is followed is no document; those are publish's"},
+	{"content", "internal/sparql", "files are found in the log, never by a second query"},
 	{"publish", "sparqlsrc", "documents are made from the log, never from a second query"},
 	{"publish", "internal/sparql", "documents are made from the log, never from a second query"},
 	{"changetrack", "internal/sparql", "the tracker compares what it is given; what to ask is sparqlsrc's"},

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // fetchError is a failed request: what was asked, what came, whether it can
@@ -60,8 +62,8 @@ func (e *fetchError) hint() string {
 func (e *fetchError) Unwrap() error { return e.Err }
 
 var (
-	errNotAllowed = errors.New("host is not allowed")
-	errScheme     = errors.New("scheme cannot be fetched")
+	errNotAllowed = webguard.ErrNotAllowed
+	errScheme     = webguard.ErrScheme
 	errTooLarge   = errors.New("body is too large")
 	errStalled    = errors.New("no progress")
 	// errSourceGone ends a run: the source does not answer any more, and taking
@@ -73,7 +75,7 @@ var (
 // hosts, bounded in size and time, repeated where that can help.
 type fetcher struct {
 	client *http.Client
-	hosts  []hostRule
+	hosts  webguard.Rules
 	lim    *limits
 	sem    chan struct{}
 	now    func() time.Time
@@ -86,22 +88,17 @@ type fetcher struct {
 	failures atomic.Int64 // in a row, after all attempts
 }
 
-type hostRule struct {
-	host, port string // port "": any
-	own        bool   // the source's own: the default ports of both schemes are one
-}
-
 func newFetcher(source string, allow []string, concurrency int, transport http.RoundTripper, lim *limits) (*fetcher, error) {
 	u, err := url.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", source)
 	}
 	f := &fetcher{lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler), agent: "rsbridge"}
-	f.hosts = append(f.hosts, hostRule{strings.ToLower(u.Hostname()), portOf(u), true})
+	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range allow {
-		r, err := parseHostRule(a)
+		r, err := webguard.ParseRule(a)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("allow: %w", err)
 		}
 		f.hosts = append(f.hosts, r)
 	}
@@ -122,51 +119,14 @@ func newFetcher(source string, allow []string, concurrency int, transport http.R
 	return f, nil
 }
 
-func parseHostRule(a string) (hostRule, error) {
-	s := strings.TrimSpace(a)
-	if strings.Contains(s, "://") {
-		u, err := url.Parse(s)
-		if err != nil || u.Host == "" {
-			return hostRule{}, fmt.Errorf("allow: %q is neither a host nor host:port", a)
-		}
-		s = u.Host
-	}
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		host, port = strings.Trim(s, "[]"), ""
-	}
-	if host == "" || strings.ContainsAny(host, "/ ") {
-		return hostRule{}, fmt.Errorf("allow: %q is neither a host nor host:port", a)
-	}
-	return hostRule{host: strings.ToLower(host), port: port}, nil
-}
-
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "https" {
-		return "443"
-	}
-	return "80"
-}
-
 // allowed refuses every address outside of the source's own host and the
 // configured ones, at the first request and at every redirect.
 func (f *fetcher) allowed(u *url.URL) error {
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%w: %q", errScheme, u.Scheme)
+	err := f.hosts.Allowed(u)
+	if errors.Is(err, errNotAllowed) {
+		return fmt.Errorf("%w (add it to allow: if it belongs to the source)", err)
 	}
-	host, port := strings.ToLower(u.Hostname()), portOf(u)
-	for _, r := range f.hosts {
-		if r.host != host {
-			continue
-		}
-		if r.port == "" || r.port == port || (r.own && (r.port == "80" || r.port == "443") && (port == "80" || port == "443")) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: %s (add it to allow: if it belongs to the source)", errNotAllowed, u.Host)
+	return err
 }
 
 func (f *fetcher) mayFetch(address string) bool {

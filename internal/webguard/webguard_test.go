@@ -1,0 +1,106 @@
+package webguard
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAllowed(t *testing.T) {
+	var rules Rules
+	for _, s := range []string{"files.example", "127.0.0.1:8000", "https://repo.example/bitstreams/", "http://plain.example"} {
+		r, err := ParsePrefix(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, r)
+	}
+	for address, want := range map[string]error{
+		"http://files.example/a.pdf":                     nil,
+		"https://FILES.example:8443/a.pdf":               nil,
+		"http://127.0.0.1:8000/":                         nil,
+		"http://127.0.0.1:8001/":                         ErrNotAllowed,
+		"http://127.0.0.1/":                              ErrNotAllowed,
+		"https://repo.example/bitstreams/1/a.pdf":        nil,
+		"https://repo.example/bitstreams/..%2fadmin":     ErrNotAllowed,
+		"https://repo.example/bitstreams/%252e%252e/x":   ErrNotAllowed,
+		"https://repo.example/bitstreams/../admin":       ErrNotAllowed,
+		"https://repo.example/admin":                     ErrNotAllowed,
+		"http://repo.example/bitstreams/1":               ErrNotAllowed, // another scheme
+		"https://repo.example:444/bitstreams/1":          ErrNotAllowed,
+		"https://repo.example.evil.example/bitstreams/1": ErrNotAllowed,
+		"https://repo.example@evil.example/bitstreams/1": ErrNotAllowed,
+		"http://plain.example/x":                         nil,
+		"http://plain.example":                           nil,
+		"http://169.254.169.254/latest/meta-data/":       ErrNotAllowed,
+		"file:///etc/passwd":                             ErrScheme,
+		"ftp://files.example/":                           ErrScheme,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rules.Allowed(u); !errors.Is(err, want) || err != nil && want == nil {
+			t.Errorf("%s: %v, want %v", address, err, want)
+		}
+	}
+	for _, s := range []string{"", "a b", "https://", "https://u:p@h.example/", "https://h.example/?q", "ftp://h.example/"} {
+		if r, err := ParsePrefix(s); err == nil {
+			t.Errorf("%q is taken: %v", s, r)
+		}
+	}
+}
+
+func TestPublic(t *testing.T) {
+	for _, s := range []string{"127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.1.1", "172.31.0.1", "100.64.0.1", "0.0.0.0", "::1", "::", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "224.0.0.1", "255.255.255.255"} {
+		if Public(netip.MustParseAddr(s)) {
+			t.Errorf("%s is taken for public", s)
+		}
+	}
+	for _, s := range []string{"93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "1.1.1.1", "172.32.0.1"} {
+		if !Public(netip.MustParseAddr(s)) {
+			t.Errorf("%s is not taken for public", s)
+		}
+	}
+}
+
+// A name that leads to the machine itself is refused, its address written out is not.
+func TestDialer(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	d := &Dialer{Timeout: 5 * time.Second}
+	conn, err := d.DialContext(context.Background(), "tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	names, err := net.DefaultResolver.LookupAddr(context.Background(), "127.0.0.1")
+	name := ""
+	for _, n := range names {
+		if n = strings.TrimSuffix(n, "."); !strings.EqualFold(n, "localhost") {
+			name = n
+		}
+	}
+	if err != nil || name == "" {
+		name = "localhost." // the root's dot: another spelling of the name
+	}
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+	if _, err := d.DialContext(context.Background(), "tcp", net.JoinHostPort(name, port)); err == nil {
+		t.Errorf("%s is reached", name)
+	} else if !errors.Is(err, ErrPrivate) {
+		t.Skipf("%s cannot be resolved here: %v", name, err)
+	}
+	d.Private = true
+	conn, err = d.DialContext(context.Background(), "tcp", net.JoinHostPort(name, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}

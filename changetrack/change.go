@@ -39,7 +39,8 @@ type Version struct {
 }
 
 // Change is one entry of the log. Before is nil for created, After for deleted.
-// A Rebased one has neither and no entity, only a note.
+// A Rebased one has neither and no entity, only a note. One of a file (OfFile) has
+// File, FileBefore and FileAfter instead of Entity, Before and After.
 type Change struct {
 	Sequence uint64
 	Time     time.Time // strictly increasing, whole microseconds, UTC
@@ -49,6 +50,9 @@ type Change struct {
 	After    *Version
 	Finder   string // how it was found: "scan", "hint", ...
 	Note     string // of a Rebased one: what Log.Rebase was given
+
+	File                  string // address of a file; "" for every other change
+	FileBefore, FileAfter *FileVersion
 }
 
 // State is what is known of an entity now: its current version, or its end.

@@ -22,7 +22,7 @@ func (l *Log) Check(ctx context.Context) error {
 	defer v.Close()
 	c := &checker{v: v, ctx: ctx}
 	err := v.err
-	for _, step := range []func() error{c.log, c.entities, c.ended, c.rest} {
+	for _, step := range []func() error{c.log, c.entities, c.files, c.ended, c.rest} {
 		if err == nil {
 			err = step()
 		}
@@ -60,7 +60,7 @@ func (c *checker) log() error {
 		if err := checkChange(&ch); err != nil {
 			return err
 		}
-		if ch.Kind == Rebased {
+		if !ch.OfEntity() {
 			continue
 		}
 		key := rdfres.EntityKey(ch.Entity)
@@ -90,6 +90,12 @@ func (c *checker) log() error {
 func checkChange(ch *Change) error {
 	b, a := ch.Before, ch.After
 	ok := ch.Entity != "" && ch.Finder != ""
+	if ch.OfFile() {
+		if ch.Entity != "" || a != nil || b != nil || (ch.FileBefore == nil) != (ch.Kind == Created) || (ch.FileAfter == nil) != (ch.Kind == Deleted) {
+			return wrong("change %d (%s of the file %s) contradicts itself", ch.Sequence, ch.Kind, ch.File)
+		}
+		return nil
+	}
 	switch ch.Kind {
 	case Rebased:
 		ok = ch.Entity == "" && ch.Finder != "" && b == nil && a == nil

@@ -35,9 +35,13 @@ func invert[K, V comparable](m map[K]V) map[V]K {
 	return out
 }
 
+// fileCodes are the kinds of changes of files: they are read differently.
+var fileCodes = map[Kind]byte{Created: 5, Updated: 6, Deleted: 7}
+
 var (
-	kindOf   = invert(kindCodes)
-	formatOf = invert(formatCodes)
+	fileKindOf = invert(fileCodes)
+	kindOf     = invert(kindCodes)
+	formatOf   = invert(formatCodes)
 )
 
 const (
@@ -79,11 +83,22 @@ func putChange(b []byte, c *Change) []byte {
 	b = append(b, recordVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Time.UnixMicro()))
 	var flags byte
-	if c.Before != nil {
+	if c.Before != nil || c.FileBefore != nil {
 		flags |= hasBefore
 	}
-	if c.After != nil {
+	if c.After != nil || c.FileAfter != nil {
 		flags |= hasAfter
+	}
+	if c.OfFile() {
+		b = append(b, fileCodes[c.Kind], flags)
+		b = putString(putString(b, c.Finder), c.File)
+		if c.FileBefore != nil {
+			b = putFileVersion(b, c.FileBefore)
+		}
+		if c.FileAfter != nil {
+			b = putFileVersion(b, c.FileAfter)
+		}
+		return b
 	}
 	b = append(b, kindCodes[c.Kind], flags)
 	b = putString(b, c.Finder)
@@ -289,10 +304,21 @@ func readChange(seq uint64, b []byte) (Change, error) {
 	if t := r.take(8); t != nil {
 		c.Time = time.UnixMicro(int64(binary.BigEndian.Uint64(t))).UTC()
 	}
-	c.Kind = kindOf[r.byte()]
+	code := r.byte()
+	c.Kind = kindOf[code]
 	flags := r.byte()
 	c.Finder = r.string()
-	if c.Kind == Rebased {
+	if kind, ok := fileKindOf[code]; ok {
+		c.Kind, c.File = kind, r.string()
+		if flags&hasBefore != 0 {
+			c.FileBefore = r.fileVersion()
+		}
+		if flags&hasAfter != 0 {
+			c.FileAfter = r.fileVersion()
+		}
+		r.bad = r.bad || c.File == ""
+		flags &^= hasBefore | hasAfter
+	} else if c.Kind == Rebased {
 		c.Note = r.string()
 		r.bad = r.bad || flags != 0
 	} else {

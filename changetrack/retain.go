@@ -139,7 +139,12 @@ func (r *retention) changes(t time.Time) error {
 		if !c.Time.Before(t) {
 			break
 		}
-		if c.Kind == Rebased { // it belongs to no entity
+		if !c.OfEntity() {
+			if c.OfFile() {
+				if err := r.retainFile(&c); err != nil {
+					return err
+				}
+			}
 			r.b.Delete(p.Key)
 			r.head.tail, r.head.tailTime = seq, c.Time
 			r.pending++
@@ -173,6 +178,9 @@ func (r *retention) changes(t time.Time) error {
 		if err := r.done(false); err != nil {
 			return err
 		}
+	}
+	if r.pending > 0 {
+		r.b.DeleteRange([]byte{kindRelinked}, seqKey(kindRelinked, r.head.tail+1))
 	}
 	return r.done(true)
 }

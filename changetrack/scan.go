@@ -56,6 +56,8 @@ type Held struct {
 	Configuration bool `json:"configuration,omitempty"`
 	// Addresses: only the addresses wait, which is told by who publishes; scans go on.
 	Addresses bool `json:"addresses,omitempty"`
+	// Files: only the deletion of files waits, which is told by who follows them.
+	Files bool `json:"files,omitempty"`
 }
 
 // ScanResult tells what a scan found. Held nil: it is in the log. Otherwise

@@ -125,6 +125,9 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
+		if err := s.openFiles(ctx); err != nil {
+			return fmt.Errorf("files of set %s: %w", name, err)
+		}
 		b.sets[name] = s
 		published = append(published, s.publishConfig())
 	}
@@ -179,6 +182,11 @@ func (b *Bridge) Close() error {
 	}
 	for _, m := range b.dests {
 		errs = append(errs, m.close())
+	}
+	for _, s := range b.sets {
+		if s.follower != nil {
+			s.follower.Close()
+		}
 	}
 	clear(b.dests)
 	if b.pub != nil {

@@ -156,6 +156,14 @@ func (c *Config) check() (out []Finding) {
 		if err := (publish.Links{Collections: s.Collections, Collection: s.Collection, Locations: s.Locations}).Check(); err != nil {
 			fault(p, "", "collections, collection and locations: %v", err)
 		}
+		if cc := s.contentConfig(); true {
+			if err := cc.Check(); err != nil {
+				fault(p+".content", "", "%v", err)
+			}
+			if len(s.Content.Properties) == 0 && (len(s.Content.Allow) > 0 || s.Content.Hash || s.Content.Private) {
+				fault(p+".content.properties", "", "is needed: which properties lead to files")
+			}
+		}
 		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
 			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
 		}

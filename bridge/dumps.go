@@ -81,7 +81,7 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 }
 
 // nothingNew is the end of a scan that found no newer file.
-func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time) (any, error) {
+func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles bool) (any, error) {
 	rep := &ScanReport{Name: s.name, Way: "dump", Dump: &d}
 	old, err := s.lastReport()
 	if err != nil {
@@ -101,6 +101,10 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	if err := s.publish(ctx, run); err != nil {
 		return rep, err
 	}
+	if rep.Files, err = s.followFiles(ctx, run, acceptFiles); err != nil {
+		return rep, err
+	}
+	rep.Sequence, _ = s.log.Head()
 	rep.Held = s.held(held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	s.bridge.log.Info("no newer dump", "set", s.name, "file", d.Path, "incomplete", len(d.Incomplete))

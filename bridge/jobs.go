@@ -81,10 +81,10 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			v := s.log.View()
 			held := v.Held()
 			v.Close()
-			accept := scanArgs{Rebase: s.pending() != nil}
+			accept := scanArgs{Rebase: s.pending() != nil, Files: s.filesHeld() != nil}
 			if held != nil {
 				accept.Accept = held.ID
-			} else if !accept.Rebase {
+			} else if !accept.Rebase && !accept.Files {
 				return run, false, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
 			}
 			job, args = "scan:"+name, accept

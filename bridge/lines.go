@@ -31,6 +31,7 @@ type ChangeLine struct {
 	Before   *VersionLine `json:"before"`
 	After    *VersionLine `json:"after"`
 	Finder   string       `json:"finder,omitempty"`
+	Kind     string       `json:"kind,omitempty"` // "file": of a file that descriptions lead to; Entity is "" then, Location the file's own address
 	// Note is of a change "rebased": from where to where the set moved. Entity is "".
 	Note json.RawMessage `json:"note,omitempty"`
 }
@@ -87,6 +88,10 @@ func versionLine(v *changetrack.Version) *VersionLine {
 // ChangeLine renders a change of a set.
 func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
 	line := ChangeLine{Sequence: c.Sequence, Time: c.Time.UTC(), Change: string(c.Kind), Entity: c.Entity, Before: versionLine(c.Before), After: versionLine(c.After), Finder: c.Finder}
+	if c.OfFile() {
+		line.Kind, line.Location, line.Before, line.After = "file", c.File, fileVersionLine(c.FileBefore), fileVersionLine(c.FileAfter)
+		return line
+	}
 	if c.Kind == changetrack.Rebased {
 		var m publish.Move
 		if json.Unmarshal([]byte(c.Note), &m) == nil {

@@ -142,6 +142,10 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path, allowed string) {
 }
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	if f, ok := shortField(v.Type()); ok && n.Kind != yaml.MappingNode { // a list stands for the whole
+		d.list(n, v.FieldByIndex(f.Index), path, f.Tag.Get("allowed"))
+		return
+	}
 	if n.Kind != yaml.MappingNode {
 		d.fault(n, path, n.Value, "must be a table of %s", strings.Join(keys(v.Type()), ", "))
 		return
@@ -279,6 +283,16 @@ func join(path, key string) string {
 func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && f.Tag.Get("yaml") == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// shortField is the list that may stand for a table.
+func shortField(t reflect.Type) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Tag.Get("short") != "" {
 			return f, true
 		}
 	}

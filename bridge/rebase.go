@@ -93,17 +93,25 @@ func (s *set) moving() string {
 	return strings.Join(what, " and ")
 }
 
-// held is what waits for a person: a scan, other addresses, or both.
+// held is what waits for a person: a scan, files that are gone, other addresses, or several of them.
 func (s *set) held(scan *changetrack.Held) *changetrack.Held {
+	held := s.named(scan)
+	if files := s.filesHeld(); held == nil {
+		held = files
+	} else if files != nil {
+		both := *held
+		both.Reason += "; and " + files.Reason
+		held = &both
+	}
 	addresses := s.pending()
-	scan = s.named(scan)
 	switch {
-	case scan == nil:
+	case held == nil:
 		return addresses
 	case addresses == nil:
-		return scan
+		return held
 	}
-	both := *scan
+	both := *held
+	both.Files = false
 	both.Reason += "; and other addresses wait too (" + s.moving() + "): accept takes both, rsbridge rebase " + s.name + " the addresses alone"
 	return &both
 }

@@ -79,6 +79,13 @@ func schemaOf(t reflect.Type, doc, allowed string) map[string]any {
 			}
 		}
 		s["type"], s["properties"], s["additionalProperties"] = "object", props, false
+		if f, ok := shortField(t); ok {
+			table := map[string]any{"type": s["type"], "properties": props, "additionalProperties": false}
+			delete(s, "type")
+			delete(s, "properties")
+			delete(s, "additionalProperties")
+			s["anyOf"] = append(schemaOf(f.Type, "", "")["anyOf"].([]any), table)
+		}
 	case t.Kind() == reflect.Map:
 		s["type"], s["additionalProperties"] = "object", schemaOf(t.Elem(), "", "")
 		s["propertyNames"] = map[string]any{"pattern": nameForm.String()}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish"
@@ -21,12 +22,13 @@ import (
 
 // set is one configured ResourceSync set.
 type set struct {
-	bridge *Bridge
-	name   string
-	cfg    Set
-	source *sparqlsrc.Source // nil when it is made from dumps
-	files  *sparqlsrc.Dumps  // nil when it is made from a store
-	log    *changetrack.Log
+	bridge   *Bridge
+	name     string
+	cfg      Set
+	source   *sparqlsrc.Source // nil when it is made from dumps
+	files    *sparqlsrc.Dumps  // nil when it is made from a store
+	log      *changetrack.Log
+	follower *content.Follower // nil: its descriptions lead to no files
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -53,6 +55,7 @@ type ScanReport struct {
 	Way       string                `json:"way"`
 	Dump      *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
 	Failures  []changetrack.Failure `json:"failures,omitempty"`
+	Files     *FilesReport          `json:"files,omitempty"` // that descriptions lead to
 	Sequence  uint64                `json:"sequence"`
 	Seconds   float64               `json:"seconds"`
 }
@@ -88,7 +91,7 @@ func (s *set) publishConfig() publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: time.Duration(s.cfg.ChangeList.Rotate), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Services: s.services(), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), Services: s.services(), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
 	}
 }
 
@@ -137,6 +140,7 @@ func (s *set) fingerprint() string {
 type scanArgs struct {
 	Accept string `json:"accept,omitempty"` // id of the scan that is held
 	Rebase bool   `json:"rebase,omitempty"` // other addresses are accepted too
+	Files  bool   `json:"files,omitempty"`  // and that many files are gone
 }
 
 // scan looks for changes, logs and publishes them.
@@ -159,7 +163,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 		dump = &DumpStatus{DumpFile: seen.File, Unchanged: seen.Scan == nil, Incomplete: seen.Incomplete, Looked: began.UTC()}
 		if found = seen.Scan; found == nil {
-			return s.nothingNew(ctx, run, *dump, began)
+			return s.nothingNew(ctx, run, *dump, began, args.Files)
 		}
 		confirm = s.files.Confirm(seen.File)
 	} else {
@@ -219,6 +223,10 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			}
 			rep.Sequence, _ = s.log.Head()
 		}
+		if rep.Files, err = s.followFiles(ctx, run, args.Files); err != nil {
+			return rep, err
+		}
+		rep.Sequence, _ = s.log.Head()
 	}
 	rep.Held = s.held(res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
@@ -231,6 +239,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 // it is also made again when a crash or the retention left none.
 func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 	run.Progress("publish", 0, 0)
+	if s.follower != nil {
+		if _, err := s.follower.Link(ctx); err != nil {
+			return err
+		}
+	}
 	if _, err := s.bridge.pub.Publish(ctx, s.name); err != nil {
 		return fmt.Errorf("publish %s: %w", s.name, err)
 	}
@@ -334,6 +347,9 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 	}
 	st, err := v.Entity(entity)
 	if errors.Is(err, kv.ErrNotFound) {
+		if data, err := s.describeFile(entity); err == nil || !errors.Is(err, ErrUnknown) {
+			return data, changetrack.Version{}, err
+		}
 		return fail(ErrUnknown)
 	}
 	if err != nil {

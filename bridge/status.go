@@ -30,6 +30,7 @@ type SetStatus struct {
 	LeftOut    int64             `json:"left_out"`
 	Failed     int64             `json:"failed"`
 	Generation uint64            `json:"generation"`
+	Files      *FilesReport      `json:"files,omitempty"` // that descriptions lead to, at the last scan
 	LastError  string            `json:"last_error"`
 	Address    string            `json:"address"`        // of the Capability List
 	Dump       *DumpStatus       `json:"dump,omitempty"` // the file that is the state, of a set that is made from dumps
@@ -103,6 +104,9 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 		if out.LastScan == nil || rec.Looked.After(*out.LastScan) {
 			out.LastScan = moment(rec.Looked)
 		}
+	}
+	if out.Files, err = s.filesStatus(); err != nil {
+		return out, err
 	}
 	out.LastError, err = b.lastError("scan:" + name)
 	return out, err

@@ -271,10 +271,10 @@ func (a *auditRun) origin(ctx context.Context) error {
 				yield(nil, rec.err)
 				return
 			}
-			if rec.has(flagKept) {
+			if rec.has(flagKept) || d.folder == nil && rec.has(flagNotRDF) { // of the latter nothing is in the mirror
 				continue
 			}
-			it := &item{Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
+			it := &item{File: rec.has(flagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
 			if rec.has(flagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}

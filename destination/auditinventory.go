@@ -134,7 +134,7 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 		if rec.has(flagRewritten) {
 			v.a.rewritten++
 		}
-		if rec.has(flagKept) {
+		if rec.has(flagKept) || rec.has(flagFile) {
 			continue
 		}
 		if !rec.has(flagWireNames) || rec.Entity == "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -42,6 +43,11 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
 			r.plan, r.planned = planning{}, counts{}
 			end, err = d.compare(ctx, r, o, nil)
+		} else if n := r.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
+			r.why("the dump leaves out %d files, which are taken from the Resource List", n)
+			before := r.c.unchanged
+			end, err = d.compare(ctx, r, o, nil)
+			r.c.unchanged = before // they have just come with the dump
 		}
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
@@ -318,6 +324,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	}
 	h := rd.Head()
 	at := h.SnapshotTime()
+	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
 	state := listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: at, Index: h.Index}
 	var sequence *uint64
 	if s, ok := sequenceOf(&h.Meta); ok {
@@ -470,7 +477,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		if err != nil {
 			return "", err
 		}
-		if rec.has(flagKept) {
+		if rec.has(flagKept) || rec.has(flagFile) { // a dump has no files
 			continue
 		}
 		held++

@@ -34,6 +34,7 @@ type item struct {
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
+	File     bool         // the source says that it is a file and none of its descriptions
 }
 
 // promise is what a source says about the bytes of a representation.
@@ -97,6 +98,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		}
 		it.Promise.Graph = d
 	}
+	if it.File = e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile; it.File && it.Promise.Type == "" {
+		it.Promise.Type = essence(e.Meta.Ext[resourcesync.ExtType])
+	}
+	it.Entity = e.Meta.Ext[resourcesync.ExtEntity] // several describes links might name it
 	it.Sequence, _ = sequenceOf(&e.Meta)
 	if r != nil {
 		it.Time = r.ChangeTime(e)
@@ -129,9 +134,6 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		case resourcesync.RelDuplicate:
 			duplicates = append(duplicates, l)
 		}
-	}
-	if it.Entity == "" {
-		it.Entity = e.Meta.Ext[resourcesync.ExtEntity]
 	}
 	if it.Entity == "" {
 		if l := e.Link(resourcesync.RelCanonical); l != nil {
@@ -257,8 +259,8 @@ const (
 )
 
 // itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
-// versions by time, version 3 no packages.
-const itemVersion = 4
+// versions by time, version 3 no packages, version 4 no files.
+const itemVersion = 5
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -288,10 +290,13 @@ func (it *item) encode() []byte {
 	} else {
 		b = appendTime(appendString(append(b, 1), it.TimeGate), it.AsOf)
 	}
-	if it.Path == "" {
-		return b
+	if it.Path != "" {
+		b = appendString(b, it.Package)
 	}
-	return appendString(b, it.Package)
+	if it.File {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 func (p *promise) append(b []byte) []byte {
@@ -329,6 +334,7 @@ func decodeItem(b []byte) (*item, error) {
 	if b[0] > 3 && it.Path != "" {
 		it.Package = d.str()
 	}
+	it.File = b[0] > 4 && d.flag()
 	if d.bad || n > maxPlaces {
 		return nil, errRecord
 	}

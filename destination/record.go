@@ -27,6 +27,7 @@ const (
 	flagKept                   // gone at the source, kept here (keep: deleted)
 	flagRewritten              // the store's normal form differs from what was sent
 	flagMapped                 // what is stored was made of it by a CONSTRUCT
+	flagFile                   // the source says that it is a file: its inventory does not have it
 )
 
 // record is what is remembered of one resource, without its triples.

@@ -58,6 +58,11 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	if it.Bad != "" {
 		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
 	}
+	if d.folder == nil && d.passedOver(it) {
+		rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+		rec.notRDF(it)
+		return &outcome{it: it, rec: rec, notRDF: true}
+	}
 	var places []place
 	if it.Version != nil {
 		places = append(places, *it.Version)
@@ -94,6 +99,32 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 		}
 	}
 	return &outcome{it: it, err: first}
+}
+
+// passedOver tells what a triple store has no use for, so that it is counted and
+// never fetched: files that the source calls so, and what is promised to be of a
+// type that is no RDF, with no other form that is.
+func (d *Destination) passedOver(it *item) bool {
+	if it.File {
+		return true
+	}
+	if !definitelyNotRDF(it.Promise.Type) || !it.AsOf.IsZero() {
+		return false
+	}
+	for _, o := range it.Others {
+		if _, ok := rdfres.FormatByMediaType(o.Promise.Type); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// notRDF marks the record of a resource without triples.
+func (r *record) notRDF(it *item) {
+	r.Flags |= flagNotRDF
+	if it.File {
+		r.Flags |= flagFile
+	}
 }
 
 func moreTelling(have, err error) error {
@@ -167,8 +198,8 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		rec.Hashes = hashesOf(body, rec.Hashes)
 	}
 	format, certain, ok := chooseFormat(p, body, contentType)
-	if !ok {
-		rec.Flags |= flagNotRDF
+	if !ok || it.File {
+		rec.notRDF(it)
 		return &outcome{it: it, rec: rec, notRDF: true}, nil
 	}
 	ts, err := rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true})

@@ -39,6 +39,7 @@ type run struct {
 	touched  map[hash16]bool // pending resources that this run has tried
 	planned  counts          // dry run
 	notRDF   int64
+	leftOut  int64 // files that the dump that was read does not have
 	blind    int64 // entries of a dump that do not tell which resource they mean
 	complete bool  // the source was read up to its newest change
 	until    time.Time

@@ -94,7 +94,11 @@ func (a *api) description(c *gin.Context) (any, error) {
 	}
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
-	c.Data(http.StatusOK, f.MediaType(), data)
+	if mediaType := f.MediaType(); mediaType != "" {
+		c.Data(http.StatusOK, mediaType, data)
+	} else { // of a file that descriptions lead to
+		c.Data(http.StatusOK, "application/json", data)
+	}
 	return nil, nil
 }
 

@@ -115,6 +115,9 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if c.Sequence > last {
 			break
 		}
+		if c.OfFile() && c.FileAfter != nil {
+			continue // a package holds no files, and each of its entries a bitstream
+		}
 		var patches []patch
 		if s.cfg.DumpPatches {
 			if patches, err = s.patches(snap.kv, c.Sequence); err != nil {

@@ -225,7 +225,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 // resourceListPart assembles a part (dossier, 1.10.3).
 func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
 	s := snap.set
-	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.cfg.Links.tag(), s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
+	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		if indexed {
@@ -263,6 +263,21 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 			return err
 		}
 		if err := w.WriteRaw(buf, 1); err != nil {
+			return err
+		}
+	}
+	for f, err := range snap.view.CurrentFiles(lo, hi) {
+		var e resourcesync.Entry
+		if err == nil {
+			e, err = s.fileEntry(snap.view, &f)
+		}
+		if err == nil && w.Count()%256 == 0 {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = w.Write(&e)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,8 @@ const (
 	dumpDocEntries = 10000
 )
 
-// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), and,
+// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), which
+// holds the descriptions and not the files that they lead to, and,
 // unless that has a schedule of its own (SetConfig.ScheduledChangeDump), the
 // packages of the Change Dump for lists that were closed since the last time. It becomes visible by one record; the dump before it stays on disk, for
 // readers that are under way, until the next. When nothing was published since
@@ -133,6 +135,9 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	head := s.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+	if d.Files, err = snap.view.Files(); err != nil {
+		return err
+	}
 	var out *packageFile
 	closePackage := func() error {
 		rec, err := out.close()
@@ -380,6 +385,9 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	head.Meta.At = d.At
 	head.Meta.Completed = d.Completed
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
+	if d.Files > 0 {
+		head.Meta.Ext[resourcesync.ExtFiles] = strconv.FormatInt(d.Files, 10)
+	}
 	packages := d.Packages
 	var entries []resourcesync.Entry
 	most := s.dumpDocEntries

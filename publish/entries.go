@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -112,7 +111,7 @@ func (s *set) representation(e *resourcesync.Entry, view *changetrack.View, enti
 		return err
 	}
 	s.entryLinks(e, entity, v, triples)
-	return nil
+	return s.fileLinks(e, view, entity)
 }
 
 // resourceEntry is the entry of a current entity in a Resource List.
@@ -127,7 +126,7 @@ func (s *set) resourceEntry(view *changetrack.View, st *changetrack.State) (reso
 // straight into dst, which a test holds to be the same.
 func (s *set) appendResource(dst []byte, view *changetrack.View, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if s.cfg.Links.any() || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+	if s.cfg.Links.any() || s.cfg.Content != "" || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
 		e, err := s.resourceEntry(view, st)
 		if err != nil {
 			return dst, err
@@ -173,26 +172,19 @@ func (s *set) appendResource(dst []byte, view *changetrack.View, st *changetrack
 // changeFreq says how often an entity has really changed, "" when it did not
 // since it is known.
 func changeFreq(st *changetrack.State) string {
-	if st.Changes < 2 || st.First.IsZero() || st.Current == nil {
+	if st.Current == nil {
 		return ""
 	}
-	every := st.Current.Time.Sub(st.First) / time.Duration(st.Changes-1)
-	switch day := 24 * time.Hour; {
-	case every < 2*time.Hour:
-		return "hourly"
-	case every < 3*day:
-		return "daily"
-	case every < 15*day:
-		return "weekly"
-	case every < 180*day:
-		return "monthly"
-	}
-	return "yearly"
+	return frequency(st.Changes, st.First, st.Current.Time)
 }
 
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
 func (s *set) changeEntries(view *changetrack.View, c *changetrack.Change, patches []patch) ([]resourcesync.Entry, error) {
+	if c.OfFile() {
+		e, err := s.fileChange(view, c)
+		return []resourcesync.Entry{e}, err
+	}
 	var es []resourcesync.Entry
 	if c.After == nil || c.Before != nil && c.Before.Format != c.After.Format {
 		format := s.cfg.Format

@@ -330,6 +330,14 @@ func (w *generationWriter) run(ctx context.Context) error {
 		return err
 	}
 	w.flushChunk()
+	if w.touched != nil && w.set.cfg.Content != "" {
+		for key, err := range w.view.Relinked(w.after, w.gen.Sequence) {
+			if err != nil {
+				return err
+			}
+			w.touched[w.parts.find(key)] += 0
+		}
+	}
 	if err := w.writeParts(); err != nil {
 		return err
 	}
@@ -356,9 +364,11 @@ func (w *generationWriter) take(patches *patcher) error {
 	if err != nil {
 		return err
 	}
-	w.delta = w.delta.note(&c)
+	if c.OfEntity() {
+		w.delta = w.delta.note(&c)
+	}
 	if w.touched != nil {
-		i := w.parts.find(rdfres.EntityKey(c.Entity))
+		i := w.parts.find(keyOfChange(&c))
 		switch c.Kind {
 		case changetrack.Created:
 			w.touched[i]++

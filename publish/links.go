@@ -115,6 +115,17 @@ func (l *Links) any() bool {
 	return len(l.Collections)+len(l.Locations)+len(l.Templates) > 0 || l.Collection != ""
 }
 
+// entryTag is part of the ETag of documents that are assembled from entries: it
+// changes with what is configured of them.
+func (s *set) entryTag() string {
+	tag := s.cfg.Links.tag()
+	if s.cfg.Content != "" {
+		sum := sha256.Sum256([]byte(s.cfg.Content))
+		tag += "c" + hex.EncodeToString(sum[:8])
+	}
+	return tag
+}
+
 // tag is part of the ETag of documents that are assembled from entries.
 func (l *Links) tag() string {
 	if !l.any() {

@@ -86,6 +86,9 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		facts = append(facts,
 			fact{Name: "Descriptions", Value: groupDigits(snap.view.Resources())},
 			fact{Name: "Triples in them", Value: groupDigits(snap.view.Triples())})
+		if n, err := snap.view.Files(); err == nil && n > 0 {
+			facts = append(facts, fact{Name: "Files that they lead to", Value: groupDigits(n)})
+		}
 		if s.cfg.Coverage != nil {
 			if c := s.cfg.Coverage(); c.Triples > 0 {
 				facts = append(facts, fact{Name: "Triples of the store", Value: groupDigits(c.Triples) + ", of which " + groupDigits(c.Covered) + " are described"})
@@ -161,7 +164,14 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 			if err != nil {
 				return nil, err
 			}
-			if c.Kind == changetrack.Rebased {
+			if c.OfFile() {
+				x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clipText(c.File)}
+				if c.FileAfter != nil {
+					x.Href = c.File
+				}
+				recent = append(recent, x)
+			}
+			if !c.OfEntity() {
 				continue
 			}
 			x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clipText(c.Entity)}

@@ -164,6 +164,13 @@ func newPartition(v *changetrack.View, entries int, touched part) (partition, er
 		k := rdfres.EntityKey(s.Entity)
 		counts[binary.BigEndian.Uint16(k[:])]++
 	}
+	for f, err := range v.CurrentFiles(rdfres.Digest{}, rdfres.Digest{}) {
+		if err != nil {
+			return nil, err
+		}
+		k := changetrack.FileKey(f.URL)
+		counts[binary.BigEndian.Uint16(k[:])]++
+	}
 	var ps partition
 	var cut func(p part, counts []int64)
 	cut = func(p part, counts []int64) {
@@ -191,6 +198,12 @@ func (ps partition) split(v *changetrack.View, i, entries int, b kv.Batch) (part
 		lower.count = 0
 		lo, hi := lower.bounds()
 		for _, err := range v.Current(lo, hi) {
+			if err != nil {
+				return nil, err
+			}
+			lower.count++
+		}
+		for _, err := range v.CurrentFiles(lo, hi) {
 			if err != nil {
 				return nil, err
 			}

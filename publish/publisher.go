@@ -36,6 +36,7 @@ type SetConfig struct {
 	PackageBytes                int64                      // dump package; default 64 MiB packed
 	DumpPatches                 bool                       // Change Dumps hold the patches too
 	Links                       Links                      // of list entries, beside the usual ones
+	Content                     string                     // names what makes a file of the set (changetrack.LinkOptions); "": descriptions lead to none
 	Via                         []string                   // addresses of the sources that the set is a copy of
 	Services                    []Service                  // other ways to the data, that somebody else answers
 	Origin                      func(entity string) string // address of the representation that an entity was mirrored from, "" for none; nil: nothing was

@@ -82,6 +82,7 @@ type dumpRecord struct {
 	Folder     string          `json:"folder"`
 	Packages   []packageRecord `json:"packages"`
 	Entries    int64           `json:"entries"`
+	Files      int64           `json:"files,omitempty"` // of the set, which are not in it
 	Before     *dumpRecord     `json:"before,omitempty"`
 }
 

@@ -124,8 +124,15 @@ const (
 	ExtGeneration = "generation" // root rs:md: number of the publication
 	ExtBase       = "base"       // rs:ln patch: "sha-256:HEX" of the representation (JSON Patch) or graph (RDF Patch) it applies to
 	ExtResult     = "result"     // rs:ln patch: what it makes
-	ExtEntity     = "entity"     // entry rs:md: the entity, exactly, where no describes link can name it
+	ExtEntity     = "entity"     // entry rs:md: the entity, exactly, where no describes link can name it, or several might
+	ExtKind       = "kind"       // entry rs:md: KindFile for a file that descriptions lead to
+	ExtType       = "type"       // entry rs:md of a file: its media type, where the XML Schema knows no such type
+	ExtFiles      = "files"      // root rs:md of a Resource Dump: number of files that belong to the set and are not in the dump
 )
+
+// KindFile is the value of ExtKind for a file that descriptions lead to: not one of
+// the descriptions, whatever its media type.
+const KindFile = "file"
 
 // NormalizeType gives a media type as it is compared: without parameters, in
 // lower case, and with the name that JSON Patch has since RFC 6902

@@ -175,7 +175,7 @@ func sayDump(w io.Writer, d bridge.DumpStatus) {
 }
 
 func sayScan(w io.Writer, r bridge.ScanReport) {
-	if r.Held != nil && !r.Held.Addresses {
+	if r.Held != nil && !r.Held.Addresses && !r.Held.Files {
 		c := bridge.Candidate{}
 		if r.Candidate != nil {
 			c = *r.Candidate
@@ -192,6 +192,9 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	if r.Dump != nil {
 		sayDump(w, *r.Dump)
 	}
+	if f := r.Files; f != nil {
+		sayFiles(w, f)
+	}
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
 	}
@@ -203,6 +206,19 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
+	}
+}
+
+// sayFiles tells how the files stand that descriptions lead to.
+func sayFiles(w io.Writer, f *bridge.FilesReport) {
+	fmt.Fprintf(w, "  %d files (%d created, %d updated, %d deleted; %d looked at, %d wait) of %d that descriptions lead to: %d are elsewhere, %d are missing, %d are failing\n",
+		f.Resources, f.Created, f.Updated, f.Deleted, f.Looked, f.Waiting, f.Led, f.Elsewhere, f.Missing, f.Failing)
+	for i, t := range f.Troubles {
+		if i == 5 {
+			fmt.Fprintf(w, "    and others\n")
+			break
+		}
+		fmt.Fprintf(w, "    %s: %s\n", t.URL, oneLine(t.Error))
 	}
 }
 
@@ -461,6 +477,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}
+		if f := s.Files; f != nil {
+			fmt.Fprintf(w, "  files: %d, of %d that descriptions lead to (%d elsewhere, %d missing, %d failing, %d wait)\n", f.Resources, f.Led, f.Elsewhere, f.Missing, f.Failing, f.Waiting)
+		}
 		if s.Held != nil {
 			how := "; if that is right: rsbridge accept " + s.Name
 			if s.Held.Addresses {
@@ -539,7 +558,11 @@ out itself.
 					if a.json {
 						err = line.Encode(c)
 					} else {
-						_, err = fmt.Fprintf(a.out, "%d\t%s\t%s\t%s\n", c.Sequence, resourcesync.FormatTime(c.Time), c.Change, c.Entity)
+						what := c.Entity
+						if c.Kind == "file" {
+							what = c.Location
+						}
+						_, err = fmt.Fprintf(a.out, "%d\t%s\t%s\t%s\n", c.Sequence, resourcesync.FormatTime(c.Time), c.Change, what)
 					}
 					if err != nil {
 						return err

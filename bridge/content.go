@@ -1,0 +1,230 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/content"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// FilesReport tells how the files stand that the descriptions of a set lead to.
+type FilesReport = content.Report
+
+// Content says which files belong to a set, and how they are followed. In the file
+// a list of properties may stand for it.
+type Content struct {
+	Properties  []string `yaml:"properties" short:"true" doc:"IRIs of the properties whose values are addresses of files"`
+	Allow       []string `yaml:"allow" doc:"hosts (host, host:port) or addresses below which files may be asked for; files elsewhere are linked and never asked for. Default: the host of prefix, where that is a name"`
+	Private     bool     `yaml:"private" doc:"names in allow may lead into private networks (an address that is written out always may)"`
+	Hash        bool     `yaml:"hash" doc:"read each file that is new or has changed, and list its sha-256"`
+	Every       Duration `yaml:"every" doc:"a file is looked at again after this time, when the set is scanned" default:"24h"`
+	PerRun      int      `yaml:"per_run" doc:"files looked at with one scan, those that wait longest first" default:"1000"`
+	Rate        float64  `yaml:"rate" doc:"requests a second" default:"10"`
+	Concurrency int      `yaml:"concurrency" doc:"requests at once" default:"4"`
+	MaxBytes    int64    `yaml:"max_bytes" doc:"a longer file is listed without a hash" default:"268435456"`
+	Timeout     Duration `yaml:"timeout" doc:"of one request without progress" default:"30s"`
+}
+
+// contentConfig is what the follower is told.
+func (c *Set) contentConfig() content.Config {
+	x := c.Content
+	allow := x.Allow
+	if len(allow) == 0 {
+		if host := namedHost(c.Prefix); host != "" {
+			allow = []string{host}
+		}
+	}
+	return content.Config{
+		Properties: x.Properties, Hash: x.Hash, Allow: allow, Private: x.Private, Every: time.Duration(x.Every), PerRun: x.PerRun,
+		Rate: x.Rate, Concurrency: x.Concurrency, MaxBytes: x.MaxBytes, Timeout: time.Duration(x.Timeout), MaxDeleteRatio: c.MaxDeleteRatio,
+	}
+}
+
+// namedHost is the host of an address when it is a name that means the same to
+// everybody: not an address, and not this machine.
+func namedHost(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.EqualFold(u.Hostname(), "localhost") {
+		return ""
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return ""
+	}
+	return u.Host
+}
+
+// contentTag names what makes a file of the set, for the documents.
+func (c *Set) contentTag() string {
+	ps := slices.Clone(c.Content.Properties)
+	slices.Sort(ps)
+	return strings.Join(slices.Compact(ps), " ")
+}
+
+// openFiles makes the follower of a set, and links what was logged and not linked
+// yet. Where no files are configured any more, those that were are taken out.
+func (s *set) openFiles(ctx context.Context) error {
+	if len(s.cfg.Content.Properties) == 0 {
+		if err := s.log.LinkFiles(ctx, changetrack.LinkOptions{}); err != nil {
+			return err
+		}
+		_, err := s.log.DropFiles(ctx)
+		return err
+	}
+	b := s.bridge
+	var err error
+	s.follower, err = content.New(kv.Prefix(b.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{
+		Now: b.now, Logger: b.log.With("component", "content", "set", s.name),
+		Progress: func(done, total int64) { s.progress("files", done, total) },
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.follower.Link(ctx)
+	return err
+}
+
+func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }
+
+// followFiles looks at the files whose time has come, and publishes what changed.
+func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept bool) (*FilesReport, error) {
+	if s.follower == nil {
+		return nil, nil
+	}
+	if _, _, ok := s.baseline(); !ok {
+		return nil, nil
+	}
+	run.Progress("files", 0, 0)
+	rep, err := s.follower.Run(ctx, accept)
+	if rep.Created+rep.Updated+rep.Deleted > 0 { // also what an error left behind
+		err = errors.Join(err, s.publish(ctx, run))
+	}
+	if err != nil {
+		return &rep, err
+	}
+	s.bridge.log.Info("looked at files", "set", s.name, "files", rep.Led, "looked", rep.Looked, "created", rep.Created, "updated", rep.Updated,
+		"deleted", rep.Deleted, "failing", rep.Failing, "missing", rep.Missing, "elsewhere", rep.Elsewhere, "waiting", rep.Waiting)
+	return &rep, nil
+}
+
+func (s *set) baseline() (uint64, time.Time, bool) {
+	v := s.log.View()
+	defer v.Close()
+	return v.BaselineEnd()
+}
+
+// filesStatus is how the files stand, nil when the set has none.
+func (s *set) filesStatus() (*FilesReport, error) {
+	if len(s.cfg.Content.Properties) == 0 {
+		return nil, nil
+	}
+	f := s.follower
+	if f == nil { // the state is only read
+		var err error
+		if f, err = content.New(kv.Prefix(s.bridge.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	rep, err := f.Status()
+	if rep == nil && err == nil {
+		rep = &FilesReport{}
+	}
+	return rep, err
+}
+
+// filesHeld is what waits for a person because too many files are gone at once.
+func (s *set) filesHeld() *changetrack.Held {
+	rep, err := s.filesStatus()
+	if err != nil || rep == nil || rep.Held == nil {
+		return nil
+	}
+	return &changetrack.Held{ID: "files", Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Time: rep.Held.Time}
+}
+
+// FileLine is a file that descriptions lead to.
+type FileLine struct {
+	File        string     `json:"file"`
+	Listed      bool       `json:"listed"` // it is a resource of the set: it was there when it was looked at
+	Type        string     `json:"type,omitempty"`
+	Encoding    string     `json:"encoding,omitempty"`
+	Length      *int64     `json:"length,omitempty"`
+	Modified    *time.Time `json:"modified,omitempty"`
+	SHA256      string     `json:"sha256,omitempty"`
+	Sequence    uint64     `json:"sequence,omitempty"`
+	Time        *time.Time `json:"time,omitempty"`
+	Gone        *time.Time `json:"gone,omitempty"`
+	Changes     int        `json:"changes"`
+	Looked      *time.Time `json:"looked,omitempty"`
+	Trouble     string     `json:"trouble,omitempty"`
+	DescribedBy []string   `json:"described_by"` // entities, at most 100
+}
+
+// file tells of a file; ErrUnknown when no description leads to it.
+func (s *set) file(address string) (*FileLine, error) {
+	v := s.log.View()
+	defer v.Close()
+	st, err := v.File(address)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%s in set %s: %w", address, s.name, ErrUnknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &FileLine{File: st.URL, Changes: st.Changes, Gone: moment(st.Gone), DescribedBy: []string{}}
+	if c := st.Current; c != nil {
+		l.Listed, l.Type, l.Encoding, l.Modified, l.Sequence, l.Time = true, c.Type, c.Encoding, moment(c.Modified), c.Sequence, moment(c.Time)
+		if c.Length >= 0 {
+			l.Length = &c.Length
+		}
+		if !c.SHA256.IsZero() {
+			l.SHA256 = c.SHA256.String()
+		}
+	}
+	for entity, err := range v.LeadingTo(address) {
+		if err != nil {
+			return nil, err
+		}
+		if l.DescribedBy = append(l.DescribedBy, entity); len(l.DescribedBy) >= 100 {
+			break
+		}
+	}
+	if s.follower != nil {
+		at, trouble, err := s.follower.Look(address)
+		if err != nil {
+			return nil, err
+		}
+		l.Looked, l.Trouble = moment(at), trouble
+	}
+	return l, nil
+}
+
+// describeFile is the JSON of a file.
+func (s *set) describeFile(address string) ([]byte, error) {
+	l, err := s.file(address)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(l, "", "  ")
+	return append(data, '\n'), err
+}
+
+// fileVersionLine gives a version of a file in the form of one of a description.
+func fileVersionLine(v *changetrack.FileVersion) *VersionLine {
+	if v == nil {
+		return nil
+	}
+	l := &VersionLine{Sequence: v.Sequence, Time: v.Time.UTC(), Length: v.Length, Type: v.Type}
+	if !v.SHA256.IsZero() {
+		l.SHA256 = v.SHA256.String()
+	}
+	return l
+}

@@ -1,0 +1,255 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+)
+
+// prober looks at files.
+type prober struct {
+	f    *Follower
+	now  time.Time
+	pace pacer
+
+	mu   sync.Mutex
+	down map[string]int // host: failures in a row
+}
+
+// answer is what a server said of a file.
+type answer struct {
+	status  int
+	version changetrack.FileVersion
+	etag    string
+	lastMod string
+	noHash  bool // it is too long
+}
+
+// look asks for one file.
+func (p *prober) look(ctx context.Context, c candidate) outcome {
+	o := outcome{candidate: c}
+	host := ""
+	if u, err := url.Parse(c.url); err == nil {
+		host = u.Host
+	}
+	p.mu.Lock()
+	down := p.down[host] >= hostDown
+	p.mu.Unlock()
+	if down {
+		o.skipped = true
+		return o
+	}
+	a, err := p.ask(ctx, &c)
+	if ctx.Err() != nil {
+		o.skipped = true
+		return o
+	}
+	l := &o.look
+	l.At = p.now
+	p.mu.Lock()
+	switch {
+	case err == nil && a.status < 500 && a.status != http.StatusTooManyRequests:
+		p.down[host] = 0
+	case err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable):
+		p.down[host] = hostDown // it asks to be left alone
+	default:
+		p.down[host]++
+	}
+	p.mu.Unlock()
+	if err == nil {
+		l.Status = a.status
+	}
+	switch {
+	case err != nil:
+		p.fail(l, reason(err))
+	case a.status == http.StatusNotModified:
+		l.Fails, l.Misses, l.Error, l.Since = 0, 0, "", time.Time{}
+	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+		if l.Misses == 0 {
+			l.Since = p.now
+		}
+		l.Fails, l.Error = 0, ""
+		l.Misses++
+		l.ETag, l.Modified = "", ""
+		o.gone = a.status == http.StatusGone || l.Misses > 1
+	case a.status/100 != 2:
+		p.fail(l, fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)))
+	default:
+		o.changed = c.current != nil && a.version.SHA256.IsZero() && l.ETag != "" && a.etag != "" && !weak(l.ETag, a.etag)
+		o.found = &a.version
+		*l = look{At: p.now, ETag: a.etag, Modified: a.lastMod, Status: a.status, NoHash: a.noHash}
+	}
+	return o
+}
+
+func (p *prober) fail(l *look, why string) {
+	if l.Fails == 0 {
+		l.Since = p.now
+	}
+	l.Fails++
+	l.Error = why
+}
+
+// ask finds out what a file is: by its head, and where that is not enough by
+// itself. A file that is the same is a 304.
+func (p *prober) ask(ctx context.Context, c *candidate) (answer, error) {
+	wantsHash := p.f.cfg.Hash && (c.current == nil || c.current.SHA256.IsZero()) && !c.look.NoHash
+	conditional := c.current != nil && c.look.Misses == 0 && !wantsHash
+	a, err := p.request(ctx, http.MethodHead, c, conditional, false)
+	if err != nil {
+		return a, err
+	}
+	again := false
+	switch a.status {
+	case http.StatusNotFound, http.StatusGone, // some servers say so of every head
+		http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden, http.StatusBadRequest:
+		again = true
+	}
+	if !again && a.status/100 == 2 && p.f.cfg.Hash {
+		if conditional && !c.current.SHA256.IsZero() && p.same(c, &a) {
+			a.status = http.StatusNotModified
+			return a, nil
+		}
+		again = true
+	}
+	if !again {
+		return a, nil
+	}
+	return p.request(ctx, http.MethodGet, c, conditional, p.f.cfg.Hash)
+}
+
+// same tells whether the validators say that a file is as it was; a server may not
+// know conditional requests.
+func (p *prober) same(c *candidate, a *answer) bool {
+	if c.look.ETag != "" || a.etag != "" {
+		return weak(c.look.ETag, a.etag)
+	}
+	return a.lastMod != "" && a.lastMod == c.look.Modified && a.version.Length == c.current.Length
+}
+
+func (p *prober) request(ctx context.Context, method string, c *candidate, conditional, body bool) (a answer, err error) {
+	u, err := url.Parse(c.url)
+	if err == nil {
+		err = p.f.rules.Allowed(u)
+	}
+	if err == nil {
+		err = p.pace.wait(ctx)
+	}
+	if err != nil {
+		return a, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timeout := p.f.cfg.Timeout
+	timer := time.AfterFunc(timeout, func() { cancel(errStalled) })
+	defer timer.Stop()
+	req, err := http.NewRequestWithContext(ctx, method, c.url, nil)
+	if err != nil {
+		return a, err
+	}
+	req.Header.Set("User-Agent", "rsbridge")
+	req.Header.Set("Accept-Encoding", "identity")
+	if conditional && c.look.ETag != "" {
+		req.Header.Set("If-None-Match", c.look.ETag)
+	} else if conditional && c.look.Modified != "" {
+		req.Header.Set("If-Modified-Since", c.look.Modified)
+	}
+	res, err := p.f.client.Do(req)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errStalled) {
+			err = fmt.Errorf("%w (%s)", errStalled, timeout)
+		}
+		return a, err
+	}
+	defer res.Body.Close()
+	a.status = res.StatusCode
+	if a.status/100 != 2 {
+		_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // a small answer keeps the connection
+		return a, nil
+	}
+	a.read(res, p.now)
+	if method == http.MethodHead || !body {
+		return a, nil
+	}
+	if a.version.Length > p.f.cfg.MaxBytes {
+		a.noHash = true
+		return a, nil
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(&steady{r: res.Body, timer: timer, timeout: timeout}, p.f.cfg.MaxBytes+1))
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errStalled):
+		return a, fmt.Errorf("%w (%s), after %d bytes", errStalled, timeout, n)
+	case err != nil:
+		return a, fmt.Errorf("after %d bytes: %w", n, err)
+	case n > p.f.cfg.MaxBytes:
+		a.noHash = true
+		return a, nil
+	}
+	a.version.Length = n
+	copy(a.version.SHA256[:], sum.Sum(nil))
+	return a, nil
+}
+
+// steady ends a body that does not go on.
+type steady struct {
+	r       io.Reader
+	timer   *time.Timer
+	timeout time.Duration
+}
+
+func (s *steady) Read(b []byte) (int, error) {
+	s.timer.Reset(s.timeout)
+	return s.r.Read(b)
+}
+
+// unknownType is what RFC 9110 takes a file for of which the server tells no type.
+const unknownType = "application/octet-stream"
+
+// read takes what the header says. What is not believable is left out.
+func (a *answer) read(res *http.Response, now time.Time) {
+	h := res.Header
+	v := &a.version
+	v.Type, v.Length = unknownType, res.ContentLength
+	if t, _, err := mime.ParseMediaType(h.Get("Content-Type")); err == nil && mediaType(t) {
+		v.Type = t
+	}
+	if coding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); coding != "" && coding != "identity" && len(coding) < 40 && token(coding) {
+		v.Encoding = coding
+	}
+	if t, err := http.ParseTime(h.Get("Last-Modified")); err == nil && t.Year() > 1970 && t.Before(now.Add(time.Minute)) {
+		v.Modified = t.UTC()
+		if v.Modified.After(now) {
+			v.Modified = now
+		}
+		a.lastMod = h.Get("Last-Modified")
+	}
+	if e := h.Get("Etag"); len(e) < 1000 {
+		a.etag = e
+	}
+}
+
+// mediaType tells whether a text is TYPE/SUBTYPE (RFC 6838), in small letters.
+func mediaType(s string) bool {
+	major, minor, ok := strings.Cut(s, "/")
+	return ok && len(s) < 128 && token(major) && token(minor)
+}
+
+func token(s string) bool {
+	for _, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("!#$&-^_.+", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,501 @@
+package content
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Report tells how the files of a set stand, and what a run did.
+type Report struct {
+	Led       int64     `json:"led"`       // files that descriptions lead to
+	Resources int64     `json:"resources"` // of them, those that are listed: they were there when they were looked at
+	Elsewhere int64     `json:"elsewhere"` // on hosts that are not allowed: linked, never asked for
+	Missing   int64     `json:"missing"`   // are not there (404, 410)
+	Failing   int64     `json:"failing"`   // could not be looked at the last time; what was known of them stands
+	Waiting   int64     `json:"waiting"`   // are to be looked at, in the runs that follow
+	Looked    int64     `json:"looked"`    // in this run
+	Created   int64     `json:"created"`
+	Updated   int64     `json:"updated"`
+	Deleted   int64     `json:"deleted"`
+	Held      *Held     `json:"held,omitempty"`
+	Troubles  []Trouble `json:"troubles,omitempty"` // some of those that are missing, failing or elsewhere
+	Time      time.Time `json:"time"`
+}
+
+// Held are files that are gone, too many at once to believe it.
+type Held struct {
+	Reason    string    `json:"reason"`
+	Deletions int64     `json:"deletions"`
+	Time      time.Time `json:"time"` // since when
+}
+
+// Trouble names a file and what is wrong with it.
+type Trouble struct {
+	URL   string     `json:"url"`
+	Error string     `json:"error"`
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// look is the record of the last look at a file, as JSON.
+type look struct {
+	Version  int       `json:"version"`
+	At       time.Time `json:"at"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified string    `json:"modified,omitempty"` // Last-Modified as it came
+	Status   int       `json:"status,omitempty"`
+	Error    string    `json:"error,omitempty"` // why it failed
+	Fails    int       `json:"fails,omitempty"`
+	Misses   int       `json:"misses,omitempty"` // looks in a row at which it was not there
+	Since    time.Time `json:"since,omitzero"`   // since when it fails or is missing
+	NoHash   bool      `json:"no_hash,omitempty"`
+}
+
+const lookVersion = 1
+
+var (
+	lookPrefix = []byte("k") // + file key -> look
+	reportKey  = []byte("S") // Report of the last run
+)
+
+func lookKey(url string) []byte {
+	k := changetrack.FileKey(url)
+	return append(bytes.Clone(lookPrefix), k[:]...)
+}
+
+func readLook(b []byte) (l look, err error) {
+	if err := json.Unmarshal(b, &l); err != nil {
+		return l, fmt.Errorf("record of a file that was looked at: %w", err)
+	}
+	if l.Version > lookVersion {
+		return l, fmt.Errorf("record of a file that was looked at has version %d: %w", l.Version, kv.ErrNewer)
+	}
+	return l, nil
+}
+
+// Link finds which descriptions lead to which files, and takes those out of the
+// log to which none leads any more. It asks nobody; call it before the log is
+// published.
+func (f *Follower) Link(ctx context.Context) (changetrack.FileChanges, error) {
+	if err := f.log.LinkFiles(ctx, changetrack.LinkOptions{Properties: f.properties(), Files: f.addresses}); err != nil {
+		return changetrack.FileChanges{}, err
+	}
+	return f.log.DropFiles(ctx)
+}
+
+// Status is the report of the last run, nil when there was none.
+func (f *Follower) Status() (*Report, error) {
+	b, err := f.store.Get(reportKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	rep := new(Report)
+	if err == nil {
+		err = json.Unmarshal(b, rep)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("report of the files of %s: %w", f.log.Set(), err)
+	}
+	return rep, nil
+}
+
+// Look tells of the last look at one file: when, and what is wrong with it, "" if nothing.
+func (f *Follower) Look(url string) (at time.Time, trouble string, err error) {
+	if !f.allowed(url) {
+		return at, elsewhere, nil
+	}
+	b, err := f.store.Get(lookKey(url))
+	if errors.Is(err, kv.ErrNotFound) {
+		return at, "it was not looked at yet", nil
+	}
+	if err != nil {
+		return at, "", err
+	}
+	l, err := readLook(b)
+	return l.At, l.trouble(), err
+}
+
+const elsewhere = "its host is not one of content.allow: it is linked, and never asked for"
+
+func (l *look) trouble() string {
+	switch {
+	case l.Fails > 0:
+		return l.Error
+	case l.Misses > 0:
+		return fmt.Sprintf("it is not there: status %d", l.Status)
+	}
+	return ""
+}
+
+// Run looks at the files whose time has come, the one that waits longest first,
+// and records what has changed. accept allows that many are gone. What an error or
+// the end of ctx interrupts is consistent.
+func (f *Follower) Run(ctx context.Context, accept bool) (Report, error) {
+	r := &run{f: f, ctx: ctx, accept: accept, now: f.o.Now().UTC().Truncate(time.Microsecond)}
+	if err := r.run(); err != nil {
+		return r.rep, fmt.Errorf("files of set %s: %w", f.log.Set(), err)
+	}
+	return r.rep, nil
+}
+
+type run struct {
+	f      *Follower
+	ctx    context.Context
+	accept bool
+	now    time.Time
+	rep    Report
+
+	group    []outcome
+	gone     []outcome // would be deleted
+	heldBack int64     // would be, and were not looked at in this run
+}
+
+// candidate is a file that may be looked at.
+type candidate struct {
+	url     string
+	current *changetrack.FileVersion
+	look    look
+}
+
+// outcome is what came of a look.
+type outcome struct {
+	candidate
+	found   *changetrack.FileVersion // nil: unchanged, missing or failed
+	changed bool
+	gone    bool // not there, and that is sure
+	skipped bool // not looked at after all
+}
+
+func (r *run) run() error {
+	f := r.f
+	before, err := f.Status()
+	if err != nil {
+		return err
+	}
+	view := f.log.View()
+	files, err := view.Files()
+	var due []candidate
+	if err == nil {
+		due, err = r.plan(view)
+	}
+	view.Close()
+	if err == nil {
+		err = r.lookAt(due)
+	}
+	if err == nil {
+		err = r.record()
+	}
+	if err == nil {
+		err = r.recordGone(files, before)
+	}
+	if err != nil {
+		return err
+	}
+	view = f.log.View()
+	defer view.Close()
+	if r.rep.Resources, err = view.Files(); err != nil {
+		return err
+	}
+	r.rep.Time = r.now
+	data, err := json.Marshal(r.rep)
+	if err != nil {
+		return err
+	}
+	b := f.store.Batch()
+	defer b.Close()
+	b.Set(reportKey, data)
+	return b.Commit(false)
+}
+
+// oldest keeps the candidates that wait longest; the one that waits shortest is on top.
+type oldest []candidate
+
+func (h oldest) Len() int           { return len(h) }
+func (h oldest) Less(i, j int) bool { return h[i].look.At.After(h[j].look.At) }
+func (h oldest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *oldest) Push(x any)        { *h = append(*h, x.(candidate)) }
+func (h *oldest) Pop() any {
+	x := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return x
+}
+
+// plan merges the files with the looks at them: it counts, forgets looks at files
+// to which nobody leads any more, and chooses.
+func (r *run) plan(view *changetrack.View) ([]candidate, error) {
+	f := r.f
+	next, stop := iter.Pull2(f.store.Scan(lookPrefix, kv.PrefixEnd(lookPrefix)))
+	defer stop()
+	b := f.store.Batch()
+	defer b.Close()
+	pair, err, ok := next()
+	var chosen oldest
+	for st, ferr := range view.LedFiles() {
+		if err = errors.Join(err, ferr, r.ctx.Err()); err != nil {
+			return nil, err
+		}
+		r.rep.Led++
+		key := lookKey(st.URL)
+		for ok && err == nil && bytes.Compare(pair.Key, key) < 0 {
+			b.Delete(pair.Key)
+			pair, err, ok = next()
+		}
+		c := candidate{url: st.URL, current: st.Current}
+		if ok && err == nil && bytes.Equal(pair.Key, key) {
+			if c.look, err = readLook(pair.Value); err == nil {
+				pair, err, ok = next()
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !f.allowed(st.URL) {
+			r.rep.Elsewhere++
+			r.trouble(st.URL, elsewhere, time.Time{})
+			continue
+		}
+		if !r.due(&c) {
+			r.leave(&c)
+			continue
+		}
+		heap.Push(&chosen, c)
+		if len(chosen) > f.cfg.PerRun {
+			left := heap.Pop(&chosen).(candidate)
+			r.rep.Waiting++
+			r.leave(&left)
+		}
+	}
+	for ok && err == nil {
+		b.Delete(pair.Key)
+		pair, err, ok = next()
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(chosen, func(a, b candidate) int { return a.look.At.Compare(b.look.At) })
+	return chosen, b.Commit(false)
+}
+
+// due tells whether it is time to look.
+func (r *run) due(c *candidate) bool {
+	l := &c.look
+	if l.At.IsZero() {
+		return true
+	}
+	wait := r.f.cfg.Every
+	switch {
+	case r.accept && l.Misses > 0 && c.current != nil:
+		return true
+	case l.Fails > 0:
+		wait = min(wait, retryFirst<<min(l.Fails-1, 12))
+	case l.Misses == 1 && c.current != nil:
+		wait = min(wait, secondLook)
+	}
+	return !r.now.Before(l.At.Add(wait))
+}
+
+// leave counts a file that is not looked at in this run.
+func (r *run) leave(c *candidate) {
+	if c.look.Misses > 1 && c.current != nil {
+		r.heldBack++
+	}
+	r.count(c)
+}
+
+// count tells how a file stands.
+func (r *run) count(c *candidate) {
+	switch l := &c.look; {
+	case l.Fails > 0:
+		r.rep.Failing++
+		r.trouble(c.url, l.trouble(), l.Since)
+	case l.Misses > 0:
+		r.rep.Missing++
+		r.trouble(c.url, l.trouble(), l.Since)
+	}
+}
+
+func (r *run) trouble(url, what string, since time.Time) {
+	if len(r.rep.Troubles) < namedFiles {
+		t := Trouble{URL: url, Error: what}
+		if !since.IsZero() {
+			t.Since = &since
+		}
+		r.rep.Troubles = append(r.rep.Troubles, t)
+	}
+}
+
+// lookAt asks for every file, some at once.
+func (r *run) lookAt(due []candidate) error {
+	if len(due) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	p := &prober{f: r.f, now: r.now, pace: pacer{gap: time.Duration(float64(time.Second) / r.f.cfg.Rate)}, down: map[string]int{}}
+	work, done := make(chan candidate), make(chan outcome)
+	var workers sync.WaitGroup
+	for range min(r.f.cfg.Concurrency, len(due)) {
+		workers.Go(func() {
+			for c := range work {
+				o := p.look(ctx, c)
+				select {
+				case done <- o:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		defer close(done)
+		defer workers.Wait()
+		defer close(work)
+		for _, c := range due {
+			select {
+			case work <- c:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	n := int64(0)
+	var failed error
+	for o := range done {
+		if failed != nil {
+			continue
+		}
+		n++
+		r.f.o.Progress(n, int64(len(due)))
+		if failed = r.take(o); failed != nil {
+			cancel()
+		}
+	}
+	return errors.Join(failed, r.ctx.Err())
+}
+
+func (r *run) take(o outcome) error {
+	if o.skipped {
+		r.rep.Waiting++
+		r.leave(&o.candidate)
+		return nil
+	}
+	r.rep.Looked++
+	r.count(&o.candidate)
+	if o.gone && o.current != nil {
+		r.gone = append(r.gone, o)
+		return nil
+	}
+	if r.group = append(r.group, o); len(r.group) >= groupSize {
+		return r.record()
+	}
+	return nil
+}
+
+// record brings a group into the log, and then the looks.
+func (r *run) record() error {
+	n, err := r.put(r.group)
+	r.group = r.group[:0]
+	r.rep.Created += n.Created
+	r.rep.Updated += n.Updated
+	r.rep.Deleted += n.Deleted
+	return err
+}
+
+func (r *run) put(group []outcome) (n changetrack.FileChanges, err error) {
+	if len(group) == 0 {
+		return n, nil
+	}
+	var found []changetrack.FileFound
+	for i := range group {
+		switch o := &group[i]; {
+		case o.gone:
+			found = append(found, changetrack.FileFound{URL: o.url, Gone: true})
+		case o.found != nil:
+			found = append(found, changetrack.FileFound{URL: o.url, Changed: o.changed, Version: *o.found})
+		}
+	}
+	if len(found) > 0 {
+		if n, err = r.f.log.RecordFiles(r.ctx, found); err != nil {
+			return n, err
+		}
+	}
+	return n, r.keep(group)
+}
+
+// keep writes the looks.
+func (r *run) keep(group []outcome) error {
+	b := r.f.store.Batch()
+	defer b.Close()
+	for i := range group {
+		group[i].look.Version = lookVersion
+		data, err := json.Marshal(group[i].look)
+		if err != nil {
+			return err
+		}
+		b.Set(lookKey(group[i].url), data)
+	}
+	return b.Commit(false)
+}
+
+// recordGone deletes what is gone, unless that is too much at once: a server that
+// lost its files, or moved, answers 404 for all of them.
+func (r *run) recordGone(files int64, before *Report) error {
+	n := int64(len(r.gone)) + r.heldBack
+	ratio := r.f.cfg.MaxDeleteRatio
+	limit := max(int64(ratio*float64(files)), 10)
+	if n > 0 && !r.accept && ratio >= 0 && n > limit {
+		r.rep.Held = &Held{Deletions: n, Time: r.now, Reason: fmt.Sprintf("%d of %d files are not there any more; %d at once are allowed (max_delete_ratio %g)", n, files, limit, ratio)}
+		if before != nil && before.Held != nil {
+			r.rep.Held.Time = before.Held.Time
+		}
+		r.f.o.Logger.Warn("files that are gone are held", "set", r.f.log.Set(), "reason", r.rep.Held.Reason)
+		return r.keep(r.gone)
+	}
+	for group := range slices.Chunk(r.gone, groupSize) {
+		r.group = append(r.group, group...)
+		if err := r.record(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pacer spaces requests.
+type pacer struct {
+	gap  time.Duration
+	mu   sync.Mutex
+	next time.Time
+}
+
+func (p *pacer) wait(ctx context.Context) error {
+	p.mu.Lock()
+	now := time.Now()
+	at := p.next
+	if at.Before(now) {
+		at = now
+	}
+	p.next = at.Add(p.gap)
+	p.mu.Unlock()
+	t := time.NewTimer(at.Sub(now))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// weak compares entity tags as conditional requests do.
+func weak(a, b string) bool { return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/") }

@@ -1,0 +1,138 @@
+package publish
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A set whose descriptions lead to files lists the files as resources of their own,
+// at their own addresses (dossier, 1.7: describes and describedby).
+
+// mostDescribedBy is how many of the descriptions that lead to a file its entry
+// links to: a logo may be on every one.
+const mostDescribedBy = 100
+
+// fileLinks adds what the description of an entity leads to. Then the entry has
+// more than one describes link, and says which one is the entity's.
+func (s *set) fileLinks(e *resourcesync.Entry, view *changetrack.View, entity string) error {
+	if s.cfg.Content == "" {
+		return nil
+	}
+	urls, err := view.FilesOf(entity)
+	if err != nil || len(urls) == 0 {
+		return err
+	}
+	if xmlText(entity) {
+		e.Meta.Ext[resourcesync.ExtEntity] = entity
+	}
+	for _, u := range urls {
+		if u != entity {
+			e.Links = append(e.Links, link(resourcesync.RelDescribes, u))
+		}
+	}
+	return nil
+}
+
+// fileMeta says what is known of a version of a file.
+func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
+	m := resourcesync.Meta{Length: v.Length, Encoding: v.Encoding,
+		Ext: map[string]string{resourcesync.ExtKind: resourcesync.KindFile, resourcesync.ExtSequence: strconv.FormatUint(v.Sequence, 10)}}
+	if strings.Contains(v.Type, ".") { // the schema of the framework knows no such types
+		m.Ext[resourcesync.ExtType] = v.Type
+	} else {
+		m.Type = v.Type
+	}
+	if !v.SHA256.IsZero() {
+		m.Hash = resourcesync.Hashes{SHA256: v.SHA256.String()}
+	}
+	return m
+}
+
+// describedBy links to the descriptions that lead to a file.
+func (s *set) describedBy(e *resourcesync.Entry, view *changetrack.View, url string) error {
+	n := 0
+	for entity, err := range view.LeadingTo(url) {
+		if err != nil {
+			return err
+		}
+		st, err := view.Entity(entity)
+		if err != nil {
+			return err
+		}
+		if st.Current == nil {
+			continue
+		}
+		e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.address(entity, st.Current.Format)))
+		if n++; n >= mostDescribedBy {
+			break
+		}
+	}
+	return nil
+}
+
+// modified is the lastmod of a file: what its server says, or else the time at
+// which the change was found.
+func modified(v *changetrack.FileVersion) time.Time {
+	if v.Modified.IsZero() || v.Modified.After(v.Time) {
+		return v.Time
+	}
+	return v.Modified
+}
+
+// fileEntry is the entry of a current file in a Resource List.
+func (s *set) fileEntry(view *changetrack.View, st *changetrack.FileState) (resourcesync.Entry, error) {
+	v := st.Current
+	e := resourcesync.Entry{Loc: st.URL, LastMod: modified(v), HasMeta: true, Meta: fileMeta(v)}
+	e.ChangeFreq = frequency(st.Changes, st.First, v.Time)
+	return e, s.describedBy(&e, view, st.URL)
+}
+
+// fileChange is the entry of a change of a file. Its datetime is the time of the
+// change; its lastmod is that of the Resource List, so that who compares the two
+// finds the same.
+func (s *set) fileChange(view *changetrack.View, c *changetrack.Change) (resourcesync.Entry, error) {
+	e := resourcesync.Entry{Loc: c.File, LastMod: c.Time, HasMeta: true}
+	if c.FileAfter == nil {
+		e.Meta = resourcesync.Meta{Length: -1, Ext: map[string]string{
+			resourcesync.ExtKind: resourcesync.KindFile, resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
+	} else {
+		e.Meta, e.LastMod = fileMeta(c.FileAfter), modified(c.FileAfter)
+		if err := s.describedBy(&e, view, c.File); err != nil {
+			return e, err
+		}
+	}
+	e.Meta.Change, e.Meta.DateTime = string(c.Kind), c.Time
+	return e, nil
+}
+
+// keyOfChange is where the entry of what has changed stands in the Resource List.
+func keyOfChange(c *changetrack.Change) rdfres.Digest {
+	if c.OfFile() {
+		return changetrack.FileKey(c.File)
+	}
+	return rdfres.EntityKey(c.Entity)
+}
+
+// frequency is a changefreq, "" for what did not change since it is known.
+func frequency(changes int, first, last time.Time) string {
+	if changes < 2 || first.IsZero() {
+		return ""
+	}
+	every := last.Sub(first) / time.Duration(changes-1)
+	switch day := 24 * time.Hour; {
+	case every < 2*time.Hour:
+		return "hourly"
+	case every < 3*day:
+		return "daily"
+	case every < 15*day:
+		return "weekly"
+	case every < 180*day:
+		return "monthly"
+	}
+	return "yearly"
+}

@@ -7,7 +7,7 @@ ROW     ?=
 RACE    := $(shell command -v cc >/dev/null 2>&1 && echo 1 || echo 0)
 PACKAGES ?= ./...
 
-.PHONY: build run test race lint bench fuzz campaign generate clean
+.PHONY: build run test race lint bench bench-large fuzz campaign generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/rsbridge
@@ -36,6 +36,11 @@ clean:
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 $(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+
+# The same way at ten times the size, measured once: time, memory and disk. Takes
+# half an hour.
+bench-large: build
+	$(GO) run ./internal/bench -large -o build/bench-large.json $(BENCHFLAGS)
 
 # The reference pages and notices that are made from the code.
 generate:

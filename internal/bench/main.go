@@ -36,6 +36,10 @@ type row struct {
 	measure            func(ctx context.Context, e *env) (thing, base time.Duration, err error)
 	megabytes          func(ctx context.Context, e *env) (int64, error)
 	most               int64 // megabytes
+
+	large    bool // a row of -large, measured once
+	value    func(ctx context.Context, e *env) (thing, base float64, err error)
+	unitName string
 }
 
 // result is a row of build/bench.json.
@@ -63,6 +67,7 @@ type env struct {
 
 	profile string // folder for profiles
 
+	large  *[2]measures
 	served *origin
 	filled map[string]bool                                         // servers with the data in their bench graph
 	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
@@ -73,10 +78,11 @@ func main() {
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
+	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *runs, *entities, *out, *profile)
+	err := run(ctx, *only, *runs, *entities, *out, *profile, *large)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -84,7 +90,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, runs int, entities int64, out, profile string) error {
+func run(ctx context.Context, only string, runs int, entities int64, out, profile string, large bool) error {
 	e, err := prepare(entities)
 	if err != nil {
 		return err
@@ -97,6 +103,9 @@ func run(ctx context.Context, only string, runs int, entities int64, out, profil
 	all := rows
 	for _, s := range servers {
 		all = append(all, s.rows()...)
+	}
+	if large {
+		all, runs = largeRows, 1
 	}
 	for _, r := range all {
 		if only != "" && r.id != only && !strings.HasPrefix(r.id, only+"-") {
@@ -158,6 +167,9 @@ func (r row) unit() string {
 	if r.megabytes != nil {
 		return "MB"
 	}
+	if r.value != nil {
+		return r.unitName
+	}
 	return "s"
 }
 
@@ -165,6 +177,9 @@ func (r row) once(ctx context.Context, e *env) (thing, base float64, err error) 
 	if r.megabytes != nil {
 		mb, err := r.megabytes(ctx, e)
 		return float64(mb), float64(r.most), err
+	}
+	if r.value != nil {
+		return r.value(ctx, e)
 	}
 	t, b, err := r.measure(ctx, e)
 	return t.Seconds(), b.Seconds(), err

@@ -126,19 +126,28 @@ func resourceList(ctx context.Context, e *env) (took, base time.Duration, err er
 		return 0, 0, err
 	}
 	began := time.Now()
-	entries := 0
-	for _, part := range locations(get(b, "/data/resourcelist.xml")) {
-		entries += bytes.Count(get(b, part), []byte("<url>"))
-	}
+	entries := listed(b)
 	took = time.Since(began)
 	if err := b.Close(); err != nil {
 		return 0, 0, err
 	}
-	if int64(entries) < e.n {
+	if entries < e.n {
 		return 0, 0, fmt.Errorf("the Resource List has %d entries of %d", entries, e.n)
 	}
 	base, err = e.resyncBuild(ctx, "--write-resourcelist", "--hash=sha-256", "--max-sitemap-entries=10000000", "--outfile=list.xml")
 	return took, base, err
+}
+
+// listed reads the Resource List, all its parts, and counts the entries.
+func listed(b *bridge.Bridge) (entries int64) {
+	list := get(b, "/data/resourcelist.xml")
+	if !bytes.Contains(list, []byte("<sitemapindex")) {
+		return int64(bytes.Count(list, []byte("<url>")))
+	}
+	for _, part := range locations(list) {
+		entries += int64(bytes.Count(get(b, part), []byte("<url>")))
+	}
+	return entries
 }
 
 // resourceDump makes the whole Resource Dump.

@@ -60,12 +60,7 @@ func oxigraph() store {
 
 // embedded starts `rsbridge store serve` in a process of its own.
 func embedded(ctx context.Context, e *env) (store, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return store{}, err
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddr()
 	dir, err := os.MkdirTemp(e.dir, "embedded-")
 	if err != nil {
 		return store{}, err
@@ -88,16 +83,30 @@ func embedded(ctx context.Context, e *env) (store, error) {
 	return store{}, fmt.Errorf("the embedded store did not start")
 }
 
+// freeAddr is an address where nobody listens.
+func freeAddr() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 func (s store) graph(g string) string { return s.data + "?graph=" + url.QueryEscape(g) }
 
 // load posts the data in one request.
 func (s store) load(ctx context.Context, e *env, graph string) (time.Duration, error) {
+	return s.loadAt(ctx, e, s.graph(graph))
+}
+
+func (s store) loadAt(ctx context.Context, e *env, address string) (time.Duration, error) {
 	f, err := os.Open(e.triples)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	return timed(ctx, http.MethodPost, s.graph(graph), "application/n-triples", "", f)
+	return timed(ctx, http.MethodPost, address, "application/n-triples", "", f)
 }
 
 func (s store) drop(ctx context.Context, graph string) error {

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // CRON_TZ= also where the system has no time zones
 
 	"github.com/rsbridge/rsbridge/bridge"
 )

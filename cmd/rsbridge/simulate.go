@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -28,20 +30,35 @@ type simulated struct {
 func (a *app) simulate() *cobra.Command {
 	var entities, changes int64
 	var seed uint64
-	var rate float64
-	var mix string
+	var rate, speed float64
+	var mix, scenario string
 	var during time.Duration
 	c := &cobra.Command{Use: "simulate DIR", Short: "Fill an embedded store with DBpedia-like data and change it at a rate", Args: cobra.ExactArgs(1),
 		Long: `Fills the embedded store in DIR with entities when it is empty, then changes them.
 DIR may be the address of a store that serves /query, /update and /data below it
 (rsbridge store serve). What it remembers is in the graph urn:rsbridge:simulate.
 
+--scenario takes size, pace and mix from a source that there is or was:
+` + scenarios() + `--speed 1000 lets its time pass a thousand times faster.
+
 --json: {"entities","triples","changes":{"create","update","delete"},"seconds"}`,
 		Example: "  rsbridge simulate ./origin --entities 100000 --rate 50 --for 10m",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			m, err := simulate.ParseMix(mix)
-			if err != nil {
+			pace := simulate.Scenario{Name: "rate", Entities: entities, Rate: rate}
+			if pace.Mix, err = simulate.ParseMix(mix); err != nil {
 				return usage("%w", err)
+			}
+			if scenario != "" {
+				given := cmd.Flags().Changed
+				if pace, err = simulate.FindScenario(scenario); err != nil || given("rate") || given("mix") {
+					return usage("%w", cmp.Or(err, errors.New("--scenario brings its own rate and mix")))
+				}
+				if given("entities") {
+					pace.Entities = entities
+				}
+			}
+			if speed <= 0 {
+				return usage("--speed %g: must be above 0", speed)
 			}
 			e := sparql.Endpoint{Name: "simulated", Logger: a.log}
 			base := strings.TrimRight(args[0], "/")
@@ -67,7 +84,7 @@ DIR may be the address of a store that serves /query, /update and /data below it
 				ctx, cancel = context.WithTimeout(ctx, during)
 				defer cancel()
 			}
-			err = sim.run(ctx, entities, changes, rate, m)
+			err = sim.run(ctx, pace, changes, speed)
 			if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 				err = nil // the time is over, or somebody had enough
 			}
@@ -83,10 +100,21 @@ DIR may be the address of a store that serves /query, /update and /data below it
 	f.Int64Var(&entities, "entities", 1000, "entities to make when the store is empty")
 	f.Int64Var(&changes, "changes", 0, "make this many changes and end")
 	f.Float64Var(&rate, "rate", 0, "changes a second, until --for or an interrupt; 0 with --changes: as fast as it goes")
+	f.StringVar(&scenario, "scenario", "", "a pace by name, until --for, --changes or an interrupt")
+	f.Float64Var(&speed, "speed", 1, "how many times faster the time of the scenario passes")
 	f.StringVar(&mix, "mix", "1,8,1", "weights of create, update, delete")
 	f.Uint64Var(&seed, "seed", 1, "the same seed gives the same data")
 	f.DurationVar(&during, "for", 0, "end after this time")
 	return c
+}
+
+// scenarios lists them for the help.
+func scenarios() string {
+	var b strings.Builder
+	for _, s := range simulate.Scenarios {
+		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, s.What)
+	}
+	return b.String()
 }
 
 type simulation struct {
@@ -101,21 +129,53 @@ const (
 	simVersion = "urn:rsbridge:simulate#version"
 )
 
-func (s *simulation) run(ctx context.Context, entities, changes int64, rate float64, m simulate.Mix) error {
+func (s *simulation) run(ctx context.Context, pace simulate.Scenario, changes int64, speed float64) error {
 	made, version, err := s.remember(ctx)
 	if err != nil {
 		return err
 	}
 	if made == 0 {
-		if err := s.fill(ctx, entities); err != nil {
+		if err := s.fill(ctx, pace.Entities); err != nil {
 			return err
 		}
-		made = entities
+		made = pace.Entities
 	}
-	if changes == 0 && rate == 0 {
+	next, stop := iter.Pull(s.world.Changes(made, version, pace.Mix))
+	defer stop()
+	if pace.Rate == 0 && pace.Burst == 0 { // as fast as it goes
+		for ; changes > 0; changes -= batch {
+			if err := s.change(ctx, next, int(min(changes, batch))); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	return s.change(ctx, made, version, changes, rate, m)
+	began := time.Now()
+	moments, err := pace.Moments(began)
+	if err != nil {
+		return err
+	}
+	for at, n := range moments {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Until(began.Add(time.Duration(float64(at.Sub(began)) / speed)))):
+		}
+		last := changes > 0 && int64(n) >= changes
+		if last {
+			n = int(changes)
+		}
+		for ; n > 0; n -= batch {
+			if err := s.change(ctx, next, min(n, batch)); err != nil {
+				return err
+			}
+			changes -= int64(min(n, batch))
+		}
+		if last {
+			return nil
+		}
+	}
+	return nil
 }
 
 // remember reads how many entities were made, and the last version.
@@ -171,56 +231,23 @@ func (s *simulation) fill(ctx context.Context, n int64) error {
 	return s.client.Update(ctx, note(n, 0))
 }
 
-// change applies steps, a batch a request, at the given rate.
-func (s *simulation) change(ctx context.Context, made, version, most int64, rate float64, m simulate.Mix) error {
-	batch := 100
-	var tick *time.Ticker
-	if rate > 0 {
-		batch = max(1, int(rate/4))
-		tick = time.NewTicker(time.Duration(float64(batch) / rate * float64(time.Second)))
-		defer tick.Stop()
-	}
+const batch = 100 // changes a request
+
+// change makes the next n changes with one request.
+func (s *simulation) change(ctx context.Context, next func() (simulate.Step, bool), n int) error {
 	var ops []string
 	counts := map[string]int64{}
-	flush := func() error {
-		if len(ops) == 0 {
-			return nil
-		}
-		ops = append(ops, note(made, version))
-		if err := s.client.Update(ctx, strings.Join(ops, " ;\n")); err != nil {
-			return err
-		}
-		for k, n := range counts {
-			s.did.Changes[k] += n
-		}
-		clear(counts)
-		ops = ops[:0]
-		return nil
+	var last simulate.Step
+	for range n {
+		last, _ = next() // endless
+		ops = append(ops, s.world.Update(last))
+		counts[last.Kind]++
 	}
-	var n int64
-	for step := range s.world.Changes(made, version, m) {
-		if most > 0 && n == most {
-			break
-		}
-		n++
-		made, version = step.N, step.Version
-		ops = append(ops, s.world.Update(step))
-		counts[step.Kind]++
-		if len(ops) < batch {
-			continue
-		}
-		if err := flush(); err != nil {
-			return err
-		}
-		if tick != nil {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-tick.C:
-			}
-		} else if err := ctx.Err(); err != nil {
-			return err
-		}
+	if err := s.client.Update(ctx, strings.Join(append(ops, note(last.N, last.Version)), " ;\n")); err != nil {
+		return err
 	}
-	return flush()
+	for kind, n := range counts {
+		s.did.Changes[kind] += n
+	}
+	return nil
 }

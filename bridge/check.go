@@ -129,8 +129,8 @@ func (c *Config) check() (out []Finding) {
 		} else if st := c.Stores[s.Store]; st.sink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
-		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
-			fault(p+".describe", s.Describe, "is not one of cbd, scbd, or a CONSTRUCT with ?entity")
+		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && s.Describe != "graph" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
+			fault(p+".describe", s.Describe, "is not one of cbd, scbd, graph, or a CONSTRUCT with ?entity")
 		}
 		schedule(p+".schedule", s.Schedule)
 		schedule(p+".resourcedump.schedule", s.ResourceDump.Schedule)

@@ -75,9 +75,9 @@ type Set struct {
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`
 	Licence        string       `yaml:"licence" doc:"IRI of the licence"`
-	Graphs         []string     `yaml:"graphs" doc:"default: the default graph; \"*\": all"`
+	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
 	Select         Select       `yaml:"select" doc:"which entities; default: every subject that is an IRI"`
-	Describe       string       `yaml:"describe" doc:"cbd, scbd, or a CONSTRUCT with ?entity" default:"cbd"`
+	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
 	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
 	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`

@@ -273,14 +273,18 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 
 // nameOwn names the blank nodes of a description that are nobody else's.
 func (s *Source) nameOwn(entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
+	return nameOwn(&s.cfg, entity, ts)
+}
+
+func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
 	ts = rdfres.SortUnique(ts)
 	if err := checkAll(ts); err != nil {
 		return nil, err
 	}
-	if len(ts) > s.cfg.MaxDescriptionTriples {
-		return nil, fmt.Errorf("more than max_description_triples (%d)", s.cfg.MaxDescriptionTriples)
+	if len(ts) > cfg.MaxDescriptionTriples {
+		return nil, fmt.Errorf("more than max_description_triples (%d)", cfg.MaxDescriptionTriples)
 	}
-	named, _, err := rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: entity, WorkLimit: s.cfg.WorkLimit})
+	named, _, err := rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: entity, WorkLimit: cfg.WorkLimit})
 	return named, err
 }
 

@@ -26,7 +26,7 @@ func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Desc
 	}
 	out := make([]rdfres.Description, 0, len(d.done))
 	for e, ts := range d.done {
-		if !hasPrefix(e, s.cfg.Select.Prefixes) && !strings.HasPrefix(e, orphanPrefix) || !d.inClasses(e, ts) {
+		if !hasPrefix(e, s.cfg.Select.Prefixes) && (s.byGraph || !strings.HasPrefix(e, orphanPrefix)) || !d.inClasses(e, ts) {
 			ts = nil
 		}
 		if err := checkAll(ts); err != nil {
@@ -75,6 +75,10 @@ func (d *describer) run(ctx context.Context) (err error) {
 		pending = append(pending, e)
 	}
 	slices.Sort(pending)
+	if d.s.byGraph {
+		clear(d.hard)
+		return d.graphs(ctx)
+	}
 	if d.s.construct != nil {
 		return d.constructed(ctx, pending)
 	}
@@ -531,7 +535,7 @@ func (d *describer) inClasses(entity string, ts []rdfres.Triple) bool {
 	}
 	e := rdfres.NewIRI(entity)
 	return slices.ContainsFunc(ts, func(t rdfres.Triple) bool {
-		return t.S == e && t.P == rdfType && slices.Contains(sel.Classes, t.O.IRI())
+		return (t.S == e || d.s.byGraph && t.S.Kind() == rdfres.KindIRI) && t.P == rdfType && slices.Contains(sel.Classes, t.O.IRI())
 	})
 }
 

@@ -265,10 +265,14 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	sc := &Scan{cfg: &d.s.cfg, group: g, selects: !d.s.cfg.Select.isZero()}
+	sc := &Scan{cfg: &d.s.cfg, group: g, selects: !d.s.cfg.Select.isZero(), byGraph: d.s.byGraph}
 	sc.setClasses()
-	pick := newGraphPick(d.s.cfg.Graphs)
-	statements := int64(0)
+	graphs := d.s.cfg.Graphs
+	if d.s.byGraph && len(graphs) == 0 {
+		graphs = []string{"*"}
+	}
+	pick := newGraphPick(graphs)
+	statements, unnamed := int64(0), int64(0)
 	err = in.each(func(s, p, o, graph []byte) error {
 		if statements++; statements&0x3fff == 0 {
 			if ctx.Err() != nil {
@@ -276,13 +280,26 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 			}
 			d.s.cfg.Progress("read", g.rows, 0)
 		}
-		if !pick.has(graph) {
+		switch {
+		case !pick.has(graph):
 			return nil
+		case !d.s.byGraph:
+			return g.add(s, p, o)
+		case len(graph) == 0:
+			sc.outside++
+			return nil
+		case graph[0] == '<':
+			return g.addQuad(graph, s, p, o)
 		}
-		return g.add(s, p, o)
+		unnamed++
+		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if unnamed > 0 {
+		d.s.log.Warn("graphs whose name is a blank node are left out", "file", f.Path, "statements", unnamed)
+		sc.outside += unnamed
 	}
 	if now, err := stat(f.Path); err != nil || !now.Same(*f) {
 		return nil, &cutError{"it changed while it was read"}
@@ -295,7 +312,7 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 		return nil, err
 	}
 	sc.rows = g.rows
-	sc.stats = Stats{Triples: g.rows, Own: pick.own, Bytes: in.packed(), Way: "dump"}
+	sc.stats = Stats{Triples: g.rows, LeftOut: sc.outside, Own: pick.own, Bytes: in.packed(), Way: "dump"}
 	if pick.own > 0 {
 		d.s.log.Info("graphs of rsbridge itself are left out", "triples", pick.own)
 	}

@@ -29,6 +29,7 @@ type grouper struct {
 
 	subject    []byte // the last subject and its key
 	subjectKey rdfres.Digest
+	graph      []byte // the last one of addQuad
 	line       []byte
 	value      []byte
 

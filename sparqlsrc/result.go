@@ -33,7 +33,9 @@ type Scan struct {
 	selects bool // there is a selection
 	marked  bool // by the user's SELECT
 	classes map[rdfres.Term]bool
-	built   bool // by a CONSTRUCT
+	built   bool  // by a CONSTRUCT
+	byGraph bool  // each named graph is an entity; its blank nodes have no names yet
+	outside int64 // triples of the default graph, which is no entity
 	stats   Stats
 	scope   *scope                                 // that was read
 	verify  func(distinct int64, d *doubles) error // nil where no count is known
@@ -102,10 +104,17 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		if g.entity == "" {
 			return nil
 		}
-		orphan := strings.HasPrefix(g.entity, orphanPrefix)
+		orphan := strings.HasPrefix(g.entity, orphanPrefix) && !sc.byGraph
 		ok := sc.admits(&g, orphan)
 		if g.over && ok {
 			sc.group.fail(g.entity, fmt.Errorf("its description has more than max_description_triples (%d)", sc.cfg.MaxDescriptionTriples))
+		}
+		var described rdfres.Description
+		if ok && !g.over {
+			var err error
+			if described, err = sc.describe(&g); err != nil {
+				sc.group.fail(g.entity, err)
+			}
 		}
 		_, failed := sc.group.failed[g.entity]
 		switch {
@@ -130,7 +139,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			}
 		}
 		sc.cfg.Progress("describe", st.Entities, 0)
-		if !yield(g.description(), nil) {
+		if !yield(described, nil) {
 			return errStopped
 		}
 		return nil
@@ -210,6 +219,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	} else if sc.selects {
 		st.LeftOut = max(0, st.Triples-st.Covered-failedTriples)
 	}
+	st.LeftOut += sc.outside
 	return nil
 }
 
@@ -244,6 +254,18 @@ func (g *entityGroup) line(i int) []byte {
 		from = g.ends[i-1]
 	}
 	return g.buf[from:g.ends[i]]
+}
+
+// describe is the description of an entity. The blank nodes of a graph get their
+// names here: they are nobody else's.
+func (sc *Scan) describe(g *entityGroup) (rdfres.Description, error) {
+	d := g.description()
+	if !sc.byGraph {
+		return d, nil
+	}
+	var err error
+	d.Triples, err = nameOwn(sc.cfg, d.Entity, d.Triples)
+	return d, err
 }
 
 // description makes the terms: one string for all of them.

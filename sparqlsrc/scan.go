@@ -35,11 +35,17 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc := &Scan{cfg: &s.cfg, selects: !s.cfg.Select.isZero(), built: s.construct != nil}
+	sc := &Scan{cfg: &s.cfg, selects: !s.cfg.Select.isZero(), built: s.construct != nil, byGraph: s.byGraph}
 	sc.setClasses()
 	switch {
 	case s.construct != nil:
 		err = s.scanConstruct(ctx, caps, sc)
+	case s.byGraph:
+		err = s.scanGraphs(ctx, caps, sc)
+		if err == nil && s.cfg.Select.Query != "" {
+			sc.marked = true
+			err = s.selectedEntities(ctx, sc.group)
+		}
 	default:
 		err = s.download(ctx, caps, sc)
 		if err == nil && s.cfg.Select.Query != "" {

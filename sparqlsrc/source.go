@@ -27,7 +27,7 @@ type Config struct {
 	Name                  string
 	Graphs                []string // nil: the default graph; "*": all
 	Select                Select
-	Describe              string // "cbd" (default), "scbd", or a CONSTRUCT with ?entity
+	Describe              string // "cbd" (default), "scbd", "graph" (each named graph is an entity), or a CONSTRUCT with ?entity
 	TempDir               string // spill files; removed by Close
 	MemoryBytes           int64  // for sorting; default 64 MiB
 	MaxDescriptionTriples int    // default 2,000,000: beyond it the entity fails, by name
@@ -45,6 +45,7 @@ type Source struct {
 	cfg       Config
 	log       *slog.Logger
 	scbd      bool
+	byGraph   bool       // each named graph is an entity
 	construct *construct // nil unless Describe is a CONSTRUCT
 
 	mu     sync.Mutex
@@ -103,6 +104,8 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	case "", "cbd":
 	case "scbd":
 		s.scbd = true
+	case "graph":
+		s.byGraph = true
 	default:
 		var err error
 		if s.construct, err = parseConstruct(cfg.Describe); err != nil {

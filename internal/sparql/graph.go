@@ -67,6 +67,51 @@ func (c *Client) StreamSelect(ctx context.Context, query string, as Reading, fn 
 
 // streamLines sends a request and gives the N-Triples lines of its answer.
 func (c *Client) streamLines(ctx context.Context, r request, fn TripleFunc) error {
+	return c.streamScanned(ctx, r, func(sc *rdfres.LineScanner) error { return fn(sc.S, sc.P, sc.O) })
+}
+
+// QuadFunc is TripleFunc with the graph, empty for the default graph, first.
+type QuadFunc func(g, s, p, o []byte) error
+
+// StreamDataset reads everything that a store holds, with its graphs, by the
+// Graph Store address without a graph: N-Quads, where the store gives them there
+// (it is not in the protocol, but Oxigraph, Fuseki and the embedded store do).
+func (c *Client) StreamDataset(ctx context.Context, fn QuadFunc) error {
+	if c.endpoint.GraphStore == "" {
+		return &Error{Op: c.op("read all"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "set the graph_store address of this store"}
+	}
+	return c.streamScanned(ctx, request{op: "read all", method: http.MethodGet, url: c.endpoint.GraphStore, accept: "application/n-quads"},
+		func(sc *rdfres.LineScanner) error { return fn(sc.G, sc.S, sc.P, sc.O) })
+}
+
+// StreamQuads reads a SELECT of four variables: graph, subject, predicate, object.
+func (c *Client) StreamQuads(ctx context.Context, query string, as Reading, fn QuadFunc) error {
+	sol, err := c.selectAs(ctx, query, as)
+	if err != nil {
+		return err
+	}
+	if len(sol.Vars) != 4 {
+		sol.Close()
+		return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: fmt.Errorf("the answer has %d columns, want 4", len(sol.Vars))}
+	}
+	var buf []byte
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		buf = append(append(append(append(buf[:0], row[0]...), row[1]...), row[2]...), row[3]...)
+		g := len(row[0])
+		s := g + len(row[1])
+		p := s + len(row[2])
+		if err := fn(buf[:g:g], buf[g:s:s], buf[s:p:p], buf[p:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamScanned is streamLines with everything that stands in a line.
+func (c *Client) streamScanned(ctx context.Context, r request, fn func(*rdfres.LineScanner) error) error {
 	delivered := false
 	var final error // an error that must not be repeated
 	send := c.send
@@ -105,7 +150,7 @@ func (c *Client) streamLines(ctx context.Context, r request, fn TripleFunc) erro
 			}
 			if err == nil && ok {
 				delivered = true
-				if final = fn(sc.S, sc.P, sc.O); final != nil {
+				if final = fn(&sc); final != nil {
 					return nil
 				}
 				continue

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/publish"
 )
 
@@ -59,6 +61,22 @@ func (c *Config) fill() {
 		c.Public.BaseURL = "http://" + c.Public.Listen
 	}
 	c.Public.BaseURL = strings.TrimRight(c.Public.BaseURL, "/")
+	for name, s := range c.Stores {
+		c.Stores[name] = s.preset()
+	}
+}
+
+// preset fills in the addresses that follow from a preset; what is wrong with it
+// is found by the check.
+func (s Store) preset() Store {
+	if s.Preset == "" || s.URL == "" || s.local() {
+		return s
+	}
+	query, update, graphStore, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
+	if err == nil {
+		s.Query, s.Update, s.GraphStore = cmp.Or(s.Query, query), cmp.Or(s.Update, update), cmp.Or(s.GraphStore, graphStore)
+	}
+	return s
 }
 
 // Validate checks a Config that was not read from a file and fills in what
@@ -129,6 +147,8 @@ func (c *Config) check() (out []Finding) {
 		} else if st := c.Stores[s.Store]; st.sink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
+		s.checkHints(p, fault)
+		schedule(p+".hints.full", s.Hints.Full)
 		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && s.Describe != "graph" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
 			fault(p+".describe", s.Describe, "is not one of cbd, scbd, graph, or a CONSTRUCT with ?entity")
 		}
@@ -223,6 +243,13 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s, p := c.Stores[name], "stores."+name
 		remote := s.Query != "" || s.Update != "" || s.GraphStore != ""
+		if s.Preset != "" || s.URL != "" || s.Repository != "" {
+			if _, _, _, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == ""); err != nil && s.Preset != "" {
+				fault(p+".preset", s.Preset, "%v", err)
+			} else if s.Preset == "" || s.URL == "" || s.local() {
+				fault(p, "", "preset and url go together, in a store that is neither embedded nor a sink; repository goes with them")
+			}
+		}
 		switch {
 		case s.Embedded != "" && remote:
 			fault(p, "", "is either embedded or has addresses, not both")

@@ -49,6 +49,9 @@ type Store struct {
 	Dump         string   `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
 	Files        string   `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
 	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`
+	Preset       string   `yaml:"preset" doc:"a product whose addresses follow from url and repository (docs/stores.md); the addresses below override it" allowed:"oxigraph|fuseki|rdf4j|virtuoso|graphdb|blazegraph|qlever|stardog|allegrograph|neptune"`
+	URL          string   `yaml:"url" doc:"with preset: address of the server"`
+	Repository   string   `yaml:"repository" doc:"with preset: repository, dataset, database or namespace"`
 	Query        string   `yaml:"query" doc:"SPARQL query address"`
 	Update       string   `yaml:"update" doc:"SPARQL update address"`
 	GraphStore   string   `yaml:"graph_store" doc:"Graph Store Protocol address"`
@@ -81,6 +84,7 @@ type Set struct {
 	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
 	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
+	Hints          Hints        `yaml:"hints" doc:"what may have changed, so that not everything is read each time; then schedule is when hints are followed, and hints.full when everything is read"`
 	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete more is held" default:"0.2"`
 	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
 	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
@@ -105,6 +109,16 @@ type Select struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
 	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
 	Query    string   `yaml:"query" doc:"a SELECT that names the entities as ?entity"`
+}
+
+// Hints name what may have changed. Only that is described again; what they miss
+// is found by the full scan.
+type Hints struct {
+	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
+	Query    string   `yaml:"query" doc:"a SELECT that names what changed as ?entity; ?since in it is the time of the last look, less overlap"`
+	Counts   []string `yaml:"counts" doc:"partitions that are counted; the entities of one whose counts changed are described again" allowed:"class|graph"`
+	Overlap  Duration `yaml:"overlap" doc:"how far before the last look hints are asked for again: clocks differ, and what was changed then may have come later" default:"2m"`
+	Full     string   `yaml:"full" doc:"when everything is read all the same, to correct what hints missed" default:"@daily"`
 }
 
 // ResourceList settings.

@@ -11,13 +11,21 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// jobs are all jobs by name: scan:SET, dump:SET, changedump:SET, list:SET, archive:SET,
+// jobs are all jobs by name: scan:SET, hint:SET, dump:SET, changedump:SET, list:SET, archive:SET,
 // rebase:SET, retain:SET, sync:DESTINATION, audit:DESTINATION. Those of one set, and those of one destination, exclude
 // each other.
 func (b *Bridge) jobs() (out []jobs.Job) {
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
 		s := b.sets[name]
-		out = append(out, jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan})
+		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan}
+		if s.source != nil {
+			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Run: s.hint}
+			if s.cfg.Hints.set() {
+				hints.Schedule, scans.Schedule = s.cfg.Schedule, s.cfg.Hints.Full
+			}
+			out = append(out, hints)
+		}
+		out = append(out, scans)
 		if s.dumps() {
 			out = append(out, jobs.Job{Name: "dump:" + name, Subject: s.subject(), Schedule: s.cfg.ResourceDump.Schedule,
 				Run: func(ctx context.Context, run *jobs.Run) (any, error) {
@@ -88,6 +96,18 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 				return run, false, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
 			}
 			job, args = "scan:"+name, accept
+		}
+		if named, ok := args.(ScanArgs); ok && action == "scan" {
+			args = nil
+			if len(named.Entities) > 0 {
+				if s.source == nil {
+					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrEntities)
+				}
+				if err := named.Check(); err != nil {
+					return run, false, err
+				}
+				job, args = "hint:"+name, named
+			}
 		}
 	case "sync", "audit", "repair":
 		if b.dests[name] == nil {

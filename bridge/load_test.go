@@ -17,9 +17,11 @@ admin: {listen: 0.0.0.0:8081}
 stores:
   one: {query: nonsense, timeout: soon}
   two: {embedded: ./a, query: http://x.example/}
+  four: {preset: rdf4j, url: "http://x.example/rdf4j-server"}
 sets:
   books:
     store: three
+    hints: {modified: relative, full: never}
     format: xml
     schedul: "@daily"
     schedule: sometimes
@@ -37,14 +39,17 @@ destinations:
 		`test.yaml:5: stores.one.query: "nonsense": is no http`,
 		`test.yaml:5: stores.one.timeout: "soon": is no duration`,
 		`test.yaml:6: stores.two: is either embedded or has addresses`,
-		`test.yaml:9: sets.books.store: "three": is not one of the stores: one, two`,
-		`test.yaml:10: sets.books.format: "xml": is not one of jsonld, ntriples`,
-		`test.yaml:11: sets.books.schedul: is not known; allowed here: store`,
-		`test.yaml:12: sets.books.schedule: "sometimes": is no schedule`,
-		`test.yaml:13: sets.books.max_delete_ratio: "1.5": is a share`,
-		`test.yaml:15: destinations.copy.source: "ftp://x.example/": is no http`,
-		`test.yaml:15: destinations.copy.graph: "many": is not one of single, per-entity`,
-		`test.yaml:15: destinations.copy.store: "one": can only be read`,
+		`test.yaml:7: stores.four.preset: "rdf4j": Eclipse RDF4J Server needs the repository`,
+		`test.yaml:11: sets.books.hints.modified: "relative": is no IRI`,
+		`test.yaml:11: sets.books.hints.full: "never": is no schedule`,
+		`test.yaml:10: sets.books.store: "three": is not one of the stores: four, one, two`,
+		`test.yaml:12: sets.books.format: "xml": is not one of jsonld, ntriples`,
+		`test.yaml:13: sets.books.schedul: is not known; allowed here: store`,
+		`test.yaml:14: sets.books.schedule: "sometimes": is no schedule`,
+		`test.yaml:15: sets.books.max_delete_ratio: "1.5": is a share`,
+		`test.yaml:17: destinations.copy.source: "ftp://x.example/": is no http`,
+		`test.yaml:17: destinations.copy.graph: "many": is not one of single, per-entity`,
+		`test.yaml:17: destinations.copy.store: "one": can only be read`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)

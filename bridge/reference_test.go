@@ -5,11 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -21,7 +23,17 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"configuration.md": bridge.Reference(), "configuration.schema.json": string(schema) + "\n"} {
+	stores, err := os.ReadFile(filepath.Join(teststores.Root(t), "docs", "stores.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from, to = "<!-- presets -->\n", "<!-- /presets -->"
+	before, rest, ok := strings.Cut(string(stores), from)
+	_, after, ok2 := strings.Cut(rest, to)
+	if !ok || !ok2 {
+		t.Fatal("docs/stores.md has no place for the presets")
+	}
+	for name, want := range map[string]string{"configuration.md": bridge.Reference(), "configuration.schema.json": string(schema) + "\n", "stores.md": before + from + sparql.PresetTable() + to + after} {
 		file := filepath.Join(teststores.Root(t), "docs", name)
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {

@@ -37,6 +37,9 @@ type set struct {
 // ScanReport is one set of `scan --json`.
 type ScanReport struct {
 	Name      string                `json:"name"`
+	Finder    string                `json:"finder"`           // "scan" read everything, "hint" what hints or the request named
+	Hints     map[string]int64      `json:"hints,omitempty"`  // entities named, by kind: modified, query, counts, named
+	Missed    int64                 `json:"missed,omitempty"` // changes that a full scan found and no hint had named yet
 	Resources int64                 `json:"resources"`
 	Created   int64                 `json:"created"`
 	Updated   int64                 `json:"updated"`
@@ -156,6 +159,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	var found *sparqlsrc.Scan
 	var confirm func(context.Context, []string) ([]rdfres.Description, error)
 	var dump *DumpStatus
+	var marks *hintRecord
 	if s.files != nil {
 		seen, err := s.lookAtDumps(ctx, args.Accept != "" || args.Rebase)
 		if err != nil {
@@ -168,6 +172,9 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		confirm = s.files.Confirm(seen.File)
 	} else {
 		var err error
+		if marks, err = s.markHints(ctx); err != nil {
+			return nil, err
+		}
 		if found, err = s.source.Scan(ctx); err != nil {
 			return nil, err
 		}
@@ -175,20 +182,15 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	defer found.Close()
 	counts := newCounts()
-	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), changetrack.ScanOptions{
-		Finder: "scan", Format: rdfres.Format(s.cfg.Format),
-		MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1"),
-		MaxDeleteRatio: s.cfg.MaxDeleteRatio, Accept: args.Accept, Confirm: confirm,
-		Fingerprint: s.fingerprint(),
-		Failed:      found.IsFailed,
-		Progress:    func(done, total int64) { run.Progress("compare", done, total) },
-	})
+	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions("scan", changetrack.ScanOptions{
+		Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed,
+	}, run))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
 	st := found.Stats()
 	rep := &ScanReport{
-		Name: s.name, Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
+		Name: s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,
@@ -208,6 +210,15 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	if res.Held == nil {
 		if dump != nil {
 			if err := s.saveDump(*dump); err != nil {
+				return rep, err
+			}
+		}
+		if marks != nil {
+			if n := rep.Created + rep.Updated + rep.Deleted; n > 0 && res.First > 1 {
+				rep.Missed = n
+				s.bridge.log.Info("a full scan found what no hint had named yet", "set", s.name, "changes", n)
+			}
+			if err := s.saveHints(marks); err != nil {
 				return rep, err
 			}
 		}
@@ -231,7 +242,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Held = s.held(res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	s.bridge.log.Info("scanned", "set", s.name, "resources", rep.Resources, "created", rep.Created, "updated", rep.Updated,
-		"deleted", rep.Deleted, "failed", rep.Failed, "held", rep.Held != nil, "way", rep.Way, "seconds", rep.Seconds)
+		"deleted", rep.Deleted, "found", "scan", "failed", rep.Failed, "held", rep.Held != nil, "way", rep.Way, "seconds", rep.Seconds)
 	return rep, nil
 }
 

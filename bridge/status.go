@@ -24,6 +24,7 @@ type SetStatus struct {
 	LastChange *time.Time        `json:"last_change"`
 	LastScan   *time.Time        `json:"last_scan"`
 	NextScan   *time.Time        `json:"next_scan"`
+	NextHint   *time.Time        `json:"next_hint,omitempty"` // when hints are followed next, of a set that has some
 	Held       *changetrack.Held `json:"held"`
 	Triples    int64             `json:"triples"` // in the graphs, at the last complete scan
 	Covered    int64             `json:"covered"` // of them in at least one description
@@ -83,7 +84,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	scanned, _ := v.LastScan()
 	out := SetStatus{
 		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),
-		NextScan: moment(b.runner.Next("scan:" + name)), Held: s.held(v.Held()), Address: s.capabilityList(),
+		NextScan: moment(b.runner.Next("scan:" + name)), NextHint: moment(b.runner.Next("hint:" + name)), Held: s.held(v.Held()), Address: s.capabilityList(),
 	}
 	if b.pub != nil { // not when the state is only read
 		if g, ok := b.pub.Generation(name); ok {
@@ -108,7 +109,10 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	if out.Files, err = s.filesStatus(); err != nil {
 		return out, err
 	}
-	out.LastError, err = b.lastError("scan:" + name)
+	if out.LastError, err = b.lastError("scan:" + name); err != nil || out.LastError != "" || s.source == nil {
+		return out, err
+	}
+	out.LastError, err = b.lastError("hint:" + name)
 	return out, err
 }
 

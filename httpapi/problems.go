@@ -39,6 +39,7 @@ var problems = []struct {
 	{bridge.ErrUnknown, http.StatusNotFound, "GET /api/v1/status names what there is"},
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
+	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
 	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},
 	{context.Canceled, http.StatusServiceUnavailable, "the request was given up"},

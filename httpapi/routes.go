@@ -81,7 +81,7 @@ func (a *api) routes() []route {
 			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.description},
 		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
 			[]param{entity, text("from", "after this sequence, or at this time; default: the version before", pointForm), text("to", "as from; default: now", pointForm)}, nil, 200, bridge.Diff{}, a.diff},
-		{post, "/api/v1/sets/:name/scan", "look for changes now", queue, no{}, 202, jobs.Run{}, a.begin("scan", "scan")},
+		{post, "/api/v1/sets/:name/scan", "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
 		{post, "/api/v1/sets/:name/accept", "accept what is held", queue, no{}, 202, jobs.Run{}, a.begin("accept", "scan")},
 		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
 		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},

@@ -23,9 +23,10 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		named, _ := args.(bridge.ScanArgs)
 		a.starting.Lock()
 		defer a.starting.Unlock()
-		if run, busy := a.b.Runner().Busy(job + ":" + name); busy && c.Query("queue") != "true" {
+		if run, busy := a.b.Runner().Busy(job + ":" + name); busy && c.Query("queue") != "true" && len(named.Entities) == 0 { // who names entities asks for them, not for what is under way
 			p := fail(http.StatusConflict, "run "+strconv.FormatUint(run.ID, 10)+" of "+run.Job+" is under way", "wait for it, or ask with ?queue=true for one that starts after it")
 			p.Run = &run
 			c.Header("Location", runAddress(run))
@@ -51,6 +52,12 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 		return "", nil, err
 	}
 	switch action {
+	case "scan":
+		want := new(bridge.ScanArgs)
+		if args, err = arguments(c, want); err == nil && args != nil {
+			args = *want
+			err = want.Check()
+		}
 	case "sync":
 		args, err = arguments(c, new(bridge.SyncArgs))
 	case "audit":

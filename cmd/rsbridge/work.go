@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -124,16 +125,29 @@ func reports[R any](out []outcome[R]) (list []any) {
 }
 
 func (a *app) scan() *cobra.Command {
-	return &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
+	var named bridge.ScanArgs
+	c := &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
 		Long: `Scans the sets (default: all) and publishes what changed, with the daemon that
 holds the state or, when there is none, by itself. Waits for a run that started
 after the command. Exit code 3: a scan is held, entities could not be
-described, or the newest of the dumps is not complete yet.
+described, or the newest of the dumps is not complete yet. With --entity only the
+entities that are named are described again: one that the store has no triples of is
+deleted from the set.
 
 --json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
 a set that failed is {"name","error"}`,
-		Example: "  rsbridge scan\n  rsbridge scan books --json",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "scan", args) }}
+		Example: "  rsbridge scan\n  rsbridge scan books --json\n  rsbridge scan books --entity http://example.org/book/1 --entity http://example.org/book/2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(named.Entities) > 0 && len(args) != 1 {
+				return usage("--entity goes with one set: rsbridge scan SET --entity IRI")
+			}
+			if err := named.Check(); err != nil {
+				return usage("--entity: %v", err)
+			}
+			return a.scanAction(cmd.Context(), "scan", args, named)
+		}}
+	c.Flags().StringArrayVar(&named.Entities, "entity", nil, "look only at this `IRI`, which may have changed (again for more)")
+	return c
 }
 
 func (a *app) accept() *cobra.Command {
@@ -143,11 +157,11 @@ change of configuration that were held. rsbridge status shows what is held.
 
 --json: as scan`,
 		Example: "  rsbridge accept books",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args) }}
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args, nil) }}
 }
 
-func (a *app) scanAction(ctx context.Context, action string, args []string) error {
-	out, err := each[bridge.ScanReport](ctx, a, action, nil, args, nil)
+func (a *app) scanAction(ctx context.Context, action string, args []string, what any) error {
+	out, err := each[bridge.ScanReport](ctx, a, action, nil, args, what)
 	if err != nil {
 		return err
 	}
@@ -185,6 +199,21 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 			would = "" // the reason has it
 		}
 		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  %sif that is right: rsbridge accept %s\n", r.Name, r.Held.ID, r.Held.Reason, would, r.Name)
+		return
+	}
+	if r.Finder == "hint" {
+		var by []string
+		for _, kind := range slices.Sorted(maps.Keys(r.Hints)) {
+			by = append(by, fmt.Sprintf("%d by %s", r.Hints[kind], kind))
+		}
+		fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged of those that hints name: %s) in %.1f s\n",
+			r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, yes(len(by) > 0, strings.Join(by, ", "), "none"), r.Seconds)
+		if r.Held != nil {
+			fmt.Fprintf(w, "  held: %s\n", r.Held.Reason)
+		}
+		for _, f := range r.Failures {
+			fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
+		}
 		return
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
@@ -528,11 +557,11 @@ func (a *app) changes() *cobra.Command {
 	var since string
 	var follow bool
 	c := &cobra.Command{Use: "changes SET", Short: "Print the log, one change a line", Args: cobra.ExactArgs(1),
-		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity. --since
+		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity, and hint where a hint and no full scan found it. --since
 takes a sequence (digits alone) or a time like 2026-01-31T12:00:00Z, which is left
 out itself.
 
---json: one object a line: {"sequence","time","change","entity","location","before","after"}`,
+--json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is scan or hint`,
 		Example: "  rsbridge changes books --since 1200\n  rsbridge changes books --follow --json",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if since != "" {
@@ -562,7 +591,7 @@ out itself.
 						if c.Kind == "file" {
 							what = c.Location
 						}
-						_, err = fmt.Fprintf(a.out, "%d\t%s\t%s\t%s\n", c.Sequence, resourcesync.FormatTime(c.Time), c.Change, what)
+						_, err = fmt.Fprintf(a.out, "%d\t%s\t%s\t%s%s\n", c.Sequence, resourcesync.FormatTime(c.Time), c.Change, what, yes(c.Finder == "hint", "\thint", ""))
 					}
 					if err != nil {
 						return err

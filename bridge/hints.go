@@ -1,0 +1,279 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
+)
+
+// ScanArgs name what a scan looks at; without entities it looks at everything.
+type ScanArgs struct {
+	// Entities are the IRIs of entities that may have changed: only they, and what
+	// shares blank nodes with them, are described again.
+	Entities []string `json:"entities,omitempty"`
+}
+
+// maxNamed is how many entities one request may name.
+const maxNamed = 10_000
+
+// ErrEntities comes for entities that cannot be looked at.
+var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
+
+// Check says what is wrong with the entities.
+func (a ScanArgs) Check() error {
+	if len(a.Entities) > maxNamed {
+		return fmt.Errorf("%d entities: %w", len(a.Entities), ErrEntities)
+	}
+	for _, e := range a.Entities {
+		if u, err := url.Parse(e); err != nil || !u.IsAbs() || len(e) > 8192 {
+			return fmt.Errorf("%.200q: %w", e, ErrEntities)
+		}
+	}
+	return nil
+}
+
+// set tells whether a set has hints.
+func (h Hints) set() bool { return len(h.Modified) > 0 || h.Query != "" || len(h.Counts) > 0 }
+
+// hintRecord is how far the hints of a set have been followed.
+type hintRecord struct {
+	Version int                                       `json:"version"`
+	At      time.Time                                 `json:"at"`               // when the last look began
+	Counts  map[string]map[string]sparqlsrc.Partition `json:"counts,omitempty"` // by kind and IRI
+}
+
+func hintKey(set string) []byte { return []byte("hint/" + set) }
+
+func (s *set) hintRecord() (*hintRecord, error) {
+	raw, err := s.bridge.records.Get(hintKey(s.name))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	rec := new(hintRecord)
+	if err == nil {
+		err = json.Unmarshal(raw, rec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("how far the hints of %s were followed: %w", s.name, err)
+	}
+	return rec, nil
+}
+
+func (s *set) saveHints(rec *hintRecord) error {
+	raw, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	b := s.bridge.records.Batch()
+	defer b.Close()
+	b.Set(hintKey(s.name), raw)
+	if err := b.Commit(false); err != nil {
+		return fmt.Errorf("keep how far the hints were followed: %w", err)
+	}
+	return nil
+}
+
+// markHints is where hints go on from after a full scan that begins now: nothing
+// that changes while it reads is missed.
+func (s *set) markHints(ctx context.Context) (*hintRecord, error) {
+	h := s.cfg.Hints
+	if !h.set() || s.source == nil {
+		return nil, nil
+	}
+	rec := &hintRecord{Version: 1, At: s.bridge.now().UTC(), Counts: map[string]map[string]sparqlsrc.Partition{}}
+	var err error
+	for _, by := range h.Counts {
+		if rec.Counts[by], err = s.source.Partitions(ctx, by); err != nil {
+			return nil, err
+		}
+	}
+	return rec, nil
+}
+
+// errEverything says that looking at everything is better than following hints.
+type errEverything struct{ why string }
+
+func (e errEverything) Error() string { return e.why }
+
+// follow asks all hints of the set what may have changed, and counts by kind.
+func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqlsrc.Named, by map[string]int64) error {
+	h := s.cfg.Hints
+	add := func(kind string) func(string) error {
+		return func(entity string) error {
+			by[kind]++
+			return named.Add(entity)
+		}
+	}
+	overlap := time.Duration(h.Overlap)
+	if len(h.Modified) > 0 {
+		if err := s.source.ModifiedSince(ctx, h.Modified, last.At.Add(-overlap), add("modified")); err != nil {
+			return err
+		}
+	}
+	if h.Query != "" {
+		if err := s.source.NamedSince(ctx, h.Query, last.At.Add(-overlap), add("query")); err != nil {
+			return err
+		}
+	}
+	for _, kind := range h.Counts {
+		before := last.Counts[kind]
+		if before == nil {
+			return errEverything{"the counts by " + kind + " are new"}
+		}
+		keys := slices.Sorted(maps.Keys(next.Counts[kind]))
+		for key := range before {
+			if _, still := next.Counts[kind][key]; !still {
+				keys = append(keys, key)
+			}
+		}
+		for _, key := range keys {
+			now, old := next.Counts[kind][key], before[key]
+			if now == old {
+				continue
+			}
+			if now.Entities < old.Entities && !(kind == sparqlsrc.ByGraph && s.cfg.Describe == "graph") {
+				return errEverything{fmt.Sprintf("%s %s had %d entities and has %d: counts do not say which are gone", kind, key, old.Entities, now.Entities)}
+			}
+			if err := s.source.OfPartition(ctx, kind, key, add("counts")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hint describes the entities again that are named by the arguments or, without
+// them, by the hints of the set, and logs what changed. Before the first complete
+// scan, after a change of the configuration, and when hints name a fifth of
+// everything, it is a full scan.
+func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
+	var args ScanArgs
+	if len(run.Args) > 0 {
+		if err := json.Unmarshal(run.Args, &args); err != nil {
+			return nil, fmt.Errorf("hints of %s: arguments: %w", s.name, err)
+		}
+	}
+	began := s.bridge.now()
+	everything := func(why string) (any, error) {
+		s.bridge.log.Info("hints are not followed, everything is read", "set", s.name, "why", why)
+		full := *run
+		full.Args = nil
+		return s.scan(ctx, &full)
+	}
+	v := s.log.View()
+	_, _, complete := v.BaselineEnd()
+	known := v.Resources()
+	v.Close()
+	if !complete {
+		return everything("there was no complete scan yet")
+	}
+	last, err := s.hintRecord()
+	if err != nil {
+		return nil, err
+	}
+	if last == nil && len(args.Entities) == 0 {
+		return everything("the hints are new")
+	}
+	defer s.during(run)()
+	named, err := s.source.Named()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = named.Close() }() // spill files
+	rep := &ScanReport{Name: s.name, Finder: "hint", Way: "batches", Hints: map[string]int64{}}
+	var next *hintRecord
+	if len(args.Entities) > 0 {
+		for _, e := range args.Entities {
+			rep.Hints["named"]++
+			if err := named.Add(e); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		if next, err = s.markHints(ctx); err != nil {
+			return nil, err
+		}
+		err = s.follow(ctx, last, next, named, rep.Hints)
+		var all errEverything
+		if errors.As(err, &all) {
+			return everything(all.why)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n := named.Len(); n > 1000 && n > known/5 {
+			return everything(fmt.Sprintf("they name %d of %d entities", n, known))
+		}
+	}
+	res, err := s.log.Scan(ctx, named.Descriptions(ctx), s.scanOptions("hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
+	if errors.Is(err, changetrack.ErrFingerprint) {
+		return everything("the configuration has changed")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hints of %s: %w", s.name, err)
+	}
+	rep.Resources, rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = res.Resources, res.Created, res.Updated, res.Deleted, res.Unchanged
+	rep.Failed, rep.Failures, rep.Fallback, rep.Held = res.Failed, res.Failures, res.Fallback, res.Held
+	if old, err := s.lastReport(); err == nil && old != nil { // of the last full scan
+		rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans
+	}
+	if rep.Held != nil {
+		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
+		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
+	} else {
+		if next != nil {
+			if err := s.saveHints(next); err != nil {
+				return rep, err
+			}
+		}
+		if err := s.publish(ctx, run); err != nil {
+			return rep, err
+		}
+	}
+	rep.Held = s.held(rep.Held)
+	rep.Sequence, _ = s.log.Head()
+	rep.Seconds = s.bridge.now().Sub(began).Seconds()
+	s.bridge.log.Info("followed hints", "set", s.name, "found", "hint", "hints", rep.Hints, "created", rep.Created, "updated", rep.Updated,
+		"deleted", rep.Deleted, "unchanged", rep.Unchanged, "held", rep.Held != nil, "seconds", rep.Seconds)
+	return rep, nil
+}
+
+// scanOptions are those that all scans of a set have in common.
+func (s *set) scanOptions(finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
+	o.Finder, o.Format = finder, rdfres.Format(s.cfg.Format)
+	o.MD5, o.SHA1 = slices.Contains(s.cfg.Hashes, "md5"), slices.Contains(s.cfg.Hashes, "sha-1")
+	o.MaxDeleteRatio, o.Fingerprint = s.cfg.MaxDeleteRatio, s.fingerprint()
+	o.Progress = func(done, total int64) { run.Progress("compare", done, total) }
+	return o
+}
+
+// checkHints finds what is wrong with the hints of a set.
+func (s Set) checkHints(p string, fault func(path, value, format string, args ...any)) {
+	if !s.Hints.set() {
+		return
+	}
+	if len(s.Dumps) > 0 {
+		fault(p+".hints", "", "are for stores; of dumps the newest file is read whole")
+	}
+	for _, iri := range s.Hints.Modified {
+		if u, err := url.Parse(iri); err != nil || !u.IsAbs() {
+			fault(p+".hints.modified", iri, "is no IRI of a property")
+		}
+	}
+	if s.Hints.Query != "" {
+		if err := sparqlsrc.CheckHintQuery(s.Hints.Query); err != nil {
+			fault(p+".hints.query", "", "is no SELECT that names entities: %v", err)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package sparqlsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Named are entities that may have changed, each once, kept on disk. Close it.
+type Named struct {
+	s    *Source
+	dir  string
+	list *extsort.Sorter
+}
+
+// Named makes an empty list.
+func (s *Source) Named() (*Named, error) {
+	dir, err := os.MkdirTemp(s.cfg.TempDir, "hints-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the entities that are named: %w", err)
+	}
+	list, err := extsort.New(dir, s.cfg.MemoryBytes/8)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &Named{s, dir, list}, nil
+}
+
+// Add takes an entity; one may come more than once.
+func (n *Named) Add(entity string) error {
+	key := rdfres.EntityKey(entity)
+	return n.list.Add(key[:], []byte(entity))
+}
+
+// Len is how often Add was called.
+func (n *Named) Len() int64 { return n.list.Len() }
+
+// Close removes the list from the disk.
+func (n *Named) Close() error { return errors.Join(n.list.Close(), os.RemoveAll(n.dir)) }
+
+// namedBatch is how many entities are described at once, in memory.
+const namedBatch = 1000
+
+// Descriptions describes the entities as they are now; one that is not there (any
+// more), or not of the selection, comes with no triples. Owners of blank-node
+// components that a named entity shares come too.
+func (n *Named) Descriptions(ctx context.Context) iter.Seq2[rdfres.Description, error] {
+	return func(yield func(rdfres.Description, error) bool) {
+		seen := map[[16]byte]bool{} // also of those that come unasked
+		done := int64(0)
+		err := eachOf(n.list, namedBatch, func(part []string) error {
+			part = slices.DeleteFunc(part, func(e string) bool { return seen[shortKey(e)] })
+			if len(part) == 0 {
+				return nil
+			}
+			ds, err := n.s.Describe(ctx, part)
+			if err != nil {
+				return err
+			}
+			for _, d := range ds {
+				if seen[shortKey(d.Entity)] {
+					continue
+				}
+				seen[shortKey(d.Entity)] = true
+				done++
+				if !yield(d, nil) {
+					return errStopped
+				}
+			}
+			n.s.cfg.Progress("describe", done, n.list.Len())
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(rdfres.Description{}, err)
+		}
+	}
+}
+
+func shortKey(entity string) [16]byte {
+	key := rdfres.EntityKey(entity)
+	return [16]byte(key[:16])
+}
+
+const xsdDateTime = "<http://www.w3.org/2001/XMLSchema#dateTime>"
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
+
+// modifiedPattern binds ?s to an entity and ?m to a value of one of the
+// properties; of a graph that is an entity, to a value of anything in it.
+func (s *Source) modifiedPattern(sc *scope, properties []string) (string, error) {
+	values, odd := escapeAll(properties)
+	if len(odd) > 0 {
+		return "", fmt.Errorf("the property %q cannot be written in a query", odd[0])
+	}
+	p, before := values[0], ""
+	if len(values) > 1 {
+		p, before = "?p", "VALUES ?p { "+strings.Join(values, " ")+" } "
+	}
+	if s.byGraph {
+		return before + "GRAPH ?s { ?x " + p + " ?m } FILTER(!" + sparql.OwnGraph("?s") + ") ", nil
+	}
+	return before + sc.triple("?s", p, "?m"), nil
+}
+
+// ModifiedSince gives the entities that have, as a value of one of the
+// properties, a time of since or later: an xsd:dateTime of any time zone, a date,
+// a year, or a text of such a form. An entity may come more than once, and some
+// that changed a little earlier too.
+func (s *Source) ModifiedSince(ctx context.Context, properties []string, since time.Time, f func(entity string) error) error {
+	caps, scope, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	pattern, err := s.modifiedPattern(scope, properties)
+	if err != nil {
+		return err
+	}
+	text := timeText(since)
+	day := sparql.EscapeString(text[:10])
+	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10, STR(?m) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
+		") || ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ") "
+	if err := s.eachSubject(ctx, caps, scope, pattern+filter, f); err != nil {
+		return fmt.Errorf("what was modified since %s: %w", text, err)
+	}
+	return nil
+}
+
+// CheckHintQuery tells whether a query can be asked by NamedSince.
+func CheckHintQuery(query string) error {
+	_, err := withSince(query, time.Time{})
+	return err
+}
+
+// NamedSince gives the IRIs that the user's SELECT names, in ?entity or in its
+// first variable; ?since in it stands for a time (xsd:dateTime).
+func (s *Source) NamedSince(ctx context.Context, query string, since time.Time, f func(entity string) error) error {
+	text, err := withSince(query, since)
+	if err == nil {
+		_, err = s.eachSelected(ctx, text, f)
+	}
+	if err != nil {
+		return fmt.Errorf("hints query: %w", err)
+	}
+	return nil
+}
+
+// withSince puts the time in the place of ?since.
+func withSince(query string, since time.Time) (string, error) {
+	if _, err := parseQuery(query, "SELECT"); err != nil {
+		return "", err
+	}
+	tokens, err := lex(query)
+	if err != nil {
+		return "", err
+	}
+	value := sparql.EscapeString(timeText(since)) + "^^" + xsdDateTime
+	for _, t := range slices.Backward(tokens) {
+		if t.kind == tokVar && t.text == "since" {
+			query = query[:t.at] + value + query[t.at+len("?since"):]
+		}
+	}
+	return query, nil
+}
+
+// The partitions that can be counted.
+const (
+	ByClass = "class"
+	ByGraph = "graph"
+)
+
+// Partition is the counts of one class or graph; equal ones show no change.
+type Partition struct {
+	Entities int64  `json:"entities"` // different subjects
+	Sum      string `json:"sum"`      // triples, and the length of all their objects
+}
+
+// maxPartitions bounds what Partitions gives.
+const maxPartitions = 50_000
+
+// Partitions counts the entities of each class or graph, by IRI.
+func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partition, error) {
+	caps, scope, err := s.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pattern := "GRAPH ?k { ?s ?p ?o } FILTER(!" + sparql.OwnGraph("?k") + ") "
+	if by == ByClass {
+		pattern = scope.triple("?s", rdfType, "?k") + scope.triple("?s", "?p", "?o")
+	} else if !s.byGraph && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" || s.byGraph && !s.everyGraph() {
+		values, _ := escapeAll(s.cfg.Graphs)
+		pattern = "VALUES ?k { " + strings.Join(values, " ") + " } GRAPH ?k { ?s ?p ?o } "
+	}
+	query := "SELECT ?k (COUNT(*) AS ?n) (COUNT(DISTINCT ?s) AS ?e) (SUM(IF(isBlank(?o), 0, STRLEN(STR(?o)))) AS ?l) WHERE { " + pattern + "} GROUP BY ?k"
+	sol, err := s.client.SelectAs(ctx, query, sparql.ReadSelectJSON)
+	if err != nil {
+		return nil, fmt.Errorf("count by %s: %w", by, err)
+	}
+	out := map[string]Partition{}
+	rows := int64(0)
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, fmt.Errorf("count by %s: %w", by, err)
+		}
+		if rows++; rows > maxPartitions {
+			sol.Close()
+			return nil, fmt.Errorf("count by %s: there are more than %d", by, maxPartitions)
+		}
+		if len(row) != 4 || row[0].Kind() != rdfres.KindIRI {
+			continue
+		}
+		var p Partition
+		n, _, _ := row[1].Literal()
+		e, _, _ := row[2].Literal()
+		l, _, _ := row[3].Literal()
+		if _, err := fmt.Sscan(e, &p.Entities); err != nil {
+			return nil, fmt.Errorf("count by %s: %q is no number", by, e)
+		}
+		p.Sum = n + " " + l
+		out[row[0].IRI()] = p
+	}
+	if s.onLimit(rows, caps) || rows >= 1000 && isRound(rows) {
+		return nil, fmt.Errorf("count by %s: %w: the answer has %d rows, which looks like the row limit of the store", by, ErrShort, rows)
+	}
+	return out, nil
+}
+
+// OfPartition gives the entities of a class or graph.
+func (s *Source) OfPartition(ctx context.Context, by, key string, f func(entity string) error) error {
+	if s.byGraph && by == ByGraph {
+		return f(key)
+	}
+	caps, scope, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	iri, err := sparql.EscapeIRI(key)
+	if err != nil {
+		return err
+	}
+	pattern := "GRAPH " + iri + " { ?s ?p ?o } "
+	if by == ByClass {
+		pattern = scope.triple("?s", rdfType, iri)
+		if s.byGraph {
+			pattern = "GRAPH ?s { ?x " + rdfType + " " + iri + " } "
+		}
+	}
+	if err := s.eachSubject(ctx, caps, scope, pattern, f); err != nil {
+		return fmt.Errorf("the entities of %s %s: %w", by, key, err)
+	}
+	return nil
+}
+
+// ready is what is known of the store, and the patterns for it.
+func (s *Source) ready(ctx context.Context) (sparql.Capabilities, *scope, error) {
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return caps, nil, err
+	}
+	scope, err := s.scope(ctx, caps)
+	return caps, scope, err
+}

@@ -240,6 +240,9 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 		if err := s.publish(ctx, run); err != nil {
 			return rep, err
 		}
+		if rep.Files, err = s.followFiles(ctx, run, false); err != nil {
+			return rep, err
+		}
 	}
 	rep.Held = s.held(rep.Held)
 	rep.Sequence, _ = s.log.Head()

@@ -36,11 +36,13 @@ clean:
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 $(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+	$(GO) run ./internal/bench -page docs/benchmarks.md
 
 # The same way at ten times the size, measured once: time, memory and disk. Takes
 # half an hour.
 bench-large: build
 	$(GO) run ./internal/bench -large -o build/bench-large.json $(BENCHFLAGS)
+	$(GO) run ./internal/bench -page docs/benchmarks.md
 
 # The reference pages and notices that are made from the code.
 generate:

@@ -6,13 +6,14 @@
 //	make bench ROW=scan   those whose names begin so: scan-oxigraph, scan-fuseki ...
 //
 // A row is the median of five interleaved runs of both sides (-runs), with the
-// spread. The same goes to build/bench.json. Rows that need a store which is not
-// there are named and left out.
+// spread. The same goes to build/bench.json, where rows that were not measured
+// this time stay; make bench writes docs/benchmarks.md and its plot from it. Rows
+// that need a store which is not there are named and left out.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -23,6 +24,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // row is one comparison. measure gives seconds of the thing and of its baseline
@@ -53,6 +56,7 @@ type result struct {
 	Ratio    float64    `json:"ratio"`
 	Spread   [2]float64 `json:"spread"`
 	Limit    float64    `json:"limit"`
+	Least    bool       `json:"least"` // the limit is the least that the ratio may be, else the most
 	Holds    bool       `json:"holds"`
 }
 
@@ -78,9 +82,17 @@ func main() {
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
+	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from build/bench.json and build/bench-large.json")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs")
 	flag.Parse()
+	if *page != "" {
+		if err := writePage(*page, filepath.Dir(*out)); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *only, *runs, *entities, *out, *profile, *large)
 	stop()
@@ -98,8 +110,12 @@ func run(ctx context.Context, only string, runs int, entities int64, out, profil
 	e.profile = profile
 	defer e.close()
 	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples, median of %d interleaved runs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines, runs)
+	if versions := os.Getenv(teststores.EnvVersions); versions != "" {
+		machine += "; " + versions
+	}
 	fmt.Println(machine)
 	var results []result
+	var failed []error
 	all := rows
 	for _, s := range servers {
 		all = append(all, s.rows()...)
@@ -117,25 +133,33 @@ func run(ctx context.Context, only string, runs int, entities int64, out, profil
 		}
 		res, err := r.run(ctx, e, runs)
 		if err != nil {
-			return fmt.Errorf("row %s: %w", r.id, err)
+			failed = append(failed, fmt.Errorf("row %s: %w", r.id, err)) // the others are measured
+			fmt.Fprintf(os.Stderr, "%s: %v\n", r.id, err)
+			if ctx.Err() != nil {
+				break
+			}
+			continue
 		}
 		results = append(results, res)
 		fmt.Fprintf(os.Stderr, "%s: %.2f\n", r.id, res.Ratio)
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Println(table(results))
+	if err := keep(out, machine, results); err != nil {
+		return err
+	}
+	return errors.Join(failed...)
+}
+
+// table is the results for a terminal.
+func table(results []result) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "row\twhat\tvalue\tbaseline\tratio\tspread\tlimit\tholds")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%s\t%.3f %s\t%s: %.3f\t%.2f\t%.2f-%.2f\t%.2f\t%t\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Limit, r.Holds)
+		fmt.Fprintf(w, "%s\t%s\t%.3f %s\t%s: %.3f\t%.2f\t%.2f-%.2f\t%s\t%t\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.limit(), r.Holds)
 	}
 	w.Flush()
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
-	raw, err := json.MarshalIndent(map[string]any{"machine": machine, "rows": results}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(out, append(raw, '\n'), 0o644)
+	return b.String()
 }
 
 func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
@@ -156,7 +180,7 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	slices.Sort(bases)
 	mid := len(ratios) / 2
 	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
-		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Limit: r.limit, Holds: ratios[mid] <= r.limit}
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
 	}

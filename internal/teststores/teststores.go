@@ -30,6 +30,7 @@ const (
 	EnvVirtuoso = "RSBRIDGE_TEST_VIRTUOSO" // base address; user and password are dba
 	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
 	EnvBrowser  = "RSBRIDGE_TEST_BROWSER"  // program of a Chromium
+	EnvVersions = "RSBRIDGE_TEST_VERSIONS" // of the stores and clients, in words
 	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file that takes what was asked for and not there
 	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
 )

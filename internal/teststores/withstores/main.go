@@ -35,6 +35,9 @@ var (
 	fuseki      = "org.apache.jena:jena-fuseki-server:5.5.0"
 )
 
+// versions are the same for people.
+const versions = "Oxigraph 0.5.13, Fuseki 5.5.0 (TDB2), RDF4J 5.0.3 (NativeStore), Virtuoso 7 of Debian, resync 2.0.1"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
@@ -73,7 +76,7 @@ func run(ctx context.Context, command []string) int {
 	k.browser(ctx)
 	k.npm(ctx)
 	list := filepath.Join(k.work, "missing")
-	k.env = append(k.env, teststores.EnvMissing+"="+list)
+	k.env = append(k.env, teststores.EnvMissing+"="+list, teststores.EnvVersions+"="+versions)
 
 	code := 0
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)

@@ -54,6 +54,8 @@ generate:
 campaign: build
 	RSBRIDGE_KILLS=100 RSBRIDGE_ENTITIES=100000 RSBRIDGE_PAUSE=8000 $(GO) run ./internal/teststores/withstores \
 	  $(GO) test ./cmd/rsbridge -run TestKilled -v -timeout 60m
+	RSBRIDGE_FAULTS=200 RSBRIDGE_PAUSE=900 $(GO) run ./internal/teststores/withstores \
+	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 60m
 	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 60m
 	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor' -timeout 60m
 	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 60m

@@ -738,6 +738,7 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 	}
 	if i, ok := w.items[loc]; ok {
+		w.d.log.Debug("change is superseded", "sequence", w.order[i].Sequence, "by", c.it.Sequence, "change", w.order[i].Change, "time", w.order[i].Time, "loc", c.it.Loc)
 		w.order[i] = nil // only the last counts
 	}
 	w.items[loc] = len(w.order)
@@ -800,6 +801,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := hashString(it.Loc)
 			r.touched[loc] = true
+			d.log.Debug("change", "sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc)
 			rec, err := d.record(loc)
 			if err != nil {
 				yield(nil, err)
@@ -837,12 +839,20 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	if err != nil {
 		return err
 	}
-	return b.flush(ctx, func(m *meta) {
+	err = b.flush(ctx, func(m *meta) {
 		m.Cursor = at
 		if then != nil {
 			then(m)
 		}
 	})
+	if err == nil && len(items) > 0 {
+		through := uint64(0) // not told
+		if at.Sequence != nil {
+			through = *at.Sequence
+		}
+		d.log.Debug("changes are applied", "through", through, "until", at.Time)
+	}
+	return err
 }
 
 // finish applies the rest and remembers the document that was read to its end.

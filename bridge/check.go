@@ -220,6 +220,9 @@ func (c *Config) check() (out []Finding) {
 		} else if st.Files != "" && d.Keep == "versions" {
 			fault(p+".keep", d.Keep, "is for stores and dumps; a folder has one file for each resource")
 		}
+		if st := c.Stores[d.Store]; d.Provenance && (st.sink() || !st.local() && st.Update == "") {
+			fault(p+".provenance", "true", "is for stores that take SPARQL updates")
+		}
 		if d.Files != "" {
 			if st := c.Stores[d.Store]; st.Files != "" {
 				fault(p+".files", d.Files, "is not needed: the store is a folder of files and has them already")

@@ -172,6 +172,7 @@ type Destination struct {
 	Audit          string   `yaml:"audit" doc:"when to audit" default:"@daily"`
 	OnGap          string   `yaml:"on_gap" doc:"what to do when changes were lost" allowed:"baseline|stop" default:"baseline"`
 	Files          string   `yaml:"files" doc:"a folder for the resources that are no RDF (pages, images, PDFs), each at the path of its address; empty: they are only counted and listed"`
+	Provenance     bool     `yaml:"provenance" doc:"tell in the mirror's graph urn:rsbridge:state where each description is from, of when, and its digest (PROV-O, Dublin Core)"`
 	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from"`
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
 }

@@ -169,7 +169,7 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk 
 		switch {
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
-		case bulk && d.mirror.canBulk() && len(p.deletes) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts):
+		case bulk && d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts):
 			err = d.mirror.bulk(ctx, p.inserts)
 		default:
 			generation++
@@ -269,7 +269,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	}
 	ch.old = old
 	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples && old.Made == o.rec.Made &&
-		old.Entity == o.rec.Entity && old.Flags&^flagRewritten&^flagKept == o.rec.Flags&^flagRewritten {
+		old.Entity == o.rec.Entity && old.Flags&^flagRewritten&^flagKept&^flagVia == o.rec.Flags&^flagRewritten&^flagVia {
 		ch.same = true
 		o.rec.Normal = old.Normal
 		o.rec.Flags |= old.Flags & flagRewritten
@@ -455,7 +455,7 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 			}
 		}
 	}
-	return p, nil
+	return p, d.planProvenance(p, changes)
 }
 
 // remember writes what is known now, and the changed meta, in one commit.

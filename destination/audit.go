@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -127,6 +128,8 @@ type auditRun struct {
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
+	origins       atomic.Int64
+	unasked       atomic.Int64 // origins on hosts that are not allowed
 	sourceDiffers bool
 	refetch       int64
 	fixed         int64
@@ -288,6 +291,22 @@ func (a *auditRun) origin(ctx context.Context) error {
 					o = &outcome{it: it, wire: []byte("the source gives another graph than is recorded")}
 				default:
 					o = &outcome{it: it}
+					if rec.Via == "" {
+						break
+					}
+					if err := d.placeAllowed(rec.Via); err != nil {
+						a.unasked.Add(1)
+						d.log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
+						break
+					}
+					a.origins.Add(1)
+					why, err := d.firstSource(ctx, rec.record)
+					if err != nil {
+						o.err = err
+					}
+					if why != "" {
+						o.wire = []byte(why)
+					}
 				}
 				o.rec = &record{Loc: rec.Loc, Entity: rec.Entity}
 				o.packed = loc[:]
@@ -310,7 +329,11 @@ func (a *auditRun) origin(ctx context.Context) error {
 // counts.
 func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
-	rep.Resources, rep.Inventory = d.snapshotMeta().Resources, a.inventory
+	rep.Resources, rep.Inventory, rep.Origins = d.snapshotMeta().Resources, a.inventory, a.origins.Load()
+	if n := a.unasked.Load(); n > 0 {
+		rep.Unasked = n
+		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)
+	}
 	b := d.store.Batch()
 	defer b.Close()
 	prefix := key(kindDiff, d.dest)

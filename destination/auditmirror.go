@@ -104,7 +104,10 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := c.dropGhosts(ctx); err != nil {
 		return err
 	}
-	return c.beside(ctx, snap)
+	if err := c.beside(ctx, snap); err != nil {
+		return err
+	}
+	return c.provenance(ctx, snap)
 }
 
 // read streams the mirror into the sorter: key subject and triple hash in normal

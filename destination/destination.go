@@ -36,6 +36,7 @@ type Config struct {
 	Select         struct{ Classes, Prefixes []string }
 	Map            string // a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about
 	Files          string // folder for resources that are no RDF, at the paths of their addresses; "": they are only counted
+	Provenance     bool   // tell in the mirror's state graph where each description is from, of when, and its digest
 	Concurrency    int    // fetches at once; default 8
 	TempDir        string // packages and sorting; default: the system's
 	MemoryBytes    int64  // for batches and sorting; default 64 MiB
@@ -99,6 +100,7 @@ type meta struct {
 	NotRDF     int64     `json:"not_rdf,omitempty"`  // of them
 	Others     bool      `json:"others,omitempty"`   // those that are no RDF are indexed
 	Files      string    `json:"files,omitempty"`    // where their files are
+	Told       string    `json:"told,omitempty"`     // source that the provenance in the mirror names; "": there is none
 	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
@@ -201,6 +203,9 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		d.mirror.lay.template = cfg.GraphIRI
 	} else {
 		d.mirror.lay.graph = cfg.GraphIRI
+	}
+	if cfg.Provenance && d.mirror.gspOnly() {
+		return nil, fmt.Errorf("destination %s: provenance: the mirror takes no SPARQL updates; set provenance: false", cfg.Name)
 	}
 	if err := d.openBeside(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)

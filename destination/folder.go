@@ -116,6 +116,7 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 		}
 		// The bytes are the promised ones, whatever they are.
 		rec := &record{Flags: flagNotRDF, Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+		rec.comesVia(it.Via)
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}
 	o.wire, o.rec.Triples = nil, 0

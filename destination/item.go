@@ -28,6 +28,7 @@ type item struct {
 	Others   []place      // alternates that are RDF where loc is not, then duplicates by preference
 	Path     string       // in a package
 	Package  string       // its address; kept with Path only
+	Via      string       // where the source has it from, "" if it does not tell
 	Patches  []patchOffer // not kept
 	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
 	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
@@ -51,6 +52,9 @@ type place struct {
 	URL     string
 	Promise promise
 }
+
+// maxVia bounds the address of an origin.
+const maxVia = 8 << 10
 
 // maxPlaces bounds the further addresses taken of one entry.
 const maxPlaces = 8
@@ -128,6 +132,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		case resourcesync.RelPatch:
 			if p, ok := newPatchOffer(l); ok && len(it.Patches) < maxPatches {
 				it.Patches = append(it.Patches, p)
+			}
+		case resourcesync.RelVia:
+			if it.Via == "" && len(l.Href) <= maxVia {
+				it.Via = l.Href
 			}
 		case resourcesync.RelAlternate:
 			alternates = append(alternates, l)
@@ -259,8 +267,8 @@ const (
 )
 
 // itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
-// versions by time, version 3 no packages, version 4 no files.
-const itemVersion = 5
+// versions by time, version 3 no packages, version 4 no files, version 5 no origins.
+const itemVersion = 6
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -294,9 +302,11 @@ func (it *item) encode() []byte {
 		b = appendString(b, it.Package)
 	}
 	if it.File {
-		return append(b, 1)
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
 	}
-	return append(b, 0)
+	return appendString(b, it.Via)
 }
 
 func (p *promise) append(b []byte) []byte {
@@ -335,6 +345,9 @@ func decodeItem(b []byte) (*item, error) {
 		it.Package = d.str()
 	}
 	it.File = b[0] > 4 && d.flag()
+	if b[0] > 5 {
+		it.Via = d.str()
+	}
 	if d.bad || n > maxPlaces {
 		return nil, errRecord
 	}

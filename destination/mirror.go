@@ -73,9 +73,10 @@ type plan struct {
 	drops   []string // per-entity graphs that go whole, with their ownership
 	owns    []string // per-entity graphs that are ours from now on
 	frees   []string // those that are not any more, and stay
+	clears  []string // subjects of the state graph that go with all that is told of them
 }
 
-func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops) == 0 }
+func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops)+len(p.clears) == 0 }
 
 // mirror writes into the target store.
 type mirror struct {
@@ -112,14 +113,21 @@ func (m *mirror) canBulk() bool {
 
 // bulk adds statements by Graph Store POST: additive, so it can be repeated.
 func (m *mirror) bulk(ctx context.Context, sts []statement) error {
-	var text []byte
+	var text, told []byte
 	for i := range sts {
-		text = sts[i].triple.AppendLine(text)
+		if sts[i].graph == stateGraph {
+			told = sts[i].triple.AppendLine(told)
+		} else {
+			text = sts[i].triple.AppendLine(text)
+		}
 	}
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, sparql.Body(text))
+	if err == nil && len(told) > 0 {
+		err = m.client.PostGraph(ctx, stateGraph, rdfres.NTriples, sparql.Body(told))
+	}
 	if err != nil {
 		return err
 	}
@@ -201,6 +209,9 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 			continue
 		}
 		drops += "DROP SILENT GRAPH <" + g + "> ;\n"
+	}
+	for _, s := range p.clears {
+		drops += "DELETE WHERE { GRAPH <" + stateGraph + "> { <" + s + "> ?p ?o } } ;\n"
 	}
 	for _, g := range p.frees {
 		disown(g)
@@ -340,7 +351,7 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 }
 
 func (m *mirror) graphFor(st *statement) string {
-	if m.lay.perEntity {
+	if m.lay.perEntity || st.graph == stateGraph {
 		return st.graph
 	}
 	return m.lay.graph

@@ -1,14 +1,17 @@
 package destination
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Origin is the address of the representation at the source that an entity of the
-// mirror came from, "" when the mirror has no such entity. It is found by the
+// Origin is the address of the representation that an entity of the mirror came
+// from: at the source, or, where the source tells that it has it from elsewhere
+// (via), there; "" when the mirror has no such entity. It is found by the
 // triples about the entity, so an entity without any has none.
 func (d *Destination) Origin(entity string) (string, error) {
 	graph := ""
@@ -33,8 +36,52 @@ func (d *Destination) Origin(entity string) (string, error) {
 			return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
 		}
 		if rec != nil && rec.Entity == entity && !rec.has(flagKept) {
-			return rec.Loc, nil
+			return rec.origin(), nil
 		}
+	}
+	return "", nil
+}
+
+// plainGraph fetches a description and gives its digest, with blank nodes named by
+// what they are and nothing else, so that two places can be compared.
+func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Digest, error) {
+	p := place{URL: address, Promise: promise{Length: -1}}
+	a, err := d.fetch.get(ctx, request{url: address, accept: "*/*", gzip: true, max: d.lim.resource, attempts: 3})
+	if err != nil {
+		return rdfres.Digest{}, err
+	}
+	format, _, ok := chooseFormat(p, a.body, a.contentType())
+	if !ok {
+		return hashOf(a.body), nil
+	}
+	ts, err := rdfres.Decode(format, a.body, rdfres.ReadOptions{Base: address, Name: address, MaxBytes: d.lim.resource, Lax: true})
+	if err == nil {
+		ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
+	}
+	if err != nil {
+		return rdfres.Digest{}, fmt.Errorf("%s: %w", shorten(address), err)
+	}
+	for i := range ts { // what a store between them keeps otherwise is no difference of content
+		ts[i] = d.mirror.lay.nf.Triple(ts[i])
+	}
+	return rdfres.GraphDigest(rdfres.SortUnique(ts)), nil
+}
+
+func hashOf(body []byte) rdfres.Digest { return sha256.Sum256(body) }
+
+// firstSource compares what the source gives with what its origin gives. why is ""
+// where both are the same.
+func (d *Destination) firstSource(ctx context.Context, rec *record) (why string, err error) {
+	here, err := d.plainGraph(ctx, rec.Loc)
+	if err != nil {
+		return "", err
+	}
+	first, err := d.plainGraph(ctx, rec.Via)
+	if err != nil {
+		return fmt.Sprintf("at its first source, %s: %v", shorten(rec.Via), err), ctx.Err()
+	}
+	if here != first {
+		return fmt.Sprintf("its first source, %s, gives another graph", shorten(rec.Via)), nil
 	}
 	return "", nil
 }

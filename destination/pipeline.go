@@ -166,6 +166,9 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	} else {
 		b.triples += 10 // deletions are read from the records
 	}
+	if b.d.cfg.Provenance {
+		b.triples += provenanceTriples
+	}
 	b.bytes += int64(len(p.wire) + len(p.raw))
 	b.triples += 10 * len(p.replaces)
 	limit := max(b.d.mirror.limit/2, 50)

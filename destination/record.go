@@ -28,6 +28,7 @@ const (
 	flagRewritten              // the store's normal form differs from what was sent
 	flagMapped                 // what is stored was made of it by a CONSTRUCT
 	flagFile                   // the source says that it is a file: its inventory does not have it
+	flagVia                    // the source tells where it has it from
 )
 
 // record is what is remembered of one resource, without its triples.
@@ -43,6 +44,22 @@ type record struct {
 	Triples int64
 	Changed time.Time     // time of the change that made this state, zero if unknown
 	Made    rdfres.Digest // graph digest of what is kept, where that is not the wire form (flagMapped)
+	Via     string        // where the source has it from (flagVia)
+}
+
+// origin is where a description was published first, as far as is known.
+func (r *record) origin() string {
+	if r.Via != "" {
+		return r.Via
+	}
+	return r.Loc
+}
+
+// comesVia keeps where the source has it from.
+func (r *record) comesVia(via string) {
+	if r.Via = via; via != "" {
+		r.Flags |= flagVia
+	}
 }
 
 func (r *record) has(flag byte) bool { return r.Flags&flag != 0 }
@@ -62,6 +79,9 @@ func (r *record) encode() []byte {
 	b = appendTime(b, r.Changed)
 	if r.has(flagMapped) {
 		b = append(b, r.Made[:]...)
+	}
+	if r.has(flagVia) {
+		b = appendString(b, r.Via)
 	}
 	return b
 }
@@ -85,6 +105,9 @@ func decodeRecord(b []byte) (*record, error) {
 	r.Changed = d.time()
 	if r.has(flagMapped) {
 		d.fixed(r.Made[:])
+	}
+	if r.has(flagVia) {
+		r.Via = d.str()
 	}
 	if d.bad {
 		return nil, errRecord

@@ -56,6 +56,8 @@ type AuditReport struct {
 	Depth     string       `json:"depth"`
 	Seconds   float64      `json:"seconds"`
 	Time      time.Time    `json:"time"`
+	Origins   int64        `json:"origins,omitempty"`     // resources that were compared with the first source too (via)
+	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 }
 

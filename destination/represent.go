@@ -194,6 +194,7 @@ func verifyBytes(body []byte, p promise) error {
 // is no RDF gives a record without triples.
 func (d *Destination) representRDF(it *item, p place, body []byte, contentType string) (*outcome, error) {
 	rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+	rec.comesVia(it.Via)
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)
 	}

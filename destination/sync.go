@@ -116,6 +116,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return fmt.Errorf("write which graphs are ours: %w", err)
 		}
 	}
+	if !r.dry {
+		if err := d.provenanceMoved(ctx, r); err != nil {
+			return fmt.Errorf("write the provenance of what is mirrored: %w", err)
+		}
+	}
 	if !r.until.IsZero() {
 		return d.syncUntil(ctx, r, offer)
 	}

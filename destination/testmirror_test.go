@@ -97,6 +97,7 @@ var (
 	markShape   = regexp.MustCompile(`^SELECT \?p \?o WHERE \{ GRAPH <([^>]*)> \{ <([^>]*)> \?p \?o \} \}`)
 	probeShape  = regexp.MustCompile(`^SELECT \?g \?s \?o WHERE \{ GRAPH \?g \{ \?s (\S+) \?o`)
 	valuesShape = regexp.MustCompile(`^SELECT (.*) WHERE \{ VALUES \?([gs]) \{ ([^}]*) \} GRAPH`)
+	toldShape   = regexp.MustCompile(`^SELECT \?s \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?s <([^>]*)> <([^>]*)> \. \?s \?p \?o \} \}`)
 	othersShape = regexp.MustCompile(`^SELECT \?m \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?m <([^>]*)> ("[^"]*") \. \?m \?p \?o \} \}`)
 )
 
@@ -140,6 +141,14 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 			}
 		}
 		tsv("?p\t?o", rows)
+	case toldShape.MatchString(q):
+		g := toldShape.FindStringSubmatch(q)
+		for t := range m.graphs[g[1]] {
+			if m.graphs[g[1]][rdfres.Triple{S: t.S, P: rdfres.NewIRI(g[2]), O: rdfres.NewIRI(g[3])}] {
+				rows = append(rows, []rdfres.Term{t.S, t.P, t.O})
+			}
+		}
+		tsv("?s\t?p\t?o", rows)
 	case othersShape.MatchString(q):
 		g := othersShape.FindStringSubmatch(q)
 		for t := range m.graphs[g[1]] {

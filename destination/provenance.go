@@ -1,0 +1,307 @@
+package destination
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// With Config.Provenance the mirror itself says of each description where it is
+// from and of when, in the state graph and never among the data. The subject is
+// urn:rsbridge:description: + the number of the destination's mark + : + the hash of
+// the location. All of it follows from the record, so it is written with the data,
+// replaced and removed with it, and an audit can tell what should be there.
+const (
+	descriptionPrefix = "urn:rsbridge:description:"
+
+	predKeptBy  = propPrefix + "keptBy" // the mark of the destination
+	predDigest  = propPrefix + "digest"
+	predTopic   = "http://xmlns.com/foaf/0.1/primaryTopic"
+	predDerived = "http://www.w3.org/ns/prov#wasDerivedFrom"
+	predPrimary = "http://www.w3.org/ns/prov#hadPrimarySource"
+	predSource  = "http://purl.org/dc/terms/source"
+	predWhen    = "http://purl.org/dc/terms/modified"
+
+	xsdDateTime = "http://www.w3.org/2001/XMLSchema#dateTime"
+
+	provenanceTriples = 7 // of one description, at most
+)
+
+func (d *Destination) descriptionOf(loc hash16) string {
+	return descriptionPrefix + strings.TrimPrefix(d.mirror.mark, markPrefix) + ":" + hex.EncodeToString(loc[:])
+}
+
+// provenanceOf is what the mirror says of a recorded description; nothing of what
+// has no triples in it. A triple that the store would change is left out.
+func (d *Destination) provenanceOf(loc hash16, r *record, source string) []statement {
+	if source == "" || r == nil || r.Triples == 0 {
+		return nil
+	}
+	subject := rdfres.NewIRI(d.descriptionOf(loc))
+	var out []statement
+	add := func(predicate string, o rdfres.Term) {
+		t := rdfres.Triple{S: subject, P: rdfres.NewIRI(predicate), O: o}
+		if safeTerm(string(o)) != nil {
+			return
+		}
+		n := d.mirror.lay.nf.Triple(t)
+		st := statement{triple: t, graph: stateGraph, subj: subjectHash(stateGraph, n.S), hash: tripleHash(stateGraph, n), normal: n != t}
+		if d.mirror.odd(&st) == "" && d.mirror.keeps(&st) == nil && d.mirror.oddToPost(&st) == "" {
+			out = append(out, st)
+		}
+	}
+	add(predKeptBy, rdfres.NewIRI(d.mirror.mark))
+	add(predDerived, rdfres.NewIRI(r.Loc))
+	add(predSource, rdfres.NewIRI(source))
+	if r.Entity != "" {
+		add(predTopic, rdfres.NewIRI(r.Entity))
+	}
+	when := r.Changed
+	if when.IsZero() {
+		when = r.LastMod
+	}
+	if !when.IsZero() {
+		add(predWhen, rdfres.NewLiteral(when.UTC().Format(time.RFC3339Nano), "", xsdDateTime))
+	}
+	if !r.Graph.IsZero() {
+		add(predDigest, rdfres.NewLiteral("sha-256:"+r.Graph.String(), "", ""))
+	}
+	if r.Via != "" {
+		add(predPrimary, rdfres.NewIRI(r.Via))
+	}
+	return out
+}
+
+// planProvenance adds to a plan what changes in the provenance.
+func (d *Destination) planProvenance(p *plan, changes []*delta) error {
+	source := d.meta.Told
+	if source == "" {
+		return nil
+	}
+	for _, ch := range changes {
+		o := ch.op
+		if o.fault != nil || o.settle || o.rec == nil && ch.old == nil || o.rec == nil && d.cfg.Keep == "deleted" && !o.moved {
+			continue
+		}
+		before, after := d.provenanceOf(o.loc, ch.old, source), d.provenanceOf(o.loc, o.rec, source)
+		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: what stands there is not known
+			p.clears = append(p.clears, d.descriptionOf(o.loc))
+			p.inserts = append(p.inserts, after...)
+			continue
+		}
+		has := map[hash16]int{}
+		for i := range before {
+			has[before[i].hash]++
+		}
+		for i := range after {
+			if has[after[i].hash] > 0 {
+				has[after[i].hash] = -1
+			} else {
+				p.inserts = append(p.inserts, after[i])
+			}
+		}
+		for i := range before {
+			if has[before[i].hash] > 0 {
+				p.deletes = append(p.deletes, before[i])
+			}
+		}
+	}
+	return nil
+}
+
+// provenanceMoved writes the provenance of everything, or removes it, when that is
+// configured otherwise than it was, or the source has another address.
+func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
+	m := d.snapshotMeta()
+	source := ""
+	if d.cfg.Provenance {
+		source = d.cfg.Source
+	}
+	if m.Told == source {
+		return nil
+	}
+	if m.Phase == "" || d.mirror.gspOnly() {
+		return d.saveMeta(func(m *meta) { m.Told = source })
+	}
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	d.log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
+	r.why("the provenance in the mirror is made anew")
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	p := &plan{}
+	flush := func(least int) error {
+		if len(p.clears)+len(p.inserts) < least {
+			return nil
+		}
+		err := d.writePlan(ctx, p)
+		p = &plan{}
+		return err
+	}
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return rec.err
+		}
+		if m.Told != "" {
+			p.clears = append(p.clears, d.descriptionOf(loc))
+		}
+		p.inserts = append(p.inserts, d.provenanceOf(loc, rec.record, source)...)
+		if err := flush(2000); err != nil {
+			return err
+		}
+	}
+	if err := flush(1); err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) { m.Told = source })
+}
+
+// provenance compares what the mirror says of the descriptions with the records.
+func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
+	d := c.d
+	source := d.snapshotMeta().Told
+	if source == "" {
+		return nil
+	}
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	add := func(t rdfres.Triple, loc hash16, whose byte) error {
+		s, p := hashString(string(t.S)), hashString(string(t.P))
+		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
+	}
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return rec.err
+		}
+		for _, st := range d.provenanceOf(loc, rec.record, source) {
+			if err := add(st.triple, loc, 'e'); err != nil {
+				return err
+			}
+		}
+	}
+	if err := d.mirror.eachTold(ctx, func(t rdfres.Triple) error { return add(t, hash16{}, 'f') }); err != nil {
+		return fmt.Errorf("read the provenance in the mirror: %w", err)
+	}
+	var expected []statement
+	var found []rdfres.Triple
+	var loc, last hash16
+	var at string
+	told := func(detail string) error {
+		if loc == (hash16{}) {
+			if last == hashString(at[:16]) {
+				return nil // one is told of a subject that no resource has
+			}
+			last = hashString(at[:16])
+			return c.event(hashString("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})
+		}
+		return c.tell(loc, rankMirrorExcess, detail, 0)
+	}
+	group := func() error {
+		if len(expected)+len(found) == 0 {
+			return nil
+		}
+		defer func() { expected, found, loc = expected[:0], found[:0], hash16{} }()
+		same := func(a, b rdfres.Triple) bool {
+			n, o := d.mirror.lay.nf.Triple(a), d.mirror.lay.nf.Triple(b)
+			return n == o || a.O.Kind() == rdfres.KindLiteral && b.O.Kind() == rdfres.KindLiteral && rdfres.ValueEqual(a.O, b.O)
+		}
+		if len(expected) == 1 && len(found) == 1 && same(expected[0].triple, found[0]) {
+			return nil
+		}
+		if c.second && len(expected) == 1 && len(found) == 1 && found[0].O.Kind() == rdfres.KindLiteral {
+			return c.tell(loc, rankRewritten, "the store keeps its provenance in its own form", 0)
+		}
+		if err := told("its provenance in the mirror is not as it should be"); err != nil {
+			return err
+		}
+		if !c.fix {
+			return nil
+		}
+		for _, t := range found {
+			c.plan.deletes = append(c.plan.deletes, statement{triple: t, graph: stateGraph})
+		}
+		c.plan.inserts = append(c.plan.inserts, expected...)
+		if len(c.plan.inserts)+len(c.plan.deletes) >= d.mirror.limit {
+			return c.flush(ctx)
+		}
+		return nil
+	}
+	n := 0
+	for rec, err := range sorter.Sort() {
+		if err != nil {
+			return err
+		}
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if k := string(rec.Key[:32]); k != at {
+			if err := group(); err != nil {
+				return err
+			}
+			at = k
+		}
+		q, ok, err := rdfres.ParseLine([]byte(strings.TrimSuffix(string(rec.Value[16:]), "\n")))
+		if err != nil || !ok {
+			return fmt.Errorf("provenance in the mirror: %w", err)
+		}
+		if rec.Key[32] == 'f' {
+			if len(found) == 0 || found[len(found)-1] != q.Triple {
+				found = append(found, q.Triple)
+			}
+			continue
+		}
+		loc = hash16(rec.Value[:16])
+		expected = append(expected, statement{triple: q.Triple, graph: stateGraph, normal: d.mirror.lay.nf.Triple(q.Triple) != q.Triple})
+	}
+	if err := group(); err != nil {
+		return err
+	}
+	return c.flush(ctx)
+}
+
+// eachTold yields the provenance that is of this destination.
+func (m *mirror) eachTold(ctx context.Context, f func(rdfres.Triple) error) error {
+	pattern := "GRAPH <" + stateGraph + "> { ?s <" + predKeptBy + "> <" + m.mark + "> . ?s ?p ?o } "
+	row := func(r sparql.Row) error {
+		if len(r) != 3 {
+			return fmt.Errorf("the store answered with other columns than asked for")
+		}
+		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
+	}
+	least, err := m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	if err != nil {
+		return err
+	}
+	if !m.cuts(least) {
+		s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}")
+		if err != nil {
+			return err
+		}
+		n := int64(0)
+		for r, err := range s.Rows {
+			if err == nil {
+				n++
+				err = row(r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if n >= least {
+			return nil
+		}
+		m.cutAt = max(1, n)
+	}
+	p := m.parts(pattern, "?s", "?p", "?o")
+	return p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
+}

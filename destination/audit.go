@@ -287,7 +287,7 @@ func (a *auditRun) origin(ctx context.Context) error {
 				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, errSourceGone)):
 				case o.err != nil:
 					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
-				case o.rec.Graph != rec.Graph && !(rec.has(flagNotRDF) && rec.Graph.IsZero()):
+				case o.rec.Graph != rec.Graph && !(rec.has(flagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
 					o = &outcome{it: it, wire: []byte("the source gives another graph than is recorded")}
 				default:
 					o = &outcome{it: it}

@@ -106,7 +106,7 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 			return nil, err
 		}
 		if o.rec.has(flagNotRDF) {
-			d.otherwise(o, body)
+			d.otherwise(o, sha256.Sum256(body), body)
 		}
 		return o, nil
 	}

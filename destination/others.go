@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,14 +119,15 @@ func (d *Destination) readBeside(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<20))
 }
 
-// otherwise is represent of what is no RDF.
-func (d *Destination) otherwise(o *outcome, body []byte) {
+// otherwise completes what is recorded of a resource that is no RDF: sum is the
+// SHA-256 of its bytes, body nil where they were not fetched.
+func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
 	if !d.selectedOther(o.rec) {
 		o.rec.Flags = o.rec.Flags&^flagNotRDF | flagUnselected
 		o.notRDF = false
 		return
 	}
-	o.rec.Graph = sha256.Sum256(body) // so that its bytes are compared where graphs are
+	o.rec.Graph = sum // so that its bytes are compared where graphs are
 	if d.beside != nil {
 		o.raw = body
 	}

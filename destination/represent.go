@@ -58,10 +58,14 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	if it.Bad != "" {
 		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
 	}
-	if d.folder == nil && d.passedOver(it) {
+	if d.root() == nil && d.passedOver(it) {
 		rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+		rec.comesVia(it.Via)
 		rec.notRDF(it)
-		return &outcome{it: it, rec: rec, notRDF: true}
+		o := &outcome{it: it, rec: rec, notRDF: true}
+		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero where none is promised
+		d.otherwise(o, sum, nil)
+		return o
 	}
 	var places []place
 	if it.Version != nil {

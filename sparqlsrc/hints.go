@@ -127,7 +127,7 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	text := timeText(since)
 	day := sparql.EscapeString(text[:10])
 	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10, STR(?m) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
-		") || ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ") "
+		") || (DATATYPE(?m) = " + xsdDateTime + " && ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ")) "
 	if err := s.eachSubject(ctx, caps, scope, pattern+filter, f); err != nil {
 		return fmt.Errorf("what was modified since %s: %w", text, err)
 	}

@@ -25,13 +25,13 @@ func (a *app) doctor() *cobra.Command {
 		Long: `Asks the store of that name in the configuration, the SPARQL endpoint at an
 address, or the embedded store in a folder some bounded questions: who it is, which ways of
 reading work and how fast, where it cuts answers, what its default graph shows, how many IRIs a VALUES may
-hold, what DESCRIBE gives, whether it keeps the labels of blank nodes. With --write
-it also writes into a scratch graph, which is removed: which literals it rewrites, how large an update may be,
-whether several operations of one request are atomic. Then it tells what rsbridge does
+hold, how large a query may be, in which formats answers come, whether it sorts, what DESCRIBE gives, whether it keeps the labels of blank nodes. With --write
+it also writes into a scratch graph, which is removed: which literals it rewrites, how large an update may be, how fast
+it takes them, whether several operations of one request are atomic. Then it tells what rsbridge does
 because of that, and what could be changed in the store.
 
 --json: {"store","addresses","product","version","readings","speed","sample","row_limit","union_default","values_limit","stable_labels","written","writable",
-"update_triples","transactional","normal_form","unexplained","manners","will","could","seconds"}`,
+"update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if passwordFile != "" {
@@ -130,6 +130,18 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", "is a graph of its own"))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
+	l := x.Limits
+	w.line("sorting       %s", oneLine(fmt.Sprintf("%d rows in %.2f s", l.Sorted, l.SortSeconds), yes(l.SortError != "", "(of more: "+l.SortError+")", "")))
+	w.line("query bodies  %d bytes as they are, %d as a form", l.DirectBody, l.FormBody)
+	var works, not []string
+	for _, name := range slices.Sorted(maps.Keys(l.Formats)) {
+		if l.Formats[name] == "ok" {
+			works = append(works, name)
+		} else {
+			not = append(not, name+" ("+l.Formats[name]+")")
+		}
+	}
+	w.line("formats       %s%s", strings.Join(works, ", "), yes(len(not) > 0, "; not "+strings.Join(not, ", "), ""))
 	w.line("blank nodes   %s", yes(x.StableLabels, "keep their labels between answers", "get new labels, or it could not be seen"))
 	switch {
 	case !x.Written:
@@ -138,6 +150,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 		w.line("writing       refused, or nothing came back")
 	default:
 		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", "not atomic"))
+		for _, way := range slices.Sorted(maps.Keys(x.WriteSpeed)) {
+			w.line("              %-12s %9.0f triples/s", way, x.WriteSpeed[way])
+		}
 		w.line("literals      %s", yes(len(x.NormalForm.Rules)+len(x.Unexplained) > 0, oneLine("rewritten:", strings.Join(x.NormalForm.Rules, ", ")), "kept as they are"))
 		for _, t := range x.Unexplained {
 			w.line("              rewritten in another way: %s", t)

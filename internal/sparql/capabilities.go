@@ -23,6 +23,7 @@ type Capabilities struct {
 	UnionDefault     bool                // the default graph shows named graphs too
 	ValuesLimit      int                 // most IRIs of one VALUES that passed; the probe stops at 5,000
 	UpdateTriples    int                 // most triples of one INSERT DATA that passed; the probe stops at 20,000; 0 not probed
+	WriteSpeed       map[string]float64  // triples a second: insert-10, insert-100, insert-1000, graph-store; only with ProbeOptions.Speed
 	Transactional    bool                // several operations of one request are atomic; false when not probed
 	StableLabels     bool                // two answers call a blank node by the same label; false when it could not be seen
 	NormalForm       rdfres.NormalForm   // how literals are rewritten; only with ProbeOptions.Write
@@ -34,5 +35,6 @@ type Capabilities struct {
 // ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.
 type ProbeOptions struct {
 	Write  bool
+	Speed  bool     // with Write: also measure how fast it takes what is written
 	Graphs []string // that will be read: nil the default graph, "*" all
 }

@@ -55,33 +55,46 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, contentType, body string) string {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
-	if err != nil {
-		return err.Error()
-	}
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
-	}
-	req.Header.Set("Accept", "application/sparql-results+json")
-	req.Header.Set("Accept-Encoding", "gzip")
-	if c.endpoint.Username != "" {
-		req.SetBasicAuth(c.endpoint.Username, c.endpoint.Password)
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer res.Body.Close()
-	head, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status is what counts
-	if scheme, _, _ := strings.Cut(res.Header.Get("WWW-Authenticate"), " "); scheme != "" {
-		m.Authentication = scheme
-	}
-	m.Gzip = m.Gzip || res.Header.Get("Content-Encoding") == "gzip"
-	if res.StatusCode != http.StatusOK {
+	for try := 0; ; try++ {
+		req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+		if err != nil {
+			return err.Error()
+		}
+		if contentType != "" {
+			req.Header.Set("Content-Type", contentType)
+		}
+		req.Header.Set("Accept", "application/sparql-results+json")
+		req.Header.Set("Accept-Encoding", "gzip")
+		c.auth.sign(req)
+		res, err := c.http.Do(req)
+		if err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Sprintf("no answer within %v", stepTime)
+			}
+			return err.Error()
+		}
+		head, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status is what counts
+		res.Body.Close()
+		if scheme, _, _ := strings.Cut(res.Header.Get("WWW-Authenticate"), " "); scheme != "" {
+			m.Authentication = scheme
+		}
+		if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
+			continue
+		}
+		packed := res.Header.Get("Content-Encoding") != ""
+		m.Gzip = m.Gzip || packed
+		switch {
+		case res.StatusCode == http.StatusOK:
+			if scheme, _, _ := strings.Cut(req.Header.Get("Authorization"), " "); scheme != "" {
+				m.Authentication = scheme
+			}
+			return "ok"
+		case packed:
+			return res.Status
+		}
 		text := string(bytes.TrimSpace(head))
 		return fmt.Sprintf("%s: %.100s", res.Status, strings.Join(strings.Fields(text), " "))
 	}
-	return "ok"
 }
 
 // describes finds out what DESCRIBE means here, by an entity that other triples
@@ -178,7 +191,7 @@ type Advice struct {
 }
 
 // Advise draws conclusions from what a probe found.
-func (c Capabilities) Advise(m Manners) Advice {
+func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	a := Advice{Will: []string{}, Could: []string{}}
 	will := func(format string, args ...any) { a.Will = append(a.Will, fmt.Sprintf(format, args...)) }
 	could := func(format string, args ...any) { a.Could = append(a.Could, fmt.Sprintf(format, args...)) }
@@ -203,6 +216,7 @@ func (c Capabilities) Advise(m Manners) Advice {
 	if c.ValuesLimit > 0 {
 		will("ask for at most %d entities in one query", c.ValuesLimit)
 	}
+	l.advise(c, m, will, could)
 	if m.Describe == "symmetric" {
 		will("not use DESCRIBE: it gives what leads to an entity too")
 	} else if m.Describe == "direct" {
@@ -254,7 +268,9 @@ type Examination struct {
 	Transactional bool                `json:"transactional"`
 	NormalForm    rdfres.NormalForm   `json:"normal_form"`
 	Unexplained   []string            `json:"unexplained"`
+	WriteSpeed    map[string]float64  `json:"write_speed,omitempty"` // triples per second by way: insert-10, insert-100, insert-1000, graph-store
 	Manners       Manners             `json:"manners"`
+	Limits        Limits              `json:"limits"`
 	Advice
 	Seconds float64 `json:"seconds"`
 }
@@ -271,11 +287,14 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	if e.GraphStore != "" {
 		out.Addresses["graph_store"] = e.GraphStore
 	}
+	o.Speed = true
 	caps, err := c.Probe(ctx, o)
 	if err != nil {
 		return out, err
 	}
 	out.Manners = c.Manners(ctx, o.Graphs)
+	out.Limits = c.Limits(ctx, o.Graphs, out.Manners)
+	out.WriteSpeed = caps.WriteSpeed
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional
@@ -285,7 +304,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	for _, t := range caps.Unexplained {
 		out.Unexplained = append(out.Unexplained, fmt.Sprintf("%s %s %s .", t.S, t.P, t.O))
 	}
-	out.Advice = caps.Advise(out.Manners)
+	out.Advice = caps.Advise(out.Manners, out.Limits)
 	out.Seconds = time.Since(began).Seconds()
 	return out, context.Cause(ctx)
 }

@@ -13,12 +13,12 @@ func TestExamine(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server func(testing.TB) teststores.Server
-	}{{"Oxigraph", teststores.Oxigraph}, {"Fuseki", teststores.Fuseki}} {
+	}{{"Oxigraph", teststores.Oxigraph}, {"Fuseki", teststores.Fuseki}, {"RDF4J", teststores.RDF4J}, {"Virtuoso", teststores.Virtuoso}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.server(t)
 			s.Put(t, s.Graph, "application/n-triples", strings.NewReader(
 				"<http://e.example/a> <http://e.example/p> <http://e.example/b> .\n<http://e.example/b> <http://e.example/p> _:x .\n_:x <http://e.example/p> \"x\" .\n"))
-			client, err := sparql.New(sparql.Endpoint{Name: c.name, Query: s.Query, Update: s.Update, GraphStore: s.GraphStore, Retries: -1})
+			client, err := sparql.New(sparql.Endpoint{Name: c.name, Query: s.Query, Update: s.Update, GraphStore: s.GraphStore, Username: s.Username, Password: s.Password, Retries: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -27,10 +27,20 @@ func TestExamine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x.Product != c.name || !x.Written || !x.Writable || !x.Transactional || x.Manners.Get != "ok" || x.Manners.Form != "ok" || x.Manners.GraphStore != "ok" || len(x.Will) == 0 || len(x.NormalForm.Rules) == 0 {
+			virtuoso := c.name == "Virtuoso"
+			if x.Product != c.name && c.name != "RDF4J" || !x.Written || !x.Writable || x.Transactional == virtuoso || x.Manners.Get != "ok" || x.Manners.Form != "ok" || x.Manners.GraphStore != "ok" || len(x.Will) == 0 {
 				t.Errorf("%+v", x)
 			}
-			t.Logf("DESCRIBE: %s, normal form: %v", x.Manners.Describe, x.NormalForm.Rules)
+			if l := x.Limits; l.Sorted != 3 || (l.SortError != "") != virtuoso || l.Formats["json"] != "ok" || l.Formats["ntriples"] != "ok" || l.FormBody < 10_000 || !virtuoso && l.DirectBody < 1_000_000 {
+				t.Errorf("limits: %+v", l)
+			}
+			if x.WriteSpeed["insert-100"] <= 0 || x.WriteSpeed["graph-store"] <= 0 {
+				t.Errorf("speed of writing: %v", x.WriteSpeed)
+			}
+			if left, err := client.Count(t.Context(), "SELECT (COUNT(*) AS ?n) WHERE { GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), \"urn:rsbridge:probe:\") && STRSTARTS(STR(?s), \"urn:rsbridge:probe:speed\")) }"); err != nil || left != 0 {
+				t.Logf("%d triples of scratch graphs (of others that probe now?) %v", left, err)
+			}
+			t.Logf("DESCRIBE: %s, normal form: %v, manners %+v, limits %+v, writing %v, sorted in %.1f s, all in %.1f s", x.Manners.Describe, x.NormalForm.Rules, x.Manners, x.Limits, x.WriteSpeed, x.Limits.SortSeconds, x.Seconds)
 		})
 	}
 }
@@ -41,14 +51,14 @@ func TestAdvice(t *testing.T) {
 		Product: "Virtuoso", Readings: []sparql.Reading{sparql.ReadSelectJSON}, Sample: 10000, RowLimit: 10000, UnionDefault: true, ValuesLimit: 1000,
 		Writable: true, UpdateTriples: 1000,
 	}
-	a := c.Advise(sparql.Manners{Describe: "symmetric", GraphStore: "no address"})
+	a := c.Advise(sparql.Manners{Describe: "symmetric", GraphStore: "no address"}, sparql.Limits{FormBody: 190000, SortError: "more than MaxSortedTopRows", Formats: map[string]string{"tsv": "not the W3C form"}})
 	will, could := strings.Join(a.Will, "\n"), strings.Join(a.Could, "\n")
-	for _, want := range []string{"10000 rows", "select-json", "name the graphs", "at most 1000 entities", "not use DESCRIBE", "1000 triples", "checkpoint last"} {
+	for _, want := range []string{"10000 rows", "select-json", "name the graphs", "at most 1000 entities", "not use DESCRIBE", "1000 triples", "checkpoint last", "sort by itself", "as JSON: TSV", "forms of at most some 190000 bytes", "in one answer"} {
 		if !strings.Contains(will, want) {
 			t.Errorf("nothing of %q in\n%s", want, will)
 		}
 	}
-	for _, want := range []string{"ResultSetMaxRows", "--graph-store"} {
+	for _, want := range []string{"ResultSetMaxRows", "--graph-store", "MaxSortedTopRows", "form bodies"} {
 		if !strings.Contains(could, want) {
 			t.Errorf("nothing of %q in\n%s", want, could)
 		}

@@ -25,6 +25,7 @@ type prober struct {
 	pattern string // the triples that will be read
 	graph   string // the one graph that will be read, "" the default graph
 	single  bool   // it is one graph
+	speed   bool   // measure writing
 }
 
 // Probe finds out what the store can do. It reads at most some ten thousand
@@ -32,7 +33,7 @@ type prober struct {
 // urn:rsbridge:probe:RANDOM that it removes. An error means that not even a
 // simple query was answered; what else fails is a finding.
 func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error) {
-	p := &prober{c: c}
+	p := &prober{c: c, speed: o.Speed}
 	if err := p.scope(o.Graphs); err != nil {
 		return p.caps, err
 	}

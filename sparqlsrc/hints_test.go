@@ -1,0 +1,129 @@
+package sparqlsrc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+const hinted = `<http://e.example/old> <http://purl.org/dc/terms/modified> "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+<http://e.example/new> <http://purl.org/dc/terms/modified> "2026-03-05T12:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+<http://e.example/west> <http://purl.org/dc/terms/modified> "2026-03-04T23:00:00-14:00"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+<http://e.example/day> <http://purl.org/dc/terms/modified> "2026-03-05"^^<http://www.w3.org/2001/XMLSchema#date> .
+<http://e.example/text> <http://purl.org/dc/terms/modified> "2026-03-05T12:00:00Z" .
+<http://e.example/issued> <http://purl.org/dc/terms/issued> "2026-03-06T12:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+<http://e.example/none> <http://e.example/p> "x" .
+<http://e.example/old> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e.example/C> .
+<http://e.example/new> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e.example/C> .
+<http://e.example/new> <http://e.example/part> _:b .
+_:b <http://e.example/p> "of a blank node" .
+`
+
+// checkHints asks a store that holds hinted, in a graph of the test.
+func checkHints(t *testing.T, client *sparql.Client, graph string) {
+	t.Helper()
+	s, err := New(client, Config{Name: "hints", Graphs: []string{graph}, TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	since := time.Date(2026, 3, 5, 6, 0, 0, 0, time.UTC)
+	var got []string
+	add := func(e string) error {
+		got = append(got, strings.TrimPrefix(e, "http://e.example/"))
+		return nil
+	}
+	want := func(what, names string, err error) {
+		t.Helper()
+		slices.Sort(got)
+		if text := strings.Join(slices.Compact(got), " "); text != names || err != nil {
+			t.Errorf("%s: %q, want %q (%v)", what, text, names, err)
+		}
+		got = nil
+	}
+	err = s.ModifiedSince(ctx, []string{"http://purl.org/dc/terms/modified"}, since, add)
+	want("modified", "day new text west", err)
+	err = s.ModifiedSince(ctx, []string{"http://purl.org/dc/terms/modified", "http://purl.org/dc/terms/issued"}, since.Add(20*time.Hour), add)
+	want("two properties", "issued", err)
+	err = s.NamedSince(ctx, "SELECT ?x ?entity WHERE { GRAPH <"+graph+"> { ?entity <http://purl.org/dc/terms/issued> ?x FILTER(?x >= ?since) } }", since, add)
+	want("query", "issued", err)
+	parts, err := s.Partitions(ctx, ByClass)
+	if p := parts["http://e.example/C"]; err != nil || len(parts) != 1 || p.Entities != 2 {
+		t.Errorf("classes: %v %v", parts, err)
+	}
+	err = s.OfPartition(ctx, ByClass, "http://e.example/C", add)
+	want("of a class", "new old", err)
+	graphs, err := s.Partitions(ctx, ByGraph)
+	if p := graphs[graph]; err != nil || len(graphs) != 1 || p.Entities != 8 {
+		t.Errorf("graphs: %v %v", graphs, err)
+	}
+	err = s.OfPartition(ctx, ByGraph, graph, add)
+	want("of a graph", "day issued new none old text west", err)
+	named, err := s.Named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	for _, e := range []string{"new", "old", "new", "gone"} {
+		if err := named.Add("http://e.example/" + e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	triples := map[string]int{}
+	for d, err := range named.Descriptions(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := triples[d.Entity]; twice {
+			t.Errorf("%s came twice", d.Entity)
+		}
+		triples[d.Entity] = len(d.Triples)
+	}
+	if fmt.Sprint(triples) != "map[http://e.example/gone:0 http://e.example/new:4 http://e.example/old:2]" {
+		t.Errorf("described: %v", triples)
+	}
+}
+
+func TestHintsEmbedded(t *testing.T) {
+	client := embedded(t)
+	if err := client.PutGraph(t.Context(), "http://g.example/", rdfres.NTriples, sparql.Body([]byte(hinted))); err != nil {
+		t.Fatal(err)
+	}
+	checkHints(t, client, "http://g.example/")
+}
+
+func TestHintsOfStores(t *testing.T) {
+	for name, get := range map[string]func(testing.TB) teststores.Server{
+		"oxigraph": teststores.Oxigraph, "fuseki": teststores.Fuseki, "rdf4j": teststores.RDF4J, "virtuoso": teststores.Virtuoso,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := get(t)
+			srv.Put(t, "", "application/n-triples", strings.NewReader(hinted))
+			client, err := sparql.New(sparql.Endpoint{Name: name, Query: srv.Query, Update: srv.Update, GraphStore: srv.GraphStore, Username: srv.Username, Password: srv.Password})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			checkHints(t, client, srv.Graph)
+		})
+	}
+}
+
+// TestWithSince: only the variable is replaced.
+func TestWithSince(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	got, err := withSince("SELECT ?s { ?s <http://e.example/?since> ?t, \"?since\" FILTER(?t > $since && ?sinceThen) } # ?since", at)
+	want := "SELECT ?s { ?s <http://e.example/?since> ?t, \"?since\" FILTER(?t > \"2026-01-02T03:04:05Z\"^^<http://www.w3.org/2001/XMLSchema#dateTime> && ?sinceThen) } # ?since"
+	if err != nil || got != want {
+		t.Errorf("%s %v", got, err)
+	}
+	if _, err := withSince("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", at); err == nil {
+		t.Error("a CONSTRUCT passes")
+	}
+}

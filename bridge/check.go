@@ -176,6 +176,11 @@ func (c *Config) check() (out []Finding) {
 		if err := (publish.Links{Collections: s.Collections, Collection: s.Collection, Locations: s.Locations}).Check(); err != nil {
 			fault(p, "", "collections, collection and locations: %v", err)
 		}
+		for i, other := range s.Alternates {
+			if _, ok := c.Sets[other]; !ok || other == name || slices.Contains(s.Alternates[:i], other) {
+				fault(p+".alternates", other, "is not one of the other sets, each once: %s", names(c.Sets))
+			}
+		}
 		if cc := s.contentConfig(); true {
 			if err := cc.Check(); err != nil {
 				fault(p+".content", "", "%v", err)

@@ -98,6 +98,7 @@ type Set struct {
 	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
 	Collection     string       `yaml:"collection" doc:"IRI of a collection that every resource belongs to: an OAI-ORE aggregation, an OAI-PMH set"`
 	Content        Content      `yaml:"content" doc:"files that descriptions lead to (PDF, images), listed as resources of their own and linked both ways: a list of properties, or a table"`
+	Alternates     []string     `yaml:"alternates" doc:"other sets that describe the same entities in another vocabulary: where they have the entity too, list entries lead to their description by an alternate link"`
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`

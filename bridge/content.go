@@ -93,6 +93,24 @@ func (s *set) openFiles(ctx context.Context) error {
 	return err
 }
 
+// publishAlternates publishes the sets that lead to this one, because it has changed.
+func (s *set) publishAlternates(ctx context.Context) error {
+	for name, other := range s.bridge.sets {
+		if !slices.Contains(other.cfg.Alternates, s.name) {
+			continue
+		}
+		if other.follower != nil {
+			if _, err := other.follower.Link(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err := s.bridge.pub.Publish(ctx, name); err != nil {
+			return fmt.Errorf("publish %s, an alternate of %s: %w", name, s.name, err)
+		}
+	}
+	return nil
+}
+
 func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }
 
 // followFiles looks at the files whose time has come, and publishes what changed.

@@ -358,8 +358,13 @@ func describes(e resourcesync.Entry) (out []string) {
 // entryOf finds an entry in the Resource List.
 func entryOf(t *testing.T, b *Bridge, loc string) resourcesync.Entry {
 	t.Helper()
+	return entryIn(t, b, "data", loc)
+}
+
+func entryIn(t *testing.T, b *Bridge, set, loc string) resourcesync.Entry {
+	t.Helper()
 	rec := httptest.NewRecorder()
-	b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/resourcelist.xml", nil))
+	b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/"+set+"/resourcelist.xml", nil))
 	r, err := resourcesync.NewReader(rec.Body, resourcesync.ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)

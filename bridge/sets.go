@@ -94,7 +94,7 @@ func (s *set) publishConfig() publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: time.Duration(s.cfg.ChangeList.Rotate), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), Services: s.services(), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), Alternates: s.cfg.Alternates, Services: s.services(), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
 	}
 }
 
@@ -255,8 +255,15 @@ func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 			return err
 		}
 	}
-	if _, err := s.bridge.pub.Publish(ctx, s.name); err != nil {
+	before, _ := s.bridge.pub.Generation(s.name)
+	now, err := s.bridge.pub.Publish(ctx, s.name)
+	if err != nil {
 		return fmt.Errorf("publish %s: %w", s.name, err)
+	}
+	if now != before {
+		if err := s.publishAlternates(ctx); err != nil {
+			return err
+		}
 	}
 	if _, ok := s.bridge.pub.Generation(s.name); !ok {
 		return nil // before the first complete scan

@@ -207,10 +207,14 @@ func TestGuard(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer inner.Close()
 	w := newWorld(t, Config{})
-	w.file("/away", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, inner.URL+"/secret", 302) })
-	w.file("/loop", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/loop", 302) })
-	w.file("/there", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/real", 302) })
-	w.file("/scheme", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "file:///etc/passwd", 302) })
+	w.file("/away", func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, inner.URL+"/secret", http.StatusFound)
+	})
+	w.file("/loop", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/loop", http.StatusFound) })
+	w.file("/there", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/real", http.StatusFound) })
+	w.file("/scheme", func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, "file:///etc/passwd", http.StatusFound)
+	})
 	w.file("/real", text("real", ""))
 	w.scan([]string{w.srv.URL + "/away", w.srv.URL + "/loop", w.srv.URL + "/there", w.srv.URL + "/scheme"},
 		[]string{inner.URL + "/secret", "http://169.254.169.254/latest/meta-data/", "http://user:password@" + strings.TrimPrefix(w.srv.URL, "http://") + "/real", "file:///etc/passwd", "urn:x:y", "http://localhost:1/x"})

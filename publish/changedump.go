@@ -125,7 +125,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 				return rec, err
 			}
 		}
-		entries, err := s.changeEntries(snap.view, &c, patches)
+		entries, err := s.changeEntries(snap.source(), &c, patches)
 		if err != nil {
 			out.abort()
 			return rec, err

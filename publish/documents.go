@@ -251,6 +251,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p part) error {
 	s := snap.set
 	lo, hi := p.bounds()
+	view := snap.source()
 	var buf []byte
 	for st, err := range snap.view.Current(lo, hi) {
 		if err != nil {
@@ -259,7 +260,7 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 		if w.Count()%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if buf, err = s.appendResource(buf[:0], snap.view, &st); err != nil {
+		if buf, err = s.appendResource(buf[:0], view, &st); err != nil {
 			return err
 		}
 		if err := w.WriteRaw(buf, 1); err != nil {
@@ -269,7 +270,7 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 	for f, err := range snap.view.CurrentFiles(lo, hi) {
 		var e resourcesync.Entry
 		if err == nil {
-			e, err = s.fileEntry(snap.view, &f)
+			e, err = s.fileEntry(view, &f)
 		}
 		if err == nil && w.Count()%256 == 0 {
 			err = ctx.Err()

@@ -179,7 +179,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 				return err
 			}
 		}
-		e, err := s.resourceEntry(snap.view, &st)
+		e, err := s.resourceEntry(snap.source(), &st)
 		if err != nil {
 			return err
 		}

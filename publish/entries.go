@@ -93,7 +93,7 @@ func versionAddress(loc string, sequence uint64) string {
 }
 
 // representation fills what an entry says of a version.
-func (s *set) representation(e *resourcesync.Entry, view *changetrack.View, entity string, v *changetrack.Version) error {
+func (s *set) representation(e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
 	e.Loc = s.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
@@ -115,18 +115,21 @@ func (s *set) representation(e *resourcesync.Entry, view *changetrack.View, enti
 }
 
 // resourceEntry is the entry of a current entity in a Resource List.
-func (s *set) resourceEntry(view *changetrack.View, st *changetrack.State) (resourcesync.Entry, error) {
+func (s *set) resourceEntry(view *source, st *changetrack.State) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
 	err := s.representation(&e, view, st.Entity, st.Current)
+	if err == nil {
+		err = s.alternateLinks(&e, view, st.Entity)
+	}
 	e.ChangeFreq = changeFreq(st)
 	return e, err
 }
 
 // appendResource renders the entry of resourceEntry. The usual entry is written
 // straight into dst, which a test holds to be the same.
-func (s *set) appendResource(dst []byte, view *changetrack.View, st *changetrack.State) ([]byte, error) {
+func (s *set) appendResource(dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if s.cfg.Links.any() || s.cfg.Content != "" || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
 		e, err := s.resourceEntry(view, st)
 		if err != nil {
 			return dst, err
@@ -180,7 +183,7 @@ func changeFreq(st *changetrack.State) string {
 
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(view *changetrack.View, c *changetrack.Change, patches []patch) ([]resourcesync.Entry, error) {
+func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch) ([]resourcesync.Entry, error) {
 	if c.OfFile() {
 		e, err := s.fileChange(view, c)
 		return []resourcesync.Entry{e}, err

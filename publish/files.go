@@ -19,7 +19,7 @@ const mostDescribedBy = 100
 
 // fileLinks adds what the description of an entity leads to. Then the entry has
 // more than one describes link, and says which one is the entity's.
-func (s *set) fileLinks(e *resourcesync.Entry, view *changetrack.View, entity string) error {
+func (s *set) fileLinks(e *resourcesync.Entry, view *source, entity string) error {
 	if s.cfg.Content == "" {
 		return nil
 	}
@@ -54,7 +54,7 @@ func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
 }
 
 // describedBy links to the descriptions that lead to a file.
-func (s *set) describedBy(e *resourcesync.Entry, view *changetrack.View, url string) error {
+func (s *set) describedBy(e *resourcesync.Entry, view *source, url string) error {
 	n := 0
 	for entity, err := range view.LeadingTo(url) {
 		if err != nil {
@@ -85,7 +85,7 @@ func modified(v *changetrack.FileVersion) time.Time {
 }
 
 // fileEntry is the entry of a current file in a Resource List.
-func (s *set) fileEntry(view *changetrack.View, st *changetrack.FileState) (resourcesync.Entry, error) {
+func (s *set) fileEntry(view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
 	v := st.Current
 	e := resourcesync.Entry{Loc: st.URL, LastMod: modified(v), HasMeta: true, Meta: fileMeta(v)}
 	e.ChangeFreq = frequency(st.Changes, st.First, v.Time)
@@ -95,7 +95,7 @@ func (s *set) fileEntry(view *changetrack.View, st *changetrack.FileState) (reso
 // fileChange is the entry of a change of a file. Its datetime is the time of the
 // change; its lastmod is that of the Resource List, so that who compares the two
 // finds the same.
-func (s *set) fileChange(view *changetrack.View, c *changetrack.Change) (resourcesync.Entry, error) {
+func (s *set) fileChange(view *source, c *changetrack.Change) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Loc: c.File, LastMod: c.Time, HasMeta: true}
 	if c.FileAfter == nil {
 		e.Meta = resourcesync.Meta{Length: -1, Ext: map[string]string{

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -185,7 +186,22 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	}
 	cur := s.acquire()
 	defer func() { cur.release() }()
-	if cur != nil && cur.gen.Sequence == head {
+	alternates, err := s.openAlternates()
+	if err != nil {
+		return s, Generation{}, err
+	}
+	defer func() {
+		if !keep {
+			if err := alternates.release(); err != nil {
+				s.p.log.Error("closing a view", "set", s.cfg.Name, "error", err)
+			}
+		}
+	}()
+	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) {
+		if alternates != nil && cur.alternates == nil { // it was loaded
+			keep = true
+			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: cur.lists, alternates: alternates})
+		}
 		return s, cur.gen.public(), nil
 	}
 	tail, tailAt := view.Tail()
@@ -214,7 +230,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		baseSeq, baseAt = tail, tailAt
 	}
 	started := s.p.now()
-	w := &generationWriter{set: s, view: view, batch: s.kv.Batch()}
+	w := &generationWriter{set: s, view: view, alternates: alternates, batch: s.kv.Batch()}
 	defer w.batch.Close()
 	if err := w.begin(cur, baseSeq, baseAt, head, at); err != nil {
 		return before, Generation{}, err
@@ -228,7 +244,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		return before, Generation{}, err
 	}
 	keep = true
-	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: s.kv.Snapshot(), parts: w.parts, lists: w.lists})
+	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: s.kv.Snapshot(), parts: w.parts, lists: w.lists, alternates: alternates})
 	if s != before {
 		s.p.put(s)
 		before.replace(nil)
@@ -244,6 +260,9 @@ type generationWriter struct {
 	view  *changetrack.View
 	batch kv.Batch
 	gen   genRecord
+
+	alternates *alternateSets
+
 	after uint64 // the changes after this one are new
 	parts partition
 	lists []listRecord
@@ -266,6 +285,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		w.gen, w.before = cur.gen, &cur.gen
 		w.gen.Number++
 		w.gen.Sequence = head
+		w.gen.Alternates = w.alternates.records()
 		if at.After(w.gen.At) {
 			w.gen.At = at
 		}
@@ -284,7 +304,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		baseSeq, baseAt = head, at
 	}
 	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
-		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt}
+		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
@@ -330,6 +350,9 @@ func (w *generationWriter) run(ctx context.Context) error {
 		return err
 	}
 	w.flushChunk()
+	if err := w.touchAlternates(); err != nil {
+		return err
+	}
 	if w.touched != nil && w.set.cfg.Content != "" {
 		for key, err := range w.view.Relinked(w.after, w.gen.Sequence) {
 			if err != nil {
@@ -394,7 +417,7 @@ func (w *generationWriter) take(patches *patcher) error {
 		w.firstOf = c.Sequence
 	}
 	before := len(w.chunk)
-	entries, err := w.set.changeEntries(w.view, &c, offered)
+	entries, err := w.set.changeEntries(&source{w.view, w.alternates}, &c, offered)
 	if err != nil {
 		return err
 	}

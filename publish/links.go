@@ -123,6 +123,10 @@ func (s *set) entryTag() string {
 		sum := sha256.Sum256([]byte(s.cfg.Content))
 		tag += "c" + hex.EncodeToString(sum[:8])
 	}
+	if len(s.cfg.Alternates) > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(s.cfg.Alternates, " ")))
+		tag += "a" + hex.EncodeToString(sum[:8])
+	}
 	return tag
 }
 
@@ -232,7 +236,7 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 
 // deletionLinks adds what still leads somewhere from what is no longer there: the
 // description of the set, the TimeGate, and the collections that it was in.
-func (s *set) deletionLinks(e *resourcesync.Entry, view *changetrack.View, c *changetrack.Change, format rdfres.Format) error {
+func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
 	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
 		link(resourcesync.RelTimeGate, s.url+"/timegate/"+EncodeName(c.Entity, s.at.Prefix)+format.Suffix()))
 	var triples []rdfres.Triple
@@ -248,11 +252,11 @@ func (s *set) deletionLinks(e *resourcesync.Entry, view *changetrack.View, c *ch
 
 // linkTriples reads the triples of a version that links are made of: nil, when
 // none are.
-func (s *set) linkTriples(view *changetrack.View, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+func (s *set) linkTriples(view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
 	if len(s.cfg.Links.Collections) == 0 {
 		return nil, nil
 	}
-	data, err := versionBytes(view, entity, v.Sequence)
+	data, err := versionBytes(view.View, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil // of a version that is no longer kept
 	}

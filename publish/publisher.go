@@ -37,6 +37,7 @@ type SetConfig struct {
 	DumpPatches                 bool                       // Change Dumps hold the patches too
 	Links                       Links                      // of list entries, beside the usual ones
 	Content                     string                     // names what makes a file of the set (changetrack.LinkOptions); "": descriptions lead to none
+	Alternates                  []string                   // other sets that may describe the same entities: alternate links
 	Via                         []string                   // addresses of the sources that the set is a copy of
 	Services                    []Service                  // other ways to the data, that somebody else answers
 	Origin                      func(entity string) string // address of the representation that an entity was mirrored from, "" for none; nil: nothing was
@@ -139,12 +140,14 @@ type snapshot struct {
 	kv    kv.Snapshot
 	parts partition
 	lists []listRecord // ascending; the last is open; never empty
-	refs  atomic.Int64
+
+	alternates *alternateSets // may be nil
+	refs       atomic.Int64
 }
 
 func (s *snapshot) release() {
 	if s != nil && s.refs.Add(-1) == 0 {
-		err := errors.Join(s.view.Close(), s.kv.Close())
+		err := errors.Join(s.view.Close(), s.kv.Close(), s.alternates.release())
 		if err != nil {
 			s.set.p.log.Error("closing a view", "set", s.set.cfg.Name, "error", err)
 		}
@@ -216,7 +219,9 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 		}
 		p.put(s)
 		p.names = append(p.names, cfg.Name)
-		if err := s.open(ctx); err != nil {
+	}
+	for _, cfg := range sets { // each finds the others
+		if err := p.lookup(cfg.Name).open(ctx); err != nil {
 			p.Close()
 			return nil, fmt.Errorf("publish: opening the set %s: %w", cfg.Name, err)
 		}

@@ -92,7 +92,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
 		first = &lists[0]
 	}
-	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: lists})
+	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: lists, alternates: cur.alternates.acquire()})
 	return first, nil
 }
 

@@ -1,0 +1,160 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Several sets may describe the same entities, each in its own vocabulary: then
+// their descriptions of one entity are alternates of each other. A generation looks
+// at fixed states of the other sets' logs, so that what it lists is fixed too.
+
+// source is what entries are made from: the log of the set, and those of the sets
+// that are its alternates.
+type source struct {
+	*changetrack.View
+	alternates *alternateSets
+}
+
+func (snap *snapshot) source() *source { return &source{snap.view, snap.alternates} }
+
+// alternateSets are the states of other sets' logs that a generation is made with.
+// Snapshots share them.
+type alternateSets struct {
+	list []alternateSet
+	refs atomic.Int64
+}
+
+type alternateSet struct {
+	set  *set
+	view *changetrack.View
+}
+
+// alternateRecord says in a generation which state of another set it was made with.
+type alternateRecord struct {
+	Sequence uint64 `json:"sequence"`
+	Base     string `json:"base"`
+	Prefix   string `json:"prefix"`
+}
+
+// openAlternates takes the present states; nil where none are configured. Sets that
+// were never scanned in full are left out.
+func (s *set) openAlternates() (*alternateSets, error) {
+	if len(s.cfg.Alternates) == 0 {
+		return nil, nil
+	}
+	a := &alternateSets{}
+	a.refs.Store(1)
+	for _, name := range s.cfg.Alternates {
+		other := s.p.lookup(name)
+		if other == nil {
+			return nil, errors.Join(fmt.Errorf("there is no set %q to be an alternate of %s", name, s.cfg.Name), a.release())
+		}
+		view := other.cfg.Log.View()
+		if err := view.Err(); err != nil {
+			return nil, errors.Join(err, view.Close(), a.release())
+		}
+		if _, _, ok := view.BaselineEnd(); !ok {
+			if err := view.Close(); err != nil {
+				return nil, errors.Join(err, a.release())
+			}
+			continue
+		}
+		a.list = append(a.list, alternateSet{other, view})
+	}
+	return a, nil
+}
+
+func (a *alternateSets) acquire() *alternateSets {
+	if a != nil {
+		a.refs.Add(1)
+	}
+	return a
+}
+
+func (a *alternateSets) release() error {
+	if a == nil || a.refs.Add(-1) > 0 {
+		return nil
+	}
+	var errs []error
+	for _, o := range a.list {
+		errs = append(errs, o.view.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// records are what a generation says of them.
+func (a *alternateSets) records() map[string]alternateRecord {
+	if a == nil || len(a.list) == 0 {
+		return nil
+	}
+	out := map[string]alternateRecord{}
+	for _, o := range a.list {
+		head, _ := o.view.Head()
+		out[o.set.cfg.Name] = alternateRecord{head, o.set.at.Base, o.set.at.Prefix}
+	}
+	return out
+}
+
+// alternateLinks lead to the descriptions of an entity in other sets. They are of
+// what is now: entries of changes, which stay as they are, have none.
+func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string) error {
+	if len(s.cfg.Alternates) == 0 || view.alternates == nil {
+		return nil
+	}
+	for _, o := range view.alternates.list {
+		st, err := o.view.Entity(entity)
+		if errors.Is(err, kv.ErrNotFound) || err == nil && st.Current == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		l := link(resourcesync.RelAlternate, o.set.address(entity, st.Current.Format))
+		l.Type = essence(st.Current.Format)
+		e.Links = append(e.Links, l)
+	}
+	return nil
+}
+
+// touchAlternates finds the parts whose entities have come to another set, left
+// it, or stand at another address there, since the generation before.
+func (w *generationWriter) touchAlternates() error {
+	if w.touched == nil || w.alternates == nil {
+		return nil
+	}
+	now := w.alternates.records()
+	for _, o := range w.alternates.list {
+		name := o.set.cfg.Name
+		was, had := w.before.Alternates[name]
+		tail, _ := o.view.Tail()
+		if !had || was.Base != now[name].Base || was.Prefix != now[name].Prefix || was.Sequence < tail || was.Sequence > now[name].Sequence {
+			for i := range w.parts {
+				w.touched[i] += 0
+			}
+			return nil
+		}
+		for c, err := range o.view.Changes(was.Sequence) {
+			if err != nil {
+				return err
+			}
+			if !c.OfEntity() || c.Before != nil && c.After != nil && c.Before.Format == c.After.Format {
+				continue
+			}
+			st, err := w.view.Entity(c.Entity)
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return err
+			}
+			if err == nil && st.Current != nil {
+				w.touched[w.parts.find(rdfres.EntityKey(c.Entity))] += 0
+			}
+		}
+	}
+	return nil
+}

@@ -561,7 +561,8 @@ func (a *app) changes() *cobra.Command {
 takes a sequence (digits alone) or a time like 2026-01-31T12:00:00Z, which is left
 out itself.
 
---json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is scan or hint`,
+--json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is
+scan, hint or files; of a file that descriptions lead to, "kind" is "file", "location" its address, "entity" empty`,
 		Example: "  rsbridge changes books --since 1200\n  rsbridge changes books --follow --json",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if since != "" {
@@ -620,7 +621,8 @@ func (a *app) show() *cobra.Command {
 	var at, as string
 	c := &cobra.Command{Use: "show SET ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
 		Long: `Prints the description of an entity as it is in the log now or, with --at, as it
-was then; in the format of the set unless --as names another.`,
+was then; in the format of the set unless --as names another. Of a file that
+descriptions lead to, named by its address: what is known of it, as JSON.`,
 		Example: "  rsbridge show books http://example.org/book/1 --as turtle",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var f rdfres.Format

@@ -230,6 +230,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 			s.rep.Packages++
 			err = s.resource(ctx, e.Loc, &e.Meta, true)
 		case e.Meta.Change == resourcesync.Deleted:
+		case e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile: // it stays where it is
 		case k == resourcesync.ResourceList:
 			err = s.resource(ctx, e.Loc, &e.Meta, true)
 		default: // a change that later ones may have passed

@@ -80,6 +80,7 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
 	} else {
+		sc.Findings = findings{s}
 		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
 	}
 	if err != nil {

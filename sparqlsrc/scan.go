@@ -31,6 +31,7 @@ func (s *Source) Scan(ctx context.Context) (*Scan, error) {
 
 func (s *Source) scan(ctx context.Context) (*Scan, error) {
 	requests, bytes := s.client.Traffic()
+	s.recheck(ctx)
 	caps, err := s.Capabilities(ctx)
 	if err != nil {
 		return nil, err

@@ -35,8 +35,17 @@ type Config struct {
 	BatchSize             int    // entities a query where batches are needed; default 200, adapts
 	WorkLimit             int    // of naming
 	Strategy              string // "", "whole", "batches"
+	Findings              Findings
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
+}
+
+// Findings keep what a probe found for the next process; nil keeps nothing.
+type Findings interface {
+	// Load gives what was saved last, false when nothing was or it is of another
+	// store.
+	Load() (sparql.Capabilities, bool)
+	Save(sparql.Capabilities) error
 }
 
 // Source reads one store.
@@ -137,17 +146,22 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	return s, nil
 }
 
-// Capabilities is what is known of the store, by a probe that reads only; it is
-// made once.
+// Capabilities is what is known of the store, by a probe that reads only. It is
+// made once, and again when the store says that it is another product or version;
+// one that was kept (Config.Findings) serves if its sample was as large as a sample
+// may be.
 func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probed != nil {
 		return *s.probed, nil
 	}
-	caps, err := s.client.Probe(ctx, sparql.ProbeOptions{Graphs: s.cfg.Graphs})
-	if err != nil {
-		return caps, err
+	caps, known := s.kept(ctx)
+	if !known {
+		var err error
+		if caps, err = s.client.Probe(ctx, sparql.ProbeOptions{Graphs: s.cfg.Graphs}); err != nil {
+			return caps, err
+		}
 	}
 	if len(caps.Readings) == 0 {
 		return caps, errors.New("no way of reading this store works: it gives neither N-Triples nor W3C TSV nor JSON results that agree with its own counts")
@@ -156,7 +170,38 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 		s.batch = min(s.batch, caps.ValuesLimit)
 	}
 	s.probed = &caps
+	if !known && s.cfg.Findings != nil {
+		if err := s.cfg.Findings.Save(caps); err != nil {
+			return caps, fmt.Errorf("keep what was found of the store: %w", err)
+		}
+	}
 	return caps, nil
+}
+
+// kept is what an earlier process found, if the store is still the same.
+func (s *Source) kept(ctx context.Context) (sparql.Capabilities, bool) {
+	if s.cfg.Findings == nil {
+		return sparql.Capabilities{}, false
+	}
+	caps, ok := s.cfg.Findings.Load()
+	if !ok || !caps.WellSampled() || len(caps.Readings) == 0 {
+		return caps, false
+	}
+	product, version, err := s.client.Who(ctx)
+	return caps, err == nil && product == caps.Product && version == caps.Version
+}
+
+// recheck forgets what is known when the store is another than it was.
+func (s *Source) recheck(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.probed == nil || s.cfg.Findings == nil {
+		return
+	}
+	if product, version, err := s.client.Who(ctx); err == nil && (product != s.probed.Product || version != s.probed.Version) {
+		s.log.Info("the store is another than it was; it is probed again", "was", s.probed.Product+" "+s.probed.Version, "is", product+" "+version)
+		s.probed, s.batch, s.limit = nil, s.cfg.BatchSize, 0
+	}
 }
 
 // batchSize is how many entities to ask for at once.

@@ -32,6 +32,10 @@ type Capabilities struct {
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
 }
 
+// WellSampled tells whether the sample was as large as one may be: what was found
+// of a small one is found anew, which costs little.
+func (c Capabilities) WellSampled() bool { return c.Sample >= sampleSize }
+
 // ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.
 type ProbeOptions struct {
 	Write  bool

@@ -120,6 +120,14 @@ func (p *prober) greet(ctx context.Context) error {
 	return nil
 }
 
+// Who asks the store one small question and reads from its answer what it says
+// that it is.
+func (c *Client) Who(ctx context.Context) (product, version string, err error) {
+	p := &prober{c: c, pattern: "?s ?p ?o"}
+	err = p.greet(context.WithValue(ctx, onceKey{}, true))
+	return p.caps.Product, p.caps.Version, err
+}
+
 // product reads who the store says it is.
 func product(h http.Header) (name, version string) {
 	server := h.Get("Server")

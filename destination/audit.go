@@ -38,6 +38,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
 	}
 	d.fetch.failures.Store(0)
+	d.fetch.bytes.Store(0)
 	if err := d.ready(ctx); err != nil {
 		return rep, err
 	}
@@ -83,6 +84,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		}
 		rep.Repaired = max(0, first.Missing+first.Extra+first.Different-rep.Missing-rep.Extra-rep.Different)
 	}
+	rep.Bytes = d.fetch.bytes.Load()
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
 	if len(kept.Named) > 20 {
@@ -190,14 +192,26 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	return a.conclude(ctx, rep)
 }
 
-// source compares the records with what the source says now.
+// sawRewritten counts resources that the store keeps in another form, as its normal
+// form says.
+func (a *auditRun) sawRewritten(rec *record) {
+	if !rec.has(flagRewritten) {
+		return
+	}
+	if a.rewritten++; len(a.named) < 20 {
+		a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: "the store keeps literals of it in its own form"})
+	}
+}
+
+// source compares the records with what the source says now: by its inventory where
+// that proves them equal, else by its list, which names what differs.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
-	if a.depth == "inventory" {
+	if a.depth != "origin" { // that asks for everything in any case
 		if done, err := a.byInventory(ctx); done || err != nil {
 			return err
 		}
-		a.rewritten = 0
+		a.rewritten, a.named = 0, nil
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -235,11 +249,8 @@ func (a *auditRun) source(ctx context.Context) error {
 				return err
 			}
 		}
-		if p.rec != nil && p.rec.has(flagRewritten) {
-			a.rewritten++
-			if len(a.named) < 20 {
-				a.named = append(a.named, Difference{Entity: p.rec.Entity, Location: p.rec.Loc, Kind: "rewritten", Detail: "the store keeps literals of it in its own form"})
-			}
+		if p.rec != nil {
+			a.sawRewritten(p.rec)
 		}
 		switch {
 		case p.there() && p.here():

@@ -106,6 +106,9 @@ func (v *inventoryAudit) compare(ctx context.Context) error {
 		v.a.inventory = now.Digest
 		return nil
 	}
+	if v.a.depth != "inventory" {
+		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", errInventory)
+	}
 	if now.Root == "" {
 		return fmt.Errorf("%w: it does not lead to its root", errInventory)
 	}
@@ -131,8 +134,9 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		if rec.has(flagRewritten) {
-			v.a.rewritten++
+		v.a.sawRewritten(rec.record)
+		if rec.has(flagFile) && v.a.depth != "inventory" {
+			return fmt.Errorf("%w: it has no files, and the list has", errInventory)
 		}
 		if rec.has(flagKept) || rec.has(flagFile) {
 			continue

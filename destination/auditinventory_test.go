@@ -75,9 +75,18 @@ func TestAuditByInventory(t *testing.T) {
 				t.Fatalf("%+v", rep)
 			}
 		}
+		// The default depth asks for the list only where something differs.
+		clear(s.requests)
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || rep.Equal != (s.requests["/set/resourcelist.xml"] == 0) || rep.Equal != (rep.Inventory != "") {
+			t.Fatalf("%+v %v %v", rep, err, s.requests)
+		}
 		b.sync()
+		clear(s.requests)
 		b.equal()
-		if rep := b.inventoryAudit(false); !rep.Equal || rep.Inventory == "" {
+		if s.requests["/set/resourcelist.xml"] != 0 {
+			t.Fatalf("an audit of an equal mirror reads the list: %v", s.requests)
+		}
+		if rep := b.inventoryAudit(false); !rep.Equal || rep.Inventory == "" || rep.Bytes == 0 || rep.Bytes > 20_000 {
 			t.Fatalf("%+v", rep)
 		}
 	}

@@ -54,6 +54,7 @@ type AuditReport struct {
 	Rewritten int64        `json:"rewritten"` // resources with literals that the store rewrites by itself
 	Repaired  int64        `json:"repaired"`
 	Depth     string       `json:"depth"`
+	Bytes     int64        `json:"bytes"` // received from the source
 	Seconds   float64      `json:"seconds"`
 	Time      time.Time    `json:"time"`
 	Origins   int64        `json:"origins,omitempty"`     // resources that were compared with the first source too (via)

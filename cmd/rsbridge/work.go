@@ -388,9 +388,11 @@ func (a *app) audit() *cobra.Command {
 destinations unless some are named. --depth inventory compares the source's
 inventory, or its lists where it has none, with the record; store also reads every
 description from the mirror; origin also fetches every representation from the
-source again. Exit code 3: they differ.
+source again, and from where the source has it (via) if that host is allowed. An
+inventory that proves the record equal spares reading the lists. Exit code 3: they
+differ.
 
---json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","seconds"}]};
+--json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
 a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {

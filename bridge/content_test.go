@@ -125,7 +125,7 @@ func testContent(t *testing.T, hash bool) {
 	cfg.Public.BaseURL = "http://source.invalid"
 	set := cfg.Sets["data"]
 	set.Publish = []string{"resourcelist", "changelist", "resourcedump", "changedump"}
-	set.ChangeList.Entries = 4
+	set.ChangeList.Entries, set.Archives.Schedule = 4, "@yearly"
 	set.Content.Properties = []string{contentURL, "http://example.org/file"}
 	set.Content.Allow = []string{strings.TrimPrefix(repo.URL, "http://")}
 	set.Content.Every, set.Content.Rate, set.Content.Hash = 1, 100000, hash
@@ -310,6 +310,9 @@ func testContent(t *testing.T, hash bool) {
 	if err := b.pub.Dump(t.Context(), "data"); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.pub.Archive(t.Context(), "data"); err != nil {
+		t.Fatal(err)
+	}
 	validate(t, b)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -338,6 +341,29 @@ func testContent(t *testing.T, hash bool) {
 	if raw, err := os.ReadFile(filepath.Join(out, "data", "resourcelist.xml")); err != nil || !strings.Contains(string(raw), repo.URL+"/a.pdf") {
 		t.Fatalf("%v\n%s", err, raw)
 	}
+
+	// At other addresses of the descriptions the files are where they were.
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	set.Prefix = "http://e.example/"
+	cfg.Sets["data"] = set
+	b = mustOpen(t, cfg)
+	do[RebaseReport](t, b, "rebase", "data")
+	if e := entryOf(t, b, repo.URL+"/a.pdf"); len(e.Links) != 2 || !strings.HasPrefix(e.Links[0].Href, "http://source.invalid/data/r/") || strings.Contains(e.Links[0].Href, "e.example") {
+		t.Fatalf("%+v", e)
+	}
+	synced()
+	validate(t, b)
+	// What retention leaves of the log is enough.
+	if _, err := b.Log("data").Retain(t.Context(), time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Log("data").Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(content.Report{Led: 7, Resources: 3, Elsewhere: 1, Missing: 2, Failing: 1})
+	synced()
 
 	// Without the setting they go.
 	if err := b.Close(); err != nil {

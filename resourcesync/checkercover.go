@@ -9,6 +9,8 @@ import (
 // 68. A nil coverage notes nothing.
 type coverage struct {
 	listed, dumped map[string]struct{}
+	files          map[string]struct{} // listed as files that descriptions lead to (ExtKind)
+	withoutFiles   bool                // the dump says that it leaves them out (ExtFiles)
 	changes        map[string]lastChange
 	listAt, dumpAt time.Time // the earliest of the parts
 	changesFrom    time.Time // the earliest of the Change Lists
@@ -30,7 +32,7 @@ type lastChange struct {
 const maxCovered = 500_000
 
 func newCoverage() *coverage {
-	return &coverage{listed: map[string]struct{}{}, dumped: map[string]struct{}{}, changes: map[string]lastChange{}}
+	return &coverage{listed: map[string]struct{}{}, dumped: map[string]struct{}{}, files: map[string]struct{}{}, changes: map[string]lastChange{}}
 }
 
 func (c *coverage) add(h *Head, e *Entry, sample int, random *rand.Rand) {
@@ -53,6 +55,9 @@ func (c *coverage) add(h *Head, e *Entry, sample int, random *rand.Rand) {
 			c.doubles = append(c.doubles, e.Loc)
 		}
 		c.listed[e.Loc] = struct{}{}
+		if e.Meta.Ext[ExtKind] == KindFile {
+			c.files[e.Loc] = struct{}{}
+		}
 	case ResourceDumpManifest:
 		c.dumped[e.Loc] = struct{}{}
 	case ChangeList:
@@ -70,6 +75,9 @@ func (c *coverage) root(h *Head, broken bool) {
 		if t.IsZero() || now.Before(*t) {
 			*t = now
 		}
+	}
+	if h.Meta.Capability == ResourceDump && h.Meta.Ext[ExtFiles] != "" {
+		c.withoutFiles = true
 	}
 	if h.Index {
 		return
@@ -146,10 +154,18 @@ func (c *Checker) covers(d *seen) {
 	}
 	changed := func(loc string) bool { _, ok := v.changes[loc]; return ok }
 	if v.comparable() {
+		leftOut := 0
 		for loc := range v.listed {
 			if _, ok := v.dumped[loc]; !ok && !changed(loc) {
+				if _, file := v.files[loc]; file && v.withoutFiles {
+					leftOut++
+					continue
+				}
 				c.find(d, 64, SeverityError, 0, "%s is in the Resource List, not in the Resource Dump, and no Change List tells why", clip(loc))
 			}
+		}
+		if leftOut > 0 {
+			c.find(d, 64, SeverityInfo, 0, "the Resource Dump leaves out %d files of the Resource List, and says so (rsb:files); who takes it needs the list too", leftOut)
 		}
 		for loc := range v.dumped {
 			if _, ok := v.listed[loc]; !ok && !changed(loc) {

@@ -165,6 +165,26 @@ func TestGapIsClosedFromTheChangeDump(t *testing.T) {
 			t.Fatalf("%d %+v %v", lost, rep, s.requests)
 		}
 		b.equal()
+		// One that begins behind the cursor is not downloaded.
+		for i := range 6 {
+			s.put(fmt.Sprintf("e%d.nt", i), nt("e", fmt.Sprint(i, "again")))
+		}
+		s.drop = 15
+		s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/set/changelist.xml" {
+				return false
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.serveXML(w, r, s.document(s.head(rs.ChangeList, rs.Meta{From: s.log[14].at}), s.changeEntries(15, len(s.log))))
+			return true
+		}
+		clear(s.requests)
+		rep = b.sync()
+		if !rep.InSync || !strings.Contains(rep.Why, "compared with the Resource List") || s.requests["/set/changes0.zip"] > 0 {
+			t.Fatalf("%+v %v", rep, s.requests)
+		}
+		b.equal()
 	}
 }
 

@@ -137,8 +137,9 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 // after the cursor.
 func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, current []part) (bool, error) {
 	from := d.snapshotMeta().Cursor
-	if len(old) == 0 {
-		return false, nil
+	early := func(p part) bool { return p.from.IsZero() || !p.from.After(from.Time) }
+	if !slices.ContainsFunc(old, early) {
+		return false, nil // they begin behind the cursor: there is no use in downloading them
 	}
 	sortParts(old)
 	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.Time) })

@@ -22,6 +22,8 @@ type ScanArgs struct {
 	// Entities are the IRIs of entities that may have changed: only they, and what
 	// shares blank nodes with them, are described again.
 	Entities []string `json:"entities,omitempty"`
+	// Hints: look at what the hints of the set name now.
+	Hints bool `json:"hints,omitempty"`
 }
 
 // maxNamed is how many entities one request may name.
@@ -32,6 +34,9 @@ var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once"
 
 // Check says what is wrong with the entities.
 func (a ScanArgs) Check() error {
+	if a.Hints && len(a.Entities) > 0 {
+		return fmt.Errorf("hints and entities go in two requests: %w", ErrEntities)
+	}
 	if len(a.Entities) > maxNamed {
 		return fmt.Errorf("%d entities: %w", len(a.Entities), ErrEntities)
 	}

@@ -128,6 +128,10 @@ func TestHints(t *testing.T) {
 	if want := map[string]int{"scan created": 41, "hint created": 1, "hint updated": 6, "hint deleted": 1, "scan updated": 2, "scan deleted": 1}; !maps.Equal(finders, want) {
 		t.Errorf("finders %v, want %v", finders, want)
 	}
+	var asked ScanReport
+	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Hints: true}, &asked); err != nil || asked.Finder != "hint" || asked.Hints["modified"] == 0 {
+		t.Errorf("hints on demand: %+v %v", asked, err)
+	}
 	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: []string{"relative"}}, &named); !errors.Is(err, ErrEntities) {
 		t.Errorf("a relative IRI: %v", err)
 	}

@@ -99,14 +99,20 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		}
 		if named, ok := args.(ScanArgs); ok && action == "scan" {
 			args = nil
-			if len(named.Entities) > 0 {
+			if named.Hints && !s.cfg.Hints.set() {
+				return run, false, fmt.Errorf("set %s has no hints: %w", name, ErrEntities)
+			}
+			if len(named.Entities) > 0 || named.Hints {
 				if s.source == nil {
 					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrEntities)
 				}
 				if err := named.Check(); err != nil {
 					return run, false, err
 				}
-				job, args = "hint:"+name, named
+				job = "hint:" + name
+				if !named.Hints {
+					args = named
+				}
 			}
 		}
 	case "sync", "audit", "repair":

@@ -24,9 +24,13 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 			return nil, err
 		}
 		named, _ := args.(bridge.ScanArgs)
+		kind := job
+		if named.Hints {
+			kind = "hint"
+		}
 		a.starting.Lock()
 		defer a.starting.Unlock()
-		if run, busy := a.b.Runner().Busy(job + ":" + name); busy && c.Query("queue") != "true" && len(named.Entities) == 0 { // who names entities asks for them, not for what is under way
+		if run, busy := a.b.Runner().Busy(kind + ":" + name); busy && c.Query("queue") != "true" && len(named.Entities) == 0 { // who names entities asks for them, not for what is under way
 			p := fail(http.StatusConflict, "run "+strconv.FormatUint(run.ID, 10)+" of "+run.Job+" is under way", "wait for it, or ask with ?queue=true for one that starts after it")
 			p.Run = &run
 			c.Header("Location", runAddress(run))

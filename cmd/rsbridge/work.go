@@ -130,7 +130,7 @@ func (a *app) scan() *cobra.Command {
 		Long: `Scans the sets (default: all) and publishes what changed, with the daemon that
 holds the state or, when there is none, by itself. Waits for a run that started
 after the command. Exit code 3: a scan is held, entities could not be
-described, or the newest of the dumps is not complete yet. With --entity only the
+described, or the newest of the dumps is not complete yet. With --entity or --hints only the
 entities that are named are described again: one that the store has no triples of is
 deleted from the set.
 
@@ -142,11 +142,12 @@ a set that failed is {"name","error"}`,
 				return usage("--entity goes with one set: rsbridge scan SET --entity IRI")
 			}
 			if err := named.Check(); err != nil {
-				return usage("--entity: %v", err)
+				return usage("%v", err)
 			}
 			return a.scanAction(cmd.Context(), "scan", args, named)
 		}}
 	c.Flags().StringArrayVar(&named.Entities, "entity", nil, "look only at this `IRI`, which may have changed (again for more)")
+	c.Flags().BoolVar(&named.Hints, "hints", false, "look only at what the hints of the set name")
 	return c
 }
 

@@ -1,0 +1,264 @@
+package bridge_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/simulate"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// published is a source in this process: its answers are had without a network,
+// and every document that it ever answered with is kept in a folder.
+type published struct {
+	t   *testing.T
+	b   *bridge.Bridge
+	dir string
+
+	mu    sync.Mutex // guards what follows
+	now   time.Time
+	kinds map[string]int // capability, "-index" after it for an index: documents
+}
+
+func (p *published) clock() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+func (p *published) wait(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = p.now.Add(d)
+}
+
+// keep puts a document into the folder, under its digest.
+func (p *published) keep(data []byte) {
+	sum := sha256.Sum256(data)
+	file := filepath.Join(p.dir, hex.EncodeToString(sum[:12])+".xml")
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	head, _, err := resourcesync.Validate(bytes.NewReader(data), resourcesync.ValidateOptions{})
+	if err != nil {
+		p.t.Errorf("a document cannot be read: %v", err)
+		return
+	}
+	kind := string(head.Meta.Capability)
+	if head.Index {
+		kind += "-index"
+	}
+	p.mu.Lock()
+	p.kinds[kind]++
+	p.mu.Unlock()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		p.t.Error(err)
+	}
+}
+
+func (p *published) fetch(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+	rec := httptest.NewRecorder()
+	p.b.PublicHandler().ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
+	h, data := rec.Header(), rec.Body.Bytes()
+	if rec.Code == http.StatusOK {
+		switch h.Get("Content-Type") {
+		case "application/xml":
+			p.keep(data)
+		case "application/zip":
+			z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				return nil, err
+			}
+			f, err := z.Open(resourcesync.ManifestName)
+			if err != nil {
+				return nil, err
+			}
+			manifest, err := io.ReadAll(f)
+			if err != nil {
+				return nil, err
+			}
+			p.keep(manifest)
+		}
+	}
+	return &resourcesync.Fetched{URL: h.Get("Location"), Status: rec.Code, ContentType: h.Get("Content-Type"), ContentLength: int64(len(data)),
+		LastModified: h.Get("Last-Modified"), Links: h.Values("Link"), Body: io.NopCloser(bytes.NewReader(data))}, nil
+}
+
+// job runs a job to its end.
+func (p *published) job(name string) {
+	p.t.Helper()
+	run, _, err := p.b.Runner().Start(name, "test", nil)
+	if err == nil {
+		run, err = p.b.Runner().Wait(p.t.Context(), run.ID)
+	}
+	if err != nil || run.Error != "" {
+		p.t.Fatalf("%s: %v %s", name, err, run.Error)
+	}
+}
+
+// TestDocuments: a source that offers all there is, through the history of
+// schema.org with deletions and returns, with archives, dumps and retention. Our
+// validator, which follows every link, finds no error and no warning at any step;
+// the XML Schemas take every document that there was, and the reference library
+// reads each.
+func TestDocuments(t *testing.T) {
+	steps := []string{"12.0", "14.0", "15.0", "12.0", "15.0"}
+	if testing.Short() {
+		steps = steps[2:4]
+	}
+	documents(t, 600, len(steps), func(i int) []byte {
+		return unzipped(t, teststores.Shared(t, "data/schemaorg/"+steps[i]+".nt.gz"))
+	})
+}
+
+// TestManyDocuments is the same with RSBRIDGE_DOCUMENTS entities (make campaign):
+// an eighth of them changes, some go, come again, or come first.
+func TestManyDocuments(t *testing.T) {
+	n, _ := strconv.ParseInt(os.Getenv("RSBRIDGE_DOCUMENTS"), 10, 64)
+	if n == 0 {
+		t.Skip("RSBRIDGE_DOCUMENTS=120000 makes it run")
+	}
+	w := simulate.World{Seed: 7}
+	documents(t, 5000, 4, func(step int) []byte {
+		var b []byte
+		for i := range n + n/10 {
+			v := int64(0)
+			if i%8 == int64(step) {
+				v = int64(step)
+			}
+			if there := i < n && i%30 != int64(step) || i >= n && step > 1; there {
+				for _, triple := range w.Entity(i, v, n) {
+					b = triple.AppendLine(b)
+				}
+			}
+		}
+		return b
+	})
+}
+
+func documents(t *testing.T, lot, steps int, state func(step int) []byte) {
+	p := &published{t: t, dir: t.TempDir(), now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC), kinds: map[string]int{}}
+	source := embedded(t, "source")
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
+	cfg.Stores["source"] = source.store
+	all := bridge.NewSet()
+	all.Store, all.Graphs, all.Schedule, all.Prefix, all.MaxDeleteRatio = "source", []string{source.graph}, "", "https://schema.org/", 1
+	all.Publish = []string{"resourcelist", "changelist", "resourcedump", "changedump"}
+	all.ResourceList.PartEntries, all.ChangeList.Entries, all.ChangeDump.Patches = lot, lot, true
+	all.Archives.Schedule = "@daily"
+	all.Retention = bridge.Retention{Changes: bridge.Duration(50 * time.Hour), Versions: bridge.Duration(50 * time.Hour), Archives: bridge.Duration(1000 * time.Hour)}
+	all.Collection, all.Collections = "https://schema.org/", []string{"http://schema.org/isPartOf", "https://schema.org/isPartOf"}
+	all.Links = []string{"related https://search.example/?q={entity_escaped} text/html"}
+	all.Hashes = []string{"md5"}
+	cfg.Sets["data"] = all
+	other := bridge.NewSet()
+	other.Store, other.Graphs, other.Schedule, other.MaxDeleteRatio, other.Format = "source", []string{source.graph}, "", 1, "ntriples"
+	other.Publish = []string{"resourcelist", "changelist", "changedump"}
+	other.ResourceList.Schedule, other.ChangeDump.Schedule = "@daily", "@hourly"
+	cfg.Sets["other"] = other
+	var err error
+	if p.b, err = bridge.Open(t.Context(), cfg, bridge.Options{Now: p.clock}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	checker := resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: p.fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: t.TempDir()})
+	for i := range steps {
+		p.wait(25 * time.Hour)
+		source.put(t, p.b, "application/n-triples", state(i))
+		for _, job := range []string{"scan:data", "dump:data", "archive:data", "scan:other", "list:other", "changedump:other"} {
+			p.job(job)
+		}
+		reports, err := checker.Check(t.Context(), "http://bridge.example/.well-known/resourcesync")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range reports {
+			for _, f := range r.Findings {
+				if f.Severity != resourcesync.SeverityInfo {
+					t.Errorf("step %d: %s: %s", i, r.Location, f)
+				}
+			}
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	want := strings.Fields("description capabilitylist resourcelist-index resourcelist resourcedump resourcedump-manifest changelist")
+	if steps > 3 {
+		want = append(want, strings.Fields("changelist-index changedump changedump-manifest resourcelist-archive resourcedump-archive changelist-archive changedump-archive")...)
+	}
+	for _, kind := range want {
+		if p.kinds[kind] == 0 {
+			t.Errorf("no document was a %s: %v", kind, p.kinds)
+		}
+	}
+	t.Logf("documents: %v", p.kinds)
+
+	schemas := filepath.Dir(teststores.Shared(t, "fixtures/xsd/urlset.xsd"))
+	out, err := exec.CommandContext(t.Context(), teststores.Python(t), "-c", readDocuments, p.dir, schemas).CombinedOutput()
+	n := 0
+	for _, x := range p.kinds {
+		n += x
+	}
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("read %d", n)) {
+		t.Errorf("%v\n%.4000s", err, out)
+	}
+}
+
+// readDocuments reads each document with the XML Schemas and the reference library.
+// An urlset without url, as a Change List is before the first change, is forbidden
+// by the schema and allowed by the specification.
+const readDocuments = `
+import io, logging, pathlib, sys, warnings
+from lxml import etree
+from resync.sitemap import Sitemap
+from resync.resource_container import ResourceContainer
+S = "{http://www.sitemaps.org/schemas/sitemap/0.9}"; R = "{http://www.openarchives.org/rs/terms/}"
+schemas, n, empty = {}, 0, 0
+class Words(logging.Handler):
+    said = []
+    def emit(self, record): self.said.append(record.getMessage())
+logging.getLogger().addHandler(Words())
+for p in sorted(pathlib.Path(sys.argv[1]).glob("*.xml")):
+    raw = p.read_bytes(); root = etree.fromstring(raw); kind = etree.QName(root).localname; n += 1
+    cap = root.find(R + "md").get("capability"); entries = root.findall(S + "url") + root.findall(S + "sitemap")
+    if not entries: empty += 1
+    else:
+        if kind not in schemas: schemas[kind] = etree.XMLSchema(etree.parse(sys.argv[2] + "/" + kind + ".xsd"))
+        if not schemas[kind].validate(root): print(p, cap, schemas[kind].error_log.last_error)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        s = Sitemap(); c = s.parse_xml(fh=io.BytesIO(raw), resources=ResourceContainer(), capability=cap, sitemapindex=kind == "sitemapindex")
+    said = [str(w.message) for w in said if w.category is not DeprecationWarning] + Words.said; Words.said = []
+    read = list(c)
+    if len(read) != len(entries) or s.parsed_index != (kind == "sitemapindex") or said:
+        print(p, cap, "has", len(entries), "entries, the reference library reads", len(read), said[:3])
+    if c.capability != cap or c.up != next((l.get("href") for l in root.findall(R + "ln") if l.get("rel") == "up"), None): print(p, cap, "root read as", c.capability, c.up)
+    for a, b in zip(read, entries):
+        md = b.find(R + "md"); md = {} if md is None else md
+        if a.uri != b.find(S + "loc").text or (a.change or None) != md.get("change") or (a.length is not None and str(a.length) != md.get("length")) or len(a.ln or []) != len(b.findall(R + "ln")): print(p, cap, a.uri, a.change, a.length, len(a.ln or [])); break
+print("read", n, "without entries", empty)
+`

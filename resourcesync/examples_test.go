@@ -24,7 +24,11 @@ func exampleNumber(t *testing.T, path string) int {
 // Each valid official example is read, strictly and leniently, and written back
 // to an equal document.
 func TestOfficialExamplesRoundTrip(t *testing.T) {
-	for _, path := range sharedFiles(t, "fixtures", "spec-1.1") {
+	paths := sharedFiles(t, "fixtures", "spec-1.1")
+	if len(paths) != 30 {
+		t.Errorf("%d official examples, want 30", len(paths))
+	}
+	for _, path := range paths {
 		n := exampleNumber(t, path)
 		doc := read(t, path)
 		for _, strict := range []bool{false, true} {

@@ -1,17 +1,14 @@
 package publish
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,28 +27,19 @@ func benchWorld(b *testing.B, n int) (*Publisher, *changetrack.Log) {
 			b.Fatal(err)
 		}
 	}
-	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+	dir := b.TempDir()
+	if keep := os.Getenv("RSBRIDGE_BENCH_DIR"); keep != "" { // of a bench before
+		dir = fmt.Sprintf("%s/%d", keep, n)
+	}
+	store, err := pebblekv.Open(dir, pebblekv.Options{})
 	check(err)
 	track, err := changetrack.Open(b.Context(), kv.Prefix(store, []byte("log/")), changetrack.Options{Dir: b.TempDir()})
 	check(err)
 	log, err := track.Log("data")
 	check(err)
-	entities := make([]string, n)
-	for i := range entities {
-		entities[i] = fmt.Sprintf("http://example.org/resource/Entity_%d", i)
+	if head, _ := log.Head(); head == 0 {
+		benchFill(b, log, n)
 	}
-	slices.SortFunc(entities, func(x, y string) int {
-		p, q := rdfres.EntityKey(x), rdfres.EntityKey(y)
-		return bytes.Compare(p[:], q[:])
-	})
-	_, err = log.Scan(b.Context(), func(yield func(rdfres.Description, error) bool) {
-		for i, e := range entities {
-			if !yield(rdfres.Description{Entity: e, Triples: benchTriples(e, i)}, nil) {
-				return
-			}
-		}
-	}, changetrack.ScanOptions{Format: rdfres.JSONLD})
-	check(err)
 	pub, err := Open(context.Background(), kv.Prefix(store, []byte("pub/")), []SetConfig{{Name: "data", Log: log, Prefix: "http://example.org/resource/"}},
 		Options{BaseURL: testBase, Dir: b.TempDir()})
 	check(err)
@@ -61,6 +49,28 @@ func benchWorld(b *testing.B, n int) (*Publisher, *changetrack.Log) {
 		check(store.Close())
 	})
 	return pub, log
+}
+
+func benchFill(b *testing.B, log *changetrack.Log, n int) {
+	b.Helper()
+	entities := make([]string, n)
+	for i := range entities {
+		entities[i] = fmt.Sprintf("http://example.org/resource/Entity_%d", i)
+	}
+	slices.SortFunc(entities, func(x, y string) int {
+		p, q := rdfres.EntityKey(x), rdfres.EntityKey(y)
+		return bytes.Compare(p[:], q[:])
+	})
+	_, err := log.Scan(b.Context(), func(yield func(rdfres.Description, error) bool) {
+		for i, e := range entities {
+			if !yield(rdfres.Description{Entity: e, Triples: benchTriples(e, i)}, nil) {
+				return
+			}
+		}
+	}, changetrack.ScanOptions{Format: rdfres.JSONLD})
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 func benchTriples(entity string, value int) []rdfres.Triple {
@@ -129,13 +139,13 @@ func BenchmarkDump(b *testing.B) {
 // BenchmarkPublish publishes 100 changes in a set of 100,000 entities.
 func BenchmarkPublish(b *testing.B) {
 	pub, log := benchWorld(b, benchSize())
-	round := 0
+	round := int(time.Now().Unix()) % 1e6
 	for b.Loop() {
 		b.StopTimer()
 		round++
 		_, err := log.Scan(b.Context(), func(yield func(rdfres.Description, error) bool) {
 			for i := range 100 {
-				e := fmt.Sprintf("http://example.org/resource/Entity_%d", i*37)
+				e := fmt.Sprintf("http://example.org/resource/Entity_%d", (i*37123+round*7919)%benchSize())
 				if !yield(rdfres.Description{Entity: e, Triples: benchTriples(e, i+round)}, nil) {
 					return
 				}
@@ -171,90 +181,4 @@ func BenchmarkRepresentation(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkServer compares the rate of representations over HTTP with that of a
-// bare handler that has equal bodies in memory, both asked alike, in turns.
-func BenchmarkServer(b *testing.B) {
-	const entities = 20000
-	pub, _ := benchWorld(b, entities)
-	ours := pub.Handler()
-	for _, coding := range []string{"gzip", "identity"} {
-		b.Run(coding, func(b *testing.B) {
-			bodies := map[string][]byte{}
-			for i := range entities {
-				path := "/data/r/Entity_" + strconv.Itoa(i) + ".jsonld"
-				r := httptest.NewRequest("GET", path, nil)
-				r.Header.Set("Accept-Encoding", coding)
-				rec := httptest.NewRecorder()
-				ours.ServeHTTP(rec, r)
-				bodies[path] = rec.Body.Bytes()
-			}
-			bare := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body := bodies[r.URL.Path]
-				h := w.Header()
-				h.Set("Content-Type", "application/ld+json")
-				h.Set("Content-Length", strconv.Itoa(len(body)))
-				if coding == "gzip" {
-					h.Set("Content-Encoding", coding)
-				}
-				w.Write(body)
-			})
-			servers := []*httptest.Server{httptest.NewServer(ours), httptest.NewServer(bare)}
-			var spent [2]time.Duration
-			var asked int
-			for b.Loop() {
-				for i, srv := range servers {
-					began := time.Now()
-					ask(b, srv.Listener.Addr().String(), coding, entities, 4, 500)
-					spent[i] += time.Since(began)
-				}
-				asked += 4 * 500
-			}
-			for _, srv := range servers {
-				srv.Close()
-			}
-			b.ReportMetric(float64(asked)/spent[0].Seconds(), "requests/s")
-			b.ReportMetric(float64(asked)/spent[1].Seconds(), "bare/s")
-			b.ReportMetric(spent[1].Seconds()/spent[0].Seconds(), "ratio")
-		})
-	}
-}
-
-// ask sends n requests over each of some connections, as cheaply as it can.
-func ask(b *testing.B, address, coding string, entities, connections, n int) {
-	var wg sync.WaitGroup
-	for c := range connections {
-		wg.Go(func() {
-			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			defer conn.Close()
-			r := bufio.NewReaderSize(conn, 64<<10)
-			for i := range n {
-				fmt.Fprintf(conn, "GET /data/r/Entity_%d.jsonld HTTP/1.1\r\nHost: source.example\r\nAccept-Encoding: %s\r\n\r\n", (i*7919+c*977)%entities, coding)
-				length := 0
-				for {
-					line, err := r.ReadSlice('\n')
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-						length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
-					}
-					if len(line) <= 2 {
-						break
-					}
-				}
-				if _, err := r.Discard(length); err != nil || length < 100 {
-					b.Error(length, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }

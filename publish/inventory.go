@@ -32,9 +32,17 @@ func inventoryKey(path string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(k, ^sequence)
 }
 
+// storedNode is a node as it is kept.
+type storedNode struct {
+	rdfres.InventoryNode
+	// made are the publications that made the children what they are; nil in a leaf,
+	// and where they were not kept.
+	made *[16]uint64
+}
+
 // readInventory gives the node at path as it was at a sequence, and the sequence
 // that made it so; kv.ErrNotFound when there is none.
-func readInventory(r kv.Reader, path string, sequence uint64) (n rdfres.InventoryNode, made uint64, err error) {
+func readInventory(r kv.Reader, path string, sequence uint64) (n storedNode, made uint64, err error) {
 	lo := inventoryKey(path, sequence)
 	hi := kv.PrefixEnd(lo[:len(lo)-8])
 	for pair, err := range r.Scan(lo, hi) {
@@ -51,13 +59,56 @@ func readInventory(r kv.Reader, path string, sequence uint64) (n rdfres.Inventor
 	return n, 0, kv.ErrNotFound
 }
 
-// encodeInventory: version byte, kind (1 leaf, 2 inner), digest, then for a leaf
-// uvarint count and the entries, for an inner node count and digest of each child,
-// without the digest where the count is 0.
-func encodeInventory(n *rdfres.InventoryNode) []byte {
-	b := []byte{recordVersion, 1}
+// readNode is the same where the sequence that made the node is known, which is
+// much cheaper; 0: it is not.
+func readNode(r kv.Reader, path string, made, sequence uint64) (n storedNode, err error) {
+	if made == 0 {
+		n, _, err = readInventory(r, path, sequence)
+		return n, err
+	}
+	data, err := r.Get(inventoryKey(path, made))
+	if err == nil {
+		n, err = decodeInventory(data)
+	}
+	if err != nil {
+		err = fmt.Errorf("inventory node %q of %d: %w", path, made, err)
+	}
+	return n, err
+}
+
+// inventoryCache keeps the upper inner nodes, by path; at most 4,369 of them. A node
+// of a path and of the publication that made it never changes. Guarded by
+// set.publishing.
+type inventoryCache map[string]cachedNode
+
+type cachedNode struct {
+	made uint64
+	node storedNode
+}
+
+const cachedDepth = 3
+
+func (c inventoryCache) put(path string, made uint64, n storedNode) {
+	if len(path) <= cachedDepth && n.Children != nil {
+		c[path] = cachedNode{made, n}
+	}
+}
+
+// The kinds of nodes as they are kept.
+const (
+	keptLeaf      = 1
+	keptInnerBare = 2 // as it was before the publications of the children were kept
+	keptInner     = 3
+)
+
+// encodeInventory: version byte, kind, digest, then for a leaf uvarint count and
+// the entries, for an inner node the count of each child and, unless that is 0, its
+// digest and the uvarint sequence of the publication that made it.
+func encodeInventory(n *rdfres.InventoryNode, made *[16]uint64) []byte {
+	b := make([]byte, 2, 34+16*44)
+	b[0], b[1] = recordVersion, keptLeaf
 	if n.Children != nil {
-		b[1] = 2
+		b[1] = keptInner
 	}
 	b = append(b, n.Digest[:]...)
 	if n.Children == nil {
@@ -67,9 +118,9 @@ func encodeInventory(n *rdfres.InventoryNode) []byte {
 		}
 		return b
 	}
-	for _, c := range n.Children {
+	for i, c := range n.Children {
 		if b = binary.AppendUvarint(b, uint64(c.Count)); c.Count > 0 {
-			b = append(b, c.Digest[:]...)
+			b = binary.AppendUvarint(append(b, c.Digest[:]...), made[i])
 		}
 	}
 	return b
@@ -77,11 +128,11 @@ func encodeInventory(n *rdfres.InventoryNode) []byte {
 
 var errInventory = errors.New("the record cannot be read")
 
-func decodeInventory(b []byte) (n rdfres.InventoryNode, err error) {
-	if len(b) < 34 || b[0] != recordVersion || b[1] != 1 && b[1] != 2 {
+func decodeInventory(b []byte) (n storedNode, err error) {
+	if len(b) < 34 || b[0] != recordVersion || b[1] < keptLeaf || b[1] > keptInner {
 		return n, errInventory
 	}
-	leaf := b[1] == 1
+	kind := b[1]
 	copy(n.Digest[:], b[2:])
 	b = b[34:]
 	digest := func(d *rdfres.Digest) {
@@ -101,7 +152,7 @@ func decodeInventory(b []byte) (n rdfres.InventoryNode, err error) {
 		b = b[w:]
 		return v
 	}
-	if leaf {
+	if kind == keptLeaf {
 		count := number()
 		if count > rdfres.InventoryLeaf {
 			return n, errInventory
@@ -114,10 +165,16 @@ func decodeInventory(b []byte) (n rdfres.InventoryNode, err error) {
 		}
 	} else {
 		n.Children = new([16]rdfres.InventoryChild)
+		if kind == keptInner {
+			n.made = new([16]uint64)
+		}
 		for i := range n.Children {
 			c := &n.Children[i]
 			if c.Count = int64(number()); c.Count > 0 {
 				digest(&c.Digest)
+				if kind == keptInner {
+					n.made[i] = number()
+				}
 			}
 			n.Count += c.Count
 		}
@@ -156,8 +213,18 @@ func (w *generationWriter) writeInventory(before *genRecord) error {
 		}
 		return nil
 	}
+	var all [16]uint64 // of a node that is new, children and all
+	for i := range all {
+		all[i] = w.gen.Sequence
+	}
+	made := map[string]*[16]uint64{} // of a node with children that stay as they are
 	put := func(path string, n rdfres.InventoryNode) error {
-		w.batch.Set(inventoryKey(path, w.gen.Sequence), encodeInventory(&n))
+		children := made[path]
+		if delete(made, path); children == nil {
+			children = &all
+		}
+		w.set.inventory.put(path, w.gen.Sequence, storedNode{n, children})
+		w.batch.Set(inventoryKey(path, w.gen.Sequence), encodeInventory(&n, children))
 		if w.batch.Size() >= batchBytes {
 			return w.batch.Commit(false)
 		}
@@ -166,13 +233,18 @@ func (w *generationWriter) writeInventory(before *genRecord) error {
 	var root rdfres.InventoryNode
 	var err error
 	if before != nil && before.Inventory != "" && w.delta != nil {
-		u := &inventoryUpdate{r: w.set.kv, at: before.Sequence, put: put}
+		u := &inventoryUpdate{r: w.set.kv, at: before.Sequence, next: w.gen.Sequence, put: put, made: made, cache: w.set.inventory}
 		changes := make([]rdfres.InventoryEntry, 0, len(w.delta))
 		for key, graph := range w.delta {
 			changes = append(changes, rdfres.InventoryEntry{Key: key, Graph: graph})
 		}
 		slices.SortFunc(changes, func(a, b rdfres.InventoryEntry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
-		root, err = u.node("", changes)
+		root, err = u.node("", before.Sequence, changes)
+		if errors.Is(err, kv.ErrNotFound) || err == nil && root.Count != w.view.Resources() {
+			w.set.p.log.Error("the inventory is made anew: its records do not fit the log", "set", w.set.cfg.Name, "entities", root.Count, "resources", w.view.Resources(), "error", err)
+			clear(made)
+			root, err = buildInventory(w.view, put)
+		}
 	} else {
 		root, err = buildInventory(w.view, put)
 	}
@@ -241,22 +313,38 @@ func nextPrefix(lo rdfres.Digest, depth int) rdfres.Digest {
 
 // inventoryUpdate changes a tree, path by path.
 type inventoryUpdate struct {
-	r   kv.Reader
-	at  uint64 // sequence of the tree that is changed
-	put func(path string, n rdfres.InventoryNode) error
+	r        kv.Reader
+	at, next uint64 // sequences of the tree that is changed, and of what it becomes
+	put      func(path string, n rdfres.InventoryNode) error
+	made     map[string]*[16]uint64 // for put: publications of the children of a node
+	cache    inventoryCache
 }
 
-// node gives the node at path after the changes, which are sorted and lie below it.
-func (u *inventoryUpdate) node(path string, changes []rdfres.InventoryEntry) (rdfres.InventoryNode, error) {
-	old, _, err := readInventory(u.r, path, u.at)
-	if errors.Is(err, kv.ErrNotFound) && path != "" {
-		old, err = rdfres.InventoryNode{}, nil
+// read is readNode from the cache where the node is there.
+func (u *inventoryUpdate) read(path string, made uint64) (storedNode, error) {
+	if c, ok := u.cache[path]; ok && c.made == made && made != 0 {
+		return c.node, nil
 	}
+	n, err := readNode(u.r, path, made, u.at)
+	if err == nil && made != 0 {
+		u.cache.put(path, made, n)
+	}
+	return n, err
+}
+
+// node gives the node at path after the changes, which are sorted and lie below
+// it. made is the publication that made it what it is, 0 when that is not known.
+func (u *inventoryUpdate) node(path string, made uint64, changes []rdfres.InventoryEntry) (rdfres.InventoryNode, error) {
+	old, err := u.read(path, made)
 	if err != nil {
-		return old, err
+		return old.InventoryNode, err
 	}
 	if old.Children == nil {
 		return rdfres.BuildInventory(path, mergeInventory(old.Entries, changes), u.put)
+	}
+	next := new([16]uint64)
+	if old.made != nil {
+		*next = *old.made
 	}
 	var parts [16]rdfres.InventoryNode
 	var changed [16]bool
@@ -274,11 +362,11 @@ func (u *inventoryUpdate) node(path string, changes []rdfres.InventoryEntry) (rd
 			parts[i], err = rdfres.BuildInventory(child, mergeInventory(nil, changes[:n]), u.put)
 			changed[i] = true
 		default:
-			parts[i], err = u.node(child, changes[:n])
+			parts[i], err = u.node(child, next[i], changes[:n])
 			changed[i] = true
 		}
 		if err != nil {
-			return old, err
+			return old.InventoryNode, err
 		}
 		count += parts[i].Count
 		changes = changes[n:]
@@ -286,12 +374,20 @@ func (u *inventoryUpdate) node(path string, changes []rdfres.InventoryEntry) (rd
 	if count <= rdfres.InventoryLeaf { // all become one leaf
 		for i := range parts {
 			if !changed[i] && parts[i].Count > 0 {
-				if parts[i], _, err = readInventory(u.r, path+"0123456789abcdef"[i:i+1], u.at); err != nil {
-					return old, err
+				child, err := u.read(path+"0123456789abcdef"[i:i+1], next[i])
+				if err != nil {
+					return old.InventoryNode, err
 				}
+				parts[i] = child.InventoryNode
 			}
 		}
 	}
+	for i := range changed {
+		if changed[i] {
+			next[i] = u.next
+		}
+	}
+	u.made[path] = next
 	return rdfres.JoinInventory(path, &parts, func(child string, n rdfres.InventoryNode) error {
 		if !changed[strings.IndexByte("0123456789abcdef", child[len(child)-1])] {
 			return nil

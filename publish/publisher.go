@@ -115,6 +115,7 @@ type set struct {
 	mostLists         int // Change Lists, before older ones are merged
 
 	*locks
+	inventory inventoryCache
 
 	mu  sync.RWMutex // guards cur
 	cur *snapshot    // nil before the first complete scan
@@ -274,7 +275,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, locks: &locks{}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, locks: &locks{}, inventory: inventoryCache{}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

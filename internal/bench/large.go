@@ -84,7 +84,7 @@ func (e *env) sizes(ctx context.Context) (small, big measures, err error) {
 		if err != nil {
 			return small, big, err
 		}
-		more, err := prepare(10 * e.n)
+		more, err := prepare("", 10*e.n)
 		if err != nil {
 			return small, big, err
 		}

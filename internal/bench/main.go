@@ -63,6 +63,7 @@ type result struct {
 // env is what the rows share.
 type env struct {
 	dir     string
+	keep    bool   // the folder stays
 	triples string // N-Triples file
 	n       int64  // entities in it
 	lines   int64  // triples in it
@@ -81,6 +82,7 @@ func main() {
 	only := flag.String("row", "", "run this row only")
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
+	dir := flag.String("dir", "", "keep the data of rows in this folder, and use what an earlier run left there")
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
 	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from build/bench.json and build/bench-large.json")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
@@ -94,7 +96,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *runs, *entities, *out, *profile, *large)
+	err := run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -102,8 +104,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, runs int, entities int64, out, profile string, large bool) error {
-	e, err := prepare(entities)
+func run(ctx context.Context, only string, runs int, entities int64, dir, out, profile string, large bool) error {
+	e, err := prepare(dir, entities)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,9 @@ var rows = []row{
 		}},
 	{id: "list", what: "Resource List of all, made and read", baseline: "resync-build", speed: true, limit: 20, needs: teststores.EnvPython, measure: resourceList},
 	{id: "dump", what: "Resource Dump of all", baseline: "resync-build", speed: true, limit: 5, needs: teststores.EnvPython, measure: resourceDump},
+	{id: "publish", what: "publish 100 changes in a set of 1,000,000", baseline: "of 100,000", limit: 1.2, measure: publishing},
+	{id: "serve", what: "representations over HTTP", baseline: "bare handler", speed: true, limit: 0.5, measure: serving("identity")},
+	{id: "serve-gzip", what: "representations over HTTP, as gzip", baseline: "bare handler", speed: true, limit: 0.5, measure: serving("gzip")},
 	{id: "ntriples", what: "our N-Triples lines, as bytes, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(false)},
 	{id: "ntriples-terms", what: "our N-Triples reader, terms made, one core", baseline: "knakk/rdf", speed: true, limit: 4, measure: ntriples(true)},
 }

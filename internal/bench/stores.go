@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,12 +21,18 @@ import (
 )
 
 // prepare writes the data.
-func prepare(entities int64) (*env, error) {
-	dir, err := os.MkdirTemp("", "rsbridge-bench-")
+func prepare(dir string, entities int64) (_ *env, err error) {
+	keep := dir != ""
+	if keep {
+		dir, err = filepath.Abs(dir)
+		err = errors.Join(err, os.MkdirAll(dir, 0o755))
+	} else {
+		dir, err = os.MkdirTemp("", "rsbridge-bench-")
+	}
 	if err != nil {
 		return nil, err
 	}
-	e := &env{dir: dir, triples: filepath.Join(dir, "data.nt"), n: entities,
+	e := &env{dir: dir, keep: keep, triples: filepath.Join(dir, "data.nt"), n: entities,
 		filled: map[string]bool{}, ways: map[string]func(context.Context) (time.Duration, error){}}
 	f, err := os.Create(e.triples)
 	if err != nil {
@@ -144,6 +151,9 @@ func (e *env) close() {
 	}
 	if e.served != nil {
 		_ = e.served.close() // its folder goes with the rest
+	}
+	if e.keep {
+		return
 	}
 	_ = os.RemoveAll(e.dir) // a folder of the system's for temporary files
 }

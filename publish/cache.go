@@ -25,6 +25,7 @@ type document struct {
 	modified    time.Time // zero: no Last-Modified
 	immutable   bool      // the address always answers with these bytes
 	link        string    // Link header, or ""
+	linked      *linked   // what the Link header is made of, or nil
 	memento     time.Time // Memento-Datetime, or zero
 	body        changetrack.Blob
 }
@@ -149,15 +150,18 @@ func (c *docCache) get(ctx context.Context, key string, build func() (*document,
 }
 
 func (c *docCache) fill(e *list.Element, item *cacheItem, build func() (*document, error)) {
-	item.err = fmt.Errorf("building the document %s ended in a panic", item.key)
+	ended := false
 	defer func() {
+		if !ended { // in a panic
+			item.err = fmt.Errorf("building the document %s ended in a panic", item.key)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if item.err != nil {
 			c.order.Remove(e)
 			delete(c.items, item.key)
 		} else {
-			item.size = int64(len(item.doc.body.Deflated)+len(item.doc.link)+len(item.key)) + 512
+			item.size = int64(len(item.doc.body.Deflated)+len(item.doc.link)+2*len(item.key)) + 640
 			c.size += item.size
 			for back := c.order.Back(); c.size > c.most && back != nil; {
 				old := back.Value.(*cacheItem)
@@ -178,4 +182,5 @@ func (c *docCache) fill(e *list.Element, item *cacheItem, build func() (*documen
 		close(item.ready)
 	}()
 	item.doc, item.err = build()
+	ended = true
 }

@@ -141,7 +141,7 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name string, st *chang
 	if err != nil {
 		return nil, err
 	}
-	d.link = s.links(name, st.Entity, v, format, memento)
+	d.linked = &linked{s, name, st.Entity, v, format, memento}
 	if memento {
 		d.memento = v.Time
 	}
@@ -188,6 +188,20 @@ func (s *set) gone(st *changetrack.State) error {
 		e.hint("All versions that are kept: %s", s.timeMap(st.Entity))
 	}
 	return e
+}
+
+// linked is what the Link header of a representation is made of: it is longer than
+// most of them are packed, and quickly made.
+type linked struct {
+	s            *set
+	name, entity string
+	version      *changetrack.Version
+	format       rdfres.Format
+	memento      bool
+}
+
+func (l *linked) header() string {
+	return l.s.links(l.name, l.entity, l.version, l.format, l.memento)
 }
 
 // links is the Link header: where a representation belongs, what else there is of

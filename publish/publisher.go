@@ -211,7 +211,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if p.o.Title == "" {
 		p.o.Title = base.Host
 	}
-	p.cache, p.hot = newDocCache(o.CacheBytes/4*3), newDocCache(o.CacheBytes/4)
+	p.cache, p.hot = newDocCache(o.CacheBytes/2), newDocCache(o.CacheBytes/2)
 	for _, cfg := range sets {
 		s, err := p.newSet(store, cfg)
 		if err != nil {

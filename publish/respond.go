@@ -94,7 +94,9 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	h := w.Header()
 	packed := acceptsGzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
 	h.Add("Vary", "Accept-Encoding")
-	if d.link != "" {
+	if d.linked != nil {
+		h.Set("Link", d.linked.header())
+	} else if d.link != "" {
 		h.Set("Link", d.link)
 	}
 	if !d.memento.IsZero() {

@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -83,6 +84,7 @@ func main() {
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	dir := flag.String("dir", "", "keep the data of rows in this folder, and use what an earlier run left there")
+	cpu := flag.String("cpuprofile", "", "write a profile of all that is run here")
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
 	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from build/bench.json and build/bench-large.json")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
@@ -94,6 +96,18 @@ func main() {
 			os.Exit(1)
 		}
 		return
+	}
+	if *cpu != "" {
+		f, err := os.Create(*cpu)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		defer f.Close()
+		defer pprof.StopCPUProfile()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)

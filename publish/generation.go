@@ -108,6 +108,9 @@ func (s *set) load(gen genRecord) error {
 		snap.release()
 		return err
 	}
+	if gen.Inventory != "" && !s.cfg.NoInventory {
+		s.inventory.warm(snap.kv, gen.Sequence)
+	}
 	s.replace(snap)
 	return nil
 }

@@ -94,6 +94,25 @@ func (c inventoryCache) put(path string, made uint64, n storedNode) {
 	}
 }
 
+// warm reads the upper inner nodes of a tree, so that the first publication after a
+// start costs no more than others. What cannot be read is met when it is needed.
+func (c inventoryCache) warm(r kv.Reader, sequence uint64) {
+	var walk func(path string, made uint64)
+	walk = func(path string, made uint64) {
+		n, err := readNode(r, path, made, sequence)
+		if err != nil || n.made == nil {
+			return
+		}
+		c.put(path, made, n)
+		for i := range n.Children {
+			if len(path) < cachedDepth && n.Children[i].Count > rdfres.InventoryLeaf {
+				walk(path+"0123456789abcdef"[i:i+1], n.made[i])
+			}
+		}
+	}
+	walk("", sequence)
+}
+
 // The kinds of nodes as they are kept.
 const (
 	keptLeaf      = 1

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,6 +250,30 @@ func (b *Bridge) Describe(set, entity string, at time.Time, f rdfres.Format) ([]
 		return nil, changetrack.Version{}, fmt.Errorf("set %s: %w", set, ErrUnknown)
 	}
 	return s.describe(entity, at, f)
+}
+
+// DescribeMirror is Describe for an entity of a mirror. As it was at a time is known
+// where versions are kept (keep: versions). The format "" is N-Triples.
+func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	d, err := b.Destination(name)
+	if err != nil {
+		return nil, err
+	}
+	v, ok, err := d.Describe(ctx, entity, at)
+	if err == nil && !ok {
+		err = ErrUnknown
+		if !at.IsZero() && b.cfg.Destinations[name].Keep != "versions" {
+			err = fmt.Errorf("%w: versions of before are not kept here (keep: versions)", err)
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = rdfres.Encode(cmp.Or(f, rdfres.NTriples), entity, v.Triples)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s in destination %s: %w", entity, name, err)
+	}
+	return data, nil
 }
 
 // ErrUnknown comes for a name that is not in the configuration or not in a set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -14,18 +15,30 @@ import (
 // (via), there; "" when the mirror has no such entity. It is found by the
 // triples about the entity, so an entity without any has none.
 func (d *Destination) Origin(entity string) (string, error) {
+	_, rec, err := d.recordOf(entity)
+	if err != nil {
+		return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
+	}
+	if rec == nil || rec.has(flagKept) {
+		return "", nil
+	}
+	return rec.origin(), nil
+}
+
+// recordOf finds the record of an entity, nil when there is none.
+func (d *Destination) recordOf(entity string) (hash16, *record, error) {
 	graph := ""
 	if d.mirror.lay.perEntity {
 		g, err := d.mirror.lay.graphOf(entity)
 		if err != nil {
-			return "", nil // it can have no graph, so it is not here
+			return hash16{}, nil, nil // it can have no graph, so it is not here
 		}
 		graph = g
 	}
 	prefix := key(kindOwned, d.space, subjectHash(graph, rdfres.NewIRI(entity)))
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
-			return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
+			return hash16{}, nil, err
 		}
 		_, o, ok := splitOwned(pair.Key)
 		if !ok || o.dest != d.dest {
@@ -33,13 +46,40 @@ func (d *Destination) Origin(entity string) (string, error) {
 		}
 		rec, err := d.record(o.loc)
 		if err != nil {
-			return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
+			return hash16{}, nil, err
 		}
-		if rec != nil && rec.Entity == entity && !rec.has(flagKept) {
-			return rec.origin(), nil
+		if rec != nil && rec.Entity == entity {
+			return o.loc, rec, nil
 		}
 	}
-	return "", nil
+	return hash16{}, nil, nil
+}
+
+// Describe gives the description of an entity that the mirror has, as it was at a
+// time or, when that is zero, as it is: false when there is none. What was before
+// is known where versions are kept (keep: versions), as far back as the mirror has
+// seen it.
+func (d *Destination) Describe(ctx context.Context, entity string, at time.Time) (v Version, ok bool, err error) {
+	if !at.IsZero() {
+		for past, err := range d.Versions(ctx, entity) {
+			if err != nil {
+				return v, false, fmt.Errorf("versions of %s: %w", shorten(entity), err)
+			}
+			if at.Before(past.Until) {
+				return past, !at.Before(past.From), nil
+			}
+		}
+	}
+	loc, rec, err := d.recordOf(entity)
+	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.since())) {
+		v = Version{Entity: rec.Entity, Location: rec.Loc, From: rec.since(), Graph: rec.Graph}
+		v.Triples, err = d.wireOf(loc, rec)
+		ok = true
+	}
+	if err != nil {
+		return v, false, fmt.Errorf("description of %s: %w", shorten(entity), err)
+	}
+	return v, ok, nil
 }
 
 // plainGraph fetches a description and gives its digest, with blank nodes named by

@@ -64,6 +64,15 @@ func (r *record) comesVia(via string) {
 
 func (r *record) has(flag byte) bool { return r.Flags&flag != 0 }
 
+// since is the time from which on the resource is as it is, as far as the source
+// told.
+func (r *record) since() time.Time {
+	if r.Changed.IsZero() {
+		return r.LastMod
+	}
+	return r.Changed
+}
+
 const recordVersion = 1
 
 func (r *record) encode() []byte {

@@ -15,7 +15,7 @@ import (
 // Version is a description that was mirrored and is not current any more.
 type Version struct {
 	Entity, Location string
-	From             time.Time // of the change that made it; zero where the source did not tell
+	From             time.Time // of the change that made it, or when it was last modified before; zero where the source told neither
 	Until            time.Time // of the change that ended it, or when the mirror saw that
 	Deleted          bool      // it ended with the deletion of the resource
 	Graph            rdfres.Digest
@@ -84,7 +84,7 @@ func decodeVersion(b []byte) (v Version, err error) {
 	if err != nil || dec.bad {
 		return v, fmt.Errorf("version: %w", errors.Join(errRecord, err))
 	}
-	v.Entity, v.Location, v.From, v.Graph = rec.Entity, rec.Loc, rec.Changed, rec.Graph
+	v.Entity, v.Location, v.From, v.Graph = rec.Entity, rec.Loc, rec.since(), rec.Graph
 	if len(dec.b) == 0 {
 		return v, nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func (b *bench) versions(entity string) (out []string) {
@@ -77,5 +79,74 @@ func TestKeepVersions(t *testing.T) {
 				t.Errorf("versions of b are %q", got)
 			}
 		})
+	}
+}
+
+// What an entity was at a time is found, and that it was not there.
+func TestDescribe(t *testing.T) {
+	for _, graph := range []string{"single", "per-entity"} {
+		b := newBench(t)
+		b.cfg.Keep, b.cfg.Graph = "versions", graph
+		if graph == "per-entity" {
+			b.cfg.GraphIRI = "http://mirror.example/g/{entity}"
+		}
+		s := b.src
+		s.ours = true
+		s.put("a.nt", nt("a", "0"))
+		s.put("b.nt", nt("b", "0"))
+		b.sync()
+		s.put("a.nt", nt("a", "1"))
+		b.sync()
+		s.remove("a.nt")
+		b.sync()
+		s.put("a.nt", nt("a", "2"))
+		b.sync()
+		d := b.open()
+		describe := func(entity string, at time.Time) string {
+			t.Helper()
+			v, ok, err := d.Describe(context.Background(), "http://ex.org/"+entity, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				return "none"
+			}
+			out := ""
+			for _, x := range v.Triples {
+				out += string(x.O)
+			}
+			return out
+		}
+		var past []Version
+		for v, err := range d.Versions(context.Background(), "http://ex.org/a") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			past = append(past, v)
+		}
+		if len(past) != 2 {
+			t.Fatalf("%s: %d versions", graph, len(past))
+		}
+		deleted := past[1].Until
+		for _, c := range []struct {
+			at   time.Time
+			want string
+		}{
+			{time.Time{}, `"2"`}, {deleted.Add(time.Hour), `"2"`}, {past[0].Until.Add(-time.Microsecond), `"0"`},
+			{past[0].Until, `"1"`}, {deleted.Add(-time.Microsecond), `"1"`}, {deleted, "none"},
+		} {
+			if got := describe("a", c.at); got != c.want {
+				t.Errorf("%s: at %v: %s, want %s", graph, c.at, got, c.want)
+			}
+		}
+		if got := describe("b", time.Time{}); got != `"0"` {
+			t.Errorf("%s: b is %s", graph, got)
+		}
+		if got := describe("c", time.Time{}); got != "none" {
+			t.Errorf("%s: c is %s", graph, got)
+		}
+		if origin, err := d.Origin("http://ex.org/b"); err != nil || !strings.HasSuffix(origin, "/b.nt") {
+			t.Errorf("%s: b comes from %q %v", graph, origin, err)
+		}
 	}
 }

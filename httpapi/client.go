@@ -129,6 +129,15 @@ func (c *Client) Diff(ctx context.Context, set, entity, from, to string) (out br
 // Description gives the representation of an entity now, or at a time unless
 // that is zero, as f or, when that is "", as it is kept.
 func (c *Client) Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	return c.describe(ctx, "/sets/"+url.PathEscape(set), entity, at, f)
+}
+
+// MirrorDescription is the same for an entity of a mirror; "" is N-Triples.
+func (c *Client) MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	return c.describe(ctx, "/destinations/"+url.PathEscape(destination), entity, at, f)
+}
+
+func (c *Client) describe(ctx context.Context, of, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
 	q := url.Values{"entity": {entity}}
 	if f != "" {
 		q.Set("as", string(f))
@@ -137,7 +146,7 @@ func (c *Client) Description(ctx context.Context, set, entity string, at time.Ti
 		q.Set("at", resourcesync.FormatTime(at))
 	}
 	var raw rawBody
-	err := c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/description?"+q.Encode(), nil, &raw)
+	err := c.call(ctx, http.MethodGet, of+"/description?"+q.Encode(), nil, &raw)
 	return raw, err
 }
 

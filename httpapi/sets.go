@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -74,17 +75,10 @@ func (a *api) description(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var at time.Time
-	if s, given := c.GetQuery("at"); given {
-		if at, err = resourcesync.ParseTime(s, true); err != nil {
-			return nil, fail(http.StatusBadRequest, "at="+s+" is no time like 2026-01-31T12:00:00Z", "")
-		}
+	at, f, err := versionAsked(c)
+	if err != nil {
+		return nil, err
 	}
-	as, given := c.GetQuery("as")
-	if given && !slices.Contains(formats, as) {
-		return nil, fail(http.StatusBadRequest, "as="+as+" is none of "+strings.Join(formats, ", "), "")
-	}
-	f := rdfres.Format(as)
 	data, ver, err := a.b.Describe(name, c.Query("entity"), at, f)
 	if err != nil {
 		return nil, err
@@ -99,6 +93,36 @@ func (a *api) description(c *gin.Context) (any, error) {
 	} else { // of a file that descriptions lead to
 		c.Data(http.StatusOK, "application/json", data)
 	}
+	return nil, nil
+}
+
+// versionAsked reads which version is asked for, and in which format.
+func versionAsked(c *gin.Context) (at time.Time, f rdfres.Format, err error) {
+	if s, given := c.GetQuery("at"); given {
+		if at, err = resourcesync.ParseTime(s, true); err != nil {
+			return at, f, fail(http.StatusBadRequest, "at="+s+" is no time like 2026-01-31T12:00:00Z", "")
+		}
+	}
+	as, given := c.GetQuery("as")
+	if given && !slices.Contains(formats, as) {
+		return at, f, fail(http.StatusBadRequest, "as="+as+" is none of "+strings.Join(formats, ", "), "")
+	}
+	return at, rdfres.Format(as), nil
+}
+
+// mirrorDescription answers what a mirror has of one entity, now or as it was.
+func (a *api) mirrorDescription(c *gin.Context) (any, error) {
+	at, f, err := versionAsked(c)
+	if err != nil {
+		return nil, err
+	}
+	data, err := a.b.DescribeMirror(c.Request.Context(), c.Param("name"), c.Query("entity"), at, f)
+	if err != nil {
+		return nil, err
+	}
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Data(http.StatusOK, cmp.Or(f, rdfres.NTriples).MediaType(), data)
 	return nil, nil
 }
 

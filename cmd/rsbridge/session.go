@@ -27,6 +27,7 @@ type session interface {
 	// Public answers what the public listener answers.
 	Public() http.RoundTripper
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
+	MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
 // setSession is session for a command on one set, which must be configured.
@@ -157,4 +158,8 @@ func (l local) Diff(_ context.Context, set, entity, from, to string) (bridge.Dif
 func (l local) Description(_ context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
 	data, _, err := l.b.Describe(set, entity, at, f)
 	return data, err
+}
+
+func (l local) MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	return l.b.DescribeMirror(ctx, destination, entity, at, f)
 }

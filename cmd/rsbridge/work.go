@@ -622,11 +622,13 @@ scan, hint or files; of a file that descriptions lead to, "kind" is "file", "loc
 
 func (a *app) show() *cobra.Command {
 	var at, as string
-	c := &cobra.Command{Use: "show SET ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
-		Long: `Prints the description of an entity as it is in the log now or, with --at, as it
-was then; in the format of the set unless --as names another. Of a file that
-descriptions lead to, named by its address: what is known of it, as JSON.`,
-		Example: "  rsbridge show books http://example.org/book/1 --as turtle",
+	c := &cobra.Command{Use: "show NAME ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
+		Long: `Prints the description of an entity as it is in the log of a set now or, with --at, as
+it was then; in the format of the set unless --as names another. Of a file that
+descriptions lead to, named by its address: what is known of it, as JSON. Of a
+destination: as it is in the mirror, in N-Triples unless --as names another; what was
+before is known where the destination keeps versions (keep: versions).`,
+		Example: "  rsbridge show books http://example.org/book/1 --as turtle\n  rsbridge show copy http://example.org/book/1 --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var f rdfres.Format
 			if as != "" {
@@ -644,12 +646,25 @@ descriptions lead to, named by its address: what is known of it, as JSON.`,
 					return usage("--at %s: %w", at, err)
 				}
 			}
-			s, end, err := a.setSession(cmd.Context(), args[0])
+			cfg, err := bridge.Load(a.config)
+			if err != nil {
+				return err
+			}
+			_, set := cfg.Sets[args[0]]
+			if _, mirror := cfg.Destinations[args[0]]; !set && !mirror {
+				return usage("%s is no set and no destination of the configuration; there are: %v", args[0],
+					slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations))))
+			}
+			s, _, end, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, end()) }()
-			data, err := s.Description(cmd.Context(), args[0], args[1], t, f)
+			describe := s.Description
+			if !set {
+				describe = s.MirrorDescription
+			}
+			data, err := describe(cmd.Context(), args[0], args[1], t, f)
 			if err != nil {
 				return err
 			}

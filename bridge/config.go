@@ -34,6 +34,8 @@ func (c *Config) Embedded() (n int) {
 type Public struct {
 	Listen  string `yaml:"listen" doc:"address and port; empty: nothing is served" default:"127.0.0.1:8080"`
 	BaseURL string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen"`
+	Title   string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
+	Robots  bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
 }
 
 // Admin is the listener of the administration.
@@ -78,6 +80,7 @@ type Set struct {
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`
 	Licence        string       `yaml:"licence" doc:"IRI of the licence"`
+	Publisher      string       `yaml:"publisher" doc:"who publishes the set: a name, or an IRI"`
 	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
 	Select         Select       `yaml:"select" doc:"which entities; default: every subject that is an IRI"`
 	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`

@@ -229,7 +229,11 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	for _, path := range paths {
-		if a := w.do("HEAD", path, ""); a.StatusCode != 200 || len(a.body) > 0 {
+		want := 200
+		if strings.HasPrefix(path, "/api/v1/destinations/copy/description") {
+			want = 404 // the mirror has nothing yet
+		}
+		if a := w.do("HEAD", path, ""); a.StatusCode != want || len(a.body) > 0 {
 			t.Errorf("HEAD %s: %s", path, a.Status)
 		}
 	}

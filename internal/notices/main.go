@@ -22,7 +22,9 @@ func main() {
 }
 
 func run() error {
-	list, err := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}{{end}}{{end}}`, "./cmd/rsbridge").Output()
+	cmd := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}{{end}}{{end}}`, "./cmd/rsbridge")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the binary is built
+	list, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("list the modules: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -75,6 +76,10 @@ type env struct {
 
 	large  *[2]measures
 	served *origin
+	hints  *origin
+
+	hintsMirror *bridge.Bridge
+
 	filled map[string]bool                                         // servers with the data in their bench graph
 	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
 }
@@ -136,6 +141,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 	for _, s := range servers {
 		all = append(all, s.rows()...)
 	}
+	all = append(all, hintRow)
 	if large {
 		all, runs = largeRows, 1
 	}

@@ -62,6 +62,11 @@ func (s server) rows() []row {
 	}
 }
 
+var hintRow = row{id: "hint", what: "1,000 changes of all that hints name: found, published, mirrored", baseline: "500 changes/s", speed: true, limit: 1, needs: servers[0].env,
+	measure: func(ctx context.Context, e *env) (time.Duration, time.Duration, error) {
+		return e.hinted(ctx, servers[0])
+	}}
+
 // fill has the data in the bench graph of a server, once for all rows.
 func (e *env) fill(ctx context.Context, s server) error {
 	if e.filled[s.name] {

@@ -117,7 +117,12 @@ func (s store) loadAt(ctx context.Context, e *env, address string) (time.Duratio
 }
 
 func (s store) drop(ctx context.Context, graph string) error {
-	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update", "", strings.NewReader("DROP SILENT GRAPH <"+graph+">"))
+	return s.run(ctx, "DROP SILENT GRAPH <"+graph+">")
+}
+
+// run runs an update.
+func (s store) run(ctx context.Context, update string) error {
+	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update; charset=utf-8", "", strings.NewReader(update))
 	return err
 }
 
@@ -149,8 +154,13 @@ func (e *env) close() {
 	if e.ours.stop != nil {
 		e.ours.stop()
 	}
-	if e.served != nil {
-		_ = e.served.close() // its folder goes with the rest
+	for _, o := range []*origin{e.served, e.hints} {
+		if o != nil {
+			_ = o.close() // its folder goes with the rest
+		}
+	}
+	if e.hintsMirror != nil {
+		_ = e.hintsMirror.Close()
 	}
 	if e.keep {
 		return

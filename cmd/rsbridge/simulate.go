@@ -60,7 +60,7 @@ DIR may be the address of a store that serves /query, /update and /data below it
 			if speed <= 0 {
 				return usage("--speed %g: must be above 0", speed)
 			}
-			e := sparql.Endpoint{Name: "simulated", Logger: a.log}
+			e := sparql.Endpoint{Name: "simulated", Timeout: time.Hour, Logger: a.log} // one upload fills it, however large
 			base := strings.TrimRight(args[0], "/")
 			if !strings.Contains(base, "://") {
 				s, err := embedstore.Open(args[0], embedstore.Options{Logger: a.log})

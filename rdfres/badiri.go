@@ -1,6 +1,7 @@
 package rdfres
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,9 @@ type IRIError struct {
 }
 
 func (e *IRIError) Error() string {
+	if strings.HasPrefix(e.IRI, "<<") {
+		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over", cut(e.IRI))
+	}
 	name := fmt.Sprintf("%q (U+%04X)", e.Char, e.Char)
 	if e.Char == ' ' {
 		name = "a space (U+0020)"
@@ -52,6 +56,73 @@ func CheckIRI[T ~string | ~[]byte](t T) error {
 		}
 	}
 	return nil
+}
+
+// CheckTerm is CheckIRI, and looks at the language tag of a literal too: one that
+// N-Triples 1.1 cannot write (en_US, en--ltr) no reader has to take. Readers that
+// are lax, and stores, let such tags in.
+func CheckTerm[T ~string | ~[]byte](t T) error {
+	if len(t) > 2 && t[0] == '"' && t[len(t)-1] != '"' && t[len(t)-1] != '>' {
+		return checkLang(t)
+	}
+	return CheckIRI(t)
+}
+
+// checkLang looks at the language tag of a literal; other terms are passed over.
+func checkLang[T ~string | ~[]byte](t T) error {
+	if len(t) < 3 || t[0] != '"' || t[len(t)-1] == '"' || t[len(t)-1] == '>' {
+		return nil
+	}
+	at := len(t) - 1
+	for t[at] != '"' {
+		at--
+	}
+	tag := string(t[min(at+2, len(t)):])
+	if tag != "" && scanLang(tag) == len(tag) {
+		return nil
+	}
+	more := ""
+	if strings.Contains(tag, "--") {
+		more = " (a direction, as RDF 1.2 writes it, is beyond RDF 1.1)"
+	}
+	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", cut(string(t)), cut(tag), more)
+}
+
+// TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) that
+// was read from where nothing can be done about it: an IRI of its text, which
+// begins with << and so is none (CheckIRI). What it stands in is refused, not the
+// whole answer or file.
+func TripleTerm(text string) Term { return NewIRI(text) }
+
+// scanTripleTerm returns the length of the triple term that s begins with, 0 if
+// it has no end.
+func scanTripleTerm(s []byte) int {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '<' && i+1 < len(s) && s[i+1] == '<':
+			depth++
+			i++
+		case c == '>' && i+1 < len(s) && s[i+1] == '>':
+			i++
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case c == '<': // an IRI
+			n := bytes.IndexByte(s[i:], '>')
+			if n < 0 {
+				return 0
+			}
+			i += n
+		case c == '"':
+			for i++; i < len(s) && s[i] != '"'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return 0
 }
 
 // checkIRIText is CheckIRI for an IRI that is not escaped.

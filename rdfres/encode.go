@@ -68,6 +68,11 @@ func EncodeChecked(f Format, entity string, ts []Triple) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range ts { // our own reader of JSON-LD is laxer than others
+		if err := checkLang(ts[i].O); err != nil {
+			return nil, fmt.Errorf("rdfres: encode %s as %s: %w: %w", entity, f, ErrCannotCarry, err)
+		}
+	}
 	back, err := Decode(f, data, ReadOptions{Name: entity})
 	if err != nil {
 		return nil, fmt.Errorf("rdfres: encode %s as %s: %w: what was written cannot be read: %w", entity, f, ErrCannotCarry, err)

@@ -143,6 +143,13 @@ func (sc *LineScanner) term(line []byte, i int, role string) (term []byte, end i
 		return nil, i, "the " + role + " is missing"
 	}
 	switch c := line[i]; {
+	case c == '<' && sc.Lax && i+1 < len(line) && line[i+1] == '<':
+		n := scanTripleTerm(line[i:])
+		if n == 0 {
+			return nil, i, "the triple term has no end"
+		}
+		sc.Canonical = false
+		return []byte(TripleTerm(string(line[i : i+n]))), i + n, ""
 	case c == '<':
 		return sc.iri(line, i)
 	case c == '_' && role != "predicate":

@@ -16,7 +16,8 @@ type ReadOptions struct {
 	// Lax accepts in N-Triples and N-Quads what the grammar refuses but common
 	// stores emit: raw spaces, braces and the like in IRIs; relative IRIs, which
 	// stay as they are; language tags such as en_US; blank node labels such as
-	// nodeID://b1; a character escaped as two surrogates. The terms are
+	// nodeID://b1; a character escaped as two surrogates; triple terms of RDF 1.2
+	// (TripleTerm). CheckTerm finds those that nobody else takes. The terms are
 	// canonical all the same, so nothing of it goes further except the odd tags
 	// and relative IRIs themselves. Other formats are always read strictly.
 	Lax bool

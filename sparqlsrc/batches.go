@@ -416,6 +416,9 @@ func (s *Source) inParts(ctx context.Context, caps sparql.Capabilities, pattern 
 func (s *Source) rows(ctx context.Context, caps sparql.Capabilities, pattern string) ([]rdfres.Triple, error) {
 	var out []rdfres.Triple
 	err := s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", s.selectReading(caps), func(sub, p, o []byte) error {
+		if len(sub) == 0 || len(p) == 0 || len(o) == 0 {
+			return fmt.Errorf("the store gave the triple %q %q %q with a part that is not there", clip(sub), clip(p), clip(o))
+		}
 		if len(out) >= 4*s.cfg.MaxDescriptionTriples {
 			return fmt.Errorf("%w: more than %d rows for one batch", ErrShort, len(out))
 		}

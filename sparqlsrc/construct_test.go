@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -135,4 +136,38 @@ func FuzzParseConstruct(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A variable that is not bound makes no triple (SPARQL 1.1, section 16.2).
+func TestConstructUnbound(t *testing.T) {
+	st := sparqltest.New(
+		rdfres.Triple{S: "<http://example.org/a>", P: "<http://example.org/p>", O: `"1"`},
+		rdfres.Triple{S: "<http://example.org/b>", P: "<http://example.org/q>", O: `"2"`},
+	)
+	s := source(t, st, Config{Describe: `CONSTRUCT { ?entity <http://example.org/x> ?v ; <http://example.org/y> ?w } WHERE {
+		{ ?entity <http://example.org/p> ?v } UNION { ?entity <http://example.org/q> ?w } }`})
+	got, _ := scanAll(t, s)
+	diff(t, "scan", got, map[string][]rdfres.Triple{
+		"http://example.org/a": {{S: "<http://example.org/a>", P: "<http://example.org/x>", O: `"1"`}},
+		"http://example.org/b": {{S: "<http://example.org/b>", P: "<http://example.org/y>", O: `"2"`}},
+	})
+	ds, err := s.Describe(context.Background(), []string{"http://example.org/a"})
+	if err != nil || len(ds) != 1 || len(ds[0].Triples) != 1 {
+		t.Errorf("describe: %v, %v", ds, err)
+	}
+}
+
+// A query of the user's that leaves its entity unbound names nothing in that row.
+func TestSelectUnbound(t *testing.T) {
+	st := sparqltest.New(nameTriples(4)...)
+	s := source(t, st, Config{Select: Select{Query: `SELECT ?x ?entity WHERE { { ?entity <http://example.org/name> "n}1-0" } UNION { ?x <http://example.org/name> "other" } }`}})
+	got, _ := scanAll(t, s)
+	if len(got) != 1 || got["http://example.org/e1"] == nil {
+		t.Errorf("%d entities", len(got))
+	}
+	named := 0
+	err := s.NamedSince(context.Background(), s.cfg.Select.Query, time.Time{}, func(string) error { named++; return nil })
+	if err != nil || named != 1 {
+		t.Errorf("a hints query: %d, %v", named, err)
+	}
 }

@@ -26,7 +26,7 @@ func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Desc
 	}
 	out := make([]rdfres.Description, 0, len(d.done))
 	for e, ts := range d.done {
-		if !hasPrefix(e, s.cfg.Select.Prefixes) && (s.byGraph || !strings.HasPrefix(e, orphanPrefix)) || !d.inClasses(e, ts) {
+		if !d.admits(e, ts) {
 			ts = nil
 		}
 		if err := checkAll(ts); err != nil {
@@ -525,6 +525,16 @@ func (d *describer) classMembers(ctx context.Context, entities []string) (map[st
 		return nil
 	})
 	return in, err
+}
+
+// admits tells whether an entity is of the set, as Scan.admits does: orphan
+// components are of a set without any selection only. The user's SELECT is asked
+// by keepSelected.
+func (d *describer) admits(entity string, ts []rdfres.Triple) bool {
+	if !d.s.byGraph && strings.HasPrefix(entity, orphanPrefix) {
+		return d.s.cfg.Select.isZero()
+	}
+	return hasPrefix(entity, d.s.cfg.Select.Prefixes) && d.inClasses(entity, ts)
 }
 
 // inClasses tells whether a description shows one of the selected classes.

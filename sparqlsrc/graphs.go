@@ -20,6 +20,9 @@ import (
 // addQuad takes a triple of a graph, as canonical terms that it may not keep.
 func (g *grouper) addQuad(graph, s, p, o []byte) error {
 	g.rows++
+	if len(s) == 0 || len(p) == 0 || len(o) == 0 {
+		return fmt.Errorf("the store gave the triple %q %q %q with a part that is not there", clip(s), clip(p), clip(o))
+	}
 	s, o = localTerm(s), localTerm(o)
 	if s[0] == '"' || p[0] != '<' {
 		return fmt.Errorf("the store gave %s %s as subject and predicate, which is no RDF", clip(s), clip(p))
@@ -275,6 +278,9 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 			}
 			var got []quad
 			err = s.client.StreamQuads(ctx, selectQuads+pattern+"}", s.selectReading(caps), func(g, sub, p, o []byte) error {
+				if len(g) == 0 || g[0] != '<' {
+					return fmt.Errorf("the store gave a triple of the graph %q, which was not asked for", clip(g))
+				}
 				if len(got) > 2*graphRows {
 					return fmt.Errorf("%w: more than %d rows for one batch", ErrShort, len(got))
 				}

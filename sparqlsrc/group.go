@@ -77,6 +77,9 @@ func (g *grouper) close() error {
 // add takes one triple in canonical terms, which it may not keep.
 func (g *grouper) add(s, p, o []byte) error {
 	g.rows++
+	if len(s) == 0 || len(p) == 0 || len(o) == 0 {
+		return fmt.Errorf("the store gave the triple %q %q %q with a part that is not there", clip(s), clip(p), clip(o))
+	}
 	s, o = localTerm(s), localTerm(o)
 	if s[0] == '_' || o[0] == '_' {
 		return g.addBlank(s, p, o)
@@ -108,14 +111,20 @@ func (g *grouper) add(s, p, o []byte) error {
 }
 
 // checkLine finds the terms that nobody could name in a query or write into
-// another store: IRIs with a space, a brace and the like, which some stores
-// take. line is s, p and o together.
+// another store: IRIs with a space, a brace and the like, language tags that are
+// none, triple terms of RDF 1.2, which some stores take. line is s, p and o
+// together.
 func checkLine(line, s, p, o []byte) error {
+	if last := o[len(o)-1]; o[0] == '"' && last != '"' && last != '>' {
+		if err := rdfres.CheckTerm(o); err != nil { // its language tag
+			return err
+		}
+	}
 	if bytes.IndexByte(line, '\\') < 0 {
 		return nil // nothing in it is escaped
 	}
 	for _, t := range [...][]byte{s, p, o} {
-		if err := rdfres.CheckIRI(t); err != nil {
+		if err := rdfres.CheckTerm(t); err != nil {
 			return err
 		}
 	}
@@ -126,7 +135,7 @@ func checkLine(line, s, p, o []byte) error {
 func checkAll(ts []rdfres.Triple) error {
 	for _, t := range ts {
 		for _, t := range [...]rdfres.Term{t.S, t.P, t.O} {
-			if err := rdfres.CheckIRI(t); err != nil {
+			if err := rdfres.CheckTerm(t); err != nil {
 				return err
 			}
 		}

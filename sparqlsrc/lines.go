@@ -93,6 +93,7 @@ var genidMark = []byte("/.well-known/genid/rsb")
 // It must not be applied twice.
 func localTerm(t []byte) []byte {
 	switch {
+	case len(t) == 0: // unbound
 	case t[0] == '<' && len(t) > 60 && bytes.Contains(t, genidMark):
 		authority, label, ok := rdfres.CutSkolem(rdfres.Term(t))
 		if !ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -22,6 +23,7 @@ type jsonReader struct {
 	key   []byte
 	cols  []jsonColumn
 	first bool
+	depth int // of triple terms
 
 	numericBooleans bool // 1 and 0 of xsd:boolean are true and false (Virtuoso, only in JSON)
 }
@@ -244,10 +246,11 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 	if err := r.expect('{'); err != nil {
 		return "", err
 	}
-	var kind, lang, datatype string
+	var kind, lang, dir, datatype string
+	var triple [3]rdfres.Term // of a triple term
 	r.key = r.key[:0]
 	err := r.members(func(name string) error {
-		if name != "type" && name != "value" && name != "xml:lang" && name != "datatype" {
+		if name != "type" && name != "value" && name != "xml:lang" && name != "datatype" && name != "its:dir" {
 			return r.skip()
 		}
 		c, err := r.token()
@@ -255,7 +258,19 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 			return err
 		}
 		if name == "value" && c == '{' {
-			return fmt.Errorf("quoted triples (RDF-star) are not RDF 1.1")
+			if r.depth++; r.depth > 100 {
+				return fmt.Errorf("JSON results: triple terms nested more than 100 deep")
+			}
+			defer func() { r.depth-- }()
+			return r.members(func(part string) error {
+				at := strings.Index("spo", part[:min(1, len(part))])
+				if at < 0 || part == "" {
+					return r.skip()
+				}
+				var err error
+				triple[at], err = r.term(new(jsonColumn))
+				return err
+			})
 		}
 		if c != '"' {
 			return r.unexpected(c)
@@ -270,6 +285,8 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 			r.key = append(r.key, r.str...)
 		case "xml:lang":
 			lang = string(r.str)
+		case "its:dir": // RDF 1.2
+			dir = "--" + string(r.str)
 		case "datatype":
 			datatype = internDatatype(r.str)
 		}
@@ -285,7 +302,7 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 		return rdfres.NewBlank(string(r.key)), nil
 	case "literal", "typed-literal":
 		if lang != "" {
-			datatype = ""
+			datatype, lang = "", lang+dir
 		}
 		if r.numericBooleans && datatype == xsd+"boolean" {
 			switch string(r.key) {
@@ -296,6 +313,8 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 			}
 		}
 		return rdfres.NewLiteral(string(r.key), lang, datatype), nil
+	case "triple":
+		return rdfres.TripleTerm(fmt.Sprintf("<<( %s %s %s )>>", triple[0], triple[1], triple[2])), nil
 	}
 	return "", fmt.Errorf("JSON results have a term of the type %q", kind)
 }

@@ -24,7 +24,10 @@ func parseTerm(f []byte) (rdfres.Term, error) {
 	switch c := f[0]; {
 	case c == '<':
 		if bytes.HasPrefix(f, []byte("<<")) {
-			return "", fmt.Errorf("quoted triples (RDF-star) are not RDF 1.1: %q", clip(f))
+			if !bytes.HasSuffix(f, []byte(">>")) || !utf8.Valid(f) {
+				return "", fmt.Errorf("triple term without its end: %q", clip(f))
+			}
+			return rdfres.TripleTerm(string(f)), nil
 		}
 		if f[len(f)-1] != '>' {
 			return "", fmt.Errorf("IRI without its end: %q", clip(f))

@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 // resolve reads secrets from their files and makes paths relative to dir absolute.
@@ -148,9 +149,16 @@ func (c *Config) check() (out []Finding) {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
 		s.checkHints(p, fault)
+		if s.Select.Query != "" && len(s.Dumps) == 0 {
+			if err := sparqlsrc.CheckSelect(s.Select.Query); err != nil {
+				fault(p+".select.query", "", "is no SELECT of ?entity: %v", err)
+			}
+		}
 		schedule(p+".hints.full", s.Hints.Full)
 		if s.Describe != "" && s.Describe != "cbd" && s.Describe != "scbd" && s.Describe != "graph" && !strings.Contains(strings.ToUpper(s.Describe), "CONSTRUCT") {
 			fault(p+".describe", s.Describe, "is not one of cbd, scbd, graph, or a CONSTRUCT with ?entity")
+		} else if err := sparqlsrc.CheckDescribe(s.Describe); err != nil {
+			fault(p+".describe", "", "%v", err)
 		}
 		schedule(p+".schedule", s.Schedule)
 		schedule(p+".resourcedump.schedule", s.ResourceDump.Schedule)

@@ -112,14 +112,14 @@ type Set struct {
 type Select struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
 	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
-	Query    string   `yaml:"query" doc:"a SELECT that names the entities as ?entity"`
+	Query    string   `yaml:"query" doc:"a SELECT of ?entity; asked over the graphs of the set, unless it names graphs itself (GRAPH, FROM)"`
 }
 
 // Hints name what may have changed. Only that is described again; what they miss
 // is found by the full scan.
 type Hints struct {
 	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
-	Query    string   `yaml:"query" doc:"a SELECT that names what changed as ?entity; ?since in it is the time of the last look, less overlap"`
+	Query    string   `yaml:"query" doc:"a SELECT that names what changed as ?entity; ?since in it is the time of the last look, less overlap; asked over the graphs of the set, unless it names graphs itself"`
 	Counts   []string `yaml:"counts" doc:"partitions that are counted; the entities of one whose counts changed are described again" allowed:"class|graph"`
 	Overlap  Duration `yaml:"overlap" doc:"how far before the last look hints are asked for again: clocks differ, and what was changed then may have come later" default:"2m"`
 	Full     string   `yaml:"full" doc:"when everything is read all the same, to correct what hints missed" default:"@daily"`

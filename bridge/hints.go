@@ -231,7 +231,7 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Resources, rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = res.Resources, res.Created, res.Updated, res.Deleted, res.Unchanged
 	rep.Failed, rep.Failures, rep.Fallback, rep.Held = res.Failed, res.Failures, res.Fallback, res.Held
 	if old, err := s.lastReport(); err == nil && old != nil { // of the last full scan
-		rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans
+		rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Constructed, old.Own, old.Orphans
 	}
 	if rep.Held != nil {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}

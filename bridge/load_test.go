@@ -26,6 +26,8 @@ sets:
     schedul: "@daily"
     schedule: sometimes
     max_delete_ratio: 1.5
+    select: {query: "SELECT ?s { ?s ?p ?o }"}
+    describe: "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
 destinations:
   copy: {source: ftp://x.example/, store: one, graph: many}
 `
@@ -47,9 +49,11 @@ destinations:
 		`test.yaml:13: sets.books.schedul: is not known; allowed here: store`,
 		`test.yaml:14: sets.books.schedule: "sometimes": is no schedule`,
 		`test.yaml:15: sets.books.max_delete_ratio: "1.5": is a share`,
-		`test.yaml:17: destinations.copy.source: "ftp://x.example/": is no http`,
-		`test.yaml:17: destinations.copy.graph: "many": is not one of single, per-entity`,
-		`test.yaml:17: destinations.copy.store: "one": can only be read`,
+		`test.yaml:16: sets.books.select.query: is no SELECT of ?entity: it does not select ?entity`,
+		`test.yaml:17: sets.books.describe: WHERE does not use ?entity`,
+		`test.yaml:19: destinations.copy.source: "ftp://x.example/": is no http`,
+		`test.yaml:19: destinations.copy.graph: "many": is not one of single, per-entity`,
+		`test.yaml:19: destinations.copy.store: "one": can only be read`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)

@@ -36,31 +36,32 @@ type set struct {
 
 // ScanReport is one set of `scan --json`.
 type ScanReport struct {
-	Name      string                `json:"name"`
-	Finder    string                `json:"finder"`           // "scan" read everything, "hint" what hints or the request named
-	Hints     map[string]int64      `json:"hints,omitempty"`  // entities named, by kind: modified, query, counts, named
-	Missed    int64                 `json:"missed,omitempty"` // changes that a full scan found and no hint had named yet
-	Resources int64                 `json:"resources"`
-	Created   int64                 `json:"created"`
-	Updated   int64                 `json:"updated"`
-	Deleted   int64                 `json:"deleted"`
-	Unchanged int64                 `json:"unchanged"`
-	Failed    int64                 `json:"failed"`
-	Held      *changetrack.Held     `json:"held"`
-	Candidate *Candidate            `json:"candidate,omitempty"` // what is held
-	Truncated int64                 `json:"truncated"`
-	Triples   int64                 `json:"triples"`
-	Covered   int64                 `json:"covered"`
-	LeftOut   int64                 `json:"left_out"`
-	Own       int64                 `json:"own"` // triples of rsbridge's own bookkeeping, which are no data
-	Orphans   int64                 `json:"orphans"`
-	Fallback  int64                 `json:"fallback"`
-	Way       string                `json:"way"`
-	Dump      *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
-	Failures  []changetrack.Failure `json:"failures,omitempty"`
-	Files     *FilesReport          `json:"files,omitempty"` // that descriptions lead to
-	Sequence  uint64                `json:"sequence"`
-	Seconds   float64               `json:"seconds"`
+	Name        string                `json:"name"`
+	Finder      string                `json:"finder"`           // "scan" read everything, "hint" what hints or the request named
+	Hints       map[string]int64      `json:"hints,omitempty"`  // entities named, by kind: modified, query, counts, named
+	Missed      int64                 `json:"missed,omitempty"` // changes that a full scan found and no hint had named yet
+	Resources   int64                 `json:"resources"`
+	Created     int64                 `json:"created"`
+	Updated     int64                 `json:"updated"`
+	Deleted     int64                 `json:"deleted"`
+	Unchanged   int64                 `json:"unchanged"`
+	Failed      int64                 `json:"failed"`
+	Held        *changetrack.Held     `json:"held"`
+	Candidate   *Candidate            `json:"candidate,omitempty"` // what is held
+	Truncated   int64                 `json:"truncated"`
+	Triples     int64                 `json:"triples"`
+	Covered     int64                 `json:"covered"`
+	LeftOut     int64                 `json:"left_out"`
+	Constructed int64                 `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; what they cover of the graphs is not known then
+	Own         int64                 `json:"own"`                   // triples of rsbridge's own bookkeeping, which are no data
+	Orphans     int64                 `json:"orphans"`
+	Fallback    int64                 `json:"fallback"`
+	Way         string                `json:"way"`
+	Dump        *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
+	Failures    []changetrack.Failure `json:"failures,omitempty"`
+	Files       *FilesReport          `json:"files,omitempty"` // that descriptions lead to
+	Sequence    uint64                `json:"sequence"`
+	Seconds     float64               `json:"seconds"`
 }
 
 // Candidate is what a held scan would do; nothing of it is in the log.
@@ -193,7 +194,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep := &ScanReport{
 		Name: s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
-		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
+		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,
 	}
 	if res.Held != nil {
@@ -354,7 +355,7 @@ func (s *set) coverage() publish.Coverage {
 	if err != nil || rep == nil {
 		return publish.Coverage{}
 	}
-	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Vocabulary: s.counts()}
+	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.counts()}
 }
 
 // describe finds the version of an entity at a time (zero: now) and encodes it.

@@ -18,23 +18,24 @@ type Status struct {
 
 // SetStatus is how a set stands.
 type SetStatus struct {
-	Name       string            `json:"name"`
-	Resources  int64             `json:"resources"`
-	Sequence   uint64            `json:"sequence"`
-	LastChange *time.Time        `json:"last_change"`
-	LastScan   *time.Time        `json:"last_scan"`
-	NextScan   *time.Time        `json:"next_scan"`
-	NextHint   *time.Time        `json:"next_hint,omitempty"` // when hints are followed next, of a set that has some
-	Held       *changetrack.Held `json:"held"`
-	Triples    int64             `json:"triples"` // in the graphs, at the last complete scan
-	Covered    int64             `json:"covered"` // of them in at least one description
-	LeftOut    int64             `json:"left_out"`
-	Failed     int64             `json:"failed"`
-	Generation uint64            `json:"generation"`
-	Files      *FilesReport      `json:"files,omitempty"` // that descriptions lead to, at the last scan
-	LastError  string            `json:"last_error"`
-	Address    string            `json:"address"`        // of the Capability List
-	Dump       *DumpStatus       `json:"dump,omitempty"` // the file that is the state, of a set that is made from dumps
+	Name        string            `json:"name"`
+	Resources   int64             `json:"resources"`
+	Sequence    uint64            `json:"sequence"`
+	LastChange  *time.Time        `json:"last_change"`
+	LastScan    *time.Time        `json:"last_scan"`
+	NextScan    *time.Time        `json:"next_scan"`
+	NextHint    *time.Time        `json:"next_hint,omitempty"` // when hints are followed next, of a set that has some
+	Held        *changetrack.Held `json:"held"`
+	Triples     int64             `json:"triples"` // in the graphs, at the last complete scan
+	Covered     int64             `json:"covered"` // of them in at least one description
+	LeftOut     int64             `json:"left_out"`
+	Constructed int64             `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; covered and left_out are not known then
+	Failed      int64             `json:"failed"`
+	Generation  uint64            `json:"generation"`
+	Files       *FilesReport      `json:"files,omitempty"` // that descriptions lead to, at the last scan
+	LastError   string            `json:"last_error"`
+	Address     string            `json:"address"`        // of the Capability List
+	Dump        *DumpStatus       `json:"dump,omitempty"` // the file that is the state, of a set that is made from dumps
 }
 
 // DestinationStatus is how a mirror stands.
@@ -96,7 +97,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 		return out, err
 	}
 	if rep != nil {
-		out.Triples, out.Covered, out.LeftOut, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Failed
+		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
 	}
 	if rec, err := s.dumpRecord(); err != nil {
 		return out, err

@@ -91,7 +91,11 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		}
 		if s.cfg.Coverage != nil {
 			if c := s.cfg.Coverage(); c.Triples > 0 {
-				facts = append(facts, fact{Name: "Triples of the store", Value: groupDigits(c.Triples) + ", of which " + groupDigits(c.Covered) + " are described"})
+				value := groupDigits(c.Triples) + ", of which " + groupDigits(c.Covered) + " are described"
+				if c.Constructed > 0 {
+					value = groupDigits(c.Triples) + ", from which a query made the descriptions"
+				}
+				facts = append(facts, fact{Name: "Triples of the store", Value: value})
 			}
 			if v := s.cfg.Coverage().Vocabulary; v.Properties > 0 {
 				facts = append(facts, fact{Name: "Vocabulary", Value: groupDigits(v.Classes) + " classes, " + groupDigits(v.Properties) + " properties"})

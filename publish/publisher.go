@@ -52,6 +52,7 @@ type SetConfig struct {
 // Coverage is what a scan said of completeness, and what it found.
 type Coverage struct {
 	Triples, Covered int64
+	Constructed      int64 // triples that a CONSTRUCT made; then Covered is not known
 	Vocabulary       Vocabulary
 }
 

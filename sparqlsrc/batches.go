@@ -326,15 +326,6 @@ func (s *Source) confirmRows(ctx context.Context, caps sparql.Capabilities, rows
 	return nil
 }
 
-// countSelected counts the rows of a user's SELECT.
-func (s *Source) countSelected(ctx context.Context, text string) (int64, error) {
-	q, err := parseQuery(text, "SELECT")
-	if err != nil {
-		return 0, err
-	}
-	return s.client.Count(ctx, q.prologue+" SELECT (COUNT(*) AS ?rsbridge_n) WHERE { { "+text[q.form:]+"\n} }")
-}
-
 // escapeAll writes IRIs for a query; odd are those that cannot be written.
 func escapeAll(iris []string) (values, odd []string) {
 	for _, iri := range iris {

@@ -34,6 +34,16 @@ type node struct {
 	blank string
 }
 
+// CheckDescribe tells whether a text can be Describe.
+func CheckDescribe(text string) error {
+	switch text {
+	case "", "cbd", "scbd", "graph":
+		return nil
+	}
+	_, err := parseConstruct(text)
+	return err
+}
+
 func parseConstruct(text string) (*construct, error) {
 	q, err := parseQuery(text, "CONSTRUCT")
 	if err != nil {
@@ -122,12 +132,18 @@ func (c *construct) query(sc *scope, values []string) string {
 			b.WriteString(" FROM " + g)
 		}
 	}
-	b.WriteString(" WHERE { VALUES ?entity { " + strings.Join(values, " ") + " } ")
-	if sc.kind == oneGraph {
-		b.WriteString("GRAPH <" + sc.graph + "> { " + c.where + "\n} }")
-	} else {
-		b.WriteString("{ " + c.where + "\n} }")
+	where := "{ VALUES ?entity { " + strings.Join(values, " ") + " } "
+	switch {
+	case sc.kind == oneGraph:
+		where += "GRAPH <" + sc.graph + "> { " + c.where + "\n} }"
+	case sc.kind == severalGraphs || sc.kind == unionButOwn || sc.union:
+		// Some stores give a row for each graph that a triple stands in, where
+		// merged graphs hold it once: a template would make blank nodes for each.
+		where = "{ { SELECT DISTINCT * WHERE " + where + "{ " + c.where + "\n} } } }"
+	default:
+		where += "{ " + c.where + "\n} }"
 	}
+	b.WriteString(" WHERE " + where)
 	return b.String()
 }
 
@@ -194,11 +210,12 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 		}
 		if err := s.confirmRows(ctx, caps, rows, func() (int64, error) {
 			at := strings.Index(query[len(s.construct.prologue):], " SELECT") + len(s.construct.prologue)
-			inner := query[at:]
-			if sc.kind == severalGraphs {
-				return 0, fmt.Errorf("the rows cannot be counted over several graphs")
+			inner, merged := query[at:], ""
+			if sc.kind == severalGraphs { // a subquery takes no FROM
+				merged = " FROM " + strings.Join(sc.graphs, " FROM ")
+				inner = strings.Replace(inner, merged, "", 1)
 			}
-			return s.client.Count(ctx, query[:at]+" SELECT (COUNT(*) AS ?rsbridge_n) WHERE { {"+inner+"} }")
+			return s.client.Count(ctx, query[:at]+" SELECT (COUNT(*) AS ?rsbridge_n)"+merged+" WHERE { {"+inner+"} }")
 		}); err != nil {
 			return err
 		}
@@ -249,7 +266,7 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 		return fmt.Errorf("enumerate the entities: %w", err)
 	}
 	done := int64(0)
-	return eachOf(list, s.batchSize(), func(part []string) error {
+	err = eachOf(list, s.batchSize(), func(part []string) error {
 		got, err := s.constructBatch(ctx, scope, part)
 		if err != nil {
 			return err
@@ -266,9 +283,29 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 		}
 		done += int64(len(part))
 		s.cfg.Progress("read", done, list.Len())
-		sc.rows = done
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	// What is in the graphs is counted: only a part of it, or none, was read.
+	if sc.rows, err = s.countGraphs(ctx, scope); err != nil {
+		return fmt.Errorf("count the triples of the graphs: %w", err)
+	}
+	return nil
+}
+
+// countGraphs counts the triples of a scope, one that stands in several graphs
+// once where the store can count so.
+func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
+	if !sc.single() || sc.union {
+		n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { SELECT DISTINCT ?s ?p ?o WHERE { "+sc.all()+"} }")
+		if err == nil || ctx.Err() != nil {
+			return n, err
+		}
+		s.log.Info("the store does not count its different triples; one that stands in several graphs counts several times", "err", err)
+	}
+	return s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+sc.all()+"}")
 }
 
 // nameOwn names the blank nodes of a description that are nobody else's.

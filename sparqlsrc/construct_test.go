@@ -171,3 +171,101 @@ func TestSelectUnbound(t *testing.T) {
 		t.Errorf("a hints query: %d, %v", named, err)
 	}
 }
+
+// graphStore is a store with named graphs, and a graph of our own.
+func graphStore() *sparqltest.Store {
+	st := sparqltest.New()
+	for g := range 3 {
+		st.Add(fmt.Sprintf("http://g.example/%d", g),
+			rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", g)), P: "<http://example.org/name>", O: `"n"`},
+			rdfres.Triple{S: "<http://example.org/both>", P: "<http://example.org/name>", O: `"in all"`})
+	}
+	st.Add("urn:rsbridge:state", rdfres.Triple{S: "<http://example.org/own>", P: "<http://example.org/name>", O: `"own"`})
+	return st
+}
+
+const namesText = `CONSTRUCT { ?entity <http://example.org/has> [ <http://example.org/value> ?n ] } WHERE { ?entity <http://example.org/name> ?n }`
+
+// A CONSTRUCT is asked over the graphs of the set, however many there are, and a
+// triple that stands in several makes one blank node.
+func TestConstructGraphs(t *testing.T) {
+	for _, graphs := range [][]string{{"*"}, {"http://g.example/0", "http://g.example/1", "http://g.example/2"}, {"http://g.example/0"}} {
+		s := source(t, graphStore(), Config{Graphs: graphs, Describe: namesText})
+		got, st := scanAll(t, s)
+		want, triples := 4, int64(4)
+		if len(graphs) == 1 && graphs[0] != "*" {
+			want, triples = 2, 2
+		}
+		if len(got) != want || len(got["http://example.org/both"]) != 2 {
+			t.Errorf("%v: %v", graphs, got)
+		}
+		if st.Triples != triples || st.Constructed != int64(2*want) || st.Covered != 0 || st.LeftOut != 0 {
+			t.Errorf("%v: %+v", graphs, st)
+		}
+		if graphs[0] == "*" && st.Own != 1 {
+			t.Errorf("own triples: %+v", st)
+		}
+		ds, err := s.Describe(context.Background(), []string{"http://example.org/both"})
+		if err != nil || len(ds) != 1 || !slices.Equal(ds[0].Triples, got["http://example.org/both"]) {
+			t.Errorf("%v: describe %v, %v", graphs, ds, err)
+		}
+	}
+	st := graphStore()
+	st.Add("", rdfres.Triple{S: "<http://example.org/d>", P: "<http://example.org/name>", O: `"default"`})
+	if _, err := source(t, st, Config{Graphs: []string{"*"}, Describe: namesText}).Scan(context.Background()); err == nil || !strings.Contains(err.Error(), "name the graphs under graphs") {
+		t.Errorf("the default graph besides: %v", err)
+	}
+	st = sparqltest.New(nameTriples(3)...) // no named graph at all
+	if got, _ := scanAll(t, source(t, st, Config{Graphs: []string{"*"}, Describe: namesText})); len(got) != 3 {
+		t.Errorf("no named graph: %v", got)
+	}
+}
+
+// The user's SELECT is asked over the graphs of the set, unless it names graphs.
+func TestSelectGraphs(t *testing.T) {
+	for _, c := range []struct {
+		graphs []string
+		query  string
+		want   int
+	}{
+		{[]string{"http://g.example/1"}, `SELECT DISTINCT ?entity WHERE { ?entity <http://example.org/name> "n" }`, 1},
+		{[]string{"http://g.example/1", "http://g.example/2"}, `PREFIX ex: <http://example.org/> SELECT DISTINCT ?entity { ?entity ex:name ?n }`, 3},
+		{[]string{"*"}, `SELECT DISTINCT ?entity WHERE { ?entity <http://example.org/name> "n" }`, 3},
+		{[]string{"http://g.example/1"}, `SELECT DISTINCT ?entity WHERE { GRAPH <http://g.example/1> { ?entity <http://example.org/name> ?n } }`, 2},
+	} {
+		s := source(t, graphStore(), Config{Graphs: c.graphs, Select: Select{Query: c.query}})
+		if got, _ := scanAll(t, s); len(got) != c.want {
+			t.Errorf("%v %s: %v", c.graphs, c.query, got)
+		}
+		asked, err := s.overGraphs(context.Background(), c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.client.Count(context.Background(), asked.count); err != nil || n < int64(c.want) {
+			t.Errorf("%s: counted %d, %v", asked.count, n, err)
+		}
+	}
+}
+
+func TestCheckSelect(t *testing.T) {
+	for query, ok := range map[string]bool{
+		`SELECT ?entity WHERE { ?entity ?p ?o }`:                                 true,
+		`SELECT DISTINCT ?x $entity { ?entity ?p ?x }`:                           true,
+		`SELECT * { ?entity ?p ?x }`:                                             true,
+		`SELECT (IRI(?x) AS ?entity) WHERE { ?s ?p ?x }`:                         true,
+		`SELECT ?s WHERE { ?s ?p ?o }`:                                           false,
+		`SELECT (STR(?entity) AS ?s) WHERE { ?entity ?p ?o }`:                    false,
+		`SELECT * { ?s ?p ?o }`:                                                  false,
+		`SELECT ?s FROM <http://g> { ?s ?p ?entity }`:                            false,
+		`SELECT ?s { { SELECT ?entity { ?entity ?p ?o } } }`:                     false,
+		`CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }`:                    false,
+		`PREFIX e: <x:> SELECT REDUCED ?entity WHERE { ?entity e:p [] } LIMIT 5`: true,
+	} {
+		if err := CheckSelect(query); (err == nil) != ok {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if _, err := New(serve(t, sparqltest.New()), Config{Select: Select{Query: `SELECT ?s { ?s ?p ?o }`}}); err == nil || !strings.Contains(err.Error(), "does not select ?entity") {
+		t.Errorf("%v", err)
+	}
+}

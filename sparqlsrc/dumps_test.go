@@ -322,7 +322,7 @@ func TestNewDumpsRefuses(t *testing.T) {
 		"no files are named": {},
 		"is no pattern":      {Config{}, DumpOptions{Patterns: []string{"[x"}}},
 		"by a CONSTRUCT":     {Config{Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }"}, DumpOptions{Patterns: []string{"x"}}},
-		"a select query":     {Config{Select: Select{Query: "SELECT ?s { ?s ?p ?o }"}}, DumpOptions{Patterns: []string{"x"}}},
+		"a select query":     {Config{Select: Select{Query: "SELECT ?entity { ?entity ?p ?o }"}}, DumpOptions{Patterns: []string{"x"}}},
 	} {
 		if _, err := NewDumps(tc.cfg, tc.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -14,9 +14,14 @@ import (
 
 // Stats of a scan, complete once it is read.
 type Stats struct {
-	Triples   int64 // in the graphs; one that stands in several counts once (before Descriptions was read: rows received)
-	Covered   int64 // of them in at least one description; for a CONSTRUCT the triples described, which need not be in the graphs
-	LeftOut   int64 // by the selection
+	Triples int64 // in the graphs; one that stands in several counts once (before Descriptions was read: rows received)
+	Covered int64 // of them in at least one description; 0 for a CONSTRUCT, whose triples need not be in the graphs
+	LeftOut int64 // by the selection; 0 for a CONSTRUCT
+
+	// Constructed are the triples of the descriptions that a CONSTRUCT made: what
+	// it left out of the graphs is not known.
+	Constructed int64
+
 	Own       int64 // in graphs of rsbridge's own bookkeeping, which are no data: left out, and not among Triples
 	Entities  int64 // described, orphans included
 	Orphans   int64 // components, and parts of components, that no IRI leads to
@@ -214,8 +219,8 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			st.Covered++
 		}
 	}
-	if sc.built {
-		st.Triples = sc.rows
+	if sc.built { // what was made is not what the graphs hold
+		st.Triples, st.Constructed, st.Covered = sc.rows, st.Covered, 0
 	} else if sc.selects {
 		st.LeftOut = max(0, st.Triples-st.Covered-failedTriples)
 	}

@@ -285,7 +285,11 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 	if err != nil {
 		return 0, err
 	}
-	sol, err := s.client.Select(ctx, query)
+	asked, err := s.overGraphs(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	sol, err := s.client.Select(ctx, asked.query)
 	if err != nil {
 		return 0, err
 	}
@@ -306,7 +310,7 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 		}
 	}
 	if s.onLimit(rows, caps) || isRound(rows) && rows >= 1000 {
-		counted, err := s.countSelected(ctx, query)
+		counted, err := s.client.Count(ctx, asked.count)
 		if err != nil {
 			return rows, fmt.Errorf("%d rows came, which may be a limit of the store, and counting them failed: %w", rows, err)
 		}

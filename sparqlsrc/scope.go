@@ -17,6 +17,7 @@ type scope struct {
 	graph  string   // of one
 	union  bool     // the default graph shows all graphs
 	graphs []string // of several, escaped
+	every  bool     // these are all that the store has
 	next   int
 }
 
@@ -67,6 +68,15 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 			return &scope{kind: unionButOwn}, nil
 		}
 		return &scope{kind: defaultGraph, union: true}, nil
+	case len(g) == 1 && s.construct != nil:
+		graphs, err := s.namedGraphs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe by a CONSTRUCT over all graphs: %w", err)
+		}
+		if len(graphs) > 0 {
+			return &scope{kind: severalGraphs, graphs: graphs, every: true}, nil
+		}
+		return &scope{kind: defaultGraph}, nil
 	case len(g) == 1:
 		return &scope{kind: allGraphs}, nil
 	}
@@ -79,7 +89,7 @@ var ownPattern = "GRAPH ?g { ?s ?p ?o } FILTER" + sparql.OwnGraph("?g") + " "
 
 // countOwn counts what the scope leaves out for it.
 func (s *Source) countOwn(ctx context.Context, sc *scope) (int64, error) {
-	if sc.kind != unionButOwn && sc.kind != allGraphs {
+	if sc.kind != unionButOwn && sc.kind != allGraphs && !sc.every {
 		return 0, nil
 	}
 	n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+ownPattern+"}")

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Select says which entities are of the set; the zero value is every subject
@@ -17,7 +18,7 @@ import (
 type Select struct {
 	Classes  []string
 	Prefixes []string
-	Query    string // a SELECT; its first variable (or ?entity) names the entities
+	Query    string // a SELECT of ?entity; asked over Graphs unless it names graphs itself (FROM, GRAPH)
 }
 
 func (s Select) isZero() bool { return len(s.Classes) == 0 && len(s.Prefixes) == 0 && s.Query == "" }
@@ -59,8 +60,9 @@ type Source struct {
 
 	mu     sync.Mutex
 	probed *sparql.Capabilities
-	batch  int   // entities a query, adapted
-	limit  int64 // rows of the last answer that was shorter than its count
+	batch  int                    // entities a query, adapted
+	limit  int64                  // rows of the last answer that was shorter than its count
+	alike  map[rdfres.Triple]bool // of which was warned (tellAlike)
 }
 
 // New makes a source; it sends nothing. Close of the client stays with the caller.
@@ -105,7 +107,7 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 		}
 	}
 	if q := cfg.Select.Query; q != "" {
-		if _, err := parseQuery(q, "SELECT"); err != nil {
+		if err := CheckSelect(q); err != nil {
 			return fail("select query: %w", err)
 		}
 	}

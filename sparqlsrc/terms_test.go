@@ -3,6 +3,7 @@ package sparqlsrc
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -113,6 +114,35 @@ func TestDescribeOrphansOfSelection(t *testing.T) {
 			}
 			if there := len(ds[0].Triples) > 0; there != sel.isZero() {
 				t.Errorf("%+v %s: the orphan has %d triples", sel, describe, len(ds[0].Triples))
+			}
+		}
+	}
+}
+
+// Two literals that the store writes alike are no part that was sent twice: they
+// are one here, which is told once.
+func TestWrittenAlike(t *testing.T) {
+	const double = "^^<http://www.w3.org/2001/XMLSchema#double>"
+	for _, subject := range []rdfres.Term{"<http://example.org/s>", "_:b"} {
+		st := sparqltest.New(rdfres.Triple{S: subject, P: "<http://example.org/p>", O: `"INF"` + double},
+			rdfres.Triple{S: subject, P: "<http://example.org/p>", O: `"1e400"` + double},
+			rdfres.Triple{S: "<http://example.org/other>", P: "<http://example.org/p>", O: `"x"`})
+		alike := func(_, _ string, content []byte) []byte {
+			return []byte(strings.ReplaceAll(string(content), `1e400"`, `INF"`))
+		}
+		st.Rewrite = alike
+		var log strings.Builder
+		for _, strategy := range []string{"", "batches"} {
+			log.Reset()
+			s := source(t, st, Config{Strategy: strategy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			for range 2 {
+				got, x := scanAll(t, s)
+				if len(got) != 2 || x.Triples != 2 || x.Covered != 2 {
+					t.Errorf("%s %q: %v, %+v", subject, strategy, got, x)
+				}
+			}
+			if n := strings.Count(log.String(), "writes alike"); n != 1 || !strings.Contains(log.String(), "INF") {
+				t.Errorf("%s %q: told %d times:\n%s", subject, strategy, n, log.String())
 			}
 		}
 	}

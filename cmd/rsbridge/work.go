@@ -218,12 +218,15 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 		return
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
-		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered, r.Seconds)
+		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered+r.Constructed, r.Seconds)
 	if r.Dump != nil {
 		sayDump(w, *r.Dump)
 	}
 	if f := r.Files; f != nil {
 		sayFiles(w, f)
+	}
+	if r.Constructed > 0 {
+		fmt.Fprintln(w, "  the descriptions are made by a CONSTRUCT: what they cover of the graphs is not known")
 	}
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
@@ -499,13 +502,21 @@ func (a *app) readStatus(ctx context.Context, why error) error {
 	return sayStatus(a.out, st)
 }
 
+// described is how much of a set's graphs is described.
+func described(s bridge.SetStatus) string {
+	if s.Constructed > 0 {
+		return fmt.Sprintf("%d triples, made from %d", s.Constructed, s.Triples)
+	}
+	return fmt.Sprintf("%d of %d triples", s.Covered, s.Triples)
+}
+
 func sayStatus(out io.Writer, st bridge.Status) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(st.Sets) > 0 {
 		fmt.Fprintln(w, "SET\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
 	}
 	for _, s := range st.Sets {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d of %d triples\t\n", s.Name, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), s.Covered, s.Triples)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), described(s))
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}

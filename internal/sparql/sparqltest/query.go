@@ -175,6 +175,10 @@ func (p *parser) selectQuery(graph string, in []solution) (vars []string, rows [
 	}
 	from := []string{}
 	for p.take("FROM") {
+		if p.take("NAMED") {
+			p.next() // the graphs of a variable are all: good enough
+			continue
+		}
 		from = append(from, rdfres.Term(p.next()).IRI())
 	}
 	p.take("WHERE")
@@ -212,6 +216,9 @@ func (p *parser) selectQuery(graph string, in []solution) (vars []string, rows [
 			key := ""
 			for _, v := range vars {
 				key += string(r[v]) + "\x00"
+			}
+			if len(vars) == 0 { // DISTINCT *
+				key = fmt.Sprint(r)
 			}
 			if !seen[key] {
 				seen[key] = true

@@ -1,0 +1,169 @@
+package sparqlsrc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// The queries of the user are asked over the graphs of the set: a CONSTRUCT
+// always, a SELECT unless it names graphs itself. SPARQL has FROM for that, which
+// merges named graphs; the default graph it cannot name.
+
+// maxFrom is how many graphs a query of the user's is asked over.
+const maxFrom = 1000
+
+// namedGraphs lists all named graphs but our own, escaped, for FROM. A default
+// graph of its own that holds something could not be seen together with them,
+// which is an error.
+func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
+	sol, err := s.client.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", sparql.OwnGraph("?g"), maxFrom+1), sparql.ReadSelectJSON)
+	if err != nil {
+		return nil, fmt.Errorf("list the named graphs: %w", err)
+	}
+	var out []string
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, fmt.Errorf("list the named graphs: %w", err)
+		}
+		iri, err := sparql.EscapeIRI(row[0].IRI())
+		if err != nil {
+			return nil, fmt.Errorf("list the named graphs: %w", err)
+		}
+		out = append(out, iri)
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if len(out) > maxFrom {
+		return nil, fmt.Errorf("the store has more than %d named graphs, more than a query can be asked over at once: name those that matter under graphs", maxFrom)
+	}
+	outside, err := s.client.Ask(ctx, "ASK { ?s ?p ?o }")
+	if err != nil {
+		return nil, err
+	}
+	if outside {
+		return nil, fmt.Errorf("the default graph holds triples besides the named graphs, and no query can be asked over both: name the graphs under graphs (or move what is in the default graph into one with a name)")
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// CheckSelect tells whether a query can be Select.Query: a SELECT of ?entity.
+func CheckSelect(text string) error {
+	q, err := parseQuery(text, "SELECT")
+	if err != nil {
+		return err
+	}
+	depth := 0
+	for i, t := range q.tokens {
+		switch {
+		case t.kind == tokPunct && t.text == "(":
+			depth++
+		case t.kind == tokPunct && t.text == ")":
+			depth--
+		case t.kind == tokVar && t.text == "entity" && (depth == 0 || i > 0 && strings.EqualFold(q.tokens[i-1].text, "AS")):
+			return nil
+		case depth == 0 && t.kind == tokPunct && t.text == "*":
+			if slices.ContainsFunc(q.tokens[i:], func(t token) bool { return t.kind == tokVar && t.text == "entity" }) {
+				return nil
+			}
+		case depth == 0 && endsProjection(t):
+			return fmt.Errorf("it does not select ?entity, the variable that names the entities")
+		}
+	}
+	return fmt.Errorf("it does not select ?entity, the variable that names the entities")
+}
+
+func endsProjection(t token) bool {
+	return t.kind == tokPunct && t.text == "{" || t.kind == tokWord && (strings.EqualFold(t.text, "WHERE") || strings.EqualFold(t.text, "FROM"))
+}
+
+// selection is a SELECT of the user's as it is asked, and the count of its rows.
+type selection struct{ query, count string }
+
+// overGraphs puts a SELECT over the graphs of the set: as the default graph of
+// the query, and as the graphs that it can name by a variable. One that names
+// graphs itself, with GRAPH, FROM or SERVICE, is asked as it stands.
+func (s *Source) overGraphs(ctx context.Context, text string) (selection, error) {
+	q, err := parseQuery(text, "SELECT")
+	if err != nil {
+		return selection{}, err
+	}
+	count := func(from string) string {
+		return q.prologue + " SELECT (COUNT(*) AS ?rsbridge_n) " + from + "WHERE { { " + text[q.form:] + "\n} }"
+	}
+	plain := selection{text, count("")}
+	if len(s.cfg.Graphs) == 0 || s.byGraph || slices.ContainsFunc(q.tokens, func(t token) bool {
+		return t.kind == tokWord && slices.Contains([]string{"GRAPH", "FROM", "SERVICE"}, strings.ToUpper(t.text))
+	}) {
+		return plain, nil
+	}
+	caps, err := s.Capabilities(ctx)
+	if err != nil {
+		return plain, err
+	}
+	var graphs []string
+	if s.cfg.Graphs[0] == "*" {
+		union, err := s.client.ShowsUnion(ctx)
+		if err == nil && !union && !caps.UnionDefault {
+			graphs, err = s.namedGraphs(ctx)
+		}
+		if err != nil {
+			return plain, err
+		}
+	} else {
+		graphs, _ = escapeAll(s.cfg.Graphs) // checked by New
+	}
+	if len(graphs) == 0 {
+		return plain, nil
+	}
+	depth := 0
+	for _, t := range q.tokens {
+		switch {
+		case t.kind == tokPunct && t.text == "(":
+			depth++
+		case t.kind == tokPunct && t.text == ")":
+			depth--
+		case depth == 0 && endsProjection(t):
+			from := from(graphs)
+			return selection{text[:t.at] + from + text[t.at:], count(from)}, nil
+		}
+	}
+	return plain, nil
+}
+
+func from(graphs []string) string {
+	var b strings.Builder
+	for _, g := range graphs {
+		b.WriteString("FROM " + g + " FROM NAMED " + g + " ")
+	}
+	return b.String()
+}
+
+// repeats tells whether the answer to a small query has a row twice whose last
+// column is o.
+func (s *Source) repeats(ctx context.Context, query string, o rdfres.Term) (bool, error) {
+	sol, err := s.client.SelectAs(ctx, query, sparql.ReadSelectJSON)
+	if err != nil {
+		return false, err
+	}
+	seen := map[string]bool{}
+	again := false
+	for row, err := range sol.Rows {
+		if err != nil {
+			return false, err
+		}
+		if len(row) == 0 || row[len(row)-1] != o {
+			continue
+		}
+		key := fmt.Sprint(row)
+		again = again || seen[key]
+		seen[key] = true
+	}
+	return again, nil
+}

@@ -230,6 +230,12 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Resources, rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = res.Resources, res.Created, res.Updated, res.Deleted, res.Unchanged
 	rep.Failed, rep.Failures, rep.Fallback, rep.Held = res.Failed, res.Failures, res.Fallback, res.Held
+	rep.Failed += int64(len(named.Failed()))
+	for entity, err := range named.Failed() {
+		if len(rep.Failures) < 100 {
+			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
+		}
+	}
 	if old, err := s.lastReport(); err == nil && old != nil { // of the last full scan
 		rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Constructed, old.Own, old.Orphans
 	}

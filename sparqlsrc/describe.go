@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,35 +17,54 @@ import (
 // of a touched blank-node component is described too. The descriptions, and the
 // names of their blank nodes, are those of a full scan; they come in the order
 // of rdfres.EntityKey.
+//
+// One that cannot be described is an error.
 func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Description, error) {
-	d := &describer{s: s, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}}
+	out, failed, err := s.describe(ctx, entities)
+	for _, e := range slices.Sorted(maps.Keys(failed)) {
+		if err == nil {
+			err = failed[e]
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// describe is Describe; what cannot be described comes by name, and not in out.
+func (s *Source) describe(ctx context.Context, entities []string) (_ []rdfres.Description, failed map[string]error, err error) {
+	d := &describer{s: s, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, failed: map[string]error{}}
 	for _, e := range entities {
 		d.asked[e] = true
 	}
 	if err := d.run(ctx); err != nil {
-		return nil, fmt.Errorf("describe %d entities of %s: %w", len(entities), s.cfg.Name, err)
+		return nil, nil, fmt.Errorf("describe %d entities of %s: %w", len(entities), s.cfg.Name, err)
 	}
 	out := make([]rdfres.Description, 0, len(d.done))
 	for e, ts := range d.done {
 		if !d.admits(e, ts) {
 			ts = nil
 		}
-		if err := checkAll(ts); err != nil {
-			return nil, fmt.Errorf("describe %s: %w", e, err)
+		if err := checkAll(ts); err != nil && d.failed[e] == nil {
+			d.failed[e] = fmt.Errorf("describe %s: %w", e, err)
+		}
+		if d.failed[e] != nil {
+			continue
 		}
 		if d.asked[e] || len(ts) > 0 {
 			out = append(out, rdfres.Description{Entity: e, Triples: ts})
 		}
 	}
 	if err := d.keepSelected(ctx, out); err != nil {
-		return nil, fmt.Errorf("describe %d entities of %s: select query: %w", len(entities), s.cfg.Name, err)
+		return nil, nil, fmt.Errorf("describe %d entities of %s: select query: %w", len(entities), s.cfg.Name, err)
 	}
 	out = slices.DeleteFunc(out, func(x rdfres.Description) bool { return len(x.Triples) == 0 && !d.asked[x.Entity] })
 	slices.SortFunc(out, func(a, b rdfres.Description) int {
 		ka, kb := rdfres.EntityKey(a.Entity), rdfres.EntityKey(b.Entity)
 		return slices.Compare(ka[:], kb[:])
 	})
-	return out, nil
+	return out, d.failed, nil
 }
 
 // describer is one call of Describe.
@@ -55,6 +75,8 @@ type describer struct {
 	asked map[string]bool
 	done  map[string][]rdfres.Triple
 	hard  map[string]bool // need all triples with blank nodes
+
+	failed map[string]error // cannot be described, by entity
 }
 
 func (d *describer) run(ctx context.Context) (err error) {
@@ -462,12 +484,12 @@ func (d *describer) exact(ctx context.Context) (err error) {
 	}
 	for e := range touched {
 		if why := g.failed[e]; why != nil {
-			return why
+			d.failed[e] = why
 		}
 	}
 	for e := range d.hard {
 		if why := g.failed[e]; why != nil {
-			return why
+			d.failed[e] = why
 		}
 	}
 	return nil
@@ -502,7 +524,7 @@ func (d *describer) constructed(ctx context.Context, entities []string) error {
 			continue
 		}
 		if d.done[e], err = d.s.nameOwn(e, raw); err != nil {
-			return fmt.Errorf("describe %s: %w", e, err)
+			d.failed[e] = fmt.Errorf("describe %s: %w", e, err)
 		}
 	}
 	return nil

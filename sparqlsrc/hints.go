@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type Named struct {
 	s    *Source
 	dir  string
 	list *extsort.Sorter
+
+	failed map[string]error
 }
 
 // Named makes an empty list.
@@ -32,7 +35,7 @@ func (s *Source) Named() (*Named, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &Named{s, dir, list}, nil
+	return &Named{s: s, dir: dir, list: list, failed: map[string]error{}}, nil
 }
 
 // Add takes an entity; one may come more than once.
@@ -43,6 +46,10 @@ func (n *Named) Add(entity string) error {
 
 // Len is how often Add was called.
 func (n *Named) Len() int64 { return n.list.Len() }
+
+// Failed are the entities that could not be described, with the reason, once
+// Descriptions was read: what is known of them must be kept.
+func (n *Named) Failed() map[string]error { return n.failed }
 
 // Close removes the list from the disk.
 func (n *Named) Close() error { return errors.Join(n.list.Close(), os.RemoveAll(n.dir)) }
@@ -62,10 +69,11 @@ func (n *Named) Descriptions(ctx context.Context) iter.Seq2[rdfres.Description, 
 			if len(part) == 0 {
 				return nil
 			}
-			ds, err := n.s.Describe(ctx, part)
+			ds, failed, err := n.s.describe(ctx, part)
 			if err != nil {
 				return err
 			}
+			maps.Copy(n.failed, failed)
 			for _, d := range ds {
 				if seen[shortKey(d.Entity)] {
 					continue

@@ -147,3 +147,41 @@ func TestWrittenAlike(t *testing.T) {
 		}
 	}
 }
+
+// An entity that cannot be described does not keep hints from the others.
+func TestNamedFailed(t *testing.T) {
+	const ex = "<http://example.org/"
+	st := sparqltest.New(rdfres.Triple{S: ex + "a>", P: ex + "p>", O: `"a"`}, rdfres.Triple{S: ex + "bad>", P: ex + "p>", O: `"x"@en--ltr`},
+		rdfres.Triple{S: ex + "deep>", P: ex + "p>", O: "_:b"}, rdfres.Triple{S: "_:b", P: ex + "p>", O: `"x"@en--ltr`})
+	for _, describe := range []string{"", "scbd", `CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o FILTER(isLiteral(?o)) }`} {
+		s := source(t, st, Config{Describe: describe})
+		named, err := s.Named()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []string{"a", "bad", "deep"} {
+			if err := named.Add("http://example.org/" + e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := map[string]int{}
+		for d, err := range named.Descriptions(context.Background()) {
+			if err != nil {
+				t.Fatalf("%q: %v", describe, err)
+			}
+			got[d.Entity] = len(d.Triples)
+		}
+		if _, there := got["http://example.org/bad"]; there || got["http://example.org/a"] != 1 || named.Failed()["http://example.org/bad"] == nil {
+			t.Errorf("%q: %v, failed %v", describe, got, named.Failed())
+		}
+		if _, there := got["http://example.org/deep"]; len(describe) < 5 && (there || named.Failed()["http://example.org/deep"] == nil) {
+			t.Errorf("%q: %v, failed %v", describe, got, named.Failed())
+		}
+		if _, err := s.Describe(context.Background(), []string{"http://example.org/bad"}); err == nil {
+			t.Errorf("%q: described", describe)
+		}
+		if err := named.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

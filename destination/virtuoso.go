@@ -10,6 +10,7 @@ import (
 
 var (
 	wholeNumber   = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	early         = regexp.MustCompile(`^-0*([0-9]{1,4})([^0-9]|$)`)
 	decimalNumber = regexp.MustCompile(`^[+-]?([0-9]{1,20}(\.[0-9]*)?|\.[0-9]+)$`)
 )
 
@@ -18,7 +19,10 @@ var (
 // its index, after which no write passes; xsd:duration becomes a number in an
 // upload ("P1Y" 12, "PT1H" 3600.0) and is refused in an update; 2^63 becomes
 // -2^63 in an update; what is no number of its type becomes 0, or stays and
-// cannot be deleted any more.
+// cannot be deleted any more. Of dates the year -1 becomes 0, those from -4717 to
+// -9999 become no dates at all, and an empty one becomes the first day; -0044
+// becomes -044, which its normal form tells, and all others stay, in years of
+// more than four digits, at 24:00:00, on days that there are not.
 func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 	if !strings.HasPrefix(string(t), `"`) || !strings.HasSuffix(string(t), ">") {
 		return "", true
@@ -47,6 +51,15 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 		case "true", "false", "1", "0":
 		default:
 			return "it refuses what is no boolean", false
+		}
+	case "dateTime", "date", "gYear", "gYearMonth", "time", "gMonth", "gMonthDay", "gDay":
+		if trimmed == "" {
+			return "it makes a date of an empty one", false
+		}
+		if m := early.FindStringSubmatch(trimmed); m != nil && (strings.HasPrefix(local, "date") || strings.HasPrefix(local, "gYear")) {
+			if year, err := strconv.Atoi(m[1]); err == nil && (year == 1 || year >= 4717 && local != "gYear") {
+				return "it makes another date of one in the year -1, or before the year -4716", false
+			}
 		}
 	case "duration", "yearMonthDuration":
 		return "it makes numbers of durations", false

@@ -23,8 +23,10 @@ func TestVirtuosoLiterals(t *testing.T) {
 	const xsd = "http://www.w3.org/2001/XMLSchema#"
 	b := newBench(t)
 	fill(b.src, 300)
-	literals := []string{`"1"^^<` + xsd + `integer>`, `"1.0"^^<` + xsd + `float>`, `"true"^^<` + xsd + `boolean>`, `"1.10"^^<` + xsd + `decimal>`, `"värde"@sv-SE`, `"PT1H"^^<` + xsd + `dayTimeDuration>`, `"3.141592653589793"^^<` + xsd + `double>`}
-	bad := []string{`"NaN"^^<` + xsd + `double>`, `"P1Y"^^<` + xsd + `duration>`, `"9223372036854775808"^^<` + xsd + `integer>`, `"abc"^^<` + xsd + `integer>`}
+	literals := []string{`"1"^^<` + xsd + `integer>`, `"1.0"^^<` + xsd + `float>`, `"true"^^<` + xsd + `boolean>`, `"1.10"^^<` + xsd + `decimal>`, `"värde"@sv-SE`, `"PT1H"^^<` + xsd + `dayTimeDuration>`, `"3.141592653589793"^^<` + xsd + `double>`,
+		`"-0044-03-15"^^<` + xsd + `date>`, `"12345-01-01T00:00:00Z"^^<` + xsd + `dateTime>`, `"2020-01-02T24:00:00Z"^^<` + xsd + `dateTime>`, `"2020-01-02T03:04:05.5-14:00"^^<` + xsd + `dateTime>`}
+	bad := []string{`"NaN"^^<` + xsd + `double>`, `"P1Y"^^<` + xsd + `duration>`, `"9223372036854775808"^^<` + xsd + `integer>`, `"abc"^^<` + xsd + `integer>`,
+		`"-0001-01-01T00:00:00Z"^^<` + xsd + `dateTime>`, `"-0001"^^<` + xsd + `gYear>`, `"-5000-07-12"^^<` + xsd + `date>`, `""^^<` + xsd + `date>`}
 	write := func(suffix string) {
 		var many strings.Builder
 		for _, l := range literals {

@@ -218,9 +218,6 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".schedule", d.Schedule)
 		schedule(p+".audit", d.Audit)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
-		if d.Select.Query != "" {
-			fault(p+".select.query", "", "is for sets; a destination selects by classes and prefixes")
-		}
 		if d.Map != "" {
 			if _, err := embedstore.ParseMapping(d.Map); err != nil {
 				fault(p+".map", "", "%v", err)

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -51,12 +53,16 @@ func (c *Config) Complete(dir string) error {
 }
 
 // Reach asks every remote store a question that costs it nothing, and fetches
-// the head of every source, without opening the state. It returns what went
+// the head of every source, without opening the state; of what is kept here it
+// tries whether its folder can be made and written. It returns what went
 // wrong, by "store NAME", "set NAME" (of dumps) and "destination NAME".
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
 		if s.local() {
+			if err := s.tryPlace(); err != nil {
+				out["store "+name] = err
+			}
 			continue
 		}
 		if err := reachStore(ctx, name, s, log); err != nil {
@@ -90,20 +96,33 @@ func reachSource(ctx context.Context, source, own string) error {
 	if own != "" && len(source) >= len(own) && source[:len(own)] == own {
 		return nil // this configuration serves it itself
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
-	if err != nil {
-		return err
-	}
+	return ReachSource(ctx, source)
+}
+
+// ReachSource fetches the head of a source: of the address itself or, of a site
+// that has nothing there, of its well-known address.
+func ReachSource(ctx context.Context, source string) error {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	defer t.CloseIdleConnections()
-	res, err := (&http.Client{Transport: t}).Do(req)
-	if err != nil {
-		return err
+	get := func(address string) (int, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return 0, err
+		}
+		res, err := (&http.Client{Transport: t}).Do(req)
+		if err != nil {
+			return 0, err
+		}
+		defer res.Body.Close()
+		_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status is what counts
+		if res.StatusCode >= 400 {
+			err = fmt.Errorf("%s answers %s", address, res.Status)
+		}
+		return res.StatusCode, err
 	}
-	defer res.Body.Close()
-	_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status is what counts
-	if res.StatusCode >= 400 {
-		return fmt.Errorf("%s answers %s", source, res.Status)
+	code, err := get(source)
+	if u, wrong := url.Parse(source); wrong == nil && (code == http.StatusNotFound || code == http.StatusGone) && strings.Trim(u.Path, "/") == "" {
+		_, err = get(u.Scheme + "://" + u.Host + "/.well-known/resourcesync")
 	}
-	return nil
+	return err
 }

@@ -79,16 +79,24 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 }
 
 // CheckState looks whether the destinations of cfg go with what the state says of
-// them, without writing into it: one whose graph was changed cannot be opened. It
-// returns what is wrong by "destination NAME". A state that was never opened is
-// right; one that is held gives a *HeldError.
+// them, and leaves it as it is: one whose graph was changed cannot be opened. It
+// returns what is wrong by "destination NAME", and by "state" that the folder
+// cannot be made or written. A state that was never opened is right; one that is
+// held gives a *HeldError.
 func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	out := map[string]error{}
 	store, end, err := reading(cfg, log)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	var held *HeldError
+	if !errors.As(err, &held) { // who holds it can write it
+		if fault := tryFolder(cfg.State); fault != nil {
+			out["state"] = fmt.Errorf("folder %s: %w", cfg.State, fault)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) || err != nil && len(out) > 0 {
+		return out, nil
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +106,6 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	for _, d := range open {
 		err = errors.Join(err, d.Close())
 	}
-	out := map[string]error{}
 	for name, fault := range faults {
 		out["destination "+name] = fault
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,20 +143,52 @@ func (s *set) changedSettings() string {
 	}
 	var what []string
 	for _, key := range []string{"Graphs", "Select", "Describe", "Format"} {
-		a, _ := json.Marshal(old[key]) // of what has just been decoded
-		b, _ := json.Marshal(now[key])
-		if string(a) != string(b) {
+		if a, b := written(old[key]), written(now[key]); a != b {
 			what = append(what, fmt.Sprintf("%s from %s to %s", strings.ToLower(key), clip(a), clip(b)))
 		}
 	}
 	return strings.Join(what, ", ")
 }
 
-func clip(b []byte) string {
-	if len(b) > 200 {
-		return strings.ToValidUTF8(string(b[:200]), "") + "..."
+// written is a setting as a person writes it in the configuration; what is not
+// set is left out.
+func written(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		if v == "" {
+			return "nothing"
+		}
+	case []any:
+		var items []string
+		for _, item := range v {
+			items = append(items, written(item))
+		}
+		if items == nil {
+			return "nothing"
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case map[string]any:
+		var keys []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if text := written(v[key]); text != "nothing" {
+				keys = append(keys, strings.ToLower(key)+": "+text)
+			}
+		}
+		if keys == nil {
+			return "nothing"
+		}
+		return "{" + strings.Join(keys, ", ") + "}"
 	}
-	return string(b)
+	return fmt.Sprintf("%q", fmt.Sprint(v))
+}
+
+func clip(s string) string {
+	if len(s) > 200 {
+		return strings.ToValidUTF8(s[:200], "") + "..."
+	}
+	return s
 }
 
 // entryLinks are the links of list entries that are configured.

@@ -27,12 +27,13 @@ func (a *app) check() *cobra.Command {
 	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
 		Long: `Reads the configuration and tells all its faults at once, each with file, line,
 value and what is allowed (exit code 2); then asks every store a question that
-costs it nothing, fetches the head of every source, and compares the destinations
-with what the state says of them, where there is one (exit code 1 when one does
-not answer, or cannot be opened as it stands). Nothing is written; the state of a
-running daemon is asked for over its API.
+costs it nothing, fetches the head of every source, tries whether the folders of
+the state and of embedded stores can be made and written, and compares the
+destinations with what the state says of them, where there is one (exit code 1
+when one does not answer, or cannot be opened as it stands). Nothing stays
+written; the state of a running daemon is asked for over its API.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state or destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 func (a *app) init() *cobra.Command {
@@ -41,6 +42,11 @@ func (a *app) init() *cobra.Command {
 					notes = append(notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
 				}
 			}
+			if source != "" {
+				if err := a.probeSource(cmd.Context(), source); err != nil {
+					return fmt.Errorf("probe the source: %w", err)
+				}
+			}
 			text := initText(endpoint, source, dumps, notes, graphs)
 			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
 				return fmt.Errorf("the configuration for these addresses: %w", err)
@@ -67,6 +73,20 @@ func (a *app) init() *cobra.Command {
 	c.Flags().StringVar(&dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
 	c.Flags().StringVarP(&out, "out", "o", "rsbridge.yaml", "the `FILE` to write; - is standard output")
 	return c
+}
+
+// probeSource fails where an address leads to no document of ResourceSync.
+func (a *app) probeSource(ctx context.Context, source string) error {
+	if err := bridge.ReachSource(ctx, source); err != nil {
+		return err
+	}
+	web := newFetcher()
+	defer web.close()
+	tree, err := resourcesync.Explore(ctx, source, resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
+	if err == nil && len(tree.Faults) > 0 {
+		err = errors.New(strings.Join(tree.Faults, "; "))
+	}
+	return err
 }
 
 // namedOnly gives some of the named graphs of a store whose default graph is

@@ -1,0 +1,54 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// tryFolder tells whether a folder can be written, or be made where it is not
+// there yet: by a file or a folder that is gone again when it returns.
+func tryFolder(dir string) (err error) {
+	at := dir
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is no folder", at)
+		}
+		if err == nil {
+			break
+		}
+		above := filepath.Dir(at)
+		if !errors.Is(err, fs.ErrNotExist) || above == at {
+			return err
+		}
+		at = above
+	}
+	if at != dir {
+		made, err := os.MkdirTemp(at, ".rsbridge-check-")
+		if err != nil {
+			return fmt.Errorf("it is not there and cannot be made: %w", err)
+		}
+		return os.Remove(made)
+	}
+	f, err := os.CreateTemp(at, ".rsbridge-check-")
+	if err != nil {
+		return fmt.Errorf("it cannot be written: %w", err)
+	}
+	_, err = f.Write(make([]byte, 4096)) // a full disk takes a name still
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// tryPlace is tryFolder for where a local store is.
+func (c Store) tryPlace() error {
+	dir := c.Embedded + c.Files
+	if c.Dump != "" {
+		dir = filepath.Dir(c.Dump)
+	}
+	if err := tryFolder(dir); err != nil {
+		return fmt.Errorf("folder %s: %w", dir, err)
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -57,8 +58,13 @@ DIR may be the address of a store that serves /query, /update and /data below it
 					pace.Entities = entities
 				}
 			}
-			if speed <= 0 {
+			if !(speed > 0) || math.IsInf(speed, 0) {
 				return usage("--speed %g: must be above 0", speed)
+			}
+			for name, n := range map[string]float64{"entities": float64(entities), "changes": float64(changes), "rate": rate, "for": during.Seconds()} {
+				if !(n >= 0) || math.IsInf(n, 0) {
+					return usage("--%s %v: must be 0 or more", name, cmd.Flags().Lookup(name).Value)
+				}
 			}
 			e := sparql.Endpoint{Name: "simulated", Timeout: time.Hour, Logger: a.log} // one upload fills it, however large
 			base := strings.TrimRight(args[0], "/")

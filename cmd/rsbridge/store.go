@@ -66,6 +66,9 @@ func (a *app) storeLoad() *cobra.Command {
 		Example: "  rsbridge store load ./origin data.nt.gz\n  rsbridge store load ./origin --graph http://example.org/g --format turtle -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
+			if err := loadable(args[1:], format); err != nil {
+				return err
+			}
 			return a.withStore(args[0], func(s *embedstore.Store) error {
 				loaded := []loadedFile{}
 				for _, file := range args[1:] {
@@ -112,6 +115,41 @@ func (a *app) printStore(s *embedstore.Store, dir string, files []loadedFile, be
 	return a.print(storeReport{dir, files, st.Triples, st.Graphs, time.Since(began).Seconds()})
 }
 
+// loadFormat is the format of a file to load: as given, else by its name.
+func loadFormat(file, format string) (rdfres.Format, error) {
+	if format == "" {
+		f, ok := rdfres.FormatBySuffix(strings.TrimSuffix(file, ".gz"))
+		if !ok {
+			return "", usage("%s: its name does not tell the format; give --format", file)
+		}
+		return f, nil
+	}
+	if !slices.Contains(loadFormats, format) {
+		return "", usage("--format %s is none of %s", format, strings.Join(loadFormats, ", "))
+	}
+	return rdfres.Format(format), nil
+}
+
+var loadFormats = []string{"ntriples", "turtle", "nquads", "trig", "rdfxml", "jsonld"}
+
+// loadable refuses what cannot be loaded before a store is made for it.
+func loadable(files []string, format string) error {
+	for _, file := range files {
+		if _, err := loadFormat(file, format); err != nil {
+			return err
+		}
+		if file == "-" {
+			continue
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	return nil
+}
+
 func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) (int64, error) {
 	var r io.Reader = a.in
 	name := strings.TrimSuffix(file, ".gz")
@@ -130,12 +168,9 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 		}
 		r = z
 	}
-	rf := rdfres.Format(format)
-	if format == "" {
-		var ok bool
-		if rf, ok = rdfres.FormatBySuffix(name); !ok {
-			return 0, usage("%s: its name does not tell the format; give --format", file)
-		}
+	rf, err := loadFormat(file, format)
+	if err != nil {
+		return 0, err
 	}
 	began := time.Now()
 	n, err := s.Load(ctx, graph, rf, r, embedstore.LoadOptions{Replace: replace, Base: base})

@@ -427,6 +427,11 @@ func TestPause(t *testing.T) {
 			t.Fatalf("paused %t, want %t", d.Paused, want)
 		}
 	}
+	for _, what := range []string{"destinations/copy/pause", "destinations/copy/resume", "runs/1/cancel"} {
+		w.is(w.do("POST", "/api/v1/"+what, "garbage"), 400)
+		w.is(w.do("POST", "/api/v1/"+what, `{"paused":true}`), 400)
+		w.is(w.do("POST", "/api/v1/"+what, strings.Repeat(" ", 3<<20)), 413)
+	}
 	reopen := func() { w.close(); w.open(httpapi.Options{}) }
 	paused(false)
 	w.is(w.do("POST", "/api/v1/destinations/copy/pause", ""), 200)

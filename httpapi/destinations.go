@@ -98,6 +98,9 @@ func (a *api) pause(paused bool) func(c *gin.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, err := arguments(c, new(no)); err != nil {
+			return nil, err
+		}
 		if err := a.b.Pause(name, paused); err != nil {
 			return nil, err
 		}

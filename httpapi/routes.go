@@ -93,12 +93,12 @@ func (a *api) routes() []route {
 		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
 		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
 		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},
-		{post, "/api/v1/destinations/:name/pause", "stop the schedule", nil, nil, 200, bridge.DestinationStatus{}, a.pause(true)},
-		{post, "/api/v1/destinations/:name/resume", "start the schedule again", nil, nil, 200, bridge.DestinationStatus{}, a.pause(false)},
+		{post, "/api/v1/destinations/:name/pause", "stop the schedule", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(true)},
+		{post, "/api/v1/destinations/:name/resume", "start the schedule again", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(false)},
 		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
 		{get, "/api/v1/runs", "runs, newest first", []param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
 		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},
-		{post, "/api/v1/runs/:id/cancel", "end a run; 409 when it has ended", nil, nil, 202, jobs.Run{}, a.cancel},
+		{post, "/api/v1/runs/:id/cancel", "end a run; 409 when it has ended", nil, no{}, 202, jobs.Run{}, a.cancel},
 		{get, "/api/v1/events", "server-sent events: every change of a run, as event: run with the run as data", nil, nil, 200, stream{}, a.events},
 	}
 }

@@ -161,6 +161,9 @@ func (a *api) cancel(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := arguments(c, new(no)); err != nil {
+		return nil, err
+	}
 	run, err := a.b.Runner().Get(id)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (c *Config) Embedded() (n int) {
 
 // Public is the listener of the published documents.
 type Public struct {
-	Listen  string `yaml:"listen" doc:"address and port; empty: nothing is served" default:"127.0.0.1:8080"`
+	Listen  string `yaml:"listen" doc:"address and port; empty: nothing is served; port 0: one that is free, another each time, and the documents move there" default:"127.0.0.1:8080"`
 	BaseURL string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen"`
 	Title   string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
 	Robots  bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
@@ -40,7 +40,7 @@ type Public struct {
 
 // Admin is the listener of the administration.
 type Admin struct {
-	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required" default:"127.0.0.1:8081"`
+	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required; port 0: one that is free" default:"127.0.0.1:8081"`
 	Token     Secret `yaml:"token" doc:"bearer token that the API asks for"`
 	TokenFile string `yaml:"token_file" doc:"file that holds the token"`
 }
@@ -108,11 +108,17 @@ type Set struct {
 	Contact        string       `yaml:"contact" doc:"e-mail address of who answers for the set; OAI-PMH wants one, default admin@ and the host"`
 }
 
-// Select says which entities are of a set or of a mirror.
+// Select says which entities are of a set.
 type Select struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
 	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
 	Query    string   `yaml:"query" doc:"a SELECT of ?entity; asked over the graphs of the set, unless it names graphs itself (GRAPH, FROM)"`
+}
+
+// Part says which entities of its source are of a mirror.
+type Part struct {
+	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
+	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
 }
 
 // Hints name what may have changed. Only that is described again; what they miss
@@ -167,7 +173,7 @@ type Destination struct {
 	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Select   `yaml:"select" doc:"a part of the source"`
+	Select         Part     `yaml:"select" doc:"a part of the source"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`

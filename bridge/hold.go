@@ -16,7 +16,8 @@ type HeldError struct {
 	Dir     string    `json:"dir"`
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
-	Admin   string    `json:"admin"` // its admin address, "" if it serves none
+	Admin   string    `json:"admin"`            // its admin address, "" if it serves none
+	Public  string    `json:"public,omitempty"` // where it serves the documents, told with Admin
 	Since   time.Time `json:"since"`
 }
 
@@ -112,5 +113,9 @@ func (h *holder) release() error {
 // TellAdmin notes the address of the admin API for commands that find the state
 // held. Call it once the listener is open.
 func (b *Bridge) TellAdmin(addr, command string) error {
-	return b.holder.tell(HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()})
+	h := HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()}
+	if addr != "" {
+		h.Public = b.cfg.Public.Listen
+	}
+	return b.holder.tell(h)
 }

@@ -28,6 +28,55 @@ const grace = 5 * time.Second
 // answers 503. command is told to others that find the state held. A nil log is
 // silent, ready may be nil.
 func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
+	return Listeners{}.Serve(ctx, b, command, log, ready)
+}
+
+// Listeners are open already; Serve opens those that are nil.
+type Listeners struct{ Public, Admin net.Listener }
+
+// Listen opens, before there is a bridge, the listeners of cfg whose port is 0:
+// what is published tells the port. The ports that were taken are written into
+// cfg, also into a base URL that follows from the listener.
+func Listen(cfg *bridge.Config) (l Listeners, err error) {
+	derived := cfg.Public.BaseURL == "" || cfg.Public.BaseURL == "http://"+cfg.Public.Listen
+	if l.Public, err = listenAny(&cfg.Public.Listen, "public documents"); err != nil {
+		return l, err
+	}
+	if l.Public != nil && derived {
+		cfg.Public.BaseURL = "http://" + cfg.Public.Listen
+	}
+	if l.Admin, err = listenAny(&cfg.Admin.Listen, "administration"); err != nil {
+		l.Close()
+	}
+	return l, err
+}
+
+// listenAny opens a listener where addr leaves the port open, and fills it in.
+func listenAny(addr *string, what string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(*addr)
+	if err != nil || port != "0" && port != "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s for the %s: %w", *addr, what, err)
+	}
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	*addr = net.JoinHostPort(host, port)
+	return l, err
+}
+
+// Close closes what is open. What serves has closed them already.
+func (l Listeners) Close() {
+	for _, x := range []net.Listener{l.Public, l.Admin} {
+		if x != nil {
+			x.Close()
+		}
+	}
+}
+
+// Serve is Serve on listeners that are open.
+func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -37,7 +86,7 @@ func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logg
 	var isReady atomic.Bool
 	err := func() (err error) {
 		if cfg.Public.Listen != "" {
-			if at.Public, err = s.open(cfg.Public.Listen, "public documents", b.PublicHandler()); err != nil {
+			if at.Public, err = s.open(l.Public, cfg.Public.Listen, "public documents", b.PublicHandler()); err != nil {
 				return err
 			}
 		}
@@ -45,7 +94,7 @@ func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logg
 			return nil
 		}
 		h := New(b, Options{Token: string(cfg.Admin.Token), Logger: log, Ready: isReady.Load, Stopping: ctx})
-		if at.Admin, err = s.open(cfg.Admin.Listen, "administration", h); err != nil {
+		if at.Admin, err = s.open(l.Admin, cfg.Admin.Listen, "administration", h); err != nil {
 			return err
 		}
 		return b.TellAdmin(at.Admin, command)
@@ -89,10 +138,11 @@ type server struct {
 	listeners []net.Listener
 }
 
-func (s *server) open(addr, what string, h http.Handler) (string, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
+func (s *server) open(l net.Listener, addr, what string, h http.Handler) (_ string, err error) {
+	if l == nil {
+		if l, err = net.Listen("tcp", addr); err != nil {
+			return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
+		}
 	}
 	s.listeners = append(s.listeners, l)
 	s.servers = append(s.servers, &http.Server{

@@ -91,16 +91,33 @@ func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Si
 // listeners serve, before the schedules start.
 func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
 	limitMemory(cfg.Embedded())
+	listeners, err := a.listen(cfg)
+	if err != nil {
+		return err
+	}
+	defer listeners.Close()
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if listeners.Public != nil { // another address than the last time, and nobody's wish
+		if err := ownAddresses(ctx, b); err != nil {
+			return err
+		}
+	}
 	var readyErr error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = httpapi.Serve(ctx, b, command, a.log, func(at httpapi.Addresses) {
-		a.log.Info("serving", "documents", cfg.Public.BaseURL+"/", "admin", "http://"+at.Admin+"/")
+	err = listeners.Serve(ctx, b, command, a.log, func(at httpapi.Addresses) {
+		var where []any
+		if at.Public != "" {
+			where = append(where, "documents", cfg.Public.BaseURL+"/")
+		}
+		if at.Admin != "" {
+			where = append(where, "admin", "http://"+at.Admin+"/")
+		}
+		a.log.Info("serving", where...)
 		if ready != nil {
 			if readyErr = ready(ctx, b); readyErr != nil {
 				cancel()
@@ -110,6 +127,32 @@ func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, rea
 		b.Start()
 	})
 	return errors.Join(readyErr, err)
+}
+
+// listen opens the listeners whose port is 0, at the ports that they had before
+// the configuration was read again.
+func (a *app) listen(cfg *bridge.Config) (httpapi.Listeners, error) {
+	if a.ports == nil {
+		a.ports = map[string]string{}
+	}
+	public, admin := cfg.Public.Listen, cfg.Admin.Listen
+	if p, ok := a.ports[public]; ok {
+		if cfg.Public.BaseURL == "http://"+public {
+			cfg.Public.BaseURL = "http://" + p
+		}
+		cfg.Public.Listen = p
+	}
+	if p, ok := a.ports["admin "+admin]; ok {
+		cfg.Admin.Listen = p
+	}
+	l, err := httpapi.Listen(cfg)
+	if err == nil && l.Public != nil {
+		a.ports[public] = cfg.Public.Listen
+	}
+	if err == nil && l.Admin != nil {
+		a.ports["admin "+admin] = cfg.Admin.Listen
+	}
+	return l, err
 }
 
 func (a *app) expose() *cobra.Command {

@@ -24,6 +24,8 @@ type app struct {
 
 	log  *slog.Logger
 	bars *bars
+
+	ports map[string]string // what was taken for addresses with port 0
 }
 
 func (a *app) root() *cobra.Command {

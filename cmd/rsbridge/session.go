@@ -50,6 +50,15 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		return nil, nil, nil, err
 	}
 	limitMemory(cfg.Embedded())
+	listeners, err := httpapi.Listen(cfg)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if _, ok := s.(local); !ok {
+			listeners.Close()
+		}
+	}()
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.commandLog(), Command: "rsbridge command"})
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
@@ -60,16 +69,21 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
 			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
 		}
+		if held.Public != "" { // its port may be one that it was given
+			cfg.Public.Listen = held.Public
+		}
 		return remote{c, cfg.Public}, cfg, func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	stop, err := servePublic(b, a)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, b.Close())
+	if listeners.Public != nil {
+		if err := ownAddresses(ctx, b); err != nil {
+			return nil, nil, nil, errors.Join(err, b.Close())
+		}
 	}
-	return local{b}, cfg, func() error { stop(); return b.Close() }, nil
+	stop := servePublic(b, a, listeners.Public)
+	return local{b}, cfg, func() error { stop(); listeners.Close(); return b.Close() }, nil
 }
 
 // holderPatience is how long the process that holds the state may take to answer.
@@ -77,20 +91,22 @@ const holderPatience = 15 * time.Second
 
 // servePublic serves the documents while a command runs, so that others (and
 // this bridge's own destinations) reach them. A port that is taken is told.
-func servePublic(b *bridge.Bridge, a *app) (stop func(), err error) {
+func servePublic(b *bridge.Bridge, a *app, l net.Listener) (stop func()) {
 	addr := b.Config().Public.Listen
 	if addr == "" || len(b.Sets()) == 0 {
-		return func() {}, nil
+		return func() {}
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		a.log.Warn("the documents are not served while this command runs", "listen", addr, "error", err)
-		return func() {}, nil
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", addr); err != nil {
+			a.log.Warn("the documents are not served while this command runs", "listen", addr, "error", err)
+			return func() {}
+		}
 	}
 	srv := &http.Server{Handler: b.PublicHandler(), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(l) }() // ends with Close
-	return func() { srv.Close(); <-done }, nil
+	return func() { srv.Close(); <-done }
 }
 
 // local is a session on a bridge of this process.

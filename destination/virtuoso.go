@@ -54,11 +54,11 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 		}
 	case "dateTime", "date", "gYear", "gYearMonth", "time", "gMonth", "gMonthDay", "gDay":
 		if trimmed == "" {
-			return "it makes a date of an empty one", false
+			return "it fills in an empty one", false
 		}
 		if m := early.FindStringSubmatch(trimmed); m != nil && (strings.HasPrefix(local, "date") || strings.HasPrefix(local, "gYear")) {
 			if year, err := strconv.Atoi(m[1]); err == nil && (year == 1 || year >= 4717 && local != "gYear") {
-				return "it makes another date of one in the year -1, or before the year -4716", false
+				return "it changes the year -1, and those before -4716", false
 			}
 		}
 	case "duration", "yearMonthDuration":

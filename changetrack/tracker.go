@@ -77,7 +77,7 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 	}
 	t := &Tracker{store: store, o: o, closed: make(chan struct{}), logs: map[string]*Log{}, next: 1}
 	if err := t.open(ctx); err != nil {
-		return nil, fmt.Errorf("open change tracker: %w", err)
+		return nil, errors.Join(fmt.Errorf("open change tracker: %w", err), t.Close())
 	}
 	return t, nil
 }
@@ -118,10 +118,10 @@ func (t *Tracker) open(ctx context.Context) error {
 	}
 	for _, e := range sets {
 		l := newLog(t, e.name, e.id)
+		t.logs[e.name] = l
 		if err := l.recover(); err != nil {
 			return fmt.Errorf("set %s: %w", e.name, err)
 		}
-		t.logs[e.name] = l
 		t.next = max(t.next, e.id+1)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -175,11 +175,13 @@ func (t *Tracker) Close() error {
 	}
 	logs := slices.Collect(maps.Values(t.logs))
 	t.mu.Unlock()
+	var errs []error
 	for _, l := range logs {
 		l.writer <- struct{}{} // the last writer; nobody comes after it
 		<-l.writer
+		errs = append(errs, l.forget())
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (t *Tracker) isClosed() bool {
@@ -270,6 +272,18 @@ func (l *Log) show(h headRecord) {
 		close(l.moved)
 		l.moved = make(chan struct{})
 	}
+}
+
+// forget gives free what readers were shown while a commit was written that
+// failed: the next to open the log finishes it.
+func (l *Log) forget() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shared != nil {
+		err = l.shared.release(l)
+		l.shared = nil
+	}
+	return err
 }
 
 // Head is View().Head() without the snapshot.

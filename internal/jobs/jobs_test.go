@@ -218,3 +218,42 @@ func TestSchedule(t *testing.T) {
 		t.Error("a wrong schedule was taken")
 	}
 }
+
+// full is a store whose disk can be full.
+type full struct {
+	kv.Store
+	now *bool
+}
+
+func (f full) Batch() kv.Batch { return fullBatch{f.Store.Batch(), f.now} }
+
+type fullBatch struct {
+	kv.Batch
+	now *bool
+}
+
+func (b fullBatch) Commit(sync bool) error {
+	if *b.now {
+		return errors.New("no space left")
+	}
+	return b.Batch.Commit(sync)
+}
+
+// TestEndNotRecorded: who waits learns why a run failed, also when the state cannot
+// take its end.
+func TestEndNotRecorded(t *testing.T) {
+	var now bool
+	r := open(t, full{memkv.New(), &now}, job("fills", "a", func(context.Context, *jobs.Run) (any, error) {
+		now = true
+		return nil, errors.New("the disk is full")
+	}))
+	run, _ := start(t, r, "fills", nil)
+	for _, run := range []jobs.Run{wait(t, r, run.ID), wait(t, r, run.ID)} {
+		if run.State != jobs.Failed || run.Error != "the disk is full" {
+			t.Errorf("the run is told as %s, %q", run.State, run.Error)
+		}
+	}
+	if err := r.Close(time.Minute); err != nil {
+		t.Error(err)
+	}
+}

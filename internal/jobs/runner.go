@@ -46,6 +46,8 @@ type Runner struct {
 	lastID   uint64
 	watchers map[chan Run]struct{}
 	closed   bool
+
+	unrecorded map[uint64]Run // ended, and the state could not take it, as on a full disk: told until the process ends
 }
 
 type entry struct {
@@ -65,7 +67,7 @@ type active struct {
 func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	r := &Runner{
 		store: store, now: o.Now, log: o.Logger, keep: o.Keep,
-		jobs: map[string]*entry{}, active: map[uint64]*active{},
+		jobs: map[string]*entry{}, active: map[uint64]*active{}, unrecorded: map[uint64]Run{},
 		subjects: map[string]chan struct{}{}, watchers: map[chan Run]struct{}{},
 	}
 	if r.now == nil {
@@ -261,6 +263,8 @@ func guarded(ctx context.Context, job Job, run *Run) (result any, err error) {
 	return job.Run(ctx, run)
 }
 
+const maxUnrecorded = 1000
+
 // update changes a run, tells the watchers, and records it when asked to.
 func (r *Runner) update(a *active, change func(*Run), record bool) {
 	r.mu.Lock()
@@ -269,6 +273,9 @@ func (r *Runner) update(a *active, change func(*Run), record bool) {
 	if record {
 		if err := r.write(a.run); err != nil {
 			r.log.Error("run not recorded", "run", a.run.ID, "error", err)
+			if a.run.Over() && len(r.unrecorded) < maxUnrecorded {
+				r.unrecorded[a.run.ID] = a.run
+			}
 		}
 	}
 	r.tell(a.run)
@@ -341,7 +348,11 @@ func (r *Runner) Get(id uint64) (Run, error) {
 		r.mu.Unlock()
 		return run, nil
 	}
+	run, ok := r.unrecorded[id]
 	r.mu.Unlock()
+	if ok {
+		return run, nil
+	}
 	return r.read(id)
 }
 

@@ -26,10 +26,17 @@ type authenticator struct {
 	count     int
 }
 
+// expectFrom is the length of a body that is sent only once the store has looked
+// at the head of the request.
+const expectFrom = 32 << 10
+
 // sign sets the Authorization header.
 func (a *authenticator) sign(req *http.Request) {
 	if a.username == "" && a.password == "" {
 		return
+	}
+	if req.ContentLength > expectFrom { // a store that refuses the credentials may end the connection while the body comes
+		req.Header.Set("Expect", "100-continue")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

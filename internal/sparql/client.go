@@ -91,12 +91,13 @@ func New(e Endpoint) (*Client, error) {
 	rt := e.Transport
 	if rt == nil {
 		c.transport = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			MaxIdleConnsPerHost: e.Concurrency,
-			IdleConnTimeout:     60 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
-			ForceAttemptHTTP2:   true,
-			DisableCompression:  true, // asked for and undone here, so that truncation is seen
+			Proxy:                 http.ProxyFromEnvironment,
+			MaxIdleConnsPerHost:   e.Concurrency,
+			IdleConnTimeout:       60 * time.Second,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ExpectContinueTimeout: 2 * time.Second,
+			ForceAttemptHTTP2:     true,
+			DisableCompression:    true, // asked for and undone here, so that truncation is seen
 		}
 		rt = c.transport
 	}

@@ -53,6 +53,8 @@ type Options struct {
 	Logger    *slog.Logger     // nil: silent
 	Progress  func(done, total int64)
 	Transport http.RoundTripper // nil: the network, behind a webguard.Dialer
+
+	resolver *net.Resolver // nil: the system's
 }
 
 // Limits that are not configured.
@@ -142,7 +144,7 @@ func New(store kv.Store, log *changetrack.Log, cfg Config, o Options) (*Follower
 	}
 	transport := o.Transport
 	if transport == nil {
-		dialer := &webguard.Dialer{Private: cfg.Private, Timeout: cfg.Timeout}
+		dialer := &webguard.Dialer{Private: cfg.Private, Timeout: cfg.Timeout, Resolver: o.resolver}
 		transport = &http.Transport{
 			DialContext: dialer.DialContext, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: cfg.Concurrency, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: cfg.Timeout, ResponseHeaderTimeout: cfg.Timeout,

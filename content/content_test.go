@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -67,7 +70,7 @@ func newWorld(t *testing.T, cfg Config) *world {
 
 func (w *world) open() {
 	var err error
-	w.f, err = New(kv.Prefix(w.store, []byte("content/")), w.log, w.cfg, Options{Now: w.clock})
+	w.f, err = New(kv.Prefix(w.store, []byte("content/")), w.log, w.cfg, Options{Now: w.clock, resolver: teststores.Names(w.t, netip.MustParseAddr("127.0.0.1"))})
 	w.must(err)
 	w.t.Cleanup(w.f.Close)
 }
@@ -230,12 +233,16 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%+v", tr)
 		}
 	}
-	// A name that is allowed and leads to the machine itself is refused.
-	w.cfg.Allow = []string{"rebound.example"}
-	w.open()
-	_, err := w.f.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost.:1")
-	if err == nil || strings.Contains(err.Error(), "refused") && !strings.Contains(err.Error(), "public") {
-		t.Skipf("localhost. is no name here: %v", err)
+	// A name that is allowed and leads to the machine itself is refused, unless that is allowed too.
+	_, port, err := net.SplitHostPort(inner.Listener.Addr().String())
+	w.must(err)
+	for _, private := range []bool{false, true} {
+		r := newWorld(t, Config{Allow: []string{"rebound.example"}, Private: private})
+		r.scan([]string{"http://rebound.example:" + port + "/secret"})
+		rep := r.run(false)
+		if got := reached.Load() > 0; got != private || (rep.Failing == 0) != private {
+			t.Errorf("private %t: reached %t, %+v", private, got, rep)
+		}
 	}
 }
 

@@ -140,14 +140,15 @@ func (r *Rule) below(u *url.URL) bool {
 // is written as an address was meant by who named it; the addresses of any other
 // name must be public ones, unless Private.
 type Dialer struct {
-	Private bool // names may lead into private networks
-	Timeout time.Duration
+	Private  bool // names may lead into private networks
+	Timeout  time.Duration
+	Resolver *net.Resolver // nil: the system's
 }
 
 // DialContext is for http.Transport. A transport with it must have no proxy: then
 // only the proxy would be looked at.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	n := net.Dialer{Timeout: d.Timeout, KeepAlive: 30 * time.Second}
+	n := net.Dialer{Timeout: d.Timeout, KeepAlive: 30 * time.Second, Resolver: d.Resolver}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

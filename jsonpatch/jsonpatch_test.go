@@ -8,36 +8,15 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	evanphx "github.com/evanphx/json-patch/v5"
-)
 
-// sharedDir finds the shared test data, or passes the test over.
-func sharedDir(t testing.TB) string {
-	if d := os.Getenv("RSBRIDGE_SHARED"); d != "" {
-		return d
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			s := filepath.Join(filepath.Dir(dir), "shared")
-			if _, err := os.Stat(s); err == nil {
-				return s
-			}
-			break
-		}
-	}
-	t.Skip("the shared test data is not here; set RSBRIDGE_SHARED")
-	return ""
-}
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
 
 type suiteCase struct {
 	Comment  string          `json:"comment"`
@@ -51,7 +30,7 @@ type suiteCase struct {
 // calls disabled.
 func TestSuite(t *testing.T) {
 	for _, name := range []string{"tests.json", "spec_tests.json"} {
-		data, err := os.ReadFile(filepath.Join(sharedDir(t), "fixtures", "json-patch", name))
+		data, err := os.ReadFile(teststores.Shared(t, "fixtures/json-patch/"+name))
 		if err != nil {
 			t.Fatal(err)
 		}

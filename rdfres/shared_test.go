@@ -8,32 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// shared is a file of the shared fixtures, found by RSBRIDGE_SHARED or beside
-// the repository. Without it the test is passed over.
+// shared is a file of the shared fixtures, unpacked. Without them the test is
+// passed over.
 func shared(tb testing.TB, name string) []byte {
 	tb.Helper()
-	dir := os.Getenv("RSBRIDGE_SHARED")
-	if dir == "" {
-		up, err := os.Getwd()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(up, "go.mod")); err == nil {
-				break
-			}
-			if up == filepath.Dir(up) {
-				tb.Skip("no go.mod above the test")
-			}
-			up = filepath.Dir(up)
-		}
-		dir = filepath.Join(up, "..", "shared")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
+	data, err := os.ReadFile(teststores.Shared(tb, name))
 	if err != nil {
-		tb.Skipf("the shared fixtures are not here (set RSBRIDGE_SHARED): %v", err)
+		tb.Fatal(err)
 	}
 	if filepath.Ext(name) != ".gz" {
 		return data

@@ -24,7 +24,7 @@ func exampleNumber(t *testing.T, path string) int {
 // Each valid official example is read, strictly and leniently, and written back
 // to an equal document.
 func TestOfficialExamplesRoundTrip(t *testing.T) {
-	paths := sharedFiles(t, "fixtures", "spec-1.1")
+	paths := sharedFiles(t, "fixtures/spec-1.1")
 	if len(paths) != 30 {
 		t.Errorf("%d official examples, want 30", len(paths))
 	}
@@ -54,7 +54,7 @@ func TestOfficialExamplesRoundTrip(t *testing.T) {
 }
 
 func TestOfficialExamplesValidate(t *testing.T) {
-	for _, path := range sharedFiles(t, "fixtures", "spec-1.1") {
+	for _, path := range sharedFiles(t, "fixtures/spec-1.1") {
 		n := exampleNumber(t, path)
 		_, findings, err := Validate(bytes.NewReader(read(t, path)), ValidateOptions{})
 		if err != nil {
@@ -79,7 +79,7 @@ func TestOfficialExamplesValidate(t *testing.T) {
 
 // The examples of 0.9 are read, and the navigation of that dialect is understood.
 func TestExamplesOf09(t *testing.T) {
-	for _, path := range sharedFiles(t, "fixtures", "spec-0.9") {
+	for _, path := range sharedFiles(t, "fixtures/spec-0.9") {
 		name := filepath.Base(path)
 		r, entries, err := readAll(string(read(t, path)), ReaderOptions{})
 		if name == "resourcesync_ex_9_4.xml" { // an HTML page

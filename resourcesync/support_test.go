@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -38,39 +40,12 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// sharedDir finds a folder of the official examples; the test is passed over
-// where it is absent.
-func sharedDir(t testing.TB, parts ...string) string {
+// sharedFiles are the XML files of a folder of the shared fixtures.
+func sharedFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	root := os.Getenv("RSBRIDGE_SHARED")
-	if root == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			if filepath.Dir(dir) == dir {
-				t.Skip("no go.mod above the package: the official examples cannot be found")
-			}
-			dir = filepath.Dir(dir)
-		}
-		root = filepath.Join(dir, "..", "shared")
-	}
-	path := filepath.Join(append([]string{root}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here (set RSBRIDGE_SHARED to the folder that holds it)", filepath.Join(parts...))
-	}
-	return path
-}
-
-func sharedFiles(t testing.TB, parts ...string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(sharedDir(t, parts...), "*.xml"))
+	files, err := filepath.Glob(filepath.Join(teststores.Shared(t, dir), "*.xml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples in %s (%v)", filepath.Join(parts...), err)
+		t.Fatalf("no examples in %s (%v)", dir, err)
 	}
 	return files
 }

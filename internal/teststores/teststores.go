@@ -84,16 +84,25 @@ func need(t testing.TB, env, what string) string {
 	if v := os.Getenv(env); v != "" {
 		return v
 	}
+	Lack(t, what+", which `make test` fetches and starts ("+env+")")
+	return ""
+}
+
+// Lack passes over a test that needs what is not there; the end of `make test`
+// tells it.
+func Lack(t testing.TB, what string) {
+	t.Helper()
 	if file := os.Getenv(EnvMissing); file != "" {
 		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(f, "%s needs %s\n", t.Name(), what)
-		f.Close()
+		defer f.Close()
+		if _, err := fmt.Fprintf(f, "%s needs %s\n", t.Name(), what); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Skipf("needs %s, which `make test` fetches and starts (%s)", what, env)
-	return ""
+	t.Skip("needs " + what)
 }
 
 // own gives the test a graph that is dropped when it ends.
@@ -211,7 +220,7 @@ func Shared(t testing.TB, name string) string {
 	}
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the shared fixtures are not beside this checkout: %v", err)
+		Lack(t, "the shared fixtures, beside this checkout or in "+EnvShared+": "+err.Error())
 	}
 	return path
 }

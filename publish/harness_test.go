@@ -439,25 +439,3 @@ func (w *world) randomChanges(r *rand.Rand, n, entities int) {
 	w.scan(values, true, format)
 	w.clock.add(time.Duration(r.IntN(3000)) * time.Millisecond)
 }
-
-var errCrash = errors.New("crash")
-
-// crashing is a store whose commits fail from some moment on.
-type crashing struct {
-	kv.Store
-	left int
-}
-
-type crashingBatch struct {
-	kv.Batch
-	s *crashing
-}
-
-func (s *crashing) Batch() kv.Batch { return &crashingBatch{s.Store.Batch(), s} }
-
-func (b *crashingBatch) Commit(sync bool) error {
-	if b.s.left--; b.s.left < 0 {
-		return errCrash
-	}
-	return b.Batch.Commit(sync)
-}

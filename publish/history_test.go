@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -208,11 +209,11 @@ func (w *world) crash(r *rand.Rand) {
 	w.t.Helper()
 	w.randomChanges(r, 3, 80)
 	w.must(w.pub.Close())
-	bad := &crashing{Store: w.store, left: r.IntN(4)}
+	bad := &kvtest.Full{Store: w.store, Left: r.IntN(4)}
 	pub, err := Open(w.t.Context(), kv.Prefix(bad, []byte("pub/")), []SetConfig{w.cfg}, w.o)
 	if err == nil {
 		pub.Close()
-	} else if !errors.Is(err, errCrash) {
+	} else if !errors.Is(err, kvtest.ErrFull) {
 		w.t.Fatal(err)
 	}
 	w.pub = nil

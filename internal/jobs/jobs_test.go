@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 )
 
@@ -219,32 +220,12 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// full is a store whose disk can be full.
-type full struct {
-	kv.Store
-	now *bool
-}
-
-func (f full) Batch() kv.Batch { return fullBatch{f.Store.Batch(), f.now} }
-
-type fullBatch struct {
-	kv.Batch
-	now *bool
-}
-
-func (b fullBatch) Commit(sync bool) error {
-	if *b.now {
-		return errors.New("no space left")
-	}
-	return b.Batch.Commit(sync)
-}
-
 // TestEndNotRecorded: who waits learns why a run failed, also when the state cannot
 // take its end.
 func TestEndNotRecorded(t *testing.T) {
-	var now bool
-	r := open(t, full{memkv.New(), &now}, job("fills", "a", func(context.Context, *jobs.Run) (any, error) {
-		now = true
+	s := kvtest.Full{Store: memkv.New(), Left: 100}
+	r := open(t, &s, job("fills", "a", func(context.Context, *jobs.Run) (any, error) {
+		s.Left = 0
 		return nil, errors.New("the disk is full")
 	}))
 	run, _ := start(t, r, "fills", nil)

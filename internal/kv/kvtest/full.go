@@ -1,0 +1,49 @@
+package kvtest
+
+import (
+	"errors"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// ErrFull is the answer of a Full to a commit that it does not take.
+var ErrFull = errors.New("no space left on device")
+
+// Full is a store on a disk that gets full. It is not for concurrent use.
+type Full struct {
+	kv.Store
+	Left int // commits that are taken
+	Open int // snapshots that nobody gave free
+}
+
+// Snapshot counts what it gives.
+func (s *Full) Snapshot() kv.Snapshot {
+	s.Open++
+	return &countedSnapshot{s.Store.Snapshot(), s}
+}
+
+// Batch is one whose Commit may be refused.
+func (s *Full) Batch() kv.Batch { return &fullBatch{s.Store.Batch(), s} }
+
+type countedSnapshot struct {
+	kv.Snapshot
+	s *Full
+}
+
+func (c *countedSnapshot) Close() error {
+	c.s.Open--
+	return c.Snapshot.Close()
+}
+
+type fullBatch struct {
+	kv.Batch
+	s *Full
+}
+
+func (b *fullBatch) Commit(sync bool) error {
+	if b.s.Left == 0 {
+		return ErrFull
+	}
+	b.s.Left--
+	return b.Batch.Commit(sync)
+}

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"context"
+	"iter"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
 )
 
 func (a *api) destinationName(c *gin.Context) (string, error) {
@@ -32,30 +35,8 @@ type Differences struct {
 }
 
 func (a *api) differences(c *gin.Context) (any, error) {
-	name, err := a.destinationName(c)
-	if err != nil {
-		return nil, err
-	}
-	most, err := limit(c, 1000, 10000)
-	if err != nil {
-		return nil, err
-	}
-	dest, err := a.b.Destination(name)
-	if err != nil {
-		return nil, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
-	}
-	out := Differences{Differences: []bridge.Difference{}}
-	for d, err := range dest.Differences(c.Request.Context()) {
-		if err != nil {
-			return nil, err
-		}
-		if len(out.Differences) == most {
-			out.More = true
-			break
-		}
-		out.Differences = append(out.Differences, d)
-	}
-	return out, nil
+	list, more, err := firstOf(a, c, (*destination.Destination).Differences)
+	return Differences{list, more}, err
 }
 
 // NotRDF are resources of a mirror's source that are no RDF. More: there are
@@ -66,30 +47,36 @@ type NotRDF struct {
 }
 
 func (a *api) notRDF(c *gin.Context) (any, error) {
+	list, more, err := firstOf(a, c, (*destination.Destination).Others)
+	return NotRDF{list, more}, err
+}
+
+// firstOf is the first of what the destination of a request tells, as many as the
+// request allows, and whether there is more.
+func firstOf[T any](a *api, c *gin.Context, tell func(*destination.Destination, context.Context) iter.Seq2[T, error]) (list []T, more bool, err error) {
 	name, err := a.destinationName(c)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	most, err := limit(c, 1000, 10000)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	dest, err := a.b.Destination(name)
 	if err != nil {
-		return nil, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
+		return nil, false, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
 	}
-	out := NotRDF{Resources: []bridge.Other{}}
-	for o, err := range dest.Others(c.Request.Context()) {
+	list = []T{}
+	for v, err := range tell(dest, c.Request.Context()) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if len(out.Resources) == most {
-			out.More = true
-			break
+		if len(list) == most {
+			return list, true, nil
 		}
-		out.Resources = append(out.Resources, o)
+		list = append(list, v)
 	}
-	return out, nil
+	return list, false, nil
 }
 
 func (a *api) pause(paused bool) func(c *gin.Context) (any, error) {

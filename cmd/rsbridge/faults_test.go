@@ -11,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -124,20 +123,9 @@ func TestFaults(t *testing.T) {
 	}
 	teststores.Python(t)
 	moments, longest, seed := 10, 800, 3
-	for env, into := range map[string]*int{"RSBRIDGE_FAULTS": &moments, "RSBRIDGE_PAUSE": &longest, "RSBRIDGE_SEED": &seed} {
-		if s := os.Getenv(env); s != "" {
-			n, err := strconv.Atoi(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			*into = n
-		}
-	}
+	numbers(t, map[string]*int{"RSBRIDGE_FAULTS": &moments, "RSBRIDGE_PAUSE": &longest, "RSBRIDGE_SEED": &seed})
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "rsbridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	bin := build(t)
 	r := rand.New(rand.NewPCG(uint64(seed), 11))
 	origin, mirror, pub := freeAddr(t), freeAddr(t), freeAddr(t)
 	newProcess(t, "http://"+origin+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "origin"), "--listen", origin)

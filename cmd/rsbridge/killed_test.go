@@ -102,6 +102,30 @@ func command(t *testing.T, bin string, want int, args ...string) []byte {
 	return out
 }
 
+// build makes the binary, without the race detector.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "rsbridge")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// numbers takes those from the environment that are there.
+func numbers(t *testing.T, env map[string]*int) {
+	t.Helper()
+	for name, into := range env {
+		if s := os.Getenv(name); s != "" {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			*into = n
+		}
+	}
+}
+
 // TestKilled kills source and destination at random moments while changes pass;
 // at the end source and mirror are equal, for an independent tool too, and the
 // log has every change once. RSBRIDGE_KILLS, RSBRIDGE_ENTITIES and
@@ -112,20 +136,9 @@ func TestKilled(t *testing.T) {
 	}
 	teststores.Python(t)
 	kills, entities, longest := 10, 300, 1500
-	for env, into := range map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities, "RSBRIDGE_PAUSE": &longest} {
-		if s := os.Getenv(env); s != "" {
-			n, err := strconv.Atoi(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			*into = n
-		}
-	}
+	numbers(t, map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities, "RSBRIDGE_PAUSE": &longest})
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "rsbridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	bin := build(t)
 	origin, mirror, pub := freeAddr(t), freeAddr(t), freeAddr(t)
 	newProcess(t, "http://"+origin+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "origin"), "--listen", origin)
 	newProcess(t, "http://"+mirror+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "mirror"), "--listen", mirror)

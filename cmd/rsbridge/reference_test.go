@@ -21,18 +21,15 @@ import (
 )
 
 // TestReferenceClient lets the reference client (resync, Python) copy a set from
-// the public address, follow its changes and audit; every file that it saved has
-// the bytes and the hash that we promised.
+// the public address, follow its changes through releases and back, and audit;
+// every file that it saved has the bytes and the hash that we promised.
 func TestReferenceClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the daemon is built without the race detector")
 	}
 	sync := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync")
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "rsbridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	bin := build(t)
 	pub, admin := freeAddr(t), freeAddr(t)
 	conf := filepath.Join(dir, "rsbridge.yaml")
 	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {embedded: ./store}}\nsets:\n  data: {store: o, schedule: \"@every 24h\", prefix: \"https://schema.org/\"}\n", pub, admin)
@@ -40,9 +37,9 @@ func TestReferenceClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	newProcess(t, "http://"+admin+"/healthz", bin, "run", "-c", conf)
-	load := func(r schemaorg.Release) {
+	load := func(t *testing.T, ntriplesGz []byte) {
 		t.Helper()
-		z, err := gzip.NewReader(bytes.NewReader(r.NTriplesGz))
+		z, err := gzip.NewReader(bytes.NewReader(ntriplesGz))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +62,7 @@ func TestReferenceClient(t *testing.T) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	client := func(mode string, more ...string) string {
+	client := func(t *testing.T, mode string, more ...string) string {
 		t.Helper()
 		args := append([]string{mode, "--sitemap", base + "/resourcelist.xml", "--delete", "-v"}, more...)
 		cmd := exec.CommandContext(t.Context(), sync, append(args, base+"/="+work)...)
@@ -76,19 +73,35 @@ func TestReferenceClient(t *testing.T) {
 		}
 		return string(out)
 	}
-	inSync := func() {
+	inSync := func(t *testing.T) {
 		t.Helper()
-		if out := client("--audit"); !strings.Contains(out, "IN SYNC") || strings.Contains(out, "NOT IN SYNC") {
+		if out := client(t, "--audit"); !strings.Contains(out, "IN SYNC") || strings.Contains(out, "NOT IN SYNC") {
 			t.Fatalf("resync-sync --audit: %s", out)
 		}
 		compareFiles(t, base, work)
 	}
-	load(schemaorg.Releases[0])
-	client("--baseline")
-	inSync()
-	load(schemaorg.Releases[1])
-	client("--incremental", "--changelist-uri", base+"/changelist.xml")
-	inSync()
+	load(t, schemaorg.Releases[0].NTriplesGz)
+	client(t, "--baseline")
+	inSync(t)
+	follow := func(t *testing.T, ntriplesGz []byte) {
+		t.Helper()
+		load(t, ntriplesGz)
+		client(t, "--incremental", "--changelist-uri", base+"/changelist.xml")
+		inSync(t)
+	}
+	follow(t, schemaorg.Releases[1].NTriplesGz)
+	follow(t, schemaorg.Releases[0].NTriplesGz) // what was deleted comes back
+	t.Run("older", func(t *testing.T) {
+		// Not one after which the last thing created goes: resync asks for the last
+		// change that it has applied again, and passes over a resource that was
+		// created and deleted since (prune_dupes).
+		data, err := os.ReadFile(teststores.Shared(t, "data/schemaorg/12.0.nt.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		follow(t, data)
+		follow(t, schemaorg.Releases[1].NTriplesGz)
+	})
 }
 
 // compareFiles holds the folder to the published Resource List: the same files,

@@ -189,13 +189,12 @@ func (c *Config) check() (out []Finding) {
 				fault(p+".alternates", other, "is not one of the other sets, each once: %s", names(c.Sets))
 			}
 		}
-		if cc := s.contentConfig(); true {
-			if err := cc.Check(); err != nil {
-				fault(p+".content", "", "%v", err)
-			}
-			if len(s.Content.Properties) == 0 && (len(s.Content.Allow) > 0 || s.Content.Hash || s.Content.Private) {
-				fault(p+".content.properties", "", "is needed: which properties lead to files")
-			}
+		cc := s.contentConfig()
+		if err := cc.Check(); err != nil {
+			fault(p+".content", "", "%v", err)
+		}
+		if len(s.Content.Properties) == 0 && (len(s.Content.Allow) > 0 || s.Content.Hash || s.Content.Private) {
+			fault(p+".content.properties", "", "is needed: which properties lead to files")
 		}
 		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
 			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")

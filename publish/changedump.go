@@ -104,12 +104,16 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 	if err != nil {
 		return rec, err
 	}
+	defer func() {
+		if out != nil {
+			out.abort()
+		}
+	}()
 	for c, err := range snap.view.Changes(after) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			out.abort()
 			return rec, err
 		}
 		if c.Sequence > last {
@@ -118,43 +122,48 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if c.OfFile() && c.FileAfter != nil {
 			continue // a package holds no files, and each of its entries a bitstream
 		}
-		var patches []patch
-		if s.cfg.DumpPatches {
-			if patches, err = s.patches(snap.kv, c.Sequence); err != nil {
-				out.abort()
-				return rec, err
-			}
-		}
-		entries, err := s.changeEntries(snap.source(), &c, patches)
-		if err != nil {
-			out.abort()
+		if err := out.addChange(snap, &c); err != nil {
 			return rec, err
 		}
-		for _, e := range entries {
-			if err = out.addPatches(&e, &c, patches); err != nil {
-				out.abort()
-				return rec, err
-			}
-			if e.Meta.Change == resourcesync.Deleted {
-				if err = out.zip.AddEntry(&e); err == nil {
-					out.entries++
-				}
-			} else if blob, blobErr := snap.view.Representation(c.Entity, c.After.Sequence); blobErr != nil {
-				err = blobErr
-			} else {
-				err = out.add(out.path(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, c.After.Format), blob, &e)
-			}
-			if err != nil {
-				out.abort()
-				return rec, err
-			}
+	}
+	rec, err = out.close()
+	out = nil
+	rec.From, rec.Until, rec.Last = from, until, last
+	return rec, err
+}
+
+// addChange adds the entries of a change, with representation and patches.
+func (f *packageFile) addChange(snap *snapshot, c *changetrack.Change) (err error) {
+	var patches []patch
+	if f.s.cfg.DumpPatches {
+		if patches, err = f.s.patches(snap.kv, c.Sequence); err != nil {
+			return err
 		}
 	}
-	if rec, err = out.close(); err != nil {
-		return rec, err
+	entries, err := f.s.changeEntries(snap.source(), c, patches)
+	if err != nil {
+		return err
 	}
-	rec.From, rec.Until, rec.Last = from, until, last
-	return rec, nil
+	for _, e := range entries {
+		if err := f.addPatches(&e, c, patches); err != nil {
+			return err
+		}
+		if e.Meta.Change == resourcesync.Deleted {
+			f.entries++
+			if err := f.zip.AddEntry(&e); err != nil {
+				return err
+			}
+			continue
+		}
+		blob, err := snap.view.Representation(c.Entity, c.After.Sequence)
+		if err != nil {
+			return err
+		}
+		if err := f.add(f.path(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, c.After.Format), blob, &e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropChangeDumps removes records, then files.

@@ -68,9 +68,9 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 		return p.serveRobots(w, r)
 	}
 	if digits, ok := strings.CutPrefix(path, "/sourcedescription-"); ok {
-		digits, _ = strings.CutSuffix(digits, ".xml")
-		n, err := strconv.Atoi(digits)
-		if err != nil || n < 1 || path != fmt.Sprintf("/sourcedescription-%05d.xml", n) {
+		digits, ok := strings.CutSuffix(digits, ".xml")
+		n, known := pageNumber(digits)
+		if !ok || !known {
 			return errNoDocument
 		}
 		d, err := p.sourceDescription(n)
@@ -179,16 +179,16 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			return s.p.send(w, r, d, err)
 		}
 		if digits, ok := strings.CutPrefix(name, "changedump-"); ok && s.offers(resourcesync.ChangeDump) {
-			n, err := strconv.Atoi(digits)
-			if err != nil || n < 1 || fmt.Sprintf("%05d", n) != digits {
+			n, ok := pageNumber(digits)
+			if !ok {
 				return errNoDocument
 			}
 			d, err := s.changeDumpDoc(n)
 			return s.p.send(w, r, d, err)
 		}
 		if digits, ok := strings.CutPrefix(name, "resourcedump-"); ok && s.offers(resourcesync.ResourceDump) {
-			n, err := strconv.Atoi(digits)
-			if err != nil || n < 1 || fmt.Sprintf("%05d", n) != digits {
+			n, ok := pageNumber(digits)
+			if !ok {
 				return errNoDocument
 			}
 			d, err := s.resourceDumpDoc(s.dump.Load(), n)
@@ -196,6 +196,12 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		}
 	}
 	return errNoDocument
+}
+
+// pageNumber reads the number of a part of an index.
+func pageNumber(digits string) (int, bool) {
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n > 0 && fmt.Sprintf("%05d", n) == digits
 }
 
 // numberedList answers for the address of one Change List; one that was merged

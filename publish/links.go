@@ -118,28 +118,25 @@ func (l *Links) any() bool {
 // entryTag is part of the ETag of documents that are assembled from entries: it
 // changes with what is configured of them.
 func (s *set) entryTag() string {
-	tag := s.cfg.Links.tag()
+	tag := ""
+	if s.cfg.Links.any() {
+		data, err := json.Marshal(&s.cfg.Links)
+		if err != nil {
+			panic(err) // strings only
+		}
+		tag = shortSum(string(data))
+	}
 	if s.cfg.Content != "" {
-		sum := sha256.Sum256([]byte(s.cfg.Content))
-		tag += "c" + hex.EncodeToString(sum[:8])
+		tag += "c" + shortSum(s.cfg.Content)
 	}
 	if len(s.cfg.Alternates) > 0 {
-		sum := sha256.Sum256([]byte(strings.Join(s.cfg.Alternates, " ")))
-		tag += "a" + hex.EncodeToString(sum[:8])
+		tag += "a" + shortSum(strings.Join(s.cfg.Alternates, " "))
 	}
 	return tag
 }
 
-// tag is part of the ETag of documents that are assembled from entries.
-func (l *Links) tag() string {
-	if !l.any() {
-		return ""
-	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		panic(err) // strings only
-	}
-	sum := sha256.Sum256(data)
+func shortSum(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 

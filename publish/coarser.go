@@ -8,7 +8,7 @@ const (
 	mostLists = 20000
 	// finestLists of the newest stay as they are: they are what mirrors read.
 	finestLists = 1000
-	// mergedBytes bounds the entries of a merged list.
+	// mergedBytes bounds the entries of a list, of which 50 MB are allowed.
 	mergedBytes = 40 << 20
 )
 

@@ -312,7 +312,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := part{seq: head, gen: w.gen.Number, at: at}
-	if w.parts, err = newPartition(w.view, s.cfg.PartEntries, touched); err != nil {
+	if w.parts, err = newPartition(w.view, s.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -405,7 +405,7 @@ func (w *generationWriter) take(patches *patcher) error {
 		}
 	}
 	l := &w.lists[len(w.lists)-1]
-	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
+	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || l.Bytes >= mergedBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
 		w.flushChunk()
 		l.Until, w.dirty[l.Number] = l.LastAt, true
 		w.lists = append(w.lists, listRecord{Version: recordVersion, Number: l.Number + 1, From: l.LastAt, After: l.Last, Last: l.Last})
@@ -459,7 +459,7 @@ func (w *generationWriter) flushChunk() {
 
 // writeParts notes the touched parts, then cuts and joins.
 func (w *generationWriter) writeParts() error {
-	entries := w.set.cfg.PartEntries
+	size := w.set.partSize
 	var keys []uint64
 	for i, n := range w.touched {
 		p := &w.parts[i]
@@ -477,10 +477,10 @@ func (w *generationWriter) writeParts() error {
 			continue
 		}
 		var err error
-		if w.parts[i].count > w.parts.limit(entries) {
-			w.parts, err = w.parts.split(w.view, i, entries, w.batch)
+		if w.parts[i].count > size.limit(len(w.parts)) {
+			w.parts, err = w.parts.split(w.view, i, size, w.batch)
 		} else {
-			w.parts = w.parts.merge(i, entries, w.batch)
+			w.parts = w.parts.merge(i, size, w.batch)
 		}
 		if err != nil {
 			return err

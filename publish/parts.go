@@ -15,7 +15,7 @@ import (
 
 // An index may have 50,000 parts. Long before that, parts grow instead.
 const (
-	manyParts   = 20000
+	manyParts   = 20000 // beyond these
 	largestPart = 25000 // entries, where there are many parts: 50 MB at most with all their links
 	maxBits     = 48    // of a part's name
 )
@@ -145,40 +145,54 @@ func (ps partition) find(key rdfres.Digest) int {
 	return sort.Search(len(ps), func(i int) bool { return ps[i].lo > k }) - 1
 }
 
-// limit is the number of entries above which a part is cut in two.
-func (ps partition) limit(entries int) int64 {
-	if len(ps) > manyParts {
-		return int64(max(entries, largestPart))
+// partSize says how large parts are.
+type partSize struct {
+	entries int // usually
+	many    int // parts, beyond which they hold largestPart entries
+}
+
+// limit is the number of entries above which one of so many parts is cut in two.
+func (z partSize) limit(parts int) int64 {
+	if parts > z.many {
+		return max(int64(z.entries), largestPart)
 	}
-	return int64(entries)
+	return int64(z.entries)
+}
+
+// eachKey gives the keys of all that a range of a Resource List holds.
+func eachKey(v *changetrack.View, lo, hi rdfres.Digest, f func(key rdfres.Digest)) error {
+	for s, err := range v.Current(lo, hi) {
+		if err != nil {
+			return err
+		}
+		f(rdfres.EntityKey(s.Entity))
+	}
+	for s, err := range v.CurrentFiles(lo, hi) {
+		if err != nil {
+			return err
+		}
+		f(changetrack.FileKey(s.URL))
+	}
+	return nil
 }
 
 // newPartition cuts what a view holds.
-func newPartition(v *changetrack.View, entries int, touched part) (partition, error) {
+func newPartition(v *changetrack.View, size partSize, touched part) (partition, error) {
 	const depth = 16
 	counts := make([]int64, 1<<depth)
-	for s, err := range v.Current(rdfres.Digest{}, rdfres.Digest{}) {
-		if err != nil {
-			return nil, err
-		}
-		k := rdfres.EntityKey(s.Entity)
-		counts[binary.BigEndian.Uint16(k[:])]++
-	}
-	for f, err := range v.CurrentFiles(rdfres.Digest{}, rdfres.Digest{}) {
-		if err != nil {
-			return nil, err
-		}
-		k := changetrack.FileKey(f.URL)
-		counts[binary.BigEndian.Uint16(k[:])]++
+	err := eachKey(v, rdfres.Digest{}, rdfres.Digest{}, func(k rdfres.Digest) { counts[binary.BigEndian.Uint16(k[:])]++ })
+	if err != nil {
+		return nil, err
 	}
 	var ps partition
+	most := size.limit(0)
 	var cut func(p part, counts []int64)
 	cut = func(p part, counts []int64) {
 		p.count = 0
 		for _, n := range counts {
 			p.count += n
 		}
-		if p.count <= int64(entries) || len(counts) == 1 {
+		if p.count <= most || len(counts) == 1 {
 			ps = append(ps, p)
 			return
 		}
@@ -188,26 +202,21 @@ func newPartition(v *changetrack.View, entries int, touched part) (partition, er
 	}
 	touched.lo, touched.depth = 0, 0
 	cut(touched, counts)
+	if len(ps) > size.many {
+		ps, most = nil, size.limit(len(ps))
+		cut(touched, counts)
+	}
 	return ps, nil
 }
 
 // split cuts the part i as long as it holds too much.
-func (ps partition) split(v *changetrack.View, i, entries int, b kv.Batch) (partition, error) {
-	for ps[i].count > ps.limit(entries) && ps[i].depth < maxBits {
+func (ps partition) split(v *changetrack.View, i int, size partSize, b kv.Batch) (partition, error) {
+	for ps[i].count > size.limit(len(ps)) && ps[i].depth < maxBits {
 		lower, upper := ps[i].halves()
 		lower.count = 0
 		lo, hi := lower.bounds()
-		for _, err := range v.Current(lo, hi) {
-			if err != nil {
-				return nil, err
-			}
-			lower.count++
-		}
-		for _, err := range v.CurrentFiles(lo, hi) {
-			if err != nil {
-				return nil, err
-			}
-			lower.count++
+		if err := eachKey(v, lo, hi, func(rdfres.Digest) { lower.count++ }); err != nil {
+			return nil, err
 		}
 		upper.count -= lower.count
 		b.Delete([]byte("p" + ps[i].bits()))
@@ -216,9 +225,9 @@ func (ps partition) split(v *changetrack.View, i, entries int, b kv.Batch) (part
 		for _, p := range ps[i : i+2] {
 			b.Set([]byte("p"+p.bits()), p.append(nil))
 		}
-		if upper.count > ps.limit(entries) {
+		if upper.count > size.limit(len(ps)) {
 			var err error
-			if ps, err = ps.split(v, i+1, entries, b); err != nil {
+			if ps, err = ps.split(v, i+1, size, b); err != nil {
 				return nil, err
 			}
 		}
@@ -227,14 +236,14 @@ func (ps partition) split(v *changetrack.View, i, entries int, b kv.Batch) (part
 }
 
 // merge joins the part i with its sibling as long as both together hold little.
-func (ps partition) merge(i, entries int, b kv.Batch) partition {
+func (ps partition) merge(i int, size partSize, b kv.Batch) partition {
 	for ps[i].depth > 0 {
 		p := ps[i]
 		j := i + 1
 		if p.lo>>(64-p.depth)&1 == 1 {
 			j = i - 1
 		}
-		if j < 0 || j >= len(ps) || ps[j].depth != p.depth || ps[j].count+p.count > int64(entries)/2 {
+		if j < 0 || j >= len(ps) || ps[j].depth != p.depth || ps[j].count+p.count > int64(size.entries)/2 {
 			return ps
 		}
 		i = min(i, j)

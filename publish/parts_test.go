@@ -1,0 +1,100 @@
+package publish
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestManyParts: before an index gets too long, the parts of a Resource List grow
+// instead: as the set grows, when its lists begin anew, and when a part alone is
+// too large. Nothing is lost, and a part that no change touches keeps its bytes.
+func TestManyParts(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: 3})
+	w.tune = func(s *set) { s.partSize.many = 12 }
+	w.reopen()
+	check := func(what string) (parts map[string]string, largest int) {
+		t.Helper()
+		got := map[string][]byte{}
+		parts = map[string]string{}
+		h, list := w.read(w.url("resourcelist.xml"))
+		if !h.Index || len(list) > 13 { // the last cut makes one more
+			t.Fatalf("%s: %d parts, index %v", what, len(list), h.Index)
+		}
+		for _, p := range list {
+			_, entries := w.read(p.Loc)
+			largest = max(largest, len(entries))
+			parts[p.Loc] = string(w.body(p.Loc))
+			for _, e := range entries {
+				if got[e.Loc] != nil {
+					t.Fatalf("%s: %s is listed twice", what, e.Loc)
+				}
+				got[e.Loc] = w.body(e.Loc)
+			}
+		}
+		w.compare(what, got)
+		return parts, largest
+	}
+	values := map[string]int{}
+	grow := func(n int) map[string]int {
+		more := map[string]int{}
+		for range n {
+			more[fmt.Sprintf("http://example.org/e/%d", len(values)+len(more))] = 1
+		}
+		maps.Copy(values, more)
+		return more
+	}
+	w.scan(grow(20), false, rdfres.NTriples)
+	w.publish()
+	check("first")
+	for i := range 12 {
+		w.clock.add(time.Minute)
+		w.scan(grow(10), true, rdfres.NTriples)
+		w.publish()
+		check(fmt.Sprintf("grown %d times", i+1))
+	}
+	before, largest := check("grown")
+	if largest <= 3 {
+		t.Errorf("the largest part has %d entries", largest)
+	}
+	w.clock.add(time.Minute)
+	w.scan(map[string]int{"http://example.org/e/7": 2}, true, rdfres.NTriples)
+	w.publish()
+	after, _ := check("one change")
+	changed := 0
+	for loc, text := range after {
+		if before[loc] != text {
+			changed++
+		}
+	}
+	if changed != 1 {
+		t.Errorf("one change touched %d parts", changed)
+	}
+	// many at once, as at a first publication
+	v := w.log.View()
+	defer v.Close()
+	ps, err := newPartition(v, partSize{3, 12}, part{})
+	w.must(err)
+	if len(ps) != 1 || ps[0].count != int64(len(values)) {
+		t.Errorf("begun anew there are %d parts", len(ps))
+	}
+	if ps, err = newPartition(v, partSize{3, 1000}, part{}); err != nil || len(ps) < 50 {
+		t.Errorf("with room there are %d parts (%v)", len(ps), err)
+	}
+	// it shrinks again
+	for e := range values {
+		values[e] = -1
+	}
+	values["http://example.org/e/0"], values["http://example.org/e/1"] = 1, 1
+	w.scan(values, true, rdfres.NTriples)
+	w.publish()
+	if h, entries := w.read(w.url("resourcelist.xml")); h.Index && len(entries) > 12 || !h.Index && len(entries) != 2 {
+		t.Errorf("shrunk: index %v of %d", h.Index, len(entries))
+	}
+	if n := (partSize{30000, 10}).limit(11); n != 30000 {
+		t.Errorf("parts that are larger anyway get smaller: %d", n)
+	}
+}

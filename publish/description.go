@@ -68,15 +68,7 @@ func (snap *snapshot) version(st *changetrack.State, sequence uint64) (*changetr
 		}
 	}
 	return nil, notFound("The version %d of this description is not kept.", sequence).
-		hint("The versions that are kept are listed at %s.", snap.set.timeMap(st.Entity))
-}
-
-func (s *set) timeMap(entity string) string {
-	return s.url + "/timemap/" + EncodeName(entity, s.at.Prefix)
-}
-
-func (s *set) timeGate(entity string) string {
-	return s.url + "/timegate/" + EncodeName(entity, s.at.Prefix)
+		hint("The versions that are kept are listed at %s.", snap.set.timeMap(st.Entity, ""))
 }
 
 func (s *set) generic(entity string) string {
@@ -110,21 +102,22 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 // description is one format of a description, or of a version of it, with its
 // Link header.
 func (s *set) description(ctx context.Context, snap *snapshot, name string, format rdfres.Format, version string) (*document, error) {
-	st, v, err := s.choose(snap, name, version)
+	suffix := suffixOf(format)
+	st, v, err := s.choose(snap, name, suffix, version)
 	if err != nil {
 		return nil, err
 	}
-	return s.linked(ctx, snap, name, &st, v, format, version != "")
+	return s.linked(ctx, snap, name, suffix, &st, v, format, version != "")
 }
 
 // choose finds an entity and the version that is asked for, "" the present one.
-func (s *set) choose(snap *snapshot, name, version string) (st changetrack.State, v *changetrack.Version, err error) {
+func (s *set) choose(snap *snapshot, name, suffix, version string) (st changetrack.State, v *changetrack.Version, err error) {
 	if st, err = s.find(snap, name); err != nil {
 		return st, nil, err
 	}
 	if version == "" {
 		if st.Current == nil {
-			return st, nil, s.gone(&st)
+			return st, nil, s.gone(&st, suffix)
 		}
 		return st, st.Current, nil
 	}
@@ -136,12 +129,12 @@ func (s *set) choose(snap *snapshot, name, version string) (st changetrack.State
 	return st, v, err
 }
 
-func (s *set) linked(ctx context.Context, snap *snapshot, name string, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
+func (s *set) linked(ctx context.Context, snap *snapshot, name, suffix string, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
 	d, err := s.represent(ctx, snap, st, v, format, memento)
 	if err != nil {
 		return nil, err
 	}
-	d.linked = &linked{s, name, st.Entity, v, format, memento}
+	d.linked = &linked{s, name, suffix, st.Entity, v, format, memento}
 	if memento {
 		d.memento = v.Time
 	}
@@ -151,7 +144,7 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name string, st *chang
 // negotiated answers at the address without suffix (RFC 9110, section 12).
 func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
 	version := r.URL.Query().Get("version")
-	st, v, err := s.choose(snap, name, version)
+	st, v, err := s.choose(snap, name, "", version)
 	if err != nil {
 		return err
 	}
@@ -162,7 +155,7 @@ func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	if !ok {
 		return notAcceptable(s.generic(st.Entity), formats)
 	}
-	d, err := s.linked(r.Context(), snap, name, &st, v, format, version != "")
+	d, err := s.linked(r.Context(), snap, name, "", &st, v, format, version != "")
 	if err != nil {
 		return err
 	}
@@ -178,14 +171,16 @@ func versionQuery(v *changetrack.Version, memento bool) string {
 	return "?version=" + strconv.FormatUint(v.Sequence, 10)
 }
 
-func (s *set) gone(st *changetrack.State) error {
-	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here."}
+// gone is the answer for an entity that was deleted, at the address with a suffix.
+// Its versions are still there (RFC 7089, 4.5.1).
+func (s *set) gone(st *changetrack.State, suffix string) error {
+	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here.", link: s.gates(EncodeName(st.Entity, s.at.Prefix), suffix)}
 	if c := st.Deleted; c != nil {
 		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clipText(st.Entity), c.Time.UTC().Format(time.RFC3339))
 		if c.Before != nil {
 			e.hint("What was there before: %s", versionAddress(s.address(st.Entity, c.Before.Format), c.Before.Sequence))
 		}
-		e.hint("All versions that are kept: %s", s.timeMap(st.Entity))
+		e.hint("All versions that are kept: %s", s.timeMap(st.Entity, ""))
 	}
 	return e
 }
@@ -194,19 +189,21 @@ func (s *set) gone(st *changetrack.State) error {
 // most of them are packed, and quickly made.
 type linked struct {
 	s            *set
-	name, entity string
+	name, suffix string // of the address
+	entity       string
 	version      *changetrack.Version
 	format       rdfres.Format
 	memento      bool
 }
 
 func (l *linked) header() string {
-	return l.s.links(l.name, l.entity, l.version, l.format, l.memento)
+	return l.s.links(l.name, l.suffix, l.entity, l.version, l.format, l.memento)
 }
 
 // links is the Link header: where a representation belongs, what else there is of
-// it, and its versions (RFC 8288, RFC 7089).
-func (s *set) links(name, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
+// it, and its versions (RFC 8288, RFC 7089). The original resource of a version is
+// the address without the version, be it one with a suffix or that which negotiates.
+func (s *set) links(name, suffix, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
 	generic := s.url + "/r/" + name
 	b := make([]byte, 0, 1024)
 	add := func(target, rel, more string) {
@@ -229,14 +226,12 @@ func (s *set) links(name, entity string, v *changetrack.Version, format rdfres.F
 		}
 	}
 	if memento {
-		add(generic+suffixOf(format), "original", "")
+		add(generic+suffix, "original", "")
 	} else {
 		add(generic, "canonical", "")
-		add(versionAddress(generic+suffixOf(format), v.Sequence), "memento", `; datetime="`+v.Time.UTC().Format(http.TimeFormat)+`"`)
+		add(versionAddress(generic+suffix, v.Sequence), "memento", `; datetime="`+httpTime(v.Time)+`"`)
 	}
-	add(s.url+"/timegate/"+name, "timegate", "")
-	add(s.url+"/timemap/"+name, "timemap", `; type="application/link-format"`)
-	return string(b)
+	return string(append(append(b, ", "...), s.gates(name, suffix)...))
 }
 
 // headerIRI makes an IRI fit for a header: what no URI may hold is percent-escaped.
@@ -269,7 +264,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		blob, err := snap.view.Representation(st.Entity, v.Sequence)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, notFound("The version %d of this description is not kept.", v.Sequence).
-				hint("The versions that are kept are listed at %s.", s.timeMap(st.Entity))
+				hint("The versions that are kept are listed at %s.", s.timeMap(st.Entity, ""))
 		}
 		if err != nil {
 			return nil, err
@@ -312,127 +307,6 @@ func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.T
 		return nil, err
 	}
 	return rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
-}
-
-// serveTimeGate redirects to the version that was current at Accept-Datetime
-// (RFC 7089, 4.2.1).
-func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
-	rest, err := unescapePath(rest)
-	if err != nil {
-		return err
-	}
-	name, format, _ := bySuffix(rest)
-	st, err := s.find(snap, name)
-	if err != nil {
-		return err
-	}
-	at := s.p.now()
-	if text := r.Header.Get("Accept-Datetime"); text != "" {
-		if at, err = http.ParseTime(text); err != nil {
-			return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("Accept-Datetime %q: want a date as in Last-Modified.", clipText(text))}
-		}
-		at = at.Add(time.Second - time.Microsecond) // whole seconds: the last of that second
-	}
-	var first, found *changetrack.Version
-	for c, err := range snap.view.History(st.Entity) {
-		if err != nil {
-			return err
-		}
-		for _, v := range []*changetrack.Version{c.Before, c.After} {
-			if v == nil {
-				continue
-			}
-			if first == nil {
-				first = v
-			}
-			if !v.Time.After(at) {
-				found = v
-			}
-		}
-	}
-	if first == nil && st.Current != nil {
-		first = st.Current
-	}
-	if st.Current != nil && !st.Current.Time.After(at) {
-		found = st.Current
-	}
-	if found == nil {
-		found = first // RFC 7089, 4.5.3: earlier than all: the first
-	}
-	if found == nil {
-		return s.gone(&st)
-	}
-	if format == "" {
-		format = found.Format
-	}
-	h := w.Header()
-	h.Add("Vary", "Accept-Datetime")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Location", versionAddress(s.generic(st.Entity)+suffixOf(format), found.Sequence))
-	h.Set("Link", "<"+s.generic(st.Entity)+`>; rel="original", <`+s.timeMap(st.Entity)+`>; rel="timemap"; type="application/link-format"`)
-	w.WriteHeader(http.StatusFound)
-	return nil
-}
-
-// serveTimeMap lists the versions in link format (RFC 7089, section 5).
-func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
-	name, err := unescapePath(rest)
-	if err != nil {
-		return err
-	}
-	st, err := s.find(snap, name)
-	if err != nil {
-		return err
-	}
-	versions, err := snap.versions(&st)
-	if err != nil {
-		return err
-	}
-	generic := s.generic(st.Entity)
-	var b strings.Builder
-	fmt.Fprintf(&b, "<%s>; rel=\"original\",\n<%s>; rel=\"self\"; type=\"application/link-format\",\n<%s>; rel=\"timegate\"", generic, s.timeMap(st.Entity), s.timeGate(st.Entity))
-	for i, v := range versions {
-		rel := "memento"
-		if i == 0 {
-			rel = "first " + rel
-		}
-		if i == len(versions)-1 {
-			rel = "last " + rel
-		}
-		fmt.Fprintf(&b, ",\n<%s>; rel=%q; datetime=%q", versionAddress(generic+v.Format.Suffix(), v.Sequence), rel, v.Time.UTC().Format(http.TimeFormat))
-	}
-	b.WriteString("\n")
-	d, err := packed([]byte(b.String()), "application/link-format")
-	return s.p.send(w, r, d, err)
-}
-
-// versions gives the versions that are kept, oldest first.
-func (snap *snapshot) versions(st *changetrack.State) ([]*changetrack.Version, error) {
-	var vs []*changetrack.Version
-	add := func(v *changetrack.Version) error {
-		if v == nil || len(vs) > 0 && vs[len(vs)-1].Sequence >= v.Sequence {
-			return nil
-		}
-		if _, err := snap.view.Representation(st.Entity, v.Sequence); errors.Is(err, kv.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		vs = append(vs, v)
-		return nil
-	}
-	for c, err := range snap.view.History(st.Entity) {
-		if err != nil {
-			return nil, err
-		}
-		if err := add(c.Before); err != nil {
-			return nil, err
-		}
-		if err := add(c.After); err != nil {
-			return nil, err
-		}
-	}
-	return vs, add(st.Current)
 }
 
 // absolute tells whether an IRI can be a link on a page.

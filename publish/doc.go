@@ -51,7 +51,7 @@
 //	and the documents that they list
 //	/SET/about, with .ttl .jsonld .nt .rdf .html
 //	/SET/r/NAME, with .jsonld .nt .ttl .rdf .html, and ?version=SEQUENCE
-//	/SET/timegate/NAME, /SET/timemap/NAME
+//	/SET/timegate/NAME, /SET/timemap/NAME, each also with the suffix of a format
 //	/SET/patch/SEQUENCE.json, .rdfp
 //
 // Our attributes (namespace urn:rsbridge:terms): roots carry sequence, the position

@@ -206,28 +206,6 @@ func TestVersions(t *testing.T) {
 	if res := w.get(strings.Replace(mementos[0], ".jsonld", ".ttl", 1)); res.Code != 200 || res.Header().Get("Content-Type") != "text/turtle" {
 		t.Errorf("memento as Turtle: %d", res.Code)
 	}
-	for at, version := range map[string]string{
-		"Fri, 01 May 2026 13:30:00 GMT": mementos[0],
-		"Fri, 01 May 2026 14:00:00 GMT": mementos[1],
-		"Fri, 01 May 2037 14:00:00 GMT": mementos[1],
-		"":                              mementos[1],
-	} {
-		res := w.get(w.url("timegate/Berlin"), "Accept-Datetime", at)
-		if res.Code != 302 || res.Header().Get("Location") != version || res.Header().Get("Vary") != "Accept-Datetime" {
-			t.Errorf("timegate at %q: %d %s, want %s", at, res.Code, res.Header().Get("Location"), version)
-		}
-	}
-	early := w.get(w.url("timegate/Berlin"), "Accept-Datetime", "Fri, 01 May 1999 14:00:00 GMT").Header().Get("Location")
-	if res := w.get(early); res.Code != 200 || !strings.Contains(res.Body.String(), "/e/1") {
-		t.Errorf("timegate before everything: %s %d", early, res.Code)
-	}
-	if res := w.get(w.url("timegate/Berlin"), "Accept-Datetime", "soon"); res.Code != 400 {
-		t.Errorf("timegate at soon: %d", res.Code)
-	}
-	m := w.get(w.url("timemap/Berlin"))
-	if body := m.Body.String(); strings.Count(body, "memento\"") != 3 || !strings.Contains(body, mementos[1]) || m.Header().Get("Content-Type") != "application/link-format" {
-		t.Errorf("timemap: %s", body)
-	}
 	// the version of a deleted description answers what was there
 	gone := w.get(w.url("r/gone.jsonld")).Body.String()
 	i := strings.Index(gone, testBase)

@@ -115,6 +115,7 @@ type set struct {
 	archiveDocEntries int // documents that one part of an archive lists
 	mostLists         int // Change Lists, before older ones are merged
 	partSize          partSize
+	timeMapVersions   int // versions that one TimeMap lists
 
 	*locks
 	inventory inventoryCache
@@ -277,7 +278,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, partSize: partSize{cfg.PartEntries, manyParts}, locks: &locks{}, inventory: inventoryCache{}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, timeMapVersions: timeMapVersions, partSize: partSize{cfg.PartEntries, manyParts}, locks: &locks{}, inventory: inventoryCache{}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

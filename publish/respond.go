@@ -27,7 +27,7 @@ type statusError struct {
 	reason string
 	detail []string // what to do, line by line
 
-	location string // Location header, or ""
+	location, link string // headers, or ""
 }
 
 func (e *statusError) Error() string { return e.reason }
@@ -40,6 +40,8 @@ func (e *statusError) hint(format string, a ...any) *statusError {
 	e.detail = append(e.detail, fmt.Sprintf(format, a...))
 	return e
 }
+
+func httpTime(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 const (
 	cacheAsk     = "public, no-cache" // may be kept, must be asked for
@@ -100,7 +102,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 		h.Set("Link", d.link)
 	}
 	if !d.memento.IsZero() {
-		h.Set("Memento-Datetime", d.memento.UTC().Format(http.TimeFormat))
+		h.Set("Memento-Datetime", httpTime(d.memento))
 	}
 	tag := d.etag
 	if packed {
@@ -108,7 +110,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	}
 	h.Set("Etag", `"`+tag+`"`)
 	if !d.modified.IsZero() {
-		h.Set("Last-Modified", d.modified.UTC().Format(http.TimeFormat))
+		h.Set("Last-Modified", httpTime(d.modified))
 	}
 	if d.immutable {
 		h.Set("Cache-Control", cacheForever)
@@ -245,6 +247,9 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.Add("Vary", "Accept")
 	if se.location != "" {
 		h.Set("Location", se.location)
+	}
+	if se.link != "" {
+		h.Set("Link", se.link)
 	}
 	var body string
 	if quality(strings.Join(r.Header["Accept"], ","), "text/html") > 0 && strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -59,49 +59,12 @@ func (m *mirror) disownText(graphs []string) string {
 // come twice.
 func (m *mirror) eachOwned(ctx context.Context, f func(graph, mark string) error) error {
 	const pattern = "GRAPH <" + stateGraph + "> { ?g <" + ownedBy + "> ?m } "
-	row := func(r sparql.Row) error {
-		if len(r) != 2 {
-			return errors.New("the store answered with other columns than asked for")
-		}
+	return m.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
 		if r[0].Kind() != rdfres.KindIRI {
 			return nil
 		}
 		return f(r[0].IRI(), r[1].IRI())
-	}
-	counted := func() (int64, error) {
-		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
-	}
-	least, err := counted()
-	if err != nil {
-		return err
-	}
-	if !m.cuts(least) {
-		s, err := m.client.Select(ctx, "SELECT ?g ?m WHERE { "+pattern+"}")
-		if err != nil {
-			return err
-		}
-		n := int64(0)
-		for r, err := range s.Rows {
-			if err == nil {
-				n++
-				err = row(r)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if n >= least {
-			return nil
-		}
-		now, err := counted()
-		if err != nil || n >= now {
-			return err
-		}
-		m.log.Info("the owned graphs do not come in one answer; they are read in parts", "came", n, "counted", now)
-		m.cutAt = max(1, n)
-	}
-	p := m.parts(pattern, "?g", "?m")
-	return p.Keys(ctx, func(graphs []string) error { return p.Of(ctx, graphs, row) })
+	})
 }
 
 // graphRecord is the owner of a per-entity graph, as recorded.

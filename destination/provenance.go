@@ -269,39 +269,11 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	return c.flush(ctx)
 }
 
-// eachTold yields the provenance that is of this destination.
+// eachTold yields the provenance that is of this destination. A triple may come
+// twice.
 func (m *mirror) eachTold(ctx context.Context, f func(rdfres.Triple) error) error {
 	pattern := "GRAPH <" + stateGraph + "> { ?s <" + predKeptBy + "> <" + m.mark + "> . ?s ?p ?o } "
-	row := func(r sparql.Row) error {
-		if len(r) != 3 {
-			return fmt.Errorf("the store answered with other columns than asked for")
-		}
+	return m.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
 		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
-	}
-	least, err := m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
-	if err != nil {
-		return err
-	}
-	if !m.cuts(least) {
-		s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}")
-		if err != nil {
-			return err
-		}
-		n := int64(0)
-		for r, err := range s.Rows {
-			if err == nil {
-				n++
-				err = row(r)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if n >= least {
-			return nil
-		}
-		m.cutAt = max(1, n)
-	}
-	p := m.parts(pattern, "?s", "?p", "?o")
-	return p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
+	})
 }

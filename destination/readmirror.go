@@ -57,8 +57,7 @@ func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdf
 		case parts && attempt > 0:
 			return fmt.Errorf("%w: %d triples came of %d, read in parts: is it written to by others?", errShort, n, least)
 		case !parts:
-			m.log.Info("the mirror does not come in one answer; it is read in parts", "came", n, "counted", least)
-			m.cutAt = max(1, n)
+			m.readInParts(n, least)
 		}
 		// Reading again only adds doubles, which the merge passes over.
 	}
@@ -81,6 +80,75 @@ func (m *mirror) rowLimit() (limit int64) {
 		}
 	}
 	return limit
+}
+
+// rows yields what a pattern gives for its variables: in one answer where the
+// store gives as many rows as it counts, in parts by the first variable where it
+// cuts long answers. only, where given, says for which values of that variable
+// the parts are read. A row may come twice, and is valid during the call.
+func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
+	counted := func() (int64, error) {
+		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+	}
+	least, err := counted()
+	if err != nil {
+		return err
+	}
+	if !m.cuts(least) {
+		came, err := m.oneAnswer(ctx, pattern, vars, row)
+		if err != nil || came >= least {
+			return err
+		}
+		now, err := counted()
+		if err != nil || came >= now {
+			return err
+		}
+		m.readInParts(came, now)
+	}
+	p := m.parts(pattern, vars[0], vars[1:]...)
+	return p.Keys(ctx, func(keys []string) error {
+		if only != nil {
+			wanted := keys[:0]
+			for _, k := range keys {
+				ok, err := only(k)
+				if err != nil {
+					return err
+				}
+				if ok {
+					wanted = append(wanted, k)
+				}
+			}
+			keys = wanted
+		}
+		return p.Of(ctx, keys, row)
+	})
+}
+
+// oneAnswer yields the rows of one query, and counts them.
+func (m *mirror) oneAnswer(ctx context.Context, pattern string, vars []string, row func(sparql.Row) error) (n int64, err error) {
+	s, err := m.client.Select(ctx, "SELECT "+strings.Join(vars, " ")+" WHERE { "+pattern+"}")
+	if err != nil {
+		return 0, err
+	}
+	for r, err := range s.Rows {
+		if err == nil && len(r) != len(vars) {
+			err = errors.New("the store answered with other columns than asked for")
+		}
+		if err == nil {
+			n++
+			err = row(r)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// readInParts notes that an answer ended after the rows that came.
+func (m *mirror) readInParts(came, counted int64) {
+	m.log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
+	m.cutAt = max(1, came)
 }
 
 // parts reads a pattern of the mirror in parts.
@@ -132,22 +200,15 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
 		case way == sparql.ReadSelectTSV, way == sparql.ReadSelectJSON:
 			return func(yield func(rdfres.Triple, error) bool) {
-				s, err := m.client.Select(ctx, "SELECT ?s ?p ?o WHERE "+pattern)
-				if err != nil {
+				stopped := errors.New("stopped")
+				_, err := m.oneAnswer(ctx, m.pattern(), []string{"?s", "?p", "?o"}, func(r sparql.Row) error {
+					if !yield(rdfres.Triple{S: r[0], P: r[1], O: r[2]}, nil) {
+						return stopped
+					}
+					return nil
+				})
+				if err != nil && err != stopped {
 					yield(rdfres.Triple{}, err)
-					return
-				}
-				for row, err := range s.Rows {
-					if err == nil && len(row) != 3 {
-						err = errors.New("the store answered with other columns than asked for")
-					}
-					if err != nil {
-						yield(rdfres.Triple{}, err)
-						return
-					}
-					if !yield(rdfres.Triple{S: row[0], P: row[1], O: row[2]}, nil) {
-						return
-					}
 				}
 			}
 		}
@@ -192,62 +253,12 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		return v, nil
 	}
 	const pattern = "GRAPH ?g { ?s ?p ?o } "
-	p := m.parts(pattern, "?g", "?s", "?p", "?o")
-	row := func(r sparql.Row) error {
+	return m.rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
 		ok, err := is(r[0].IRI())
 		if err != nil || !ok {
 			return err
 		}
 		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
-	}
-	counted := func() (int64, error) {
-		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
-	}
-	least, err := counted()
-	if err != nil {
-		return err
-	}
-	if !m.cuts(least) {
-		n := int64(0)
-		s, err := m.client.Select(ctx, "SELECT ?g ?s ?p ?o WHERE { "+pattern+"}")
-		if err != nil {
-			return err
-		}
-		for r, err := range s.Rows {
-			if err == nil && len(r) != 4 {
-				err = errors.New("the store answered with other columns than asked for")
-			}
-			if err == nil {
-				n++
-				err = row(r)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if n >= least {
-			return nil
-		}
-		now, err := counted()
-		if err != nil || n >= now {
-			return err
-		}
-		m.log.Info("the mirror does not come in one answer; it is read in parts", "came", n, "counted", now)
-		m.cutAt = max(1, n)
-		p = m.parts(pattern, "?g", "?s", "?p", "?o")
-	}
-	return p.Keys(ctx, func(graphs []string) error {
-		mine := graphs[:0]
-		for _, g := range graphs {
-			ok, err := is(g)
-			if err != nil {
-				return err
-			}
-			if ok {
-				mine = append(mine, g)
-			}
-		}
-		return p.Of(ctx, mine, row)
 	})
 }
 

@@ -33,6 +33,15 @@ type op struct {
 // counts of what batches did.
 type counts struct{ created, updated, deleted, unchanged, moved, refused int64 }
 
+func (c *counts) add(n counts) {
+	c.created += n.created
+	c.updated += n.updated
+	c.deleted += n.deleted
+	c.unchanged += n.unchanged
+	c.moved += n.moved
+	c.refused += n.refused
+}
+
 // errOverlap says that two resources would share a per-entity graph.
 var errOverlap = errors.New("graph belongs to another resource")
 
@@ -586,11 +595,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	}); err != nil {
 		return err
 	}
-	c.created += n.created
-	c.updated += n.updated
-	c.deleted += n.deleted
-	c.unchanged += n.unchanged
-	c.moved += n.moved
+	c.add(n)
 	return d.crashAt("recorded")
 }
 

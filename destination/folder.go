@@ -298,11 +298,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	}); err != nil {
 		return err
 	}
-	c.created += n.created
-	c.updated += n.updated
-	c.deleted += n.deleted
-	c.unchanged += n.unchanged
-	c.moved += n.moved
+	c.add(n)
 	return d.crashAt("recorded")
 }
 

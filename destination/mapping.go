@@ -68,7 +68,7 @@ func (d *Destination) remap(r *run) (bool, error) {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	b := d.store.Batch()
-	defer func() { b.Close() }()
+	defer b.Close()
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
 			return false, rec.err
@@ -85,8 +85,6 @@ func (d *Destination) remap(r *run) (bool, error) {
 			if err := b.Commit(true); err != nil {
 				return false, err
 			}
-			b.Close()
-			b = d.store.Batch()
 		}
 	}
 	return true, d.commit(b, func(m *meta) { m.Map = id })

@@ -229,7 +229,7 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	b := d.store.Batch()
-	defer func() { b.Close() }()
+	defer b.Close()
 	n, some := int64(0), false
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
@@ -251,8 +251,6 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 			if err := b.Commit(true); err != nil {
 				return false, err
 			}
-			b.Close()
-			b = d.store.Batch()
 		}
 	}
 	if m.Files != d.cfg.Files && !r.dry {

@@ -123,7 +123,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	ghosts := d.store.Batch()
-	defer func() { ghosts.Close() }()
+	defer ghosts.Close()
 	prefix := key(kindGhost, d.dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	p := &plan{}
@@ -180,8 +180,6 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 				if err := ghosts.Commit(false); err != nil {
 					return err
 				}
-				ghosts.Close()
-				ghosts = d.store.Batch()
 			}
 		case mine && !ours:
 			p.frees = append(p.frees, name)

@@ -224,7 +224,7 @@ func (d *Destination) setForm(k []byte, busy bool) error {
 // of all destinations that write into it.
 func (d *Destination) reindex(ctx context.Context) error {
 	b := d.store.Batch()
-	defer func() { b.Close() }()
+	defer b.Close()
 	for _, kind := range []byte{kindOwned, kindRewritten} {
 		prefix := key(kind, d.space)
 		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
@@ -232,8 +232,6 @@ func (d *Destination) reindex(ctx context.Context) error {
 	if err := b.Commit(true); err != nil {
 		return err
 	}
-	b.Close()
-	b = d.store.Batch()
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	n := int64(0)
@@ -305,8 +303,6 @@ func (d *Destination) reindex(ctx context.Context) error {
 				if err := b.Commit(true); err != nil {
 					return err
 				}
-				b.Close()
-				b = d.store.Batch()
 			}
 		}
 	}

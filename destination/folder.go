@@ -245,7 +245,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			}
 			n.moved--
 			resources++
-		} else if !same && o.raw != nil {
+		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
 			if err := d.putFile(b, o); err != nil {
 				return err
 			}
@@ -421,24 +421,26 @@ func (c *mirrorCompare) files(ctx context.Context) error {
 		if rec.Normal.IsZero() && rec.has(flagUnselected) {
 			continue
 		}
-		rank, why, err := c.fileDiffers(rec.record)
-		if err != nil {
-			return err
-		}
-		if why == "" {
-			continue
-		}
-		if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
-			return err
-		}
-		if !c.fix {
-			continue
-		}
-		if err := c.forget(loc, rec.record); err != nil {
+		if err := c.file(loc, rec.record); err != nil {
 			return err
 		}
 	}
 	return c.strangers(ctx)
+}
+
+// file compares the file of a resource with its record.
+func (c *mirrorCompare) file(loc hash16, rec *record) error {
+	rank, why, err := c.fileDiffers(rec)
+	if err != nil || why == "" {
+		return err
+	}
+	if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
+		return err
+	}
+	if !c.fix || rec.has(flagKept) { // the source does not have it any more
+		return nil
+	}
+	return c.forget(loc, rec)
 }
 
 // forget makes a resource be fetched again.

@@ -288,20 +288,8 @@ func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
 		if rec == nil {
 			continue
 		}
-		rank, why, err := c.fileDiffers(rec)
-		if err != nil {
+		if err := c.file(loc, rec); err != nil {
 			return err
-		}
-		if why == "" {
-			continue
-		}
-		if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
-			return err
-		}
-		if c.fix && !rec.has(flagKept) {
-			if err := c.forget(loc, rec); err != nil {
-				return err
-			}
 		}
 	}
 	return c.strangers(ctx)

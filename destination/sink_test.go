@@ -283,6 +283,53 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// A kept file of what the source has no more cannot be fetched again: its damage is
+// told until the file is put back, or the source has it again.
+func TestFolderKeepsDeleted(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Keep = "deleted"
+	dir := t.TempDir()
+	sink, err := FolderSink(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	sync := func() {
+		t.Helper()
+		if rep, err := b.openSink(sink).Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+			t.Fatalf("%+v %v", rep, err)
+		}
+	}
+	damaged := func(want int64) {
+		t.Helper()
+		for _, repair := range []bool{false, true} {
+			if rep, err := b.openSink(sink).Audit(context.Background(), AuditOptions{Repair: repair}); err != nil || rep.Different != want {
+				t.Fatalf("%+v %v", rep, err)
+			}
+		}
+	}
+	fill(b.src, 4)
+	sync()
+	b.src.remove("e1.nt")
+	sync()
+	file := filepath.Join(dir, "set/r/e1.nt")
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(file, []byte("changed"), 0o600)
+	damaged(1)
+	os.WriteFile(file, body, 0o600)
+	damaged(0)
+	os.WriteFile(file, []byte("changed"), 0o600)
+	b.src.put("e1.nt", string(body))
+	sync()
+	if got := filesIn(t, dir); got["set/r/e1.nt"] != string(body) {
+		t.Fatalf("%q", got)
+	}
+	damaged(0)
+}
+
 func TestPathsOfAddresses(t *testing.T) {
 	d := &Destination{cfg: Config{Source: "http://src.example/.well-known/resourcesync"}}
 	seen := map[string]string{}

@@ -118,7 +118,7 @@ type Select struct {
 // Part says which entities of its source are of a mirror.
 type Part struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
-	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
+	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these; where they are all and the source names the entity, others are not fetched"`
 }
 
 // Hints name what may have changed. Only that is described again; what they miss
@@ -173,7 +173,7 @@ type Destination struct {
 	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part     `yaml:"select" doc:"a part of the source"`
+	Select         Part     `yaml:"select" doc:"a part of the source; when it is changed, what that concerns is fetched or removed by the next sync"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`

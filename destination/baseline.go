@@ -136,6 +136,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				yield(nil, err)
 				return
 			}
+			if r.dry && r.reselected && p.rec != nil && d.cfg.Keep != "deleted" {
+				p.rec.Flags &^= flagKept
+			}
 			if p.here() {
 				held++
 			}
@@ -146,7 +149,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				if v, _ := p.it.differs(p.rec); (v == provenSame || v == seemsSame) && !(r.dry && r.remapped) {
+				if v, _ := p.it.differs(p.rec); (v == provenSame || v == seemsSame) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if len(replaces) == 0 || r.dry {
 						unchanged++
 					} else {
@@ -180,7 +183,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			}
 			r.touched[p.loc] = true
 			if r.dry {
-				if !r.plan.base {
+				if !r.plan.base && d.needed(p.it) {
 					r.plan.fetch(&p.it.Promise)
 				}
 				continue

@@ -105,6 +105,7 @@ type meta struct {
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
 	Map        string    `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
+	Part       string    `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
 	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string    `json:"gap,omitempty"`
 	Held       string    `json:"held,omitempty"`
@@ -141,6 +142,7 @@ type listState struct {
 	Modified string    `json:"modified,omitempty"`
 	Digest   string    `json:"digest,omitempty"` // sha-256 of the body
 	At       time.Time `json:"at,omitzero"`
+	Size     int64     `json:"size,omitempty"` // bytes as they came, of a list whose At alone tells that it is the same
 	Index    bool      `json:"index,omitempty"`
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
 }

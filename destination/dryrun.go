@@ -83,6 +83,17 @@ func (p *planning) change(list string, kind resourcesync.Capability) {
 	p.Documents[i].Entries++
 }
 
+// wouldAskAgain tells that a record would be forgotten, for what is configured
+// otherwise than it was.
+func (d *Destination) wouldAskAgain(r *run, loc hash16, rec *record) bool {
+	return r.remapped || r.reselected && d.outdated(loc, rec)
+}
+
+// needed tells whether the bytes of a resource would be fetched.
+func (d *Destination) needed(it *item) bool {
+	return !d.outside(it) && !(d.root() == nil && d.passedOver(it))
+}
+
 // fetch counts what would be fetched.
 func (p *planning) fetch(pr *promise) {
 	if pr.Length < 0 {
@@ -194,7 +205,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 			}
 		}
 	}
-	if it.Change != "deleted" && what != &c.unchanged && it.Package == "" {
+	if it.Change != "deleted" && what != &c.unchanged && it.Package == "" && d.needed(it) {
 		r.plan.fetch(&it.Promise)
 	}
 	if r.plan.whole {

@@ -115,11 +115,14 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 			return nil, err
 		}
 		// The bytes are the promised ones, whatever they are.
-		rec := &record{Flags: flagNotRDF, Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
-		rec.comesVia(it.Via)
+		rec := it.record()
+		rec.Flags |= flagNotRDF
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}
 	o.wire, o.rec.Triples = nil, 0
+	if o.rec.has(flagNotRDF) {
+		d.inPart(o)
+	}
 	if o.rec.has(flagUnselected) {
 		return o, nil
 	}
@@ -235,7 +238,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if err != nil {
 			return err
 		}
-		if o.raw == nil && old != nil && o.rec.Normal == (rdfres.Digest{}) { // as recorded
+		if o.raw == nil && old != nil && o.rec.Normal.IsZero() && !o.rec.has(flagUnselected) { // as recorded
 			o.rec.Normal = old.Normal
 		}
 		same := old != nil && old.Normal == o.rec.Normal
@@ -244,7 +247,9 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 				return err
 			}
 			n.moved--
-			resources++
+			if !old.has(flagKept) {
+				resources++
+			}
 		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
 			if err := d.putFile(b, o); err != nil {
 				return err

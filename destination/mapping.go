@@ -73,13 +73,7 @@ func (d *Destination) remap(r *run) (bool, error) {
 		if rec.err != nil {
 			return false, rec.err
 		}
-		// What the source promised is forgotten, so that it is fetched; what is kept
-		// of it, and what it owns, stands until it is replaced.
-		rec.Hashes.SHA256, rec.Hashes.SHA1, rec.Hashes.MD5 = "", "", ""
-		if rec.Flags |= flagMapped; rec.Made.IsZero() {
-			rec.Made = rec.Graph
-		}
-		rec.forget()
+		rec.askAgain()
 		b.Set(key(kindResource, d.dest, loc), rec.encode())
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -122,30 +121,13 @@ func (d *Destination) readBeside(name string) ([]byte, error) {
 // otherwise completes what is recorded of a resource that is no RDF: sum is the
 // SHA-256 of its bytes, body nil where they were not fetched.
 func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
-	if !d.selectedOther(o.rec) {
-		o.rec.Flags = o.rec.Flags&^flagNotRDF | flagUnselected
-		o.notRDF = false
+	if !d.inPart(o) {
 		return
 	}
 	o.rec.Graph = sum // so that its bytes are compared where graphs are
 	if d.beside != nil {
 		o.raw = body
 	}
-}
-
-// selectedOther applies the part of the source that was configured: by prefix of
-// the entity or of the address, since what is no RDF has no class.
-func (d *Destination) selectedOther(rec *record) bool {
-	sel := d.cfg.Select
-	if len(sel.Prefixes)+len(sel.Classes) == 0 {
-		return true
-	}
-	for _, p := range sel.Prefixes {
-		if strings.HasPrefix(rec.Entity, p) || strings.HasPrefix(rec.Loc, p) {
-			return true
-		}
-	}
-	return false
 }
 
 // keepFiles writes the files of a batch.

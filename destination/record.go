@@ -55,6 +55,22 @@ func (r *record) origin() string {
 	return r.Loc
 }
 
+// record is what is remembered of a resource before it is fetched.
+func (it *item) record() *record {
+	r := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+	r.comesVia(it.Via)
+	return r
+}
+
+// askAgain forgets what the source promised, so that it is fetched. What is kept
+// of it, and what it owns, stands until it is replaced.
+func (r *record) askAgain() {
+	if r.Flags |= flagMapped; r.Made.IsZero() {
+		r.Made = r.Graph
+	}
+	r.forget()
+}
+
 // comesVia keeps where the source has it from.
 func (r *record) comesVia(via string) {
 	if r.Via = via; via != "" {

@@ -58,9 +58,11 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	if it.Bad != "" {
 		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
 	}
+	if d.outside(it) {
+		return d.left(it)
+	}
 	if d.root() == nil && d.passedOver(it) {
-		rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
-		rec.comesVia(it.Via)
+		rec := it.record()
 		rec.notRDF(it)
 		o := &outcome{it: it, rec: rec, notRDF: true}
 		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero where none is promised
@@ -197,8 +199,7 @@ func verifyBytes(body []byte, p promise) error {
 // representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
 func (d *Destination) representRDF(it *item, p place, body []byte, contentType string) (*outcome, error) {
-	rec := &record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
-	rec.comesVia(it.Via)
+	rec := it.record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)
 	}
@@ -462,28 +463,3 @@ func guessEntity(loc string, ts []rdfres.Triple) string {
 	}
 	return best
 }
-
-// selected applies the part of the source that was configured.
-func (d *Destination) selected(entity string, ts []rdfres.Triple) bool {
-	sel := d.cfg.Select
-	if len(sel.Prefixes) == 0 && len(sel.Classes) == 0 {
-		return true
-	}
-	for _, p := range sel.Prefixes {
-		if strings.HasPrefix(entity, p) {
-			return true
-		}
-	}
-	for _, t := range ts {
-		if t.P == rdfType && t.S.IRI() == entity {
-			for _, c := range sel.Classes {
-				if t.O.IRI() == c {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-const rdfType rdfres.Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

@@ -34,15 +34,17 @@ type run struct {
 	dry      bool // d is a shadow then
 	plan     planning
 	remapped bool
-	full     bool
-	retry    bool
-	touched  map[hash16]bool // pending resources that this run has tried
-	planned  counts          // dry run
-	notRDF   int64
-	leftOut  int64 // files that the dump that was read does not have
-	blind    int64 // entries of a dump that do not tell which resource they mean
-	complete bool  // the source was read up to its newest change
-	until    time.Time
+	// another part of the source is selected, or what was kept goes
+	reselected bool
+	full       bool
+	retry      bool
+	touched    map[hash16]bool // pending resources that this run has tried
+	planned    counts          // dry run
+	notRDF     int64
+	leftOut    int64 // files that the dump that was read does not have
+	blind      int64 // entries of a dump that do not tell which resource they mean
+	complete   bool  // the source was read up to its newest change
+	until      time.Time
 }
 
 func (r *run) why(format string, a ...any) {
@@ -130,11 +132,15 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.remapped, err = d.remap(r); err != nil {
 		return err
 	}
+	reselected, err := d.reselect(r)
+	if err != nil {
+		return err
+	}
 	moved, err := d.othersMoved(r)
 	if err != nil {
 		return err
 	}
-	r.full = r.full || r.remapped || moved
+	r.full = r.full || r.remapped || reselected || moved
 	m = d.snapshotMeta()
 	moved = m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {

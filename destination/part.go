@@ -1,0 +1,156 @@
+package destination
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A part of a source is mirrored with Config.Select: the entities with one of the
+// prefixes or of the classes. What is outside is recorded without triples, so that
+// it is compared with lists and never fetched again while it stays as it is; where
+// there are prefixes alone and the source names the entity, it is not fetched at all.
+
+// whole tells that no part of the source is configured.
+func (d *Destination) whole() bool {
+	return len(d.cfg.Select.Prefixes)+len(d.cfg.Select.Classes) == 0
+}
+
+func (d *Destination) hasPrefix(iri string) bool {
+	return slices.ContainsFunc(d.cfg.Select.Prefixes, func(p string) bool { return strings.HasPrefix(iri, p) })
+}
+
+// selected tells whether a description is in the part.
+func (d *Destination) selected(entity string, ts []rdfres.Triple) bool {
+	if d.whole() || d.hasPrefix(entity) {
+		return true
+	}
+	return slices.ContainsFunc(ts, func(t rdfres.Triple) bool {
+		return t.P == rdfType && t.S.IRI() == entity && slices.Contains(d.cfg.Select.Classes, t.O.IRI())
+	})
+}
+
+const rdfType rdfres.Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+// selectedOther tells whether what is no RDF is in the part: by prefix of the
+// entity or of the address, since it has no class.
+func (d *Destination) selectedOther(rec *record) bool {
+	return d.whole() || d.hasPrefix(rec.Entity) || d.hasPrefix(rec.Loc)
+}
+
+// inPart leaves out what is no RDF and not in the part.
+func (d *Destination) inPart(o *outcome) bool {
+	if d.selectedOther(o.rec) {
+		return true
+	}
+	o.rec.Flags = o.rec.Flags&^flagNotRDF | flagUnselected
+	o.notRDF = false
+	return false
+}
+
+// outside tells that a resource need not be fetched to know that it is not in the
+// part.
+func (d *Destination) outside(it *item) bool {
+	return len(d.cfg.Select.Classes) == 0 && !d.whole() && it.Bad == "" && it.Entity != "" && !d.hasPrefix(it.Entity) && !d.hasPrefix(it.Loc)
+}
+
+// left is the outcome of what is outside. Its promises stand for it.
+func (d *Destination) left(it *item) *outcome {
+	rec := it.record()
+	rec.Flags |= flagUnselected
+	if rec.Graph = it.Promise.Graph; !rec.Graph.IsZero() {
+		rec.Flags |= flagWireNames
+	}
+	return &outcome{it: it, rec: rec}
+}
+
+// partID names what is configured of the part, and of what is kept beyond it.
+func (d *Destination) partID() string {
+	if d.whole() && d.cfg.Keep != "deleted" {
+		return "whole"
+	}
+	raw, err := json.Marshal([]any{d.cfg.Select.Classes, d.cfg.Select.Prefixes, d.cfg.Keep == "deleted"})
+	if err != nil {
+		panic("destination: part cannot be named: " + err.Error()) // strings only
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
+}
+
+// outdated tells that a record may be otherwise with what is configured now: it
+// is in the part and was not, or the other way round, or only its description
+// tells; or it was kept, and nothing is any more.
+func (d *Destination) outdated(loc hash16, rec *record) bool {
+	if rec.has(flagKept) {
+		return d.cfg.Keep != "deleted"
+	}
+	was := !rec.has(flagUnselected)
+	switch {
+	case rec.has(flagNotRDF):
+		return was != d.selectedOther(rec)
+	case d.whole() || d.hasPrefix(rec.Entity):
+		return !was
+	case !was && d.hasPrefix(rec.Loc): // it may be no RDF
+		return true
+	case len(d.cfg.Select.Classes) == 0:
+		return was
+	case !was || rec.has(flagMapped) || d.folder != nil: // there is no description
+		return true
+	}
+	ts, err := d.wireOf(loc, rec)
+	return err != nil || !d.selected(rec.Entity, ts)
+}
+
+// reselect makes what another part of the source concerns be compared and fetched
+// again, where the part is configured otherwise than it was.
+func (d *Destination) reselect(r *run) (bool, error) {
+	id := d.partID()
+	m := d.snapshotMeta()
+	switch {
+	case m.Part == id:
+		return false, nil
+	case m.Phase == "":
+		return false, d.saveMeta(func(m *meta) { m.Part = id })
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.store.Batch()
+	defer b.Close()
+	var some, back, others int64
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return false, rec.err
+		}
+		if !d.outdated(loc, rec.record) {
+			continue
+		}
+		some++
+		if rec.has(flagKept) {
+			rec.Flags &^= flagKept
+			back++
+			if rec.has(flagNotRDF) {
+				others++
+			}
+		} else {
+			rec.askAgain()
+		}
+		b.Set(key(kindResource, d.dest, loc), rec.encode())
+		if b.Size() > 4<<20 {
+			if err := b.Commit(true); err != nil {
+				return false, err
+			}
+		}
+	}
+	if some > 0 {
+		r.why("select or keep was changed: %d resources are compared again", some)
+		r.reselected = true
+	}
+	return some > 0, d.commit(b, func(m *meta) {
+		m.Part = id
+		m.Resources += back
+		m.NotRDF += others
+	})
+}

@@ -299,7 +299,7 @@ func (a *auditRun) origin(ctx context.Context) error {
 				case o.err != nil:
 					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
 				case o.rec.Graph != rec.Graph && !(rec.has(flagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
-					o = &outcome{it: it, wire: []byte("the source gives another graph than is recorded")}
+					o = &outcome{it: it, wire: []byte(otherGraph)}
 				default:
 					o = &outcome{it: it}
 					if rec.Via == "" {
@@ -332,8 +332,29 @@ func (a *auditRun) origin(ctx context.Context) error {
 			return nil
 		}
 		a.sourceDiffers = true
-		return a.event(hash16(o.packed), rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: string(o.wire)})
+		loc := hash16(o.packed)
+		if a.fix && string(o.wire) == otherGraph { // its list may say that nothing changed
+			if err := d.askAgain(loc); err != nil {
+				return err
+			}
+		}
+		return a.event(loc, rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: string(o.wire)})
 	})
+}
+
+const otherGraph = "the source gives another graph than is recorded"
+
+// askAgain makes a resource be fetched by the next comparison.
+func (d *Destination) askAgain(loc hash16) error {
+	rec, err := d.record(loc)
+	if err != nil || rec == nil {
+		return err
+	}
+	rec.askAgain()
+	b := d.store.Batch()
+	defer b.Close()
+	b.Set(key(kindResource, d.dest, loc), rec.encode())
+	return b.Commit(true)
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and

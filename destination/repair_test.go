@@ -3,13 +3,17 @@ package destination
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // Whatever somebody wrote into the mirror by hand, blank nodes too, goes by
@@ -117,4 +121,55 @@ func postText(c *sparql.Client, graph, turtle string) error {
 	return c.PostGraph(context.Background(), graph, rdfres.Turtle, func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(turtle)), nil
 	})
+}
+
+// A source that changes what it gives, and says nothing of it in its lists, is
+// found out by fetching everything, and followed by a repair.
+func TestRepairOfWhatNoListTells(t *testing.T) {
+	for _, bare := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.noHash, s.noLastmod, s.changes = bare, bare, false
+		fill(s, 5)
+		b.sync()
+		list := s.document(s.head(rs.ResourceList, rs.Meta{At: s.stateTime()}), func() (es []rs.Entry) {
+			for _, k := range slices.Sorted(maps.Keys(s.bodies)) {
+				es = append(es, s.entry(k, s.bodies[k], 1, rs.Meta{}))
+			}
+			return es
+		}())
+		xmlAt(s, listXML, string(list))
+		s.bodies["e2.nt"] = []byte(nt("e2", "b", "2")) // as long as before
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		clear(s.requests)
+		rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: "origin"})
+		if err != nil || rep.Different != 1 || rep.Named[0].Location != s.url("/set/r/e2.nt") || len(b.fetched()) != 5 {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		rep, err = b.open().Audit(context.Background(), AuditOptions{Depth: "origin", Repair: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bare {
+			if !rep.Equal || rep.Repaired != 1 {
+				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+			continue
+		}
+		// Its list promises a hash that it does not keep: the mirror stays as it was
+		// promised, and the resource is pending.
+		st, err := b.d.Status(context.Background())
+		if rep.Equal || err != nil || st.Pending != 1 || !slices.Contains(b.mir.lines(graphA), nt("e2", "a")) {
+			t.Fatalf("%+v %+v %v", rep, st, err)
+		}
+		s.bodies["e2.nt"] = []byte(nt("e2", "a", "2"))
+		b.clock = b.clock.Add(time.Hour)
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
 }

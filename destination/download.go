@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -69,20 +70,35 @@ func (d *download) validator(name string) string {
 	return v
 }
 
+// settled tells that the answer is of at least two seconds after a time, so that
+// no other state of the source has it.
+func (d *download) settled(at time.Time) bool {
+	answered, err := http.ParseTime(d.header.Get("Date"))
+	return err == nil && !at.IsZero() && answered.Sub(at) >= 2*time.Second
+}
+
+// firstBytes are enough for the root of a document.
+const firstBytes = 16 << 10
+
 // open reads the download from its start, with gzip undone, whether it was told
 // in a header or shows in the bytes (a stored .xml.gz). Each call is a pass.
 func (d *download) open() (io.Reader, error) {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	b := bufio.NewReaderSize(d.file, 64<<10)
+	return unzipped(d.file, d.max, d.url)
+}
+
+// unzipped undoes gzip, where it shows in the bytes.
+func unzipped(r io.Reader, limit int64, what string) (io.Reader, error) {
+	b := bufio.NewReaderSize(r, 64<<10)
 	magic, _ := b.Peek(2)
 	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: gzip: %w", shorten(d.url), err)
+			return nil, fmt.Errorf("%s: gzip: %w", shorten(what), err)
 		}
-		return &boundedReader{r: z, left: d.max, what: d.url}, nil
+		return &boundedReader{r: z, left: limit, what: what}, nil
 	}
 	return b, nil
 }
@@ -195,7 +211,17 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 	if r.max > 0 && resp.ContentLength > 0 && d.size+resp.ContentLength > r.max {
 		return fail(fmt.Errorf("%w: %d bytes announced, at most %d are taken", errTooLarge, d.size+resp.ContentLength, r.max), false)
 	}
-	n, err := io.Copy(io.MultiWriter(d.file, sum), resp.Body)
+	body := io.Reader(resp.Body)
+	if r.unchanged != nil && d.size == 0 {
+		first := make([]byte, firstBytes)
+		n, err := io.ReadFull(resp.Body, first)
+		if err == nil && r.unchanged(first, resp.ContentLength) {
+			d.notModified = true
+			return nil
+		}
+		body = io.MultiReader(bytes.NewReader(first[:n]), resp.Body)
+	}
+	n, err := io.Copy(io.MultiWriter(d.file, sum), body)
 	d.size += n
 	if err == nil && resp.ContentLength >= 0 && n != resp.ContentLength {
 		err = fmt.Errorf("body was cut: %d of %d bytes: %w", n, resp.ContentLength, io.ErrUnexpectedEOF)

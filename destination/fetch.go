@@ -146,6 +146,10 @@ type request struct {
 	max       int64     // bytes of the body as it comes, and unpacked
 	attempts  int       // 0: as configured
 	asOf      time.Time // Accept-Datetime (RFC 7089)
+
+	// of a download: told the beginning of a long body and its whole length, -1
+	// unknown, says that the rest need not be read
+	unchanged func(first []byte, length int64) bool
 }
 
 // open makes one attempt. The caller closes the body.

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -98,6 +99,7 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 	req := request{url: o.ResourceList}
 	if known != nil && known.URL == o.ResourceList {
 		req.etag, req.modified = known.ETag, known.Modified
+		req.unchanged = d.sameRoot(known)
 	}
 	dl, r, err := d.document(ctx, req, resourcesync.ResourceList)
 	if err != nil {
@@ -110,6 +112,9 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 	h := r.Head()
 	v.at = h.SnapshotTime()
 	v.state = listState{URL: o.ResourceList, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
+	if !h.Index && dl.settled(v.at) {
+		v.state.Size = dl.size
+	}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.sequence = &s
 	}
@@ -149,6 +154,25 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 		d.planning.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
 	}
 	return v, d.overlay(ctx, o, v)
+}
+
+// sameRoot tells a list that was processed from its first bytes: its root has the
+// time of the same snapshot, and it is as long as it was, where the server tells.
+func (d *Destination) sameRoot(known *listState) func([]byte, int64) bool {
+	if known.Size == 0 {
+		return nil
+	}
+	return func(first []byte, length int64) bool {
+		if length >= 0 && length != known.Size {
+			return false
+		}
+		body, err := unzipped(bytes.NewReader(first), d.lim.document, known.URL)
+		if err != nil {
+			return false
+		}
+		h, err := resourcesync.ReadHead(body, d.readerOptions(known.URL))
+		return err == nil && !h.Index && (h.Meta.Capability == resourcesync.ResourceList || h.Meta.Capability == "") && h.SnapshotTime().Equal(known.At)
+	}
 }
 
 // overlay adds the changes after the list was taken.

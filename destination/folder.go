@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -171,6 +172,8 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	var n counts
 	var resources int64
 	written := false
+	files := d.fileWriter(ops)
+	defer files.close()
 	named := map[hash16]bool{}
 	for _, o := range ops {
 		named[o.loc] = true
@@ -207,6 +210,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			return err
 		}
 		if name != "" {
+			files.close()
 			if err := d.removeFile(name); err != nil {
 				return err
 			}
@@ -251,7 +255,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 				resources++
 			}
 		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
-			if err := d.putFile(b, o); err != nil {
+			if err := d.putFile(b, files, o); err != nil {
 				return err
 			}
 			written = true
@@ -279,6 +283,9 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	}
 	generation := d.meta.Generation
 	if written {
+		if err := files.flush(); err != nil {
+			return err
+		}
 		if err := d.crashAt("written"); err != nil {
 			return err
 		}
@@ -307,38 +314,45 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	return d.crashAt("recorded")
 }
 
-// putFile writes a representation to its path, or where that is taken to its other one.
-func (d *Destination) putFile(b kv.Batch, o *op) error {
+// putFile writes a representation to the path that it has, else to that of its
+// address, or where that is taken to its other one.
+func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 	loc := o.rec.Loc
-	have, err := d.fileOf(loc)
-	if err != nil {
-		return err
-	}
 	names := []string{d.pathOf(loc), hashedPath(loc)}
-	if have != "" {
-		names = []string{have}
-	}
+	free := make([]bool, len(names))
 	for i, name := range names {
 		owner, ok, err := d.ownerOf(name)
 		if err != nil {
 			return err
 		}
-		if ok && owner != o.loc {
+		if free[i] = !ok; ok && owner == o.loc {
+			return d.putAt(w, name, o.raw, false)
+		}
+	}
+	for i, name := range names {
+		if !free[i] {
 			continue
 		}
-		err = d.writeFile(name, o.raw)
+		err := d.putAt(w, name, o.raw, true)
 		if err != nil && i < len(names)-1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%w: write %s: %w", errMirror, name, err)
+			return err
 		}
 		v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
-		b.Set(d.nameKey(name), append(append(v, o.loc[:]...), name...))
-		// The other files of this batch must see that it is taken.
-		return d.takeName(name, append(append(binary.BigEndian.AppendUint32(nil, uint32(d.dest)), o.loc[:]...), name...))
+		v = append(append(v, o.loc[:]...), name...)
+		b.Set(d.nameKey(name), v)
+		return d.takeName(name, v) // the other files of this batch must see it
 	}
 	return fmt.Errorf("%w: no path is free for %s", errMirror, shorten(loc))
+}
+
+func (d *Destination) putAt(w *fileWriter, name string, body []byte, isNew bool) error {
+	if err := w.put(name, body, isNew); err != nil {
+		return fmt.Errorf("%w: write %s: %w", errMirror, name, err)
+	}
+	return nil
 }
 
 func (d *Destination) takeName(name string, v []byte) error {
@@ -362,30 +376,82 @@ func (d *Destination) blocked(name string) bool {
 	return false
 }
 
-func (d *Destination) writeFile(name string, body []byte) (err error) {
-	dir := path.Dir(name)
-	if err := d.root().MkdirAll(dir, 0o777); err != nil {
+// fileWriter writes the files of a batch. It keeps the folder of the last one open,
+// since most have neighbours. later: new files are made durable at the end of the
+// batch, all at once, which for many takes a small part of the time.
+type fileWriter struct {
+	root    *os.Root
+	later   bool
+	written bool
+
+	dir string
+	at  *os.Root // dir, nil: none is open
+}
+
+func (d *Destination) fileWriter(ops []*op) *fileWriter {
+	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64}
+}
+
+// folder opens the folder of a file, which is made if need be.
+func (w *fileWriter) folder(dir string) (*os.Root, error) {
+	if w.at != nil && w.dir == dir {
+		return w.at, nil
+	}
+	w.close()
+	if err := w.root.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	at, err := w.root.OpenRoot(dir)
+	if err == nil {
+		w.at, w.dir = at, dir
+	}
+	return at, err
+}
+
+// close is called before files go as well: their folders may go with them.
+func (w *fileWriter) close() {
+	if w.at != nil {
+		w.at.Close()
+		w.at = nil
+	}
+}
+
+// put puts a file in the place of what is there.
+func (w *fileWriter) put(name string, body []byte, isNew bool) error {
+	at, err := w.folder(path.Dir(name))
+	if err != nil {
 		return err
 	}
-	if st, err := d.root().Lstat(name); err == nil && st.IsDir() {
-		return fs.ErrExist
-	}
-	part := path.Join(dir, ".rsbridge-"+hex.EncodeToString(hashSlice(name))+".part")
-	f, err := d.root().Create(part)
+	base, part := path.Base(name), ".rsbridge-"+hex.EncodeToString(hashSlice(name))+".part"
+	f, err := at.Create(part)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(body)
-	if err == nil {
+	if err == nil && !(w.later && isNew) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = d.root().Rename(part, name)
+		err = at.Rename(part, base)
 	}
 	if err != nil {
-		d.root().Remove(part)
+		at.Remove(part)
+		return err
 	}
-	return err
+	w.written = true
+	return nil
+}
+
+// flush makes what was written durable.
+func (w *fileWriter) flush() error {
+	w.close()
+	if !w.later || !w.written {
+		return nil
+	}
+	if err := flushAll(w.root); err != nil {
+		return fmt.Errorf("%w: %w", errMirror, err)
+	}
+	return nil
 }
 
 func hashSlice(s string) []byte {

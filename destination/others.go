@@ -137,6 +137,8 @@ func (d *Destination) keepFiles(ctx context.Context, ops []*op) error {
 	}
 	b := d.store.Batch()
 	defer b.Close()
+	files := d.fileWriter(ops)
+	defer files.close()
 	for _, o := range ops {
 		if o.fault != nil || o.rec == nil || o.raw == nil {
 			continue
@@ -144,12 +146,15 @@ func (d *Destination) keepFiles(ctx context.Context, ops []*op) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := d.putFile(b, o); err != nil {
+		if err := d.putFile(b, files, o); err != nil {
 			return err
 		}
 		if err := d.crashAt("file"); err != nil {
 			return err
 		}
+	}
+	if err := files.flush(); err != nil {
+		return err
 	}
 	return b.Commit(false)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -30,7 +31,8 @@ type origin struct {
 	*bridge.Bridge
 	base    string
 	server  *http.Server
-	version int64 // of the data, grows with each increment
+	beside  sync.Map // path: body, []byte, of documents that are none of the source's own
+	version int64    // of the data, grows with each increment
 }
 
 // origin is made once for all rows.
@@ -76,7 +78,15 @@ func (e *env) serve(ctx context.Context, name string, store bridge.Store, graphs
 		l.Close()
 		return nil, err
 	}
-	o.server = &http.Server{Handler: o.PublicHandler()}
+	own := o.PublicHandler()
+	o.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if doc, ok := o.beside.Load(r.URL.Path); ok {
+			w.Header().Set("Content-Type", "application/xml")
+			w.Write(doc.([]byte))
+			return
+		}
+		own.ServeHTTP(w, r)
+	})}
 	go o.server.Serve(l) // until close
 	return o, nil
 }

@@ -53,6 +53,8 @@ var rows = []row{
 		}},
 	{id: "list", what: "Resource List of all, made and read", baseline: "resync-build", speed: true, limit: 20, needs: teststores.EnvPython, measure: resourceList},
 	{id: "dump", what: "Resource Dump of all", baseline: "resync-build", speed: true, limit: 5, needs: teststores.EnvPython, measure: resourceDump},
+	{id: "gets", what: "mirror of all into files, by single GETs", baseline: fmt.Sprintf("resync-sync (of %d, extrapolated)", resyncFetches), speed: true, limit: 5, needs: teststores.EnvPython, measure: filing(aloneCaps)},
+	{id: "gets-dump", what: "mirror of all into files, from the dump", baseline: fmt.Sprintf("resync-sync (by single GETs, of %d, extrapolated)", resyncFetches), speed: true, limit: 20, needs: teststores.EnvPython, measure: filing("/data/capabilitylist.xml")},
 	{id: "publish", what: "publish 100 changes in a set of 1,000,000", baseline: "of 100,000", limit: 1.2, measure: publishing},
 	{id: "serve", what: "representations over HTTP", baseline: "bare handler", speed: true, limit: 0.5, measure: serving("identity")},
 	{id: "serve-gzip", what: "representations over HTTP, as gzip", baseline: "bare handler", speed: true, limit: 0.5, measure: serving("gzip")},

@@ -64,16 +64,55 @@ type State struct {
 	First   time.Time
 }
 
-// Blob is a representation as it is kept: raw deflate (RFC 1951), with what ZIP
-// and gzip want to know, so that it is never packed again.
+// Blob is a representation as it is kept, with what ZIP and gzip want to know:
+// raw deflate (RFC 1951), or packed with a dictionary of the set, which takes less
+// than half of the room. Bytes and Deflate are for both.
 type Blob struct {
-	Deflated []byte
+	Deflated []byte // nil if it is kept otherwise
 	CRC32    uint32 // IEEE, of the unpacked bytes
 	Length   int64  // unpacked
+
+	frame      []byte // Zstandard (RFC 8878), if there is a dictionary
+	dictionary *dictionary
 }
+
+// Deflate gives the blob with its bytes as raw deflate, packed now if they are not
+// kept so.
+func (b Blob) Deflate() (Blob, error) {
+	if b.dictionary == nil {
+		return b, nil
+	}
+	data, err := b.Bytes()
+	if err != nil {
+		return Blob{}, err
+	}
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	packed := bytes.NewBuffer(make([]byte, 0, len(data)/2))
+	w.Reset(packed)
+	if _, err := w.Write(data); err != nil {
+		return Blob{}, err
+	}
+	if err := w.Close(); err != nil {
+		return Blob{}, err
+	}
+	return Blob{Deflated: packed.Bytes(), CRC32: b.CRC32, Length: b.Length}, nil
+}
+
+// deflaters are fast: what they make is sent once.
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
 
 // Bytes unpacks, checks length and CRC.
 func (b Blob) Bytes() ([]byte, error) {
+	if b.dictionary != nil {
+		return b.unpack()
+	}
 	src := bytes.NewReader(b.Deflated)
 	r := inflaters.Get().(io.Reader)
 	defer inflaters.Put(r)
@@ -91,10 +130,29 @@ func (b Blob) Bytes() ([]byte, error) {
 	if n != b.Length || src.Len() > 0 {
 		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
 	}
-	if crc := crc32.ChecksumIEEE(out.Bytes()); crc != b.CRC32 {
+	return b.checked(out.Bytes())
+}
+
+// unpack is Bytes where there is a dictionary.
+func (b Blob) unpack() ([]byte, error) {
+	if b.Length > dictionaryMost {
+		return nil, fmt.Errorf("unpack representation: %d bytes are more than are packed so: %w", b.Length, errDamaged)
+	}
+	data, err := b.dictionary.dec.DecodeAll(b.frame, make([]byte, 0, b.Length))
+	if err != nil {
+		return nil, fmt.Errorf("unpack representation: %w: %w", err, errDamaged)
+	}
+	if int64(len(data)) != b.Length {
+		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
+	}
+	return b.checked(data)
+}
+
+func (b Blob) checked(data []byte) ([]byte, error) {
+	if crc := crc32.ChecksumIEEE(data); crc != b.CRC32 {
 		return nil, fmt.Errorf("unpack representation: CRC-32 is %08x, want %08x: %w", crc, b.CRC32, errDamaged)
 	}
-	return out.Bytes(), nil
+	return data, nil
 }
 
 // inflaters are costly to make and cheap to use again.

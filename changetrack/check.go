@@ -140,7 +140,7 @@ func (c *cursor) advance() (err error) {
 }
 
 // at tells whether the cursor stands at a record of the entity with this key.
-func (c *cursor) at(key []byte) bool { return c.ok && bytes.HasPrefix(c.pair.Key[1:], key) }
+func (c *cursor) at(key []byte) bool { return c.ok && bytes.HasPrefix(c.pair.Key[1:], key[:shortKey]) }
 
 // entities walks states, histories and representations side by side: all three
 // are in the order of the entity keys.
@@ -210,13 +210,17 @@ func (c *checker) entity(s *stateRecord, key []byte, history, blobs *cursor) err
 			}
 		}
 		ch, err := readChange(seq, b)
+		once := ch.After == elsewhere // no second record has its digest
+		if err == nil && once {
+			ch.After, err = versionAfter(c.v.r, &ch)
+		}
+		if err == nil {
+			err = c.follows(s, last, &ch)
+		}
+		if err == nil {
+			err = c.version(s, &ch, blobs, key, once)
+		}
 		if err != nil {
-			return err
-		}
-		if err := c.follows(s, last, &ch); err != nil {
-			return err
-		}
-		if err := c.version(s, &ch, blobs, key); err != nil {
 			return err
 		}
 		last = &ch
@@ -263,8 +267,9 @@ func (c *checker) follows(s *stateRecord, last, ch *Change) error {
 }
 
 // version: the representation of a version is there while it is current or
-// waits to be dropped, and has the bytes that were promised.
-func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte) error {
+// waits to be dropped, and has the bytes that were promised, and with digest also
+// the graph.
+func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte, digest bool) error {
 	have := blobs.at(key) && lastSeq(blobs.pair.Key) == ch.Sequence
 	if ch.After == nil {
 		if have {
@@ -281,7 +286,7 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte)
 		}
 		return nil // ended before what is retained; ended checks the others
 	}
-	blob, err := readBlob(blobs.pair.Value)
+	blob, err := c.v.readBlob(blobs.pair.Value)
 	if err != nil {
 		return err
 	}
@@ -292,6 +297,12 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte)
 	f := ch.After.Fixity
 	if got := rdfres.ComputeFixity(data, f.MD5 != nil, f.SHA1 != nil); !reflect.DeepEqual(got, f) {
 		return wrong("representation of version %d has not the promised hash", ch.Sequence)
+	}
+	if digest {
+		ts, err := c.v.l.t.o.decode(ch.After.Format, data, rdfres.ReadOptions{Name: ch.Entity})
+		if err != nil || rdfres.GraphDigest(ts) != ch.After.Graph {
+			return wrong("representation of version %d has not the promised graph (%v)", ch.Sequence, err)
+		}
 	}
 	return blobs.advance()
 }

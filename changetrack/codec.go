@@ -3,6 +3,7 @@ package changetrack
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -11,6 +12,10 @@ import (
 // recordVersion begins every record of this package. A higher one is of a newer
 // program.
 const recordVersion = 1
+
+// stateVersion is that of the keys and records together. Version 1 had whole
+// entity keys before sequences.
+const stateVersion = 2
 
 // ---- writing: each function appends
 
@@ -75,7 +80,13 @@ func putVersion(b []byte, v *Version) []byte {
 const (
 	hasBefore = 1 << iota
 	hasAfter
+	afterElsewhere
 )
+
+// elsewhere stands for the version after a change that does not hold it: it is the
+// entity's current one, or the one before its next change (complete). That spares
+// the first change of every entity, which for most is the only one.
+var elsewhere = &Version{}
 
 // putChange leaves out the sequence: it is in the key. The time stands at a fixed
 // place, for the search by time.
@@ -86,7 +97,9 @@ func putChange(b []byte, c *Change) []byte {
 	if c.Before != nil || c.FileBefore != nil {
 		flags |= hasBefore
 	}
-	if c.After != nil || c.FileAfter != nil {
+	if c.After == elsewhere {
+		flags |= afterElsewhere
+	} else if c.After != nil || c.FileAfter != nil {
 		flags |= hasAfter
 	}
 	if c.OfFile() {
@@ -109,7 +122,7 @@ func putChange(b []byte, c *Change) []byte {
 	if c.Before != nil {
 		b = putVersion(b, c.Before)
 	}
-	if c.After != nil {
+	if flags&hasAfter != 0 {
 		b = putVersion(b, c.After)
 	}
 	return b
@@ -137,11 +150,22 @@ func putState(b []byte, s *stateRecord) []byte {
 	return putTime(b, s.delTime)
 }
 
+// dictionaryBlob is the version of a blob that was packed with a dictionary;
+// recordVersion is that of one that is raw deflate.
+const dictionaryBlob = 2
+
 func putBlob(b []byte, blob Blob) []byte {
-	b = append(b, recordVersion)
+	version := byte(recordVersion)
+	if blob.dictionary != nil {
+		version = dictionaryBlob
+	}
+	b = append(b, version)
 	b = binary.BigEndian.AppendUint32(b, blob.CRC32)
 	b = binary.AppendUvarint(b, uint64(blob.Length))
-	return append(b, blob.Deflated...)
+	if blob.dictionary == nil {
+		return append(b, blob.Deflated...)
+	}
+	return append(binary.AppendUvarint(b, uint64(blob.dictionary.number)), blob.frame...)
 }
 
 // endedRecord says which version a change ended.
@@ -329,8 +353,10 @@ func readChange(seq uint64, b []byte) (Change, error) {
 	}
 	if flags&hasAfter != 0 {
 		c.After = r.version()
+	} else if flags&afterElsewhere != 0 {
+		c.After = elsewhere
 	}
-	if c.Kind == "" || flags > hasBefore|hasAfter {
+	if c.Kind == "" || flags > afterElsewhere {
 		r.bad = true
 	}
 	if err := r.end("change"); err != nil {
@@ -386,18 +412,30 @@ func peekState(b []byte) (p peek, err error) {
 	return p, r.end("state of an entity")
 }
 
-func readBlob(b []byte) (Blob, error) {
+// readBlob finds dictionaries by their number.
+func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, error) {
 	r := &reading{b: b}
-	if err := r.begin("representation"); err != nil {
-		return Blob{}, err
+	version := r.byte()
+	if version > dictionaryBlob {
+		return Blob{}, fmt.Errorf("representation has version %d, this program knows %d: %w", version, dictionaryBlob, ErrNewer)
 	}
 	var blob Blob
 	if crc := r.take(4); crc != nil {
 		blob.CRC32 = binary.BigEndian.Uint32(crc)
 	}
 	blob.Length = int64(r.uvarint())
-	blob.Deflated = r.b
-	r.b = nil
+	rest := &blob.Deflated
+	if version == dictionaryBlob {
+		number := r.uvarint()
+		if r.bad = r.bad || number > math.MaxUint32; !r.bad {
+			var err error
+			if blob.dictionary, err = find(uint32(number)); err != nil {
+				return Blob{}, err
+			}
+		}
+		rest = &blob.frame
+	}
+	*rest, r.b = r.b, nil
 	return blob, r.end("representation")
 }
 

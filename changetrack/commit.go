@@ -21,7 +21,7 @@ type staged struct {
 	entity string
 	old    []byte
 	after  *Version // without sequence and time; nil for deleted
-	blob   Blob
+	blob   []byte   // its record
 }
 
 func putStaged(b []byte, s *staged) []byte {
@@ -31,8 +31,7 @@ func putStaged(b []byte, s *staged) []byte {
 	if s.after == nil {
 		return b
 	}
-	b = putVersion(b, s.after)
-	return putBlob(b, s.blob)
+	return append(putVersion(b, s.after), s.blob...)
 }
 
 func readStaged(b []byte) (*staged, error) {
@@ -46,11 +45,8 @@ func readStaged(b []byte) (*staged, error) {
 	}
 	if s.kind != Deleted && !r.bad {
 		s.after = r.version()
-		blob, err := readBlob(r.b)
-		if err != nil {
-			return nil, err
-		}
-		s.blob, r.b = blob, nil
+		s.blob, r.b = r.b, nil
+		r.bad = r.bad || len(s.blob) == 0
 	}
 	return s, r.end("staged change")
 }
@@ -203,7 +199,10 @@ func writeStaged(b kv.Batch, rec []byte, seq uint64, at time.Time, finder string
 	if s.after != nil {
 		s.after.Sequence, s.after.Time = seq, at
 		st.current, c.After = s.after, s.after
-		b.Set(entitySeqKey(kindBlob, key, seq), putBlob(nil, s.blob))
+		if len(s.old) == 0 {
+			c.After = elsewhere
+		}
+		b.Set(entitySeqKey(kindBlob, key, seq), s.blob)
 	} else {
 		st.delSeq, st.delTime = seq, at
 	}

@@ -51,8 +51,11 @@ type coder struct {
 	dry    bool
 	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
 	log    *slog.Logger
+	packs  *packing
 	w      *flate.Writer
 	packed bytes.Buffer
+	frame  []byte
+	blob   []byte
 	rec    []byte
 }
 
@@ -61,7 +64,7 @@ func (s *scan) coder() (*coder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, w: w}, nil
+	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, packs: s.packs, w: w}, nil
 }
 
 // compare appends the framed record of a change, if it is one, to out.
@@ -89,11 +92,15 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	next := staged{kind: Created, entity: it.entity, old: it.old}
 	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples)}
 	if !c.dry {
-		if err := c.represent(&next, it); err != nil {
+		data, format, err := c.encodeAny(it)
+		if err != nil {
 			t.failures = append(t.failures, Failure{it.entity, err.Error()})
 			return out, 0, nil
 		}
-		if next.after.Format != c.o.Format {
+		if err := c.represent(&next, data, format); err != nil {
+			return out, 0, fmt.Errorf("pack %s: %w", it.entity, err)
+		}
+		if format != c.o.Format {
 			t.fallback++
 		}
 	}
@@ -120,28 +127,36 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	return frame(out, c.rec), 1, nil
 }
 
-// represent encodes in the wanted format, or as N-Triples where that cannot
-// carry the graph, measures and packs.
-func (c *coder) represent(next *staged, it *item) error {
-	data, format, err := c.encodeAny(it)
+// represent measures and packs a representation.
+func (c *coder) represent(next *staged, data []byte, format rdfres.Format) error {
+	next.after.Format = format
+	next.after.Fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
+	d, err := c.packs.dictionary(format, data)
 	if err != nil {
 		return err
 	}
-	next.after.Format = format
-	next.after.Fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
-	c.packed.Reset()
-	c.w.Reset(&c.packed)
-	if _, err := c.w.Write(data); err != nil {
-		return err
+	blob := Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data)), dictionary: d}
+	if d != nil {
+		c.frame = d.enc.EncodeAll(data, c.frame[:0])
+		blob.frame = c.frame
+	} else {
+		c.packed.Reset()
+		c.w.Reset(&c.packed)
+		if _, err := c.w.Write(data); err != nil {
+			return err
+		}
+		if err := c.w.Close(); err != nil {
+			return err
+		}
+		blob.Deflated = c.packed.Bytes()
 	}
-	if err := c.w.Close(); err != nil {
-		return err
-	}
-	next.blob = Blob{Deflated: c.packed.Bytes(), CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data))}
+	c.blob = putBlob(c.blob[:0], blob)
+	next.blob = c.blob
 	return nil
 }
 
-// encodeAny falls back to N-Triples whatever goes wrong with the wanted format: a
+// encodeAny encodes in the wanted format, or as N-Triples where that cannot carry
+// the graph. It falls back to N-Triples whatever goes wrong with the wanted format: a
 // representation in another format is better than none. What is not simply
 // beyond the format is a fault of the encoder and told in the log.
 func (c *coder) encodeAny(it *item) ([]byte, rdfres.Format, error) {

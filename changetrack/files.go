@@ -402,7 +402,7 @@ func (k *linker) link(entity string, v *Version, seq uint64, moved bool) error {
 		b, err := k.v.r.Get(entitySeqKey(kindBlob, key, v.Sequence))
 		var blob Blob
 		if err == nil {
-			blob, err = readBlob(b)
+			blob, err = k.v.readBlob(b)
 		}
 		var data []byte
 		if err == nil {

@@ -20,10 +20,12 @@ func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("
 const (
 	kindState     = 'e' // + entity key -> stateRecord
 	kindLog       = 'l' // + sequence -> change, of whatever kind
-	kindHistory   = 'h' // + entity key + sequence -> nothing, or the change when it has left the log
-	kindBlob      = 'r' // + entity key + sequence -> blob
+	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log
+	kindBlob      = 'r' // + short entity key + sequence -> blob
 	kindEnded     = 'x' // + sequence of the change that ended a version -> endedRecord
 	kindCandidate = 'c' // + generation + entity key -> nothing: a deletion of the held scan
+
+	kindDictionary = 'z' // + number -> dictionary, for blobs
 )
 
 var (
@@ -38,9 +40,21 @@ func entityKey(kind byte, k rdfres.Digest) []byte {
 	return append(append(make([]byte, 0, 33), kind), k[:]...)
 }
 
+// shortKey is how much of an entity key begins the keys that end with a sequence.
+// That alone makes them unique, so this only has to bring together what is of one
+// entity; who reads it looks whose it is.
+const shortKey = 10
+
+func shortEntityKey(kind byte, k rdfres.Digest) []byte {
+	return append(append(make([]byte, 0, 1+shortKey+8), kind), k[:shortKey]...)
+}
+
 func entitySeqKey(kind byte, k rdfres.Digest, seq uint64) []byte {
-	out := append(append(make([]byte, 0, 41), kind), k[:]...)
-	return binary.BigEndian.AppendUint64(out, seq)
+	return binary.BigEndian.AppendUint64(shortEntityKey(kind, k), seq)
+}
+
+func dictionaryKey(number uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kindDictionary}, number)
 }
 
 func seqKey(kind byte, seq uint64) []byte {

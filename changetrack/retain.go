@@ -132,7 +132,7 @@ func (r *retention) changes(t time.Time) error {
 			return err
 		}
 		seq := lastSeq(p.Key)
-		c, err := readChange(seq, p.Value)
+		c, err := readWhole(r.l.store, seq, p.Value)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (r *retention) changes(t time.Time) error {
 		r.b.Delete(p.Key)
 		switch {
 		case kept:
-			r.b.Set(entitySeqKey(kindHistory, key, seq), p.Value)
+			r.b.Set(entitySeqKey(kindHistory, key, seq), putChange(nil, &c))
 		case c.After == nil:
 			if err := r.forget(key, seq); err != nil {
 				return err

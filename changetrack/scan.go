@@ -149,6 +149,7 @@ type scan struct {
 	res  ScanResult
 	sum  sums
 
+	packs   *packing
 	changes *spool // staged records
 	absent  *spool // state records of entities that were not found
 }
@@ -191,6 +192,10 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 		return &spool{dir: s.l.t.o.Dir, name: fmt.Sprintf("scan-%d-*.stage", s.l.id), limit: s.l.t.o.stageBytes}
 	}
 	s.changes, s.absent = newSpool(), newSpool()
+	var err error
+	if s.packs, err = s.l.packing(); err != nil {
+		return err
+	}
 	if err := s.compare(ctx, found); err != nil {
 		return err
 	}

@@ -114,7 +114,12 @@ func (c *clock) now() time.Time { return c.t }
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)} }
 
 func testOptions(dir string, c *clock) Options {
-	return Options{Dir: dir, Now: c.now, encode: testEncode}
+	return Options{Dir: dir, Now: c.now, encode: testEncode, decode: testDecode, dictionaryBytes: 300}
+}
+
+func testDecode(_ rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple, error) {
+	_, lines, _ := bytes.Cut(data, []byte("\n"))
+	return rdfres.Decode(rdfres.NTriples, lines, o)
 }
 
 func mustOpen(t testing.TB, s kv.Store, o Options) (*Tracker, *Log) {

@@ -38,9 +38,12 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
 
-	// For tests: how much is staged in memory, written at once, and the encoder.
-	stageBytes, batchBytes int
-	encode                 func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+	// For tests: how much is staged in memory, is written at once, makes a
+	// dictionary, and the encoder and its decoder.
+	stageBytes, batchBytes, dictionaryBytes int
+
+	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+	decode func(rdfres.Format, []byte, rdfres.ReadOptions) ([]rdfres.Triple, error)
 }
 
 // batchBytes is how much is written to the store at once.
@@ -72,8 +75,11 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 	if o.batchBytes == 0 {
 		o.batchBytes = batchBytes
 	}
+	if o.dictionaryBytes == 0 {
+		o.dictionaryBytes = dictionaryBytes
+	}
 	if o.encode == nil {
-		o.encode = rdfres.EncodeChecked
+		o.encode, o.decode = rdfres.EncodeChecked, rdfres.Decode
 	}
 	t := &Tracker{store: store, o: o, closed: make(chan struct{}), logs: map[string]*Log{}, next: 1}
 	if err := t.open(ctx); err != nil {
@@ -88,7 +94,7 @@ func (t *Tracker) open(ctx context.Context) error {
 	case errors.Is(err, kv.ErrNotFound):
 		b := t.store.Batch()
 		defer b.Close()
-		b.Set(markerKey, []byte{recordVersion})
+		b.Set(markerKey, []byte{stateVersion})
 		if err := b.Commit(true); err != nil {
 			return err
 		}
@@ -96,8 +102,8 @@ func (t *Tracker) open(ctx context.Context) error {
 		return err
 	case len(marker) != 1:
 		return fmt.Errorf("version of the records cannot be read: %w", errDamaged)
-	case marker[0] > recordVersion:
-		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
+	case marker[0] > stateVersion:
+		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], stateVersion, ErrNewer)
 	}
 	if err := os.MkdirAll(t.o.Dir, 0o755); err != nil {
 		return err
@@ -116,6 +122,19 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 		sets = append(sets, entry{string(p.Key[len(namesKey):]), binary.BigEndian.Uint32(p.Value)})
 	}
+	if len(marker) == 1 && marker[0] < stateVersion {
+		for _, e := range sets {
+			if err := t.shorten(ctx, newLog(t, e.name, e.id)); err != nil {
+				return fmt.Errorf("set %s: take up the state of an older version: %w", e.name, err)
+			}
+		}
+		b := t.store.Batch()
+		defer b.Close()
+		b.Set(markerKey, []byte{stateVersion})
+		if err := b.Commit(true); err != nil {
+			return err
+		}
+	}
 	for _, e := range sets {
 		l := newLog(t, e.name, e.id)
 		t.logs[e.name] = l
@@ -128,6 +147,34 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// shorten takes up the keys of version 1. It may be interrupted, and repeated.
+func (t *Tracker) shorten(ctx context.Context, l *Log) error {
+	const old = 1 + 32 + 8 // bytes of a key
+	b := l.store.Batch()
+	defer b.Close()
+	for _, kind := range []byte{kindHistory, kindBlob} {
+		for p, err := range l.store.Scan([]byte{kind}, []byte{kind + 1}) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			if len(p.Key) != old {
+				continue
+			}
+			b.Set(entitySeqKey(kind, rdfres.Digest(p.Key[1:33]), lastSeq(p.Key)), p.Value)
+			b.Delete(p.Key)
+			if b.Size() >= t.o.batchBytes {
+				if err := b.Commit(false); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return b.Commit(true)
 }
 
 // Log is the log of a set, opened or made; the same *Log for the same name.
@@ -201,6 +248,8 @@ type Log struct {
 	id     uint32
 	store  kv.Store      // below the set's prefix
 	writer chan struct{} // holds one token while somebody writes
+
+	dictionaries dictionaries
 
 	mu     sync.Mutex // guards what follows
 	head   headRecord // as it is visible

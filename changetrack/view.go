@@ -33,6 +33,7 @@ func (s *sharedSnapshot) release(l *Log) error {
 // the scan.
 type View struct {
 	r       kv.Reader
+	l       *Log
 	head    headRecord
 	err     error // every question is answered with it
 	once    sync.Once
@@ -43,7 +44,7 @@ type View struct {
 func (l *Log) View() *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := &View{}
+	v := &View{l: l}
 	if s := l.shared; s != nil {
 		s.refs++
 		v.r = s.snap
@@ -131,7 +132,7 @@ func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 				if seq := lastSeq(p.Key); seq != want {
 					err = fmt.Errorf("log: sequence %d follows %d: %w", seq, want-1, errDamaged)
 				} else {
-					c, err = readChange(seq, p.Value)
+					c, err = readWhole(v.r, seq, p.Value)
 				}
 			}
 			if err != nil {
@@ -222,7 +223,73 @@ func (v *View) change(k rdfres.Digest, seq uint64) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return readChange(seq, b)
+	return readWhole(v.r, seq, b)
+}
+
+// readWhole reads a change with the version after it, wherever that stands.
+func readWhole(r kv.Reader, seq uint64, b []byte) (Change, error) {
+	c, err := readChange(seq, b)
+	if err != nil || c.After != elsewhere {
+		return c, err
+	}
+	if c.After, err = versionAfter(r, &c); err != nil {
+		return Change{}, fmt.Errorf("version %d of %s: %w", seq, c.Entity, err)
+	}
+	return c, nil
+}
+
+// versionAfter is the version that a change made: the current one, or the one that
+// the next change of the entity ended.
+func versionAfter(r kv.Reader, c *Change) (*Version, error) {
+	key := rdfres.EntityKey(c.Entity)
+	b, err := r.Get(entityKey(kindState, key))
+	if errors.Is(err, kv.ErrNotFound) {
+		err = errDamaged
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := readState(b)
+	if err != nil {
+		return nil, err
+	}
+	if s.current != nil && s.current.Sequence == c.Sequence {
+		return s.current, nil
+	}
+	for next, err := range history(r, key, c.Sequence+1) {
+		switch {
+		case err != nil:
+			return nil, err
+		case next.Entity != c.Entity:
+		case next.Before != nil && next.Before.Sequence == c.Sequence:
+			return next.Before, nil
+		default:
+			return nil, errDamaged
+		}
+	}
+	return nil, errDamaged
+}
+
+// history yields changes of an entity from a sequence on, as they are written, and
+// possibly some of others.
+func history(r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for p, err := range r.Scan(entitySeqKey(kindHistory, k, from), kv.PrefixEnd(shortEntityKey(kindHistory, k))) {
+			var c Change
+			if err == nil {
+				seq, b := lastSeq(p.Key), p.Value
+				if len(b) == 0 {
+					b, err = r.Get(seqKey(kindLog, seq))
+				}
+				if err == nil {
+					c, err = readChange(seq, b)
+				}
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Current yields current entities with lo <= EntityKey, and < hi unless hi is
@@ -264,17 +331,12 @@ func (v *View) History(iri string) iter.Seq2[Change, error] {
 			yield(Change{}, v.err)
 			return
 		}
-		prefix := entityKey(kindHistory, rdfres.EntityKey(iri))
-		for p, err := range v.r.Scan(prefix, kv.PrefixEnd(prefix)) {
-			var c Change
-			if err == nil {
-				seq, b := lastSeq(p.Key), p.Value
-				if len(b) == 0 {
-					b, err = v.r.Get(seqKey(kindLog, seq))
-				}
-				if err == nil {
-					c, err = readChange(seq, b)
-				}
+		for c, err := range history(v.r, rdfres.EntityKey(iri), 0) {
+			if err == nil && c.Entity != iri {
+				continue
+			}
+			if err == nil && c.After == elsewhere {
+				c.After, err = versionAfter(v.r, &c)
 			}
 			if err != nil {
 				yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
@@ -287,6 +349,10 @@ func (v *View) History(iri string) iter.Seq2[Change, error] {
 	}
 }
 
+func (v *View) readBlob(b []byte) (Blob, error) {
+	return readBlob(b, func(number uint32) (*dictionary, error) { return v.l.dictionaries.get(v.l.store, number) })
+}
+
 // Representation gives the bytes of a version that is current or within
 // retention; kv.ErrNotFound otherwise.
 func (v *View) Representation(iri string, sequence uint64) (Blob, error) {
@@ -297,5 +363,5 @@ func (v *View) Representation(iri string, sequence uint64) (Blob, error) {
 	if err != nil {
 		return Blob{}, err
 	}
-	return readBlob(b)
+	return v.readBlob(b)
 }

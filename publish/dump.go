@@ -139,37 +139,75 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		return err
 	}
 	var out *packageFile
-	closePackage := func() error {
-		rec, err := out.close()
-		if err == nil {
-			d.Packages = append(d.Packages, rec)
-			d.Entries += int64(rec.Entries)
+	type closed struct {
+		rec packageRecord
+		err error
+	}
+	var closing chan closed // the package before
+	waitPackage := func() error {
+		if closing == nil {
+			return nil
 		}
-		out = nil
-		return err
+		c := <-closing
+		closing = nil
+		if c.err == nil {
+			d.Packages = append(d.Packages, c.rec)
+			d.Entries += int64(c.rec.Entries)
+		}
+		return c.err
+	}
+	// closePackage packs the manifest and makes the file durable, beside the next
+	// package.
+	closePackage := func() error {
+		err := waitPackage()
+		if err != nil {
+			return err
+		}
+		last := out
+		out, closing = nil, make(chan closed, 1)
+		go func(c chan closed) {
+			rec, err := last.close()
+			c <- closed{rec, err}
+		}(closing)
+		return nil
 	}
 	defer func() {
+		waitPackage()
 		if out != nil {
 			out.abort()
 		}
 	}()
+	packages := 0
 	open := func() error {
-		n := len(d.Packages) + 1
-		out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, n), head)
+		packages++
+		out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, packages), head)
 		return err
 	}
-	for st, err := range snap.view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+	type member struct {
+		state changetrack.State
+		blob  changetrack.Blob
+		entry resourcesync.Entry
+	}
+	view := snap.source()
+	members := ordered(snap.view.Current(rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
+		m.state = st
+		if m.blob, err = snap.view.Representation(st.Entity, st.Current.Sequence); err == nil {
+			m.blob, err = m.blob.Deflate()
+		}
+		if err != nil {
+			return m, fmt.Errorf("representation of %s: %w", clipText(st.Entity), err)
+		}
+		m.entry, err = s.resourceEntry(view, &st)
+		return m, err
+	})
+	for m, err := range members {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
-		blob, err := snap.view.Representation(st.Entity, st.Current.Sequence)
-		if err != nil {
-			return fmt.Errorf("representation of %s: %w", clipText(st.Entity), err)
-		}
-		if out != nil && (out.entries >= packageEntries || out.entries > 0 && out.size()+int64(len(blob.Deflated)) > s.cfg.PackageBytes) {
+		if out != nil && (out.entries >= packageEntries || out.entries > 0 && out.size()+int64(len(m.blob.Deflated)) > s.cfg.PackageBytes) {
 			if err := closePackage(); err != nil {
 				return err
 			}
@@ -179,15 +217,11 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 				return err
 			}
 		}
-		e, err := s.resourceEntry(snap.source(), &st)
-		if err != nil {
-			return err
-		}
-		if err := out.add(out.path("r", st.Entity, st.Current.Format), blob, &e); err != nil {
+		if err := out.add(out.path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
 			return err
 		}
 	}
-	if out == nil && len(d.Packages) == 0 { // an empty set has an empty package
+	if packages == 0 { // an empty set has an empty package
 		if err := open(); err != nil {
 			return err
 		}
@@ -196,6 +230,9 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		if err := closePackage(); err != nil {
 			return err
 		}
+	}
+	if err := waitPackage(); err != nil {
+		return err
 	}
 	if err := syncDir(dir); err != nil {
 		return err
@@ -304,6 +341,10 @@ func (s *set) newPackage(name string, head resourcesync.Head) (*packageFile, err
 func (f *packageFile) size() int64 { return f.sum.n }
 
 func (f *packageFile) add(path string, blob changetrack.Blob, e *resourcesync.Entry) error {
+	blob, err := blob.Deflate()
+	if err != nil {
+		return err
+	}
 	f.entries++
 	return f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
 }

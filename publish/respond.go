@@ -90,8 +90,8 @@ const gzipTag = "-gzip"
 
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
-// answer sends a document: conditional, packed when the client takes it, without
-// packing anything. Headers that are set already stay.
+// answer sends a document: conditional, packed when the client takes it. Headers
+// that are set already stay.
 func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) {
 	h := w.Header()
 	packed := acceptsGzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
@@ -126,7 +126,12 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 		h.Set("Content-Security-Policy", pagePolicy)
 	}
 	if packed {
-		n := len(gzipHead) + len(d.body.Deflated) + 8
+		body, err := d.body.Deflate()
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		n := len(gzipHead) + len(body.Deflated) + 8
 		h.Set("Content-Encoding", "gzip")
 		h.Set("Content-Length", strconv.Itoa(n))
 		if r.Method == http.MethodHead {
@@ -136,7 +141,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 		binary.LittleEndian.PutUint32(tail[:], d.body.CRC32)
 		binary.LittleEndian.PutUint32(tail[4:], uint32(d.body.Length))
 		w.Write(gzipHead)
-		w.Write(d.body.Deflated)
+		w.Write(body.Deflated)
 		w.Write(tail[:])
 		return
 	}
@@ -144,7 +149,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	if r.Method == http.MethodHead {
 		return
 	}
-	if err := unpackTo(w, d.body); err != nil {
+	if err := sendTo(w, d.body); err != nil {
 		p.log.Error("sending a document", "path", r.URL.EscapedPath(), "error", err)
 		panic(http.ErrAbortHandler) // the client must not take it for whole
 	}
@@ -183,9 +188,16 @@ var inflaters = sync.Pool{New: func() any {
 	return &inflater{r: flate.NewReader(&bytesReader{}), buf: make([]byte, 32<<10)}
 }}
 
-// unpackTo writes what a blob holds, in pieces, and checks it: a body that does
-// not match its sum is an error before its last piece is written.
-func unpackTo(w io.Writer, b changetrack.Blob) error {
+// sendTo writes what a blob holds, in pieces where it may be long, and checks it:
+// a body that does not match its sum is an error before its last piece is written.
+func sendTo(w io.Writer, b changetrack.Blob) error {
+	if b.Deflated == nil && b.Length > 0 {
+		data, err := b.Bytes()
+		if err == nil {
+			w.Write(data) // or the client has gone away
+		}
+		return err
+	}
 	f := inflaters.Get().(*inflater)
 	defer inflaters.Put(f)
 	f.src = bytesReader{b: b.Deflated}

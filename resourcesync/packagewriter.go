@@ -3,12 +3,13 @@ package resourcesync
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"time"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // PackageWriter writes a ZIP package: bitstreams first, manifest.xml at the end.

@@ -1,0 +1,84 @@
+package publish
+
+import (
+	"iter"
+	"runtime"
+	"sync"
+)
+
+// orderedJob is how many items go to a worker at once.
+const orderedJob = 64
+
+// ordered yields what work makes of each item, in their order. Work runs on all
+// processors at once, with a bounded number of items under way. It ends with the
+// first error; all goroutines have ended when the iteration has.
+func ordered[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.Seq2[B, error] {
+	type job struct {
+		items []A
+		made  []B
+		err   error
+		done  chan struct{}
+	}
+	return func(yield func(B, error) bool) {
+		n := runtime.GOMAXPROCS(0)
+		jobs, order := make(chan *job, n), make(chan *job, 2*n)
+		stop := make(chan struct{})
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer close(stop)
+		for range n {
+			all.Go(func() {
+				for j := range jobs {
+					for _, a := range j.items {
+						b, err := work(a)
+						if err != nil {
+							j.err = err
+							break
+						}
+						j.made = append(j.made, b)
+					}
+					close(j.done)
+				}
+			})
+		}
+		all.Go(func() {
+			defer close(order)
+			defer close(jobs)
+			j := &job{done: make(chan struct{})}
+			send := func() bool {
+				select {
+				case order <- j:
+				case <-stop:
+					return false
+				}
+				jobs <- j
+				j = &job{done: make(chan struct{})}
+				return true
+			}
+			for a, err := range items {
+				if err != nil {
+					send()
+					j.err = err
+					break
+				}
+				if j.items = append(j.items, a); len(j.items) == orderedJob && !send() {
+					return
+				}
+			}
+			send()
+		})
+		for j := range order {
+			<-j.done
+			for _, b := range j.made {
+				if !yield(b, nil) {
+					return
+				}
+			}
+			if j.err != nil {
+				var none B
+				yield(none, j.err)
+				return
+			}
+		}
+	}
+}

@@ -117,6 +117,11 @@ func (c *Config) check() (out []Finding) {
 			fault(path, fmt.Sprint(v), "is a share: between 0 and 1")
 		}
 	}
+	atLeast := func(path string, v, least int64) {
+		if v < least {
+			fault(path, fmt.Sprint(v), "is %d or more", least)
+		}
+	}
 	if c.State == "" {
 		fault("state", "", "is needed: a folder")
 	}
@@ -166,6 +171,13 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".changedump.schedule", s.ChangeDump.Schedule)
 		schedule(p+".archives.schedule", s.Archives.Schedule)
 		ratio(p+".max_delete_ratio", s.MaxDeleteRatio)
+		if err := sparqlsrc.CheckStrategy(s.Strategy, s.Describe, sparqlsrc.Select(s.Select)); err != nil {
+			fault(p+".strategy", s.Strategy, "%v", err)
+		}
+		atLeast(p+".batch", int64(s.Batch), 1)
+		atLeast(p+".max_description_triples", int64(s.MaxTriples), 1)
+		atLeast(p+".max_depth", int64(s.MaxDepth), 1)
+		atLeast(p+".max_naming_work", int64(s.MaxNaming), 1)
 		for _, h := range s.Hashes {
 			if h != "md5" && h != "sha-1" && h != "sha-256" {
 				fault(p+".hashes", h, "is not one of md5, sha-1, sha-256")
@@ -217,6 +229,8 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".schedule", d.Schedule)
 		schedule(p+".audit", d.Audit)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
+		atLeast(p+".max_resource_bytes", d.MaxBytes, 1)
+		atLeast(p+".max_resource_triples", d.MaxTriples, 1)
 		if d.Map != "" {
 			if _, err := embedstore.ParseMapping(d.Map); err != nil {
 				fault(p+".map", "", "%v", err)
@@ -288,6 +302,12 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		}
 		if s.Concurrency < 1 || s.Concurrency > 256 {
 			fault(p+".concurrency", fmt.Sprint(s.Concurrency), "is between 1 and 256")
+		}
+		if !(s.Rate >= 0) {
+			fault(p+".rate", fmt.Sprint(s.Rate), "is 0 or more requests a second")
+		}
+		if s.Slow < 0 {
+			fault(p+".slow", s.Slow.String(), "is 0s or longer")
 		}
 	}
 }

@@ -62,6 +62,8 @@ type Store struct {
 	PasswordFile string   `yaml:"password_file" doc:"file that holds the password"`
 	Timeout      Duration `yaml:"timeout" doc:"of one request without progress" default:"60s"`
 	Concurrency  int      `yaml:"concurrency" doc:"requests at once" default:"2"`
+	Rate         float64  `yaml:"rate" doc:"requests a second at most; 0: as many as concurrency lets through" default:"0"`
+	Slow         Duration `yaml:"slow" doc:"when an answer takes longer than this to begin, the next request waits as long as that took, at most a minute; 0s: none waits" default:"10s"`
 	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, where it is known"`
 }
 
@@ -88,6 +90,11 @@ type Set struct {
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
 	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
 	Hints          Hints        `yaml:"hints" doc:"what may have changed, so that not everything is read each time; then schedule is when hints are followed, and hints.full when everything is read"`
+	Strategy       string       `yaml:"strategy" doc:"how everything is read. In one answer: whole, or one of the ways of doing that. In parts: classes, prefixes (of select), hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: in one answer by the way that the probe found fastest, in parts where that is cut" allowed:"whole|graph-store|construct|select-tsv|select-json|classes|prefixes|hash|graphs|batches"`
+	Batch          int          `yaml:"batch" doc:"entities of the first query of a batch; then as many as the store takes well" default:"200"`
+	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails, by name; it is held in memory while it is described" default:"2000000"`
+	MaxDepth       int          `yaml:"max_depth" doc:"an entity whose blank nodes are nested deeper fails, by name" default:"100000"`
+	MaxNaming      int          `yaml:"max_naming_work" doc:"steps that naming the blank nodes of one component may take; where they are too alike for that, the entity fails, by name" default:"1000000"`
 	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete more is held" default:"0.2"`
 	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
 	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
@@ -185,6 +192,8 @@ type Destination struct {
 	Provenance     bool     `yaml:"provenance" doc:"tell in the mirror's graph urn:rsbridge:state where each description is from, of when, and its digest (PROV-O, Dublin Core)"`
 	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from"`
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
+	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked, fails, by name; it is held in memory" default:"268435456"`
+	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
 }
 
 // Secret prints as "redacted".

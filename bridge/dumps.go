@@ -114,7 +114,9 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 // dumpsOf is the files of a set, for looking at them.
 func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error) {
 	s := c.Sets[name]
-	return sparqlsrc.NewDumps(sparqlsrc.Config{Name: name, Graphs: s.Graphs, Select: sparqlsrc.Select(s.Select), Describe: s.Describe, Logger: log}, s.dumpOptions())
+	sc := s.sourceConfig(name)
+	sc.Logger = log
+	return sparqlsrc.NewDumps(sc, s.dumpOptions())
 }
 
 func (s Set) dumpOptions() sparqlsrc.DumpOptions {
@@ -131,6 +133,9 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 		if _, err := filepath.Match(pattern, ""); err != nil {
 			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
 		}
+	}
+	if s.Strategy != "" {
+		fault(p+".strategy", s.Strategy, "is for stores; a dump is read from its beginning to its end")
 	}
 	if s.Select.Query != "" {
 		fault(p+".select.query", "", "needs a store that answers it; select by classes and prefixes, or load the dumps into a store")

@@ -16,7 +16,7 @@ public: {listen: 127.0.0.1:8080}
 admin: {listen: 0.0.0.0:8081}
 stores:
   one: {query: nonsense, timeout: soon}
-  two: {embedded: ./a, query: http://x.example/}
+  two: {embedded: ./a, query: http://x.example/, rate: -1, slow: -1s}
   four: {preset: rdf4j, url: "http://x.example/rdf4j-server"}
 sets:
   books:
@@ -28,8 +28,11 @@ sets:
     max_delete_ratio: 1.5
     select: {query: "SELECT ?s { ?s ?p ?o }"}
     describe: "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+  bounds: {store: one, strategy: prefixes, batch: 0, max_description_triples: 0, max_depth: 0, max_naming_work: 0}
+  files: {dumps: ["*.nt"], strategy: whole}
+  graphs: {store: one, strategy: hash, describe: graph}
 destinations:
-  copy: {source: ftp://x.example/, store: one, graph: many}
+  copy: {source: ftp://x.example/, store: one, graph: many, max_resource_bytes: 0, max_resource_triples: 0}
 `
 	_, err := bridge.Parse([]byte(file), "test.yaml")
 	var ce *bridge.ConfigError
@@ -51,9 +54,20 @@ destinations:
 		`test.yaml:15: sets.books.max_delete_ratio: "1.5": is a share`,
 		`test.yaml:16: sets.books.select.query: is no SELECT of ?entity: it does not select ?entity`,
 		`test.yaml:17: sets.books.describe: WHERE does not use ?entity`,
-		`test.yaml:19: destinations.copy.source: "ftp://x.example/": is no http`,
-		`test.yaml:19: destinations.copy.graph: "many": is not one of single, per-entity`,
-		`test.yaml:19: destinations.copy.store: "one": can only be read`,
+		`test.yaml:6: stores.two.rate: "-1": is no number of 0 or more`,
+		`test.yaml:6: stores.two.slow: "-1s": is no duration`,
+		`test.yaml:18: sets.bounds.strategy: "prefixes": strategy prefixes needs the prefixes`,
+		`test.yaml:18: sets.bounds.batch: "0": is 1 or more`,
+		`test.yaml:18: sets.bounds.max_description_triples: "0": is 1 or more`,
+		`test.yaml:18: sets.bounds.max_depth: "0": is 1 or more`,
+		`test.yaml:18: sets.bounds.max_naming_work: "0": is 1 or more`,
+		`test.yaml:19: sets.files.strategy: "whole": is for stores`,
+		`test.yaml:20: sets.graphs.strategy: "hash": strategy hash is not for describe: graph`,
+		`test.yaml:22: destinations.copy.max_resource_bytes: "0": is 1 or more`,
+		`test.yaml:22: destinations.copy.max_resource_triples: "0": is 1 or more`,
+		`test.yaml:22: destinations.copy.source: "ftp://x.example/": is no http`,
+		`test.yaml:22: destinations.copy.graph: "many": is not one of single, per-entity`,
+		`test.yaml:22: destinations.copy.store: "one": can only be read`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)

@@ -80,7 +80,7 @@ func (c Destination) config(name, temp string) destination.Config {
 	dc := destination.Config{
 		Name: name, Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
 		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Allow: c.Allow,
-		Concurrency: c.Concurrency, TempDir: temp, MemoryBytes: 32 << 20,
+		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, TempDir: temp, MemoryBytes: 32 << 20,
 	}
 	dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
 	return dc

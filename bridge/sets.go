@@ -73,10 +73,8 @@ type Candidate struct {
 
 func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
-	sc := sparqlsrc.Config{
-		Name: name, Graphs: c.Graphs, Select: sparqlsrc.Select(c.Select), Describe: c.Describe,
-		TempDir: b.tempDir(), Logger: b.log.With("component", "sparqlsrc", "set", name), Progress: s.progress,
-	}
+	sc := c.sourceConfig(name)
+	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	var err error
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
@@ -89,6 +87,14 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	}
 	s.log, err = b.tracker.Log(name)
 	return s, err
+}
+
+// sourceConfig is what the reader of a store or of dumps is told of a set.
+func (s Set) sourceConfig(name string) sparqlsrc.Config {
+	return sparqlsrc.Config{
+		Name: name, Graphs: s.Graphs, Select: sparqlsrc.Select(s.Select), Describe: s.Describe, Strategy: s.Strategy, BatchSize: s.Batch,
+		MaxDescriptionTriples: s.MaxTriples, MaxDepth: s.MaxDepth, WorkLimit: s.MaxNaming,
+	}
 }
 
 func (s *set) publishConfig() publish.SetConfig {

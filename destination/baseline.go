@@ -456,7 +456,7 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 	defer f.Close()
 	body, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(body)) > limit {
-		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, limit)
+		err = fmt.Errorf("%w: more than %d bytes (max_resource_bytes)", errTooLarge, limit)
 	}
 	return body, err
 }

@@ -38,6 +38,9 @@ type Config struct {
 	Files          string // folder for resources that are no RDF, at the paths of their addresses; "": they are only counted
 	Provenance     bool   // tell in the mirror's state graph where each description is from, of when, and its digest
 	Concurrency    int    // fetches at once; default 8
+	// Of one representation, unpacked; beyond them it fails, by name. Defaults 256 MiB,
+	// 5,000,000.
+	MaxResourceBytes, MaxResourceTriples int64
 	TempDir        string // packages and sorting; default: the system's
 	MemoryBytes    int64  // for batches and sorting; default 64 MiB
 }
@@ -174,6 +177,12 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		o.Progress = func(string, int64, int64) {}
 	}
 	lim := defaultLimits()
+	if cfg.MaxResourceBytes > 0 {
+		lim.resource = cfg.MaxResourceBytes
+	}
+	if cfg.MaxResourceTriples > 0 {
+		lim.triples = cfg.MaxResourceTriples
+	}
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store}
 	var err error
 	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, o.Transport, d.lim); err != nil {

@@ -34,7 +34,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 		return fmt.Errorf("%s %w: map: %w", shorten(o.it.Loc), errContent, err)
 	}
 	if int64(len(made)) > d.lim.triples {
-		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
+		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
 	}
 	o.wire = appendLines(nil, made)
 	o.rec.Triples = int64(len(made))

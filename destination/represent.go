@@ -158,7 +158,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		defer d.bigMu.Unlock()
 	}
 	if p.Promise.Length > d.lim.resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken", shorten(p.URL), errTooLarge, p.Promise.Length, d.lim.resource)
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", shorten(p.URL), errTooLarge, p.Promise.Length, d.lim.resource)
 	}
 	accept := "*/*"
 	if p.Promise.Type != "" {
@@ -166,6 +166,9 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	}
 	a, err := d.fetch.get(ctx, request{url: p.URL, accept: accept, max: d.lim.resource, attempts: 3,
 		gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
+	if errors.Is(err, errTooLarge) {
+		err = fmt.Errorf("%w (max_resource_bytes)", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +220,7 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
 	}
 	if int64(len(ts)) > d.lim.triples {
-		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken", shorten(p.URL), errContent, len(ts), d.lim.triples)
+		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (max_resource_triples)", shorten(p.URL), errContent, len(ts), d.lim.triples)
 	}
 	ts = rdfres.SortUnique(ts)
 	wireNames := false

@@ -7,17 +7,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// batches reads the whole scope in parts, for stores that cut long answers: the
+// byParts reads the whole scope in parts, for stores that cut long answers: the
 // triples with blank nodes in one answer, because labels hold within one answer
-// only, then the others by batches of subjects. The sum is held against the
-// counts taken before and after.
-func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan) (err error) {
+// only, then the others by batches of subjects, or by the partition that is named.
+// The sum is held against the counts taken before and after.
+func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilities, sc *Scan) (err error) {
 	scope, err := s.scope(ctx, caps)
 	if err != nil {
 		return err
@@ -51,6 +52,35 @@ func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan
 	if err != nil {
 		return fmt.Errorf("read the triples with blank nodes: %w", err)
 	}
+	read := func() { s.cfg.Progress("read", g.rows, before) }
+	if by == "batches" {
+		err = s.byBatches(ctx, caps, scope, g, read)
+	} else {
+		err = s.byPartitions(ctx, by, caps, scope, g, read)
+	}
+	if err != nil {
+		return fmt.Errorf("read by %s: %w", by, err)
+	}
+	after, err := s.client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count after reading: %w", err)
+	}
+	// An entity of several classes comes with each: then only what is missing shows
+	// here, and took counts again without doubles.
+	if g.rows < min(before, after) || g.rows > max(before, after) && by != "classes" {
+		return fmt.Errorf("%w: %d triples came by %s; it counts %d before and %d after", ErrShort, g.rows, by, before, after)
+	}
+	sc.took(ctx, s, g, scope, before, after)
+	sc.stats.Way = by
+	return nil
+}
+
+// manyEntities is how many entities are taken from a list at once; eachBatch makes
+// as many queries of them as the store needs.
+const manyEntities = 5000
+
+// byBatches reads the triples without blank nodes by batches of subjects.
+func (s *Source) byBatches(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper, read func()) error {
 	subjects, err := extsort.New(g.dir, s.cfg.MemoryBytes/4)
 	if err != nil {
 		return err
@@ -63,29 +93,15 @@ func (s *Source) batches(ctx context.Context, caps sparql.Capabilities, sc *Scan
 	if err != nil {
 		return fmt.Errorf("enumerate the subjects: %w", err)
 	}
-	err = eachOf(subjects, s.batchSize(), func(part []string) error {
-		err := s.ownTriples(ctx, caps, scope, part, "?o", func(t rdfres.Triple) error {
+	return eachOf(subjects, manyEntities, func(part []string) error {
+		defer read()
+		return s.ownTriples(ctx, caps, scope, part, "?o", func(t rdfres.Triple) error {
 			if t.O[0] == '_' {
 				return nil // came with the others
 			}
 			return g.add([]byte(t.S), []byte(t.P), []byte(t.O))
 		})
-		s.cfg.Progress("read", g.rows, before)
-		return err
 	})
-	if err != nil {
-		return fmt.Errorf("read by batches: %w", err)
-	}
-	after, err := s.client.Count(ctx, count)
-	if err != nil {
-		return fmt.Errorf("count after reading: %w", err)
-	}
-	if g.rows < min(before, after) || g.rows > max(before, after) {
-		return fmt.Errorf("%w: %d triples came by batches; it counts %d before and %d after", ErrShort, g.rows, before, after)
-	}
-	sc.took(ctx, s, g, scope, before, after)
-	sc.stats.Way = "batches"
-	return nil
 }
 
 // blanksByOwner reads the triples with blank nodes by batches of the entities
@@ -295,10 +311,12 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 			return context.Cause(ctx)
 		}
 		n := min(s.batchSize(), len(entities)-from)
+		began := time.Now()
 		err := ask(entities[from : from+n])
 		switch {
 		case err == nil:
 			from += n
+			s.grow(n, time.Since(began))
 		case n > 1 && (sparql.IsTooLarge(err) || errors.Is(err, ErrShort)):
 			s.log.Info("a batch was too large for the store", "entities", n, "err", err)
 			s.shrink(n)

@@ -53,7 +53,7 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 	}
 	names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
 	if err != nil {
-		g.failAll(c, seq, fmt.Errorf("name its blank nodes: %w", err))
+		g.failAll(c, seq, fmt.Errorf("name its blank nodes within max_naming_work: %w", err))
 		return nil
 	}
 	if g.wanted != nil && !g.wanted(c.owners, names.Digest) {

@@ -1,6 +1,7 @@
 package sparqlsrc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 		sc.scope = &scope{kind: severalGraphs}
 	}
 	var last error
-	if s.cfg.Strategy != "batches" {
+	if !s.graphwise() {
 		ways := []sparql.Reading{s.selectReading(caps)}
 		if s.everyGraph() && s.quadSpeed(ctx) > caps.Speed[ways[0]] {
 			ways = []sparql.Reading{readDataset, ways[0]}
@@ -87,7 +88,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 			}
 		}
 	}
-	if s.cfg.Strategy == "batches" || last != nil && s.cfg.Strategy == "" && ctx.Err() == nil {
+	if s.graphwise() || last != nil && s.cfg.Strategy == "" && ctx.Err() == nil {
 		if err := s.graphByGraph(ctx, caps, sc); err != nil {
 			return errors.Join(err, last)
 		}
@@ -98,6 +99,9 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 	}
 	return s.countOutside(ctx, caps, sc)
 }
+
+// graphwise tells that some graphs are read at a time, from the first on.
+func (s *Source) graphwise() bool { return s.cfg.Strategy == "batches" || s.cfg.Strategy == "graphs" }
 
 // readDataset is N-Quads of everything.
 const readDataset sparql.Reading = "n-quads"
@@ -241,7 +245,7 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 	if err != nil {
 		return fmt.Errorf("read graph by graph: %w", err)
 	}
-	sc.tookGraphs(g, 0, "batches")
+	sc.tookGraphs(g, 0, cmp.Or(s.cfg.Strategy, "batches"))
 	return nil
 }
 
@@ -317,10 +321,17 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 	return nil
 }
 
-// readOneGraph reads a graph on disk, by all the ways that a scan has.
+// readOneGraph reads a graph ("": the default one) on disk, by all the ways that a
+// scan has.
 func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, graph string, f func(graph string, t rdfres.Triple) error) (err error) {
 	cfg := s.cfg
 	cfg.Graphs, cfg.Select, cfg.Describe, cfg.Progress = []string{graph}, Select{}, "", func(string, int64, int64) {}
+	if graph == "" {
+		cfg.Graphs = nil
+	}
+	if cfg.Strategy == "graphs" {
+		cfg.Strategy = ""
+	}
 	alone := &Source{client: s.client, cfg: cfg, log: s.log, batch: s.cfg.BatchSize, limit: s.lastShort()}
 	if len(caps.Readings) > 0 {
 		// The Graph Store Protocol gives one graph whole in most stores.

@@ -1,10 +1,12 @@
 package sparqlsrc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -85,23 +87,16 @@ func (sc *Scan) setClasses() {
 // download reads the whole scope into a grouper, by the first way that gives as
 // much as the store counts.
 func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Scan) error {
-	var ways []sparql.Reading
 	scope, err := s.scope(ctx, caps)
 	if err != nil {
 		return err
 	}
-	for _, r := range caps.Readings {
-		if scope.single() || r == sparql.ReadSelectTSV || r == sparql.ReadSelectJSON {
-			if !scope.union || r != sparql.ReadGraphStore && r != sparql.ReadConstruct { // these drop what counts twice
-				ways = append(ways, r)
-			}
-		}
-	}
-	if len(ways) == 0 && s.cfg.Strategy != "batches" {
-		return errors.New("the store has no way of reading that can hold several graphs (SELECT as TSV or JSON)")
-	}
 	var last error
-	if s.cfg.Strategy != "batches" {
+	if s.cfg.Strategy == "" || s.inOneAnswer() {
+		ways := s.ways(caps, scope)
+		if len(ways) == 0 {
+			last = fmt.Errorf("the store has no way of reading %s in one answer (it can: %v)", cmp.Or(strings.TrimPrefix(s.cfg.Strategy, "whole"), "several graphs"), caps.Readings)
+		}
 		way := 0
 		for try := 0; try < tries && way < len(ways); try++ {
 			var v verdict
@@ -118,14 +113,37 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				way++ // another way may do
 			}
 		}
-		if s.cfg.Strategy == "whole" {
+		if s.inOneAnswer() {
 			return last
 		}
 	}
-	if err := s.batches(ctx, caps, sc); err != nil {
-		return errors.Join(err, last)
+	parts := []string{s.cfg.Strategy}
+	if s.cfg.Strategy == "" {
+		parts = []string{"batches"}
+		if scope.kind == severalGraphs || scope.kind == allGraphs { // one graph may come whole where all do not
+			parts = []string{"graphs", "batches"}
+		}
 	}
-	return nil
+	for _, by := range parts {
+		err := s.byParts(ctx, by, caps, sc)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		last = errors.Join(err, last)
+	}
+	return last
+}
+
+// ways are the ways of reading the scope in one answer, the fastest first.
+func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
+	for _, r := range caps.Readings {
+		oneGraph := r == sparql.ReadGraphStore || r == sparql.ReadConstruct // drop what counts twice
+		named := s.cfg.Strategy == "" || s.cfg.Strategy == "whole" || s.cfg.Strategy == string(r)
+		if named && (!oneGraph || sc.single() && !sc.union) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // verdict is how a download ended.

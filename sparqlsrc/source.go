@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -33,9 +34,9 @@ type Config struct {
 	MemoryBytes           int64  // for sorting; default 64 MiB
 	MaxDescriptionTriples int    // default 2,000,000: beyond it the entity fails, by name
 	MaxDepth              int    // of blank nodes; default 100,000
-	BatchSize             int    // entities a query where batches are needed; default 200, adapts
+	BatchSize             int    // entities of the first query where batches are needed; default 200; then as many as the store takes well
 	WorkLimit             int    // of naming
-	Strategy              string // "", "whole", "batches"
+	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
@@ -61,6 +62,7 @@ type Source struct {
 	mu     sync.Mutex
 	probed *sparql.Capabilities
 	batch  int                    // entities a query, adapted
+	most   int                    // that it may become; 0: not known
 	limit  int64                  // rows of the last answer that was shorter than its count
 	alike  map[rdfres.Triple]bool // of which was warned (tellAlike)
 }
@@ -123,10 +125,8 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 			return fail("describe: %w", err)
 		}
 	}
-	switch cfg.Strategy {
-	case "", "whole", "batches":
-	default:
-		return fail("strategy %q is not one of whole, batches", cfg.Strategy)
+	if err := CheckStrategy(cfg.Strategy, cfg.Describe, cfg.Select); err != nil {
+		return fail("%w", err)
 	}
 	d := &s.cfg
 	if d.MemoryBytes <= 0 {
@@ -171,6 +171,7 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 	if caps.ValuesLimit > 0 {
 		s.batch = min(s.batch, caps.ValuesLimit)
 	}
+	s.most = caps.ValuesLimit
 	s.probed = &caps
 	if !known && s.cfg.Findings != nil {
 		if err := s.cfg.Findings.Save(caps); err != nil {
@@ -226,6 +227,20 @@ func (s *Source) shrink(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batch = max(1, min(s.batch, n/2))
+	s.most = s.batch
+}
+
+// quickBatch is how fast an answer must be for a larger batch to be tried.
+const quickBatch = time.Second
+
+// grow makes batches larger after one of n entities was answered quickly, as far as
+// the probe saw that the store takes them, and never to a size that it refused.
+func (s *Source) grow(n int, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if took < quickBatch && n == s.batch && s.batch < s.most {
+		s.batch = min(s.batch*2, s.most)
+	}
 }
 
 // SetCapabilities spares the probe where the caller has made one already.

@@ -30,7 +30,7 @@ it also writes into a scratch graph, which is removed: which literals it rewrite
 it takes them, whether several operations of one request are atomic. Then it tells what rsbridge does
 because of that, and what could be changed in the store.
 
---json: {"store","addresses","product","version","readings","speed","sample","row_limit","union_default","values_limit","stable_labels","written","writable",
+--json: {"store","addresses","product","version","found","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
 "update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -117,6 +117,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	for _, k := range slices.Sorted(maps.Keys(x.Addresses)) {
 		w.line("  %-12s %s", k, x.Addresses[k])
 	}
+	for _, k := range slices.Sorted(maps.Keys(x.Found)) {
+		w.line("  %-12s %s (found, not given)", k, x.Found[k])
+	}
 	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
 	w.line("graph store   %s", x.Manners.GraphStore)
 	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none"))
@@ -125,6 +128,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	for _, r := range x.Readings {
 		w.line("reading       %-12s %9.0f triples/s on %d", r, x.Speed[r], x.Sample)
+	}
+	for _, way := range slices.Sorted(maps.Keys(x.BatchSpeed)) {
+		w.line("entities      %-12s %9.0f triples/s", way, x.BatchSpeed[way])
 	}
 	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), "none seen"))
 	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", "is a graph of its own"))

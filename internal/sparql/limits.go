@@ -229,7 +229,70 @@ func (p *prober) writeSpeed(ctx context.Context, scratch string) error {
 	return nil
 }
 
-// adviseLimits draws conclusions from the limits.
+// readSpeed describes some entities by batches and one by one, and notes how many
+// triples a second came.
+func (p *prober) readSpeed(ctx context.Context, most int) (map[string]float64, error) {
+	q, err := probes.Prepare("subjects", map[string]any{"Pattern": p.pattern, "Limit": min(1000, most)})
+	if err != nil {
+		return nil, err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return nil, err
+	}
+	var subjects []string
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, err
+		}
+		if iri, err := EscapeIRI(row[0].IRI()); err == nil && iri != "<>" {
+			subjects = append(subjects, iri)
+		}
+	}
+	out := map[string]float64{}
+	for _, b := range []struct {
+		name      string
+		size, all int
+	}{{"one-by-one", 1, 20}, {"batch-50", 50, 200}, {"batch-200", 200, 1000}, {"batch-1000", 1000, 1000}} {
+		if b.size > 1 && len(subjects) < b.size {
+			break
+		}
+		rows, began := 0, time.Now()
+		for from := 0; from < min(b.all, len(subjects)); from += b.size {
+			part := subjects[from:min(from+b.size, len(subjects))]
+			q, err := probes.Prepare("batch", map[string]any{"Values": strings.Join(part, " "), "Pattern": p.pattern, "Limit": 10 * sampleSize})
+			if err != nil {
+				return out, err
+			}
+			err = p.c.StreamSelect(ctx, q, p.selectReading(), func(_, _, _ []byte) error {
+				rows++
+				return nil
+			})
+			if err != nil {
+				return out, err
+			}
+			if time.Since(began) > stepTime/8 {
+				break
+			}
+		}
+		if rows > 0 {
+			out[b.name] = float64(rows) / time.Since(began).Seconds()
+		}
+	}
+	return out, nil
+}
+
+// selectReading is the faster format of a SELECT.
+func (p *prober) selectReading() Reading {
+	for _, r := range p.caps.Readings {
+		if r == ReadSelectTSV || r == ReadSelectJSON {
+			return r
+		}
+	}
+	return ReadSelectJSON
+}
+
+// advise draws conclusions from the limits.
 func (l Limits) advise(c Capabilities, m Manners, will, could func(string, ...any)) {
 	will("sort by itself, on disk: no question of a scan asks the store for an order")
 	switch {

@@ -2,12 +2,14 @@ package sparql
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -258,6 +260,8 @@ type Examination struct {
 	Readings      []Reading           `json:"readings"` // that work, fastest first
 	Speed         map[Reading]float64 `json:"speed"`    // triples per second on the sample
 	Sample        int64               `json:"sample"`
+	BatchSpeed    map[string]float64  `json:"batch_speed"` // triples per second of some entities: one-by-one, batch-50, batch-200, batch-1000
+	Found         map[string]string   `json:"found"`       // addresses that were not given and that answer: update, graph_store
 	RowLimit      int64               `json:"row_limit"`
 	UnionDefault  bool                `json:"union_default"`
 	ValuesLimit   int                 `json:"values_limit"`
@@ -294,6 +298,15 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	}
 	out.Manners = c.Manners(ctx, o.Graphs)
 	out.Limits = c.Limits(ctx, o.Graphs, out.Manners)
+	out.Found = c.found(ctx, caps.Product)
+	out.BatchSpeed = map[string]float64{}
+	p := &prober{c: c, caps: caps}
+	if err := p.scope(o.Graphs); err == nil {
+		p.step(context.WithValue(ctx, onceKey{}, true), "batches", func(ctx context.Context) (err error) {
+			out.BatchSpeed, err = p.readSpeed(ctx, max(caps.ValuesLimit, 50))
+			return err
+		})
+	}
 	out.WriteSpeed = caps.WriteSpeed
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
@@ -305,6 +318,17 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 		out.Unexplained = append(out.Unexplained, fmt.Sprintf("%s %s %s .", t.S, t.P, t.O))
 	}
 	out.Advice = caps.Advise(out.Manners, out.Limits)
+	if best := slices.MaxFunc([]string{"one-by-one", "batch-50", "batch-200", "batch-1000"}, func(a, b string) int {
+		return cmp.Compare(out.BatchSpeed[a], out.BatchSpeed[b])
+	}); out.BatchSpeed[best] > 0 && best != "one-by-one" {
+		out.Will = append(out.Will, fmt.Sprintf("read what hints name by batches that grow: %.0f triples/s by %s, %.0f one by one", out.BatchSpeed[best], best, out.BatchSpeed["one-by-one"]))
+	}
+	for kind, flag := range map[string]string{"graph_store": "--graph-store", "update": "--update"} {
+		if at := out.Found[kind]; at != "" {
+			out.Could = append(out.Could, fmt.Sprintf("give %s %s (%s): it answers there", kind, at, flag))
+		}
+	}
+	slices.Sort(out.Could)
 	out.Seconds = time.Since(began).Seconds()
 	return out, context.Cause(ctx)
 }

@@ -113,6 +113,53 @@ func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	return nil
 }
 
+// All gives every row whose Key is an IRI, Key first, then Others: as many parts
+// as the store's count asks for, by the hash of Key. A part that is cut or refused
+// is asked for again in smaller ones, and only that part. It fails when the rows do
+// not agree with the store's counts before and after. A row is valid during the
+// call.
+func (p *Parts) All(ctx context.Context, f func(Row) error) error {
+	own := *p
+	own.Pattern += "FILTER(isIRI(" + p.Key + ")) "
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + own.Pattern + "}"
+	before, err := p.Client.Count(ctx, count)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	depth := 0
+	for n := before; n > p.limit()*2/3; n /= 16 {
+		depth++
+	}
+	total := int64(0)
+	counted := func(row Row) error {
+		total++
+		return f(row)
+	}
+	var walk func(prefix string) error
+	walk = func(prefix string) error {
+		if len(prefix) < min(depth, deepestHash) {
+			return eachDigit(prefix, walk)
+		}
+		return own.restricted(ctx, "", hashed(prefix, p.Key), counted)
+	}
+	if before > 0 {
+		err = walk("")
+	}
+	if err != nil {
+		return err
+	}
+	after := before
+	if total != before {
+		if after, err = p.Client.Count(ctx, count); err != nil {
+			return fmt.Errorf("count: %w", err)
+		}
+	}
+	if total < min(before, after) || total > max(before, after) {
+		return fmt.Errorf("%w: %d rows came in parts; the store counts %d before and %d after", ErrTruncated, total, before, after)
+	}
+	return nil
+}
+
 func eachDigit(prefix string, f func(string) error) error {
 	for _, c := range "0123456789abcdef" {
 		if err := f(prefix + string(c)); err != nil {

@@ -21,7 +21,7 @@ func (p *prober) write(caller context.Context) {
 		// Also after the caller has given up, and with all retries.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), time.Minute)
 		defer cancel()
-		if err := p.prepared(ctx, "drop", map[string]any{"Graph": scratch}); err != nil {
+		if err := p.remove(ctx, scratch); err != nil {
 			p.c.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", scratch, "err", err)
 		}
 	}()
@@ -35,6 +35,21 @@ func (p *prober) write(caller context.Context) {
 	if p.speed {
 		p.step(ctx, "write speed", func(ctx context.Context) error { return p.writeSpeed(ctx, scratch) })
 	}
+}
+
+// remove removes the scratch graph, and again where a write that was given up
+// arrives after that.
+func (p *prober) remove(ctx context.Context, scratch string) error {
+	for range 5 {
+		if err := p.prepared(ctx, "drop", map[string]any{"Graph": scratch}); err != nil {
+			return err
+		}
+		left, err := p.c.Ask(ctx, "ASK { GRAPH "+scratch+" { ?s ?p ?o } }")
+		if err != nil || !left {
+			return err
+		}
+	}
+	return errors.New("it is written to again and again")
 }
 
 func (p *prober) prepared(ctx context.Context, name string, data map[string]any) error {

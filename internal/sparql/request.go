@@ -93,6 +93,10 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		return nil, fail(context.Cause(ctx))
 	}
 	release := func() { <-c.slots }
+	if err := c.pace.wait(ctx); err != nil {
+		release()
+		return nil, fail(err)
+	}
 	own, cancel := context.WithCancelCause(ctx)
 	dog := &watchdog{timeout: c.endpoint.Timeout, cancel: func() { cancel(errStalled) }}
 	give := func(err error) (*response, error) {
@@ -144,9 +148,15 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		c.requests.Add(1)
 		dog.start()
 		dog.sending.Store(true)
+		began := time.Now()
 		res, err := c.http.Do(req)
 		dog.sending.Store(false)
 		dog.stop()
+		if r.query != "" || r.method == http.MethodGet { // a write takes what there is to be written
+			if pause := c.pace.took(time.Since(began)); pause > 0 {
+				c.log.Info("the store answers slowly; requests pause", "op", r.op, "took", time.Since(began), "pause", pause)
+			}
+		}
 		if err != nil {
 			var u *url.Error
 			if errors.As(err, &u) {

@@ -1,0 +1,84 @@
+package sparql_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A probe that writes leaves nothing behind: not when it is interrupted in any of
+// its writes, not when any of them fails, and not when the store does a write that
+// was given up only after the graph was removed.
+func TestProbeLeavesNothing(t *testing.T) {
+	one := rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`}
+	writes := 0
+	run := func(name string, n int, meet func(cancel func()) *sparqltest.Fault) {
+		t.Run(name, func(t *testing.T) {
+			st := sparqltest.New(one)
+			st.NotAtomic = true
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			writes = 0
+			st.Fault = func(op, body string) *sparqltest.Fault {
+				if op != "update" || strings.HasPrefix(body, "DROP") {
+					return nil
+				}
+				writes++
+				if writes != n {
+					return nil
+				}
+				return meet(cancel)
+			}
+			_, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Probe(ctx, sparql.ProbeOptions{Write: true, Speed: true})
+			if left := st.Graphs(); len(left) != 1 {
+				t.Errorf("write %d: %v is left (%v)", n, left, err)
+			}
+		})
+	}
+	run("whole", 0, nil)
+	all := writes
+	if all < 8 {
+		t.Fatalf("a probe writes %d times", all)
+	}
+	for _, n := range []int{1, all} {
+		run("interrupted", n, func(cancel func()) *sparqltest.Fault {
+			cancel()
+			return nil
+		})
+		run("failed", n, func(func()) *sparqltest.Fault {
+			return &sparqltest.Fault{Status: http.StatusInternalServerError, Body: "out of memory"}
+		})
+	}
+
+	// The store takes its time over a write: it is there after the first DROP.
+	st := sparqltest.New(one)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	late, done := "", false
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		if op == "update" && strings.HasPrefix(body, "INSERT DATA") && late == "" {
+			_, late, _ = strings.Cut(body, "GRAPH <")
+			late, _, _ = strings.Cut(late, ">")
+			cancel()
+			return &sparqltest.Fault{Hang: true}
+		}
+		return nil
+	}
+	st.After = func(op, body string) {
+		if strings.HasPrefix(body, "DROP") && !done {
+			st.Add(late, one)
+			done = true
+		}
+	}
+	if _, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Probe(ctx, sparql.ProbeOptions{Write: true}); err == nil {
+		t.Error("a probe that was interrupted tells of no error")
+	}
+	if left := st.Graphs(); len(left) != 1 || !done {
+		t.Errorf("%v is left after a write that came late: %t", left, done)
+	}
+}

@@ -1,0 +1,106 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// paced answers ASK after as long as its turn says, and notes when it was asked.
+type paced struct {
+	takes []time.Duration
+	asked []time.Time
+}
+
+func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := len(p.asked)
+	p.asked = append(p.asked, time.Now())
+	if n < len(p.takes) {
+		time.Sleep(p.takes[n]) // of the bubble: no time passes outside
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/sparql-results+json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"head":{},"boolean":true}`)), ContentLength: -1}, nil
+}
+
+// No more requests a second than are allowed, also by several at once; after an
+// answer that was slow to come, requests pause for as long as it took, at most a
+// minute, and updates that take long make nothing wait.
+func TestPace(t *testing.T) {
+	at := func(seconds ...float64) (out []time.Duration) {
+		for _, s := range seconds {
+			out = append(out, time.Duration(s*float64(time.Second)))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		e     Endpoint
+		takes []time.Duration
+		write bool
+		want  []time.Duration // when each was asked
+	}{
+		{"as they come", Endpoint{}, nil, false, at(0, 0, 0)},
+		{"two a second", Endpoint{Rate: 2}, nil, false, at(0, 0.5, 1, 1.5)},
+		{"slow once", Endpoint{Slow: 10 * time.Second, Timeout: time.Hour}, at(30), false, at(0, 60, 60)},
+		{"quick enough", Endpoint{Slow: 10 * time.Second, Timeout: time.Hour}, at(9), false, at(0, 9, 9)},
+		{"very slow", Endpoint{Slow: 10 * time.Second, Timeout: time.Hour}, at(600), false, at(0, 660)},
+		{"a long write", Endpoint{Slow: 10 * time.Second, Timeout: time.Hour}, at(30), true, at(0, 30, 30)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &paced{takes: c.takes}
+				c.e.Query, c.e.Update, c.e.Transport, c.e.Retries = "http://store.example/query", "http://store.example/update", p, -1
+				client, err := New(c.e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				began := time.Now()
+				for range c.want {
+					if c.write {
+						err = client.Update(t.Context(), "INSERT DATA { <a:b> <a:b> <a:b> }")
+					} else {
+						_, err = client.Ask(t.Context(), "ASK {}")
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i, want := range c.want {
+					if got := p.asked[i].Sub(began); got != want {
+						t.Errorf("request %d was sent after %v, want %v", i, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Who gives up does not wait for the pause to end, and takes no slot with him.
+func TestPaceGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{}
+		client, err := New(Endpoint{Query: "http://store.example/query", Transport: p, Rate: 0.001, Concurrency: 1, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if _, err := client.Ask(t.Context(), "ASK {}"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := client.Ask(ctx, "ASK {}"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("given up after %v: %v", time.Since(began), err)
+		}
+		if _, err := client.Ask(t.Context(), "ASK {}"); err != nil {
+			t.Errorf("the slot was not given back: %v", err)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package sparql
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// siblings are the other addresses that a product has beside a query address, as
+// far as its preset tells: update, graph_store.
+func siblings(product, query string) map[string]string {
+	out := map[string]string{}
+	for _, p := range append([]Preset{{Product: "rsbridge", Query: "URL/query", Update: "URL/update", GraphStore: "URL/data"}}, Presets...) {
+		if product == "" || !strings.Contains(strings.ToLower(p.Product), strings.ToLower(product)) {
+			continue
+		}
+		for _, from := range []string{p.Query, p.OpenQuery} {
+			if from == "" {
+				continue
+			}
+			pattern := strings.NewReplacer("URL", "(.*)", "REPOSITORY", "([^/]+)").Replace(from)
+			m := regexp.MustCompile("^" + pattern + "/?$").FindStringSubmatch(query)
+			if m == nil {
+				continue
+			}
+			repository := ""
+			if len(m) > 2 {
+				repository, _ = url.PathUnescape(m[2])
+			}
+			update, graphStore := p.Update, p.GraphStore
+			if from == p.OpenQuery {
+				update, graphStore = p.OpenUpdate, p.OpenGraphStore
+			}
+			fill := strings.NewReplacer("URL", m[1], "REPOSITORY", url.PathEscape(repository))
+			for kind, at := range map[string]string{"update": update, "graph_store": graphStore} {
+				if at != "" && fill.Replace(at) != query {
+					out[kind] = fill.Replace(at)
+				}
+			}
+			return out
+		}
+	}
+	return out
+}
+
+// found are the addresses that were not given and that the store has: the Graph
+// Store address when it answers, the update address when it answers a request that
+// is no update as a service of updates would (nothing is written).
+func (c *Client) found(ctx context.Context, product string) map[string]string {
+	out := map[string]string{}
+	for kind, at := range siblings(product, c.endpoint.Query) {
+		e := c.endpoint
+		if kind == "graph_store" && e.GraphStore != "" || kind == "update" && e.Update != "" {
+			continue
+		}
+		e.GraphStore, e.Retries = "", -1
+		if kind == "graph_store" {
+			e.GraphStore = at
+		}
+		other, err := New(e)
+		if err != nil {
+			continue
+		}
+		if kind == "update" && other.takesUpdates(ctx, at) || kind == "graph_store" && other.tryGraphStore(ctx) == "ok" {
+			out[kind] = at
+		}
+		_ = other.Close() // idle connections only
+	}
+	return out
+}
+
+// takesUpdates sends what is no update, and looks whether that is what the address
+// objects to.
+func (c *Client) takesUpdates(ctx context.Context, at string) bool {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
+	defer cancel()
+	r := request{op: "look for updates", method: "POST", url: at, contentType: "application/sparql-update"}
+	r.body, r.length = textBody("this is no update")
+	res, err := c.send(ctx, r)
+	if err == nil {
+		res.Close()
+		return false // whatever took this
+	}
+	return strings.Contains(err.Error(), "400") || strings.Contains(err.Error(), "401")
+}

@@ -1,0 +1,150 @@
+package sparqlsrc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Strategies are the ways of a full scan. In one answer: "whole", by the way that
+// the probe found fastest, or the way that is named. In parts, each confirmed by a
+// count of its own and, where it is cut or refused, narrowed and asked for again by
+// itself: "classes" (the rest comes last), "prefixes" of the selection (likewise),
+// "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
+var Strategies = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON),
+	"classes", "prefixes", "hash", "graphs", "batches"}
+
+// CheckStrategy tells whether a strategy can be Config.Strategy beside a description
+// rule and a selection.
+func CheckStrategy(strategy, describe string, sel Select) error {
+	if strategy == "" {
+		return nil
+	}
+	if !slices.Contains(Strategies, strategy) {
+		return fmt.Errorf("strategy %q is not one of %s", strategy, strings.Join(Strategies, ", "))
+	}
+	switch describe {
+	case "", "cbd", "scbd":
+		if strategy == "prefixes" && len(sel.Prefixes) == 0 {
+			return errors.New("strategy prefixes needs the prefixes of the selection")
+		}
+		return nil
+	case "graph":
+		if !slices.Contains([]string{"whole", "graphs", "batches"}, strategy) {
+			return fmt.Errorf("strategy %s is not for describe: graph; there are whole, graphs, batches", strategy)
+		}
+		return nil
+	}
+	if strategy != "batches" {
+		return fmt.Errorf("strategy %s is not for a CONSTRUCT, which is always asked by batches", strategy)
+	}
+	return nil
+}
+
+// inOneAnswer tells that nothing but one answer is wanted.
+func (s *Source) inOneAnswer() bool {
+	return slices.Contains(Strategies[:5], s.cfg.Strategy)
+}
+
+// byPartitions reads the triples without blank nodes, one part after the other.
+func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabilities, sc *scope, g *grouper, read func()) error {
+	if by == "graphs" {
+		return s.byGraphs(ctx, caps, sc, g, read)
+	}
+	part := func(what, pattern string) error {
+		defer read()
+		err := s.parts(caps, pattern+"FILTER(!isBlank(?o)) ").All(ctx, func(row sparql.Row) error {
+			return g.add([]byte(row[0]), []byte(row[1]), []byte(row[2]))
+		})
+		if errors.Is(err, sparql.ErrTruncated) {
+			err = fmt.Errorf("%w: %w", ErrShort, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	}
+	switch by {
+	case "prefixes":
+		var before []string
+		for _, p := range s.cfg.Select.Prefixes {
+			is := "STRSTARTS(STR(?s), " + sparql.EscapeString(p) + ")"
+			only := strings.Join(append([]string{is}, before...), " && ")
+			if err := part("prefix "+p, sc.all()+"FILTER("+only+") "); err != nil {
+				return err
+			}
+			before = append(before, "!"+is)
+		}
+		return part("the other prefixes", sc.all()+"FILTER("+strings.Join(before, " && ")+") ")
+	case "classes":
+		classes, err := s.classes(ctx, caps, sc)
+		if err != nil {
+			return fmt.Errorf("enumerate the classes: %w", err)
+		}
+		for _, class := range classes {
+			iri, err := sparql.EscapeIRI(class)
+			if err != nil {
+				return err
+			}
+			if err := part("class "+class, "{ SELECT DISTINCT ?s WHERE { "+sc.triple("?s", rdfType, iri)+"} } "+sc.all()); err != nil {
+				return err
+			}
+		}
+		return part("what has no class", sc.all()+"FILTER NOT EXISTS { "+sc.triple("?s", rdfType, "?class")+"FILTER(isIRI(?class)) } ")
+	}
+	return part("everything", sc.all()) // hash
+}
+
+// classes lists the classes of the scope.
+func (s *Source) classes(ctx context.Context, caps sparql.Capabilities, sc *scope) (out []string, err error) {
+	p := s.parts(caps, sc.triple("?x", rdfType, "?s"))
+	err = p.Keys(ctx, func(some []string) error {
+		if out = append(out, some...); len(out) > maxPartitions {
+			return fmt.Errorf("there are more than %d", maxPartitions)
+		}
+		return nil
+	})
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
+// byGraphs reads graph after graph, each as a scan of it alone would.
+func (s *Source) byGraphs(ctx context.Context, caps sparql.Capabilities, sc *scope, g *grouper, read func()) error {
+	add := func(_ string, t rdfres.Triple) error {
+		if t.S[0] == '_' || t.O[0] == '_' {
+			return nil // came with the others
+		}
+		return g.add([]byte(t.S), []byte(t.P), []byte(t.O))
+	}
+	graphs := s.cfg.Graphs
+	switch sc.kind {
+	case allGraphs:
+		graphs = []string{""}
+		err := s.eachSubject(ctx, caps, sc, "GRAPH ?s { ?x ?y ?z } ", func(graph string) error {
+			if graphs = append(graphs, graph); len(graphs) > maxPartitions {
+				return fmt.Errorf("there are more than %d", maxPartitions)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("list the graphs: %w", err)
+		}
+		slices.Sort(graphs)
+		graphs = slices.DeleteFunc(slices.Compact(graphs), sparql.IsOwnGraph)
+	case defaultGraph, unionButOwn:
+		return errors.New("the default graph is one graph: name several, or all, under graphs")
+	}
+	for _, graph := range graphs {
+		if err := s.readOneGraph(ctx, caps, graph, add); err != nil {
+			return fmt.Errorf("graph %s: %w", cmp.Or(graph, "that is the default"), err)
+		}
+		read()
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// divided is a graph that each partition cuts in another way: entities of one
+// class, of two and of none, below two prefixes and beside them, with blank nodes.
+func divided(n int) []rdfres.Triple {
+	var ts []rdfres.Triple
+	for i := range n {
+		at := [...]string{"http://a.example/", "http://b.example/", "http://other.example/"}[i%3]
+		s := rdfres.NewIRI(fmt.Sprintf("%se%d", at, i))
+		if i%4 != 0 {
+			ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: rdfres.NewIRI(fmt.Sprintf("http://a.example/C%d", i%4))})
+		}
+		if i%8 == 1 {
+			ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: "<http://a.example/C2>"})
+		}
+		for k := range 4 {
+			ts = append(ts, rdfres.Triple{S: s, P: rdfres.NewIRI(fmt.Sprintf("http://a.example/p%d", k%2)), O: rdfres.NewLiteral(fmt.Sprint(i, k), "en", "")})
+		}
+		if i%50 == 0 {
+			b := rdfres.NewBlank(fmt.Sprintf("b%d", i))
+			ts = append(ts, rdfres.Triple{S: s, P: "<http://a.example/has>", O: b}, rdfres.Triple{S: b, P: "<http://a.example/is>", O: rdfres.NewLiteral(fmt.Sprint(i%100), "", "")})
+		}
+	}
+	return rdfres.SortUnique(ts)
+}
+
+var dividing = Select{Prefixes: []string{"http://a.example/", "http://b.example/"}}
+
+// Each strategy gives the same, and is the one that was asked for; those in parts
+// get through a row limit, and those in one answer are refused by it.
+func TestStrategies(t *testing.T) {
+	ts := divided(300)
+	all := expected(t, ts, false)
+	for _, strategy := range Strategies {
+		for _, limit := range []int{0, 100, 137} {
+			t.Run(fmt.Sprintf("%s/%d", strategy, limit), func(t *testing.T) {
+				st := sparqltest.New(ts...)
+				st.RowLimit, st.Relabel, st.Shuffle = limit, true, true
+				cfg, want := Config{Strategy: strategy}, all
+				if strategy == "prefixes" {
+					cfg.Select, want = dividing, map[string][]rdfres.Triple{}
+					for e, d := range all {
+						if hasPrefix(e, dividing.Prefixes) {
+							want[e] = d
+						}
+					}
+				}
+				if strategy == "graphs" {
+					cfg.Graphs = []string{"*"}
+					more := nameTriples(150)
+					st.Add("http://g.example/1", more[:100]...)
+					st.Add("http://g.example/2", more[50:]...) // some stand in both
+					want = expected(t, append(slices.Clone(ts), more...), false)
+				}
+				s := source(t, st, cfg)
+				if limit == 0 {
+					s = known(s, st)
+				}
+				if limit > 0 && slices.Contains(Strategies[:5], strategy) {
+					if strategy == string(sparql.ReadGraphStore) {
+						return // it is no query: nobody limits its rows
+					}
+					if sc, err := s.Scan(context.Background()); !errors.Is(err, ErrShort) {
+						t.Errorf("through a limit of %d: %v, %v", limit, sc, err)
+					}
+					return
+				}
+				got, stats := scanAll(t, s)
+				diff(t, strategy, got, want)
+				if stats.Way != strategy && strategy != "whole" {
+					t.Errorf("read by %s", stats.Way)
+				}
+			})
+		}
+	}
+}
+
+// A part that fails is asked for again in smaller ones; those that were whole are
+// not asked for again.
+func TestFailedPart(t *testing.T) {
+	ts := divided(300)
+	st := sparqltest.New(ts...)
+	st.RowLimit = 200
+	s := source(t, st, Config{Strategy: "hash"})
+	if _, err := s.Capabilities(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st.Queries()
+	failing := func(q string) bool {
+		return strings.HasSuffix(q, `"7")) }`) && strings.Count(q, "STRSTARTS(MD5") == 1 && !strings.Contains(q, "COUNT")
+	}
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		if failing(body) {
+			return &sparqltest.Fault{Status: 500, Body: "out of memory"}
+		}
+		return nil
+	}
+	got, _ := scanAll(t, s)
+	diff(t, "with a part that fails", got, expected(t, ts, false))
+	times := map[string]int{}
+	for _, q := range st.Queries() {
+		if strings.Contains(q, "STRSTARTS(MD5") && !strings.Contains(q, "COUNT") {
+			times[q]++
+		}
+	}
+	again, narrower := 0, 0
+	for q, n := range times {
+		switch {
+		case failing(q):
+			again += n
+		case n > 1:
+			t.Errorf("asked %d times: %s", n, q)
+		case strings.Contains(q, `"7")) FILTER`):
+			narrower++
+		}
+	}
+	if again < 1 || narrower != 16 {
+		t.Errorf("the failed part was asked for %d times, and %d smaller ones in its place, want 16; all: %d", again, narrower, len(times))
+	}
+}
+
+// Batches grow where the store answers quickly, as far as it was seen to take them,
+// and never again to a size that it refused.
+func TestBatchesAdapt(t *testing.T) {
+	ts := divided(1500)
+	st := sparqltest.New(ts...)
+	st.TooMany = 120
+	s := source(t, st, Config{Strategy: "batches", BatchSize: 20})
+	s.SetCapabilities(sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadSelectTSV}, ValuesLimit: 5000})
+	s.most = 5000
+	got, _ := scanAll(t, s)
+	diff(t, "batches", got, expected(t, ts, false))
+	refused, largest := 0, 0
+	for _, q := range st.Queries() {
+		if _, values, ok := strings.Cut(q, "VALUES ?s { "); ok {
+			values, _, _ = strings.Cut(values, " }")
+			if n := len(strings.Fields(values)); n > st.TooMany {
+				refused++
+			} else {
+				largest = max(largest, n)
+			}
+		}
+	}
+	if refused > 2 || largest != 80 {
+		t.Errorf("%d batches were refused, the largest that passed had %d entities; want at most 2, and 80", refused, largest)
+	}
+}
+
+// The real stores give the same in each way, also one that cuts its answers
+// (Virtuoso as it comes: 10,000 rows).
+func TestStrategiesOfStores(t *testing.T) {
+	ts := divided(3000)
+	want := expected(t, ts, false)
+	for name, get := range map[string]func(testing.TB) teststores.Server{
+		"oxigraph": teststores.Oxigraph, "fuseki": teststores.Fuseki, "rdf4j": teststores.RDF4J, "virtuoso": teststores.Virtuoso,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := get(t)
+			put := func(graph string, ts []rdfres.Triple) {
+				var b bytes.Buffer
+				for _, x := range ts {
+					fmt.Fprintf(&b, "%s %s %s .\n", x.S, x.P, x.O)
+				}
+				srv.Put(t, graph, "application/n-triples", &b)
+			}
+			put(srv.Graph, ts)
+			put(srv.Graph+"/2", slices.DeleteFunc(slices.Clone(ts[:100]), func(t rdfres.Triple) bool { return t.S[0] == '_' || t.O[0] == '_' }))
+			t.Cleanup(func() { srv.Clear(t, srv.Graph+"/2") })
+			client, err := sparql.New(sparql.Endpoint{Name: name, Query: srv.Query, Update: srv.Update, GraphStore: srv.GraphStore, Username: srv.Username, Password: srv.Password})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			var caps sparql.Capabilities
+			for _, strategy := range Strategies {
+				cfg := Config{Name: name, Graphs: []string{srv.Graph}, Strategy: strategy, TempDir: t.TempDir()}
+				switch strategy {
+				case "prefixes":
+					cfg.Select.Prefixes = []string{"http://a.example/", "http://b.example/", "http://other.example/"}
+				case "graphs":
+					cfg.Graphs = append(cfg.Graphs, srv.Graph+"/2")
+				}
+				s, err := New(client, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if caps.Product != "" {
+					s.SetCapabilities(caps) // probed once
+				} else if caps, err = s.Capabilities(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				sc, err := s.Scan(t.Context())
+				if slices.Contains(Strategies[:5], strategy) && err != nil {
+					if can := slices.Contains(caps.Readings, sparql.Reading(strategy)); can && caps.RowLimit == 0 || strategy == "whole" && caps.RowLimit == 0 {
+						t.Errorf("%s: %v", strategy, err)
+					} else {
+						t.Logf("%s: %v", strategy, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %v", strategy, err)
+					continue
+				}
+				got, stats := read(t, sc)
+				diff(t, strategy, got, want)
+				t.Logf("%s: by %s, %d requests", strategy, stats.Way, stats.Requests)
+				if stats.Way != strategy && strategy != "whole" {
+					t.Errorf("%s: read by %s", strategy, stats.Way)
+				}
+			}
+		})
+	}
+}

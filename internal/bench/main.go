@@ -93,6 +93,9 @@ func main() {
 	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
 	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from build/bench.json and build/bench-large.json")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
+	weeks := flag.String("weeks", "", "simulate a week of this scenario, or of all, instead of the rows")
+	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")
+	changes := flag.Int64("changes", 40_000, "with -weeks: divide its changes until a week has no more than these")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs")
 	flag.Parse()
 	if *page != "" {
@@ -115,7 +118,12 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)
+	var err error
+	if *weeks != "" {
+		err = runWeeks(ctx, *weeks, *size, *changes, *out)
+	} else {
+		err = run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -26,22 +26,33 @@ func peak(ctx context.Context, e *env, loaded bool, work func(store) error) (int
 			return 0, err
 		}
 	}
-	proc := filepath.Join("/proc", strconv.Itoa(s.pid))
-	// proc(5): 5 makes the memory of now the most that there was.
-	if err := os.WriteFile(filepath.Join(proc, "clear_refs"), []byte("5"), 0); err != nil {
+	if err := forgetPeak(s.pid); err != nil {
 		return 0, err
 	}
 	if err := work(s); err != nil {
 		return 0, err
 	}
-	status, err := os.ReadFile(filepath.Join(proc, "status"))
+	mb, err := residentPeak(s.pid)
+	return int64(mb), err
+}
+
+// forgetPeak makes the memory of now the most that a process had.
+func forgetPeak(pid int) error {
+	// proc(5): 5 does that.
+	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0)
+}
+
+// residentPeak is the most resident memory that a process had, in megabytes.
+func residentPeak(pid int) (float64, error) {
+	file := filepath.Join("/proc", strconv.Itoa(pid), "status")
+	status, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
 	_, rest, _ := bytes.Cut(status, []byte("VmHWM:"))
 	var kb int64
 	if _, err := fmt.Fscan(bytes.NewReader(rest), &kb); err != nil {
-		return 0, fmt.Errorf("%s/status has no VmHWM: %w", proc, err)
+		return 0, fmt.Errorf("%s has no VmHWM: %w", file, err)
 	}
-	return kb >> 10, nil
+	return float64(kb) / 1024, nil
 }

@@ -19,7 +19,8 @@ type report struct {
 	Rows    []result `json:"rows"`
 }
 
-func readReport(file string) (r report, err error) {
+// readReport reads a report; one that is not there is empty.
+func readReport(file string) (r weekReport, err error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -40,6 +41,12 @@ func keep(file, machine string, results []result) error {
 		return err
 	}
 	r.Machine = machine
+	r.put(results)
+	return writeJSON(file, r)
+}
+
+// put takes results, each in the place of an older one of the same row.
+func (r *report) put(results []result) {
 	for _, res := range results {
 		at := slices.IndexFunc(r.Rows, func(old result) bool { return old.ID == res.ID })
 		if at < 0 {
@@ -48,7 +55,10 @@ func keep(file, machine string, results []result) error {
 			r.Rows[at] = res
 		}
 	}
-	raw, err := json.MarshalIndent(r, "", "  ")
+}
+
+func writeJSON(file string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -75,6 +85,7 @@ func writePage(page, results string) error {
 	for _, part := range []struct{ file, title string }{
 		{"bench.json", "Beside the stores and tools themselves"},
 		{"bench-large.json", "At ten times the size"},
+		{"bench-weeks.json", "A simulated week of each of the first sources"},
 	} {
 		r, err := readReport(filepath.Join(results, part.file))
 		if err != nil {
@@ -91,6 +102,15 @@ func writePage(page, results string) error {
 				holds = "**no**"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.limit(), holds)
+		}
+		for _, w := range r.Weeks {
+			fmt.Fprintf(&b, "\n%s.\n\n", w.head())
+			for i, line := range w.cells() {
+				fmt.Fprintf(&b, "| %s |\n", strings.Join(line, " | "))
+				if i == 0 {
+					b.WriteString(strings.Repeat("|---", len(line)) + "|\n")
+				}
+			}
 		}
 	}
 	if len(all) == 0 {

@@ -41,8 +41,8 @@ type Config struct {
 	// Of one representation, unpacked; beyond them it fails, by name. Defaults 256 MiB,
 	// 5,000,000.
 	MaxResourceBytes, MaxResourceTriples int64
-	TempDir        string // packages and sorting; default: the system's
-	MemoryBytes    int64  // for batches and sorting; default 64 MiB
+	TempDir                              string // packages and sorting; default: the system's
+	MemoryBytes                          int64  // for batches and sorting; default 64 MiB
 }
 
 // Options of Open.

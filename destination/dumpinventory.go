@@ -132,7 +132,8 @@ func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*do
 	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%w: %w", errMismatch, err), dl.Close())
 	}
-	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.resource, Reader: d.readerOptions(p.url)})
+	// A member that is too large fails by itself, when it is read (readMember).
+	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.pkg, Reader: d.readerOptions(p.url)})
 	if err != nil {
 		return nil, nil, errors.Join(err, dl.Close())
 	}

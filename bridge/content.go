@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
 )
 
 // FilesReport tells how the files stand that the descriptions of a set lead to.
@@ -32,6 +33,7 @@ type Content struct {
 	Rate        float64  `yaml:"rate" doc:"requests a second" default:"10"`
 	Concurrency int      `yaml:"concurrency" doc:"requests at once" default:"4"`
 	MaxBytes    int64    `yaml:"max_bytes" doc:"a longer file is listed without a hash" default:"268435456"`
+	DumpBytes   int64    `yaml:"dump_bytes" doc:"bytes of files that a Resource Dump holds beside the descriptions, fetched when it is made; it tells how many files it leaves out. 0: all are left to the Resource List" default:"0"`
 	Timeout     Duration `yaml:"timeout" doc:"of one request without progress" default:"30s"`
 }
 
@@ -109,6 +111,14 @@ func (s *set) publishAlternates(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// fetchFiles begins to fetch files for a Resource Dump.
+func (s *set) fetchFiles() publish.FetchFile {
+	if s.follower == nil {
+		return nil
+	}
+	return s.follower.Fetcher().Fetch
 }
 
 func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }

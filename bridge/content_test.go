@@ -479,3 +479,95 @@ print(len(files), all(x.mime_type or x.uri.endswith(".docx") for x in files), le
 		t.Errorf("resync reads the lists as: %s (%v)", out, err)
 	}
 }
+
+// TestContentInDump: a Resource Dump holds the files as far as it may and they can
+// be had, says how many it leaves out, and is valid; a mirror takes them from it.
+func TestContentInDump(t *testing.T) {
+	for _, hash := range []bool{false, true} {
+		t.Run(fmt.Sprint("hash=", hash), func(t *testing.T) {
+			repo := newRepository(t)
+			repo.put("/a.pdf", repositoryFile{body: "%PDF a", mediaType: "application/pdf", etag: `"a1"`, modified: "Mon, 02 Mar 2026 10:00:00 GMT"})
+			repo.put("/b", repositoryFile{body: "PNG b", mediaType: "image/png", etag: `W/"b1"`})
+			repo.put("/long.txt", repositoryFile{body: strings.Repeat("long ", 200), mediaType: "text/plain", etag: `"l1"`})
+			repo.put("/other.txt", repositoryFile{body: "as listed", mediaType: "text/plain", etag: `"o1"`})
+			dir := t.TempDir()
+			cfg := small(dir)
+			set := cfg.Sets["data"]
+			set.Content.Properties, set.Content.Allow = []string{contentURL}, []string{strings.TrimPrefix(repo.URL, "http://")}
+			set.Content.Every, set.Content.Rate, set.Content.Hash, set.Content.DumpBytes = Duration(time.Hour), 100000, hash, 500
+			cfg.Sets["data"] = set
+			for _, name := range []string{"first", "second"} {
+				s := NewStore()
+				s.Files = filepath.Join(dir, name)
+				cfg.Stores[name] = s
+				d := NewDestination()
+				d.Source, d.Store, d.Allow = cfg.Public.BaseURL, name, []string{repo.URL}
+				cfg.Destinations[name] = d
+			}
+			b := mustOpen(t, cfg)
+			defer func() { b.Close() }()
+			graph := ""
+			for _, path := range []string{"a.pdf", "b", "long.txt", "other.txt"} {
+				graph += fmt.Sprintf("<http://e.example/%s> <%s> <%s/%s> .\n", path, contentURL, repo.URL, path)
+			}
+			fill(t, b, "source", graph)
+			do[ScanReport](t, b, "scan", "data")
+			dumped := func() string {
+				t.Helper()
+				if err := b.pub.Dump(t.Context(), "data"); err != nil {
+					t.Fatal(err)
+				}
+				rec := httptest.NewRecorder()
+				b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/resourcedump.xml", nil))
+				r, err := resourcesync.NewReader(rec.Body, resourcesync.ReaderOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.Head().Meta.Ext[resourcesync.ExtFiles]
+			}
+			synced := func(name, why string, fetched int) {
+				t.Helper()
+				validate(t, b)
+				gets := func() int {
+					return repo.count("GET /a.pdf") + repo.count("GET /b") + repo.count("GET /long.txt") + repo.count("GET /other.txt")
+				}
+				before := gets()
+				rep := do[SyncReport](t, b, "sync", name)
+				if n := gets() - before; !rep.InSync || !strings.Contains(rep.Why, why) || strings.Contains(rep.Why, "leaves out") != strings.Contains(why, "leaves out") || n != fetched {
+					t.Errorf("%s fetched %d files, want %d; %+v", name, n, fetched, rep)
+				}
+				if audit := do[AuditReport](t, b, "audit", name); !audit.Equal || audit.Resources != 8 {
+					t.Errorf("%s: %+v", name, audit)
+				}
+				for path, body := range map[string]string{"a.pdf": "%PDF a", "b": "PNG b", "long.txt": strings.Repeat("long ", 200), "other.txt": "as listed"} {
+					found, _ := filepath.Glob(filepath.Join(dir, name, "127.0.0.1_*", path))
+					if len(found) != 1 {
+						t.Errorf("%s has no file %s", name, path)
+					} else if raw, err := os.ReadFile(found[0]); err != nil || string(raw) != body {
+						t.Errorf("%s has %q as %s (%v)", name, raw, path, err)
+					}
+				}
+			}
+			// One is too long, and one is another one than was listed. That comes back.
+			repo.put("/other.txt", repositoryFile{body: "not as listed", mediaType: "text/plain", etag: `"o2"`})
+			if left := dumped(); left != "2" {
+				t.Errorf("the dump leaves out %q files, want 2", left)
+			}
+			repo.put("/other.txt", repositoryFile{body: "as listed", mediaType: "text/plain", etag: `"o1"`})
+			synced("first", "leaves out 2 files", 2)
+
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			set.Content.DumpBytes = 1 << 20
+			cfg.Sets["data"] = set
+			b = mustOpen(t, cfg)
+			fill(t, b, "source", graph+"<http://e.example/b> <http://schema.org/name> \"b\" .\n")
+			do[ScanReport](t, b, "scan", "data")
+			if left := dumped(); left != "" {
+				t.Errorf("the dump leaves out %q files", left)
+			}
+			synced("second", "Resource Dump", 0)
+		})
+	}
+}

@@ -417,3 +417,37 @@ func FuzzLook(f *testing.F) {
 	f.Add([]byte(`{"version":1}`))
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = readLook(b) })
 }
+
+// TestFetch: a file is fetched for a dump as the one that is listed, or not at all.
+func TestFetch(t *testing.T) {
+	for _, hash := range []bool{false, true} {
+		w := newWorld(t, Config{Hash: hash})
+		var urls []string
+		for _, p := range []string{"/same", "/changed", "/gone", "/long", "/down"} {
+			w.file(p, text("body of "+p, `"1"`))
+			urls = append(urls, w.srv.URL+p)
+		}
+		w.scan(urls)
+		w.run(false)
+		w.file("/changed", text("BODY of /changed", `"2"`))
+		w.file("/gone", nil)
+		w.file("/down", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(503) })
+		x := w.f.Fetcher()
+		for _, tt := range []struct{ path, wrong string }{
+			{"/same", ""}, {"/changed", "not what was listed"}, {"/gone", "404"}, {"/long", "more than"}, {"/down", "503"}, {"/same", "failed several times"},
+		} {
+			most := int64(100)
+			if tt.path == "/long" {
+				most = 5
+			}
+			var got strings.Builder
+			err := x.Fetch(t.Context(), w.srv.URL+tt.path, w.current(tt.path), most, &got)
+			if tt.wrong == "" && (err != nil || got.String() != "body of "+tt.path) || tt.wrong != "" && (err == nil || !strings.Contains(err.Error(), tt.wrong)) {
+				t.Errorf("hash %t: %s: %q %v, want %q", hash, tt.path, got.String(), err, tt.wrong)
+			}
+		}
+		if err := w.f.Fetcher().Fetch(t.Context(), "http://elsewhere.example/x", w.current("/same"), 100, io.Discard); err == nil || !strings.Contains(err.Error(), "not") {
+			t.Errorf("from a host that is not allowed: %v", err)
+		}
+	}
+}

@@ -38,13 +38,7 @@ type answer struct {
 // look asks for one file.
 func (p *prober) look(ctx context.Context, c candidate) outcome {
 	o := outcome{candidate: c}
-	host := ""
-	if u, err := url.Parse(c.url); err == nil {
-		host = u.Host
-	}
-	p.mu.Lock()
-	down := p.down[host] >= hostDown
-	p.mu.Unlock()
+	host, down := p.host(c.url)
 	if down {
 		o.skipped = true
 		return o
@@ -56,16 +50,7 @@ func (p *prober) look(ctx context.Context, c candidate) outcome {
 	}
 	l := &o.look
 	l.At = p.now
-	p.mu.Lock()
-	switch {
-	case err == nil && a.status < 500 && a.status != http.StatusTooManyRequests:
-		p.down[host] = 0
-	case err == nil && (a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable):
-		p.down[host] = hostDown // it asks to be left alone
-	default:
-		p.down[host]++
-	}
-	p.mu.Unlock()
+	p.heard(host, a.status, err)
 	if err == nil {
 		l.Status = a.status
 	}
@@ -92,6 +77,30 @@ func (p *prober) look(ctx context.Context, c candidate) outcome {
 	return o
 }
 
+// host is that of a file, and whether it is to be left alone.
+func (p *prober) host(address string) (host string, down bool) {
+	if u, err := url.Parse(address); err == nil {
+		host = u.Host
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return host, p.down[host] >= hostDown
+}
+
+// heard notes how a host has answered.
+func (p *prober) heard(host string, status int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil && status < 500 && status != http.StatusTooManyRequests:
+		p.down[host] = 0
+	case err == nil && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable):
+		p.down[host] = hostDown // it asks to be left alone
+	default:
+		p.down[host]++
+	}
+}
+
 func (p *prober) fail(l *look, why string) {
 	if l.Fails == 0 {
 		l.Since = p.now
@@ -105,7 +114,7 @@ func (p *prober) fail(l *look, why string) {
 func (p *prober) ask(ctx context.Context, c *candidate) (answer, error) {
 	wantsHash := p.f.cfg.Hash && (c.current == nil || c.current.SHA256.IsZero()) && !c.look.NoHash
 	conditional := c.current != nil && c.look.Misses == 0 && !wantsHash
-	a, err := p.request(ctx, http.MethodHead, c, conditional, false)
+	a, err := p.request(ctx, http.MethodHead, c, conditional, nil, 0)
 	if err != nil {
 		return a, err
 	}
@@ -125,7 +134,11 @@ func (p *prober) ask(ctx context.Context, c *candidate) (answer, error) {
 	if !again {
 		return a, nil
 	}
-	return p.request(ctx, http.MethodGet, c, conditional, p.f.cfg.Hash)
+	var body io.Writer
+	if p.f.cfg.Hash {
+		body = io.Discard
+	}
+	return p.request(ctx, http.MethodGet, c, conditional, body, p.f.cfg.MaxBytes)
 }
 
 // same tells whether the validators say that a file is as it was; a server may not
@@ -137,7 +150,9 @@ func (p *prober) same(c *candidate, a *answer) bool {
 	return a.lastMod != "" && a.lastMod == c.look.Modified && a.version.Length == c.current.Length
 }
 
-func (p *prober) request(ctx context.Context, method string, c *candidate, conditional, body bool) (a answer, err error) {
+// request asks for a file. Where there is somewhere to write it, its body is read,
+// up to most bytes, and hashed.
+func (p *prober) request(ctx context.Context, method string, c *candidate, conditional bool, body io.Writer, most int64) (a answer, err error) {
 	u, err := url.Parse(c.url)
 	if err == nil {
 		err = p.f.rules.Allowed(u)
@@ -178,21 +193,21 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 		return a, nil
 	}
 	a.read(res, p.now)
-	if method == http.MethodHead || !body {
+	if body == nil {
 		return a, nil
 	}
-	if a.version.Length > p.f.cfg.MaxBytes {
+	if a.version.Length > most {
 		a.noHash = true
 		return a, nil
 	}
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(&steady{r: res.Body, timer: timer, timeout: timeout}, p.f.cfg.MaxBytes+1))
+	n, err := io.Copy(io.MultiWriter(sum, body), io.LimitReader(&steady{r: res.Body, timer: timer, timeout: timeout}, most+1))
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errStalled):
 		return a, fmt.Errorf("%w (%s), after %d bytes", errStalled, timeout, n)
 	case err != nil:
 		return a, fmt.Errorf("after %d bytes: %w", n, err)
-	case n > p.f.cfg.MaxBytes:
+	case n > most:
 		a.noHash = true
 		return a, nil
 	}

@@ -342,7 +342,7 @@ func (r *run) lookAt(due []candidate) error {
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	p := &prober{f: r.f, now: r.now, pace: pacer{gap: time.Duration(float64(time.Second) / r.f.cfg.Rate)}, down: map[string]int{}}
+	p := r.f.prober(r.now)
 	work, done := make(chan candidate), make(chan outcome)
 	var workers sync.WaitGroup
 	for range min(r.f.cfg.Concurrency, len(due)) {

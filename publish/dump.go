@@ -30,12 +30,13 @@ const (
 	dumpDocEntries = 10000
 )
 
-// Dump makes a new Resource Dump of the published state (dossier, 1.10.5), which
-// holds the descriptions and not the files that they lead to, and,
+// Dump makes a new Resource Dump of the published state (dossier, 1.10.5) and,
 // unless that has a schedule of its own (SetConfig.ScheduledChangeDump), the
-// packages of the Change Dump for lists that were closed since the last time. It becomes visible by one record; the dump before it stays on disk, for
-// readers that are under way, until the next. When nothing was published since
-// the last dump, that one stands.
+// packages of the Change Dump for lists that were closed since the last time. Files
+// that descriptions lead to are in the dump as far as SetConfig.DumpFiles allows and
+// they can be had; it tells how many are not. It becomes visible by one record; the
+// dump before it stays on disk, for readers that are under way, until the next. When
+// nothing was published since the last dump, that one stands.
 func (p *Publisher) Dump(ctx context.Context, name string) error {
 	return p.dump(name, func(s *set, snap *snapshot) error {
 		if s.offers(resourcesync.ResourceDump) {
@@ -135,9 +136,6 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	head := s.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-	if d.Files, err = snap.view.Files(); err != nil {
-		return err
-	}
 	var out *packageFile
 	type closed struct {
 		rec packageRecord
@@ -178,9 +176,15 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		}
 	}()
 	packages := 0
-	open := func() error {
-		packages++
-		out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, packages), head)
+	// room makes the package out one that takes so many bytes more.
+	room := func(bytes int64) (err error) {
+		if out != nil && out.entries > 0 && (out.entries >= packageEntries || out.size()+bytes > s.cfg.PackageBytes) {
+			err = closePackage()
+		}
+		if err == nil && out == nil {
+			packages++
+			out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, packages), head)
+		}
 		return err
 	}
 	type member struct {
@@ -207,22 +211,24 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		if err != nil {
 			return err
 		}
-		if out != nil && (out.entries >= packageEntries || out.entries > 0 && out.size()+int64(len(m.blob.Deflated)) > s.cfg.PackageBytes) {
-			if err := closePackage(); err != nil {
-				return err
-			}
-		}
-		if out == nil {
-			if err := open(); err != nil {
-				return err
-			}
+		if err := room(int64(len(m.blob.Deflated))); err != nil {
+			return err
 		}
 		if err := out.add(out.path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
 			return err
 		}
 	}
+	add := func(f *dumpedFile, e *resourcesync.Entry) error {
+		if err := room(f.length); err != nil {
+			return err
+		}
+		return out.addFile(f, e)
+	}
+	if d.Files, err = s.dumpFiles(ctx, snap, dir, add); err != nil {
+		return err
+	}
 	if packages == 0 { // an empty set has an empty package
-		if err := open(); err != nil {
+		if err := room(0); err != nil {
 			return err
 		}
 	}
@@ -258,7 +264,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
 	}
-	s.p.log.Info("dumped", "set", s.cfg.Name, "sequence", d.Sequence, "entries", d.Entries, "packages", len(d.Packages), "seconds", s.p.now().Sub(started).Seconds())
+	s.p.log.Info("dumped", "set", s.cfg.Name, "sequence", d.Sequence, "entries", d.Entries, "packages", len(d.Packages), "files left out", d.Files, "seconds", s.p.now().Sub(started).Seconds())
 	return nil
 }
 

@@ -109,7 +109,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 			for _, p := range d.Packages {
 				n += p.Length
 			}
-			facts = append(facts, fact{Name: "Dump", Value: humanTime(d.At) + " UTC, " + groupDigits(d.Entries) + " descriptions, " + shortBytes(n), Href: s.url + "/resourcedump.xml"})
+			facts = append(facts, fact{Name: "Dump", Value: humanTime(d.At) + " UTC, " + groupDigits(d.Entries) + " resources, " + shortBytes(n), Href: s.url + "/resourcedump.xml"})
 		}
 	}
 	if s.cfg.Licence != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -37,6 +38,8 @@ type SetConfig struct {
 	DumpPatches                 bool                       // Change Dumps hold the patches too
 	Links                       Links                      // of list entries, beside the usual ones
 	Content                     string                     // names what makes a file of the set (changetrack.LinkOptions); "": descriptions lead to none
+	FetchFiles                  func() FetchFile           // begins to fetch files for a Resource Dump
+	DumpFiles                   int64                      // bytes of files that a Resource Dump may hold; 0: none
 	Alternates                  []string                   // other sets that may describe the same entities: alternate links
 	Via                         []string                   // addresses of the sources that the set is a copy of
 	Services                    []Service                  // other ways to the data, that somebody else answers
@@ -48,6 +51,10 @@ type SetConfig struct {
 	ArchivesKeep                time.Duration              // how long; 0: for ever
 	Coverage                    func() Coverage            // for the description of the set; may be nil
 }
+
+// FetchFile writes a file to w, if it is the version that is listed and has no more
+// than most bytes. An error means that it cannot be had now.
+type FetchFile func(ctx context.Context, url string, v *changetrack.FileVersion, most int64, w io.Writer) error
 
 // Coverage is what a scan said of completeness, and what it found.
 type Coverage struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"strings"
@@ -222,6 +223,37 @@ func TestWriteErrorsAreKept(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "no space left") || w.Close() == nil {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A bitstream that is read from somewhere is stored as it is; one that is not what
+// was said of it ends the package.
+func TestAddStored(t *testing.T) {
+	text := []byte("a picture")
+	for _, given := range []string{"a picture", "a pict", "a picture and more", "A picture"} {
+		var b bytes.Buffer
+		p, err := NewPackageWriter(&b, dumpHead())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.AddStored("/files/1.png", strings.NewReader(given), crc32.ChecksumIEEE(text), int64(len(text)), &Entry{Loc: "http://src.example/1", HasMeta: true, Meta: Meta{Length: int64(len(text))}})
+		_, closed := p.Close()
+		if given != string(text) {
+			if err == nil || closed == nil {
+				t.Errorf("%q: %v, then %v", given, err, closed)
+			}
+			continue
+		}
+		if err != nil || closed != nil {
+			t.Fatal(err, closed)
+		}
+		z, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := fs.ReadFile(z, "files/1.png"); err != nil || string(data) != given {
+			t.Errorf("%q %v", data, err)
+		}
 	}
 }
 

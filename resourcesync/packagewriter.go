@@ -93,6 +93,24 @@ func (p *PackageWriter) Add(path string, data []byte, e *Entry) error {
 	return p.add(path, zip.Deflate, p.packed.Bytes(), crc, int64(len(data)), e)
 }
 
+// AddStored stores a bitstream as it is, without packing it: crc (CRC-32, IEEE) and
+// length are those of the bytes that r gives. Other bytes end the package. It is
+// AddDeflated otherwise.
+func (p *PackageWriter) AddStored(path string, r io.Reader, crc uint32, length int64, e *Entry) error {
+	sum := crc32.NewIEEE()
+	name, modified, err := p.enter(path, e)
+	if err != nil {
+		return err
+	}
+	if err := p.storeFrom(name, zip.Store, io.TeeReader(r, sum), length, crc, length, modified); err != nil {
+		return err
+	}
+	if sum.Sum32() != crc {
+		p.err = fmt.Errorf("resourcesync: writing %q into a package: its bytes are others than its sum says", clip(name))
+	}
+	return p.err
+}
+
 // AddFile stores a further bitstream that no entry of its own tells of: a patch,
 // which the rs:ln of an entry names by its path.
 func (p *PackageWriter) AddFile(path string, data []byte, modified time.Time) error {
@@ -144,38 +162,53 @@ func (p *PackageWriter) newName(path string) (string, error) {
 }
 
 func (p *PackageWriter) add(path string, method uint16, packed []byte, crc uint32, length int64, e *Entry) error {
-	name, err := p.newName(path)
+	name, modified, err := p.enter(path, e)
 	if err != nil {
 		return err
 	}
+	return p.store(name, method, packed, crc, length, modified)
+}
+
+// enter writes the entry of a bitstream into the manifest, and gives the name and
+// the time of its member.
+func (p *PackageWriter) enter(path string, e *Entry) (name string, modified time.Time, err error) {
+	if name, err = p.newName(path); err != nil {
+		return "", modified, err
+	}
 	if own, err := MemberName(e.Meta.Path); e.Meta.Path != "" && (err != nil || own != name) {
-		return fmt.Errorf("resourcesync: the entry of the path %q has the path %q", clip(path), clip(e.Meta.Path))
+		return "", modified, fmt.Errorf("resourcesync: the entry of the path %q has the path %q", clip(path), clip(e.Meta.Path))
 	}
 	e.HasMeta = true
 	if e.Meta.Path == "" {
 		e.Meta.Path = "/" + name
 	}
 	if err := p.manifest.Write(e); err != nil { // first, since an entry can be refused without harm
-		return err
+		return "", modified, err
 	}
-	modified := e.LastMod
-	if modified.IsZero() {
+	if modified = e.LastMod; modified.IsZero() {
 		modified = e.Meta.DateTime
 	}
-	return p.store(name, method, packed, crc, length, modified)
+	return name, modified, nil
 }
 
 func (p *PackageWriter) store(name string, method uint16, packed []byte, crc uint32, length int64, modified time.Time) error {
+	return p.storeFrom(name, method, bytes.NewReader(packed), int64(len(packed)), crc, length, modified)
+}
+
+func (p *PackageWriter) storeFrom(name string, method uint16, packed io.Reader, size int64, crc uint32, length int64, modified time.Time) error {
 	h := &zip.FileHeader{
 		Name: name, Method: method, CRC32: crc,
-		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(length),
+		CompressedSize64: uint64(size), UncompressedSize64: uint64(length),
 	}
 	setDOSTime(h, modified)
 	p.names[name] = struct{}{}
-	p.size += 30 + int64(len(name)+len(packed)) // a local header is 30 bytes and the name
+	p.size += 30 + int64(len(name)) + size // a local header is 30 bytes and the name
 	w, err := p.zip.CreateRaw(h)
 	if err == nil {
-		_, err = w.Write(packed)
+		var n int64
+		if n, err = io.Copy(w, io.LimitReader(packed, size+1)); err == nil && n != size {
+			err = fmt.Errorf("%d bytes came of %d", n, size)
+		}
 	}
 	if err != nil {
 		p.err = fmt.Errorf("resourcesync: writing %q into a package: %w", clip(name), err)

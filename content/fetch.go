@@ -1,0 +1,71 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+func (f *Follower) prober(now time.Time) *prober {
+	return &prober{f: f, now: now, pace: pacer{gap: time.Duration(float64(time.Second) / f.cfg.Rate)}, down: map[string]int{}}
+}
+
+// Fetcher fetches files as they are listed, one after the other, with the manners
+// of a run: from where it is allowed, so many in a second, and none from a host that
+// failed several times in a row.
+type Fetcher struct{ p *prober }
+
+// Fetcher begins.
+func (f *Follower) Fetcher() *Fetcher { return &Fetcher{f.prober(f.o.Now())} }
+
+// Fetch writes a file to w, if it is the version that is listed and has no more
+// than most bytes. With an error, what was written is nothing.
+func (x *Fetcher) Fetch(ctx context.Context, url string, v *changetrack.FileVersion, most int64, w io.Writer) error {
+	host, down := x.p.host(url)
+	if down {
+		return errors.New("its host has failed several times in a row")
+	}
+	c := candidate{url: url, current: v}
+	b, err := x.p.f.store.Get(lookKey(url))
+	if err == nil {
+		c.look, err = readLook(b)
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	a, err := x.p.request(ctx, http.MethodGet, &c, false, w, most)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	x.p.heard(host, a.status, err)
+	switch {
+	case err != nil:
+		return errors.New(reason(err))
+	case a.status != http.StatusOK:
+		return fmt.Errorf("%d %s", a.status, http.StatusText(a.status))
+	case a.noHash:
+		return fmt.Errorf("it has more than %d bytes", most)
+	case !x.p.listed(&c, &a):
+		return errors.New("it is not what was listed any more")
+	}
+	return nil
+}
+
+// listed tells whether what came is the current version: by its hash, or else by
+// all that a server says of it.
+func (p *prober) listed(c *candidate, a *answer) bool {
+	v := c.current
+	if v.Length >= 0 && v.Length != a.version.Length || v.Encoding != a.version.Encoding {
+		return false
+	}
+	if !v.SHA256.IsZero() {
+		return v.SHA256 == a.version.SHA256
+	}
+	return v.Type == a.version.Type && v.Modified.Equal(a.version.Modified) && (c.look.ETag == "" && a.etag == "" || weak(c.look.ETag, a.etag))
+}

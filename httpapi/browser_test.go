@@ -19,6 +19,24 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
+// faintText names text whose contrast with what is behind it is less than WCAG 2.2
+// asks for (1.4.3, 4.5 to 1), "" for none.
+const faintText = `(() => {
+  const rgba = s => { const c = s.match(/[\d.]+/g).map(Number); return c.length < 4 ? [...c, 1] : c };
+  const over = (c, b) => [0, 1, 2].map(i => c[i] * c[3] + b[i] * (1 - c[3]));
+  const paper = matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255]; // of the browser
+  const behind = e => e ? over(rgba(getComputedStyle(e).backgroundColor), behind(e.parentElement)) : paper;
+  const light = c => c.map(x => x / 255).map(x => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const faint = new Set();
+  for (const e of document.body.querySelectorAll("*")) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility() || e.disabled) continue;
+    const b = behind(e), c = over(rgba(getComputedStyle(e).color), b), [x, y] = [light(c), light(b)].sort((x, y) => y - x);
+    const ratio = (x + 0.05) / (y + 0.05);
+    if (ratio < 4.5) faint.add(e.tagName + " " + e.textContent.trim().slice(0, 30) + ": " + c.map(Math.round) + " on " + b.map(Math.round) + ", " + ratio.toFixed(1));
+  }
+  return [...faint].slice(0, 5).join("; ");
+})()`
+
 // TestBrowser opens the pages for people in a real browser, as a reader would:
 // from the start page to the set, to an entity, to its history, to a difference,
 // to another entity by its link; then the dashboard, whose button starts a scan.
@@ -89,7 +107,7 @@ func TestBrowser(t *testing.T) {
 		for _, view := range []struct {
 			name, scheme  string
 			width, height int64
-		}{{"narrow", "dark", 390, 844}, {"wide", "light", 1280, 900}} {
+		}{{"narrow", "dark", 390, 844}, {"narrow", "light", 390, 844}, {"wide", "dark", 1280, 900}, {"wide", "light", 1280, 900}} {
 			err := chromedp.Do(ctx, chromedp.EmulateViewport(view.width, view.height))
 			if err == nil {
 				_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -101,6 +119,9 @@ func TestBrowser(t *testing.T) {
 			}
 			if get(t, ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > document.documentElement.clientWidth")) {
 				t.Errorf("%s, %s: the page is wider than its window", what, view.name)
+			}
+			if faint := get(t, ctx, chromedp.Evaluate[string](faintText)); faint != "" {
+				t.Errorf("%s, %s: text that cannot be read well: %s", what, view.scheme, faint)
 			}
 			if dir := os.Getenv("RSBRIDGE_SCREENSHOTS"); dir != "" {
 				name := fmt.Sprintf("%d-%s-%s-%s.png", shots, strings.ReplaceAll(what, " ", "-"), view.name, view.scheme)

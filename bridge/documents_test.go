@@ -171,6 +171,7 @@ func documents(t *testing.T, lot, steps int, state func(step int) []byte) {
 	other := bridge.NewSet()
 	other.Store, other.Graphs, other.Schedule, other.MaxDeleteRatio, other.Format = "source", []string{source.graph}, "", 1, "ntriples"
 	other.Publish = []string{"resourcelist", "changelist", "changedump"}
+	other.Collection = "https://repository.example/oai?verb=ListRecords&metadataPrefix=oai_dc&set=vocabulary" // an OAI-PMH set
 	other.ResourceList.Schedule, other.ChangeDump.Schedule = "@daily", "@hourly"
 	cfg.Sets["other"] = other
 	var err error

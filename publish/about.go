@@ -124,6 +124,10 @@ func (s *set) describe(g *statements, snap *snapshot) {
 			g.iri(x, nsDCAT+"downloadURL", s.url+"/"+p.File)
 		}
 	}
+	if packages := *s.changeDumps.Load(); len(packages) > 0 && s.offers(resourcesync.ChangeDump) {
+		x := distribution("changedump", "ResourceSync Change Dump", zipType, s.url+"/changedump.xml")
+		g.time(x, nsDCT+"modified", packages[len(packages)-1].Until)
+	}
 }
 
 // describeVocabulary gives the numbers of classes and properties, and the largest.

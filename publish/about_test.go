@@ -1,0 +1,70 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestAbout: the description of a set tells a catalogue what there is, the same in
+// every form, and leads back to what it describes.
+func TestAbout(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Title: "Places", Description: "Of all sorts", Licence: "http://licence.example/", Publisher: "http://publisher.example/",
+		Prefix: "http://example.org/", RotateEntries: 1, Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"},
+		Coverage: func() Coverage {
+			return Coverage{Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{"http://example.org/C", 2}}, LargestProperties: []Count{{"http://example.org/p", 4}}}}
+		}})
+	w.scan(map[string]int{berlin: 0, "http://example.org/Rome": 0}, false, rdfres.JSONLD)
+	w.publish()
+	for i := range 3 {
+		w.clock.add(time.Hour)
+		w.scan(map[string]int{berlin: i + 1}, true, rdfres.JSONLD)
+		w.publish()
+	}
+	w.must(w.pub.Dump(t.Context(), "data"))
+	var first rdfres.Digest
+	for _, suffix := range []string{".nt", ".ttl", ".jsonld", ".rdf"} {
+		res := w.get(w.url("about" + suffix))
+		f, _ := rdfres.FormatBySuffix(suffix)
+		ts, err := rdfres.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
+		w.must(err)
+		if digest := rdfres.GraphDigest(rdfres.SortUnique(ts)); first.IsZero() {
+			first = digest
+		} else if digest != first {
+			t.Errorf("%s tells something else:\n%s", suffix, res.Body)
+		}
+		if link := res.Header().Get("Link"); !strings.Contains(link, "<"+w.url("about#dataset")+`>; rel="describes"`) || !strings.Contains(link, "<"+w.url("capabilitylist.xml")+`>; rel="resourcesync"`) {
+			t.Errorf("%s: Link %s", suffix, link)
+		}
+	}
+	text := w.get(w.url("about.nt")).Body.String()
+	d := "<" + w.url("about#dataset") + "> <"
+	for _, want := range []string{
+		d + nsVoID + `entities> "2"^^`, d + nsVoID + `triples> "`, d + nsVoID + `classes> "1"^^`, d + nsVoID + `properties> "3"^^`,
+		d + nsVoID + "classPartition> <", nsVoID + "class> <http://example.org/C>", nsVoID + "property> <http://example.org/p>",
+		d + nsDCT + `title> "Places"`, d + nsDCT + `description> "Of all sorts"`, d + nsDCT + "license> <http://licence.example/>", d + nsDCT + "publisher> <http://publisher.example/>",
+		d + nsDCT + `modified> "2026-05-01T15:00:00`, d + nsVoID + "rootResource> <" + w.url("capabilitylist.xml") + ">",
+		nsDCAT + "downloadURL> <" + w.url("resourcedump/"),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %s:\n%s", want, text)
+		}
+	}
+	for _, name := range []string{"resourcelist", "changelist", "resourcedump", "changedump"} {
+		if x := "<" + w.url("about#"+name) + ">"; !strings.Contains(text, d+nsDCAT+"distribution> "+x) || !strings.Contains(text, fmt.Sprintf("%s <%saccessURL> <%s>", x, nsDCAT, w.url(name+".xml"))) {
+			t.Errorf("it lacks the distribution %s", name)
+		}
+	}
+	page := w.get(w.url("about"), "Accept", "text/html").Body.String()
+	for _, want := range []string{"Of all sorts", "http://licence.example/", "http://publisher.example/", "1 classes, 3 properties", "2026-05-01 15:00:00", "Resource Dump", "Change Dump"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if h, _ := w.read(w.url("capabilitylist.xml")); len(h.Links) == 0 || h.Links[0].Rel != "describedby" || h.Links[0].Href != w.url("about") {
+		t.Errorf("the Capability List leads to %v", h.Links)
+	}
+}

@@ -16,6 +16,8 @@ import (
 
 const (
 	xmlType = "application/xml"
+	// mostBytes is what a document may have (ResourceSync 1.1, section 7).
+	mostBytes = 50_000_000
 	// layout is part of every ETag that is not made from the bytes: a change of
 	// how documents are written changes it.
 	layout = "2"
@@ -242,6 +244,9 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 		})
 		if err == nil {
 			d.modified = p.at
+			if d.body.Length > mostBytes {
+				s.p.log.Warn("a part of the Resource List is longer than the specification allows: set resourcelist.part_entries to less", "set", s.cfg.Name, "entries", p.count, "bytes", d.body.Length, "allowed", mostBytes)
+			}
 		}
 		return d, err
 	})

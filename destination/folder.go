@@ -321,9 +321,12 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 	names := []string{d.pathOf(loc), hashedPath(loc)}
 	free := make([]bool, len(names))
 	for i, name := range names {
-		owner, ok, err := d.ownerOf(name)
-		if err != nil {
-			return err
+		owner, ok := w.taken[name]
+		if !ok {
+			var err error
+			if owner, ok, err = d.ownerOf(name); err != nil {
+				return err
+			}
 		}
 		if free[i] = !ok; ok && owner == o.loc {
 			return d.putAt(w, name, o.raw, false)
@@ -341,9 +344,9 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 			return err
 		}
 		v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
-		v = append(append(v, o.loc[:]...), name...)
-		b.Set(d.nameKey(name), v)
-		return d.takeName(name, v) // the other files of this batch must see it
+		b.Set(d.nameKey(name), append(append(v, o.loc[:]...), name...))
+		w.taken[name] = o.loc
+		return nil
 	}
 	return fmt.Errorf("%w: no path is free for %s", errMirror, shorten(loc))
 }
@@ -353,13 +356,6 @@ func (d *Destination) putAt(w *fileWriter, name string, body []byte, isNew bool)
 		return fmt.Errorf("%w: write %s: %w", errMirror, name, err)
 	}
 	return nil
-}
-
-func (d *Destination) takeName(name string, v []byte) error {
-	b := d.store.Batch()
-	defer b.Close()
-	b.Set(d.nameKey(name), v)
-	return b.Commit(false)
 }
 
 // blocked tells that a path cannot be a file here: it is a folder, or a part of it
@@ -386,10 +382,12 @@ type fileWriter struct {
 
 	dir string
 	at  *os.Root // dir, nil: none is open
+
+	taken map[string]hash16 // paths that resources of the batch have got
 }
 
 func (d *Destination) fileWriter(ops []*op) *fileWriter {
-	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64}
+	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64, taken: map[string]hash16{}}
 }
 
 // folder opens the folder of a file, which is made if need be.

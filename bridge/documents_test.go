@@ -134,7 +134,7 @@ func TestManyDocuments(t *testing.T) {
 		t.Skip("RSBRIDGE_DOCUMENTS=120000 makes it run")
 	}
 	w := simulate.World{Seed: 7}
-	documents(t, 5000, 4, func(step int) []byte {
+	documents(t, 5000, 5, func(step int) []byte {
 		var b []byte
 		for i := range n + n/10 {
 			v := int64(0)

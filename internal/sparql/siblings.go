@@ -34,7 +34,7 @@ func siblings(product, query string) map[string]string {
 			}
 			fill := strings.NewReplacer("URL", m[1], "REPOSITORY", url.PathEscape(repository))
 			for kind, at := range map[string]string{"update": update, "graph_store": graphStore} {
-				if at != "" && fill.Replace(at) != query {
+				if at != "" {
 					out[kind] = fill.Replace(at)
 				}
 			}

@@ -27,10 +27,17 @@ const (
 	oneList   = "/bench/one.xml"            // Resource List of one
 )
 
-// filing measures a mirror of everything into a folder of files, verified, with
-// what is offered at a path of the origin, and the reference client's baseline
-// from the same server. What that takes for one resource is not multiplied.
-func filing(path string) func(context.Context, *env) (time.Duration, time.Duration, error) {
+// Mirrors without a store.
+const (
+	intoFiles = "files"
+	intoDump  = "copy.nt" // one file
+)
+
+// filing measures a mirror of everything without a store, verified, with what is
+// offered at a path of the origin, and the reference client's baseline from the
+// same server, which writes files. What that takes for one resource is not
+// multiplied.
+func filing(path, into string) func(context.Context, *env) (time.Duration, time.Duration, error) {
 	return func(ctx context.Context, e *env) (took, base time.Duration, err error) {
 		o, err := e.origin(ctx)
 		if err != nil {
@@ -40,7 +47,7 @@ func filing(path string) func(context.Context, *env) (time.Duration, time.Durati
 		if err := o.excerpts(ctx, few); err != nil {
 			return 0, 0, err
 		}
-		if took, err = e.filed(ctx, o.base+path); err != nil {
+		if took, err = e.filed(ctx, o.base+path, into); err != nil {
 			return 0, 0, err
 		}
 		one, err := e.resyncSync(ctx, o, oneList, 1)
@@ -53,8 +60,8 @@ func filing(path string) func(context.Context, *env) (time.Duration, time.Durati
 	}
 }
 
-// filed times a mirror into files.
-func (e *env) filed(ctx context.Context, source string) (took time.Duration, err error) {
+// filed times a mirror without a store.
+func (e *env) filed(ctx context.Context, source, into string) (took time.Duration, err error) {
 	dir, err := os.MkdirTemp(e.dir, "filed-")
 	if err != nil {
 		return 0, err
@@ -64,7 +71,11 @@ func (e *env) filed(ctx context.Context, source string) (took time.Duration, err
 	cfg.State = filepath.Join(dir, "state")
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
 	store, dest := bridge.NewStore(), bridge.NewDestination()
-	store.Files = filepath.Join(dir, "files")
+	if path := filepath.Join(dir, into); into == intoDump {
+		store.Dump = path
+	} else {
+		store.Files = path
+	}
 	dest.Source, dest.Store, dest.Schedule, dest.Audit = source, "files", "", ""
 	cfg.Stores["files"], cfg.Destinations["copy"] = store, dest
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})

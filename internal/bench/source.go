@@ -49,10 +49,10 @@ func (e *env) source(ctx context.Context) (*bridge.Bridge, error) {
 		}
 		return e.unpack(b)
 	}
-	if err := fill(); err != nil {
-		return nil, errors.Join(err, b.Close())
+	if err := errors.Join(fill(), b.Close()); err != nil {
+		return nil, err
 	}
-	return b, nil
+	return e.open(ctx, state, "resourcelist", "changelist")
 }
 
 // dumping is the same on a copy of its state, and may dump.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // oxigraphScript answers the queries of its input with pyoxigraph.
@@ -46,13 +48,9 @@ var functionCalls = []string{
 	"<http://www.w3.org/2001/XMLSchema#double>(?o)", "<http://www.w3.org/2001/XMLSchema#decimal>(?o)",
 }
 
-// TestAgainstOxigraph compares answers with Oxigraph's. RSBRIDGE_PYTHON names a
-// Python that has pyoxigraph.
+// TestAgainstOxigraph compares answers with Oxigraph's.
 func TestAgainstOxigraph(t *testing.T) {
-	python := os.Getenv("RSBRIDGE_PYTHON")
-	if python == "" {
-		t.Skip("RSBRIDGE_PYTHON is not set to a Python that has pyoxigraph (pip install pyoxigraph)")
-	}
+	python := teststores.Python(t)
 	g := gen{rand.New(rand.NewPCG(11, 12))}
 	for round := range 4 {
 		var lines []string

@@ -60,7 +60,7 @@ type Store struct {
 	Username     string   `yaml:"username" doc:"for basic or digest authentication"`
 	Password     Secret   `yaml:"password" doc:"better: password_file, or ${VARIABLE}"`
 	PasswordFile string   `yaml:"password_file" doc:"file that holds the password"`
-	Timeout      Duration `yaml:"timeout" doc:"of one request without progress" default:"60s"`
+	Timeout      Duration `yaml:"timeout" doc:"of one request without progress; an upload has a second more for each megabyte that was sent" default:"60s"`
 	Concurrency  int      `yaml:"concurrency" doc:"requests at once" default:"2"`
 	Rate         float64  `yaml:"rate" doc:"requests a second at most; 0: as many as concurrency lets through" default:"0"`
 	Slow         Duration `yaml:"slow" doc:"when an answer takes longer than this to begin, the next request waits as long as that took, at most a minute; 0s: none waits" default:"10s"`

@@ -20,8 +20,15 @@ type paced struct {
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	n := len(p.asked)
 	p.asked = append(p.asked, time.Now())
+	if r.Body != nil {
+		io.Copy(io.Discard, r.Body)
+	}
 	if n < len(p.takes) {
-		time.Sleep(p.takes[n]) // of the bubble: no time passes outside
+		select {
+		case <-time.After(p.takes[n]): // of the bubble: no time passes outside
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		}
 	}
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/sparql-results+json"}}, Request: r,
 		Body: io.NopCloser(strings.NewReader(`{"head":{},"boolean":true}`)), ContentLength: -1}, nil
@@ -103,4 +110,25 @@ func TestPaceGivenUp(t *testing.T) {
 			t.Errorf("the slot was not given back: %v", err)
 		}
 	})
+}
+
+// A store that has taken a large upload is given the time to work on it.
+func TestUploadIsWorkedOn(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		takes time.Duration
+		fails bool
+	}{{1000, 59 * time.Second, false}, {1000, 61 * time.Second, true}, {100_000_000, 150 * time.Second, false}, {100_000_000, 170 * time.Second, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			client, err := New(Endpoint{Query: "http://store.example/query", GraphStore: "http://store.example/data", Transport: &paced{takes: []time.Duration{c.takes}}, Timeout: time.Minute, Retries: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			err = client.PostGraph(t.Context(), "http://g.example/", "ntriples", Body(make([]byte, c.bytes)))
+			if errors.Is(err, errStalled) != c.fails || !c.fails && err != nil {
+				t.Errorf("%d bytes, an answer after %v: %v", c.bytes, c.takes, err)
+			}
+		})
+	}
 }

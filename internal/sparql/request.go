@@ -276,13 +276,16 @@ func (w *watchdog) stop() {
 // upload feeds the watchdog while a body is sent.
 type upload struct {
 	io.ReadCloser
-	dog *watchdog
+	dog  *watchdog
+	sent int
 }
 
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
-	if n > 0 && u.dog.sending.Load() {
-		u.dog.timer.Reset(u.dog.timeout)
+	u.sent += n
+	if u.dog.sending.Load() && (n > 0 || err == io.EOF) {
+		// What was sent last, and the work that all of it makes, take the store time.
+		u.dog.timer.Reset(u.dog.timeout + time.Duration(u.sent/1e6)*time.Second)
 	}
 	return n, err
 }

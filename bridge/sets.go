@@ -61,6 +61,7 @@ type ScanReport struct {
 	Failures    []changetrack.Failure `json:"failures,omitempty"`
 	Files       *FilesReport          `json:"files,omitempty"` // that descriptions lead to
 	Sequence    uint64                `json:"sequence"`
+	Durable     float64               `json:"durable_seconds,omitempty"` // until the log had what was found; what follows publishes it
 	Seconds     float64               `json:"seconds"`
 }
 
@@ -198,7 +199,8 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	st := found.Stats()
 	rep := &ScanReport{
-		Name: s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
+		Durable: s.bridge.now().Sub(began).Seconds(),
+		Name:    s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures,

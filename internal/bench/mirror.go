@@ -42,6 +42,9 @@ func (e *env) origin(ctx context.Context) (*origin, error) {
 	}
 	store := bridge.NewStore()
 	store.Embedded = filepath.Join(e.dir, "origin-store")
+	if err := os.RemoveAll(store.Embedded); err != nil { // of an earlier run, with its changes
+		return nil, err
+	}
 	o, err := e.serve(ctx, "origin", store)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,10 @@ func (e *env) serve(ctx context.Context, name string, store bridge.Store, graphs
 	o := &origin{base: "http://" + l.Addr().String()}
 	cfg := bridge.NewConfig()
 	cfg.State = filepath.Join(e.dir, name)
+	if err := os.RemoveAll(cfg.State); err != nil {
+		l.Close()
+		return nil, err
+	}
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: o.base}, ""
 	set := bridge.NewSet()
 	set.Store, set.Schedule, set.Graphs, set.Publish = "local", "", graphs, []string{"resourcelist", "changelist", "resourcedump"}

@@ -92,10 +92,24 @@ func TestOlderKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	reading := o
+	reading.Reading = true
+	tr, l = mustOpen(t, s, reading)
+	if seq, _ := l.Head(); seq != want[len(want)-1].Sequence {
+		t.Errorf("read only, the head is %d", seq)
+	}
+	tr.Close()
+	if version, _ := s.Get(markerKey); !slices.Equal(version, []byte{1}) {
+		t.Errorf("read only, the version became %v", version)
+	}
+
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Open(ended, s, o); err == nil { // interrupted, and repeated
 		t.Fatal("opening went on")
+	}
+	if version, _ := s.Get(markerKey); len(version) != 2 { // which version 1 refuses
+		t.Errorf("interrupted, the version is %v", version)
 	}
 	_, l = mustOpen(t, s, o)
 	mustCheck(t, l)

@@ -37,6 +37,9 @@ type Options struct {
 	Dir    string           // folder for staging files, of this tracker alone; made if it is not there
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
+	// Reading: the store takes no writes. What an older version kept otherwise, its
+	// histories and representations, is not found then.
+	Reading bool
 
 	// For tests: how much is staged in memory, is written at once, makes a
 	// dictionary, and the encoder and its decoder.
@@ -100,6 +103,8 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 	case err != nil:
 		return err
+	case len(marker) == 2 && marker[1] == stateVersion:
+		// being taken up
 	case len(marker) != 1:
 		return fmt.Errorf("version of the records cannot be read: %w", errDamaged)
 	case marker[0] > stateVersion:
@@ -122,16 +127,22 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 		sets = append(sets, entry{string(p.Key[len(namesKey):]), binary.BigEndian.Uint32(p.Value)})
 	}
-	if len(marker) == 1 && marker[0] < stateVersion {
+	if len(marker) > 0 && marker[0] < stateVersion && !t.o.Reading {
+		mark := func(marker ...byte) error {
+			b := t.store.Batch()
+			defer b.Close()
+			b.Set(markerKey, marker)
+			return b.Commit(true)
+		}
+		if err := mark(1, stateVersion); err != nil { // no older program reads half of each
+			return err
+		}
 		for _, e := range sets {
 			if err := t.shorten(ctx, newLog(t, e.name, e.id)); err != nil {
 				return fmt.Errorf("set %s: take up the state of an older version: %w", e.name, err)
 			}
 		}
-		b := t.store.Batch()
-		defer b.Close()
-		b.Set(markerKey, []byte{stateVersion})
-		if err := b.Commit(true); err != nil {
+		if err := mark(stateVersion); err != nil {
 			return err
 		}
 	}

@@ -78,6 +78,44 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	return open, faults
 }
 
+// CheckRecords reads all that the state has of the sets of cfg, and holds it against
+// each other: changes, histories, states and representations with their hashes
+// (changetrack.Log.Check). It returns what is wrong by "set NAME". It reads
+// everything, in bounded memory, and leaves it as it is. A state that was never
+// opened is right; one that is held gives a *HeldError.
+func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	out := map[string]error{}
+	store, end, err := reading(cfg, log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	tracker, err := changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Logger: log, Reading: true})
+	if err != nil {
+		return nil, fmt.Errorf("read the change log: %w", err)
+	}
+	defer func() { err = errors.Join(err, tracker.Close()) }()
+	for _, name := range tracker.Sets() {
+		l, err := tracker.Log(name)
+		if err == nil {
+			err = l.Check(ctx)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if _, configured := cfg.Sets[name]; configured && err != nil {
+			out["set "+name] = err
+		}
+	}
+	return out, nil
+}
+
 // CheckState looks whether the destinations of cfg go with what the state says of
 // them, and leaves it as it is: one whose graph was changed cannot be opened. It
 // returns what is wrong by "destination NAME", and by "state" that the folder

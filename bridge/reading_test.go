@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -159,6 +161,44 @@ func TestFullDisk(t *testing.T) {
 	}
 	if st.Sets[0].Resources != 1 || !st.Destinations[0].InSync {
 		t.Errorf("status = %+v", st)
+	}
+}
+
+// TestCheckRecords: what was lost from the state is found by reading it all.
+func TestCheckRecords(t *testing.T) {
+	cfg := small(t.TempDir())
+	if found, err := CheckRecords(t.Context(), cfg, nil); err != nil || len(found) != 0 {
+		t.Fatalf("before the first run %v, %v", found, err)
+	}
+	b := mustOpen(t, cfg)
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n<http://e.example/b> <http://e.example/p> \"2\" .\n")
+	do[ScanReport](t, b, "scan", "data")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := CheckRecords(t.Context(), cfg, nil); err != nil || len(found) != 0 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	store, err := pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, records := store.Batch(), 0
+	for p, err := range kv.Prefix(store, prefixTrack).Scan([]byte("s"), []byte("t")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Key[5] == 'r' && records == 0 { // a representation
+			batch.Delete(append(slices.Clone([]byte(prefixTrack)), p.Key...))
+			records++
+		}
+	}
+	if err := errors.Join(batch.Commit(true), batch.Close(), store.Close()); err != nil || records != 1 {
+		t.Fatal(records, err)
+	}
+	found, err := CheckRecords(t.Context(), cfg, nil)
+	if err != nil || len(found) != 1 || !strings.Contains(found["set data"].Error(), "representation") {
+		t.Fatalf("%v, %v", found, err)
 	}
 }
 

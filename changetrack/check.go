@@ -15,7 +15,7 @@ import (
 // Check verifies the invariants of the records: sequences without gaps, times
 // increasing, each state equal to the replay of the log, each representation
 // there with its hash, nothing there that belongs to nothing. For tests and for
-// `rsbridge check`. It reads everything, in bounded memory, and ends with the
+// `rsbridge check --records`. It reads everything, in bounded memory, and ends with the
 // first fault.
 func (l *Log) Check(ctx context.Context) error {
 	v := l.View()

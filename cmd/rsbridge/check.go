@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +25,18 @@ type checked struct {
 }
 
 func (a *app) check() *cobra.Command {
-	return &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
+	var records bool
+	cmd := &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
 		Long: `Reads the configuration and tells all its faults at once, each with file, line,
 value and what is allowed (exit code 2); then asks every store a question that
 costs it nothing, fetches the head of every source, tries whether the folders of
 the state and of embedded stores can be made and written, and compares the
 destinations with what the state says of them, where there is one (exit code 1
 when one does not answer, or cannot be opened as it stands). Nothing stays
-written; the state of a running daemon is asked for over its API.
+written; the state of a running daemon is asked for over its API. With --records
+all that the state has of the sets is read, and its hashes are computed again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state or destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
@@ -63,6 +66,15 @@ written; the state of a running daemon is asked for over its API.
 			if err := a.checkState(cmd.Context(), cfg, doc.State); err != nil {
 				return err
 			}
+			if records {
+				found, err := bridge.CheckRecords(cmd.Context(), cfg, a.log)
+				if err != nil {
+					return err
+				}
+				for name, err := range found {
+					doc.State[name] = err.Error()
+				}
+			}
 			if a.json {
 				err = a.print(doc)
 			} else {
@@ -73,6 +85,8 @@ written; the state of a running daemon is asked for over its API.
 			}
 			return err
 		}}
+	cmd.Flags().BoolVar(&records, "records", false, "read all records of the sets, and compute their hashes again; no daemon may have the state")
+	return cmd
 }
 
 // newest are the newest dumps of the sets that are made from dumps.
@@ -89,7 +103,11 @@ func (a *app) sayChecked(doc checked) {
 		fmt.Fprintf(a.out, "set %s begins with %s, the newest of its dumps\n", name, doc.Dumps[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
-		fmt.Fprintf(a.out, "%s cannot be opened: %s\n", name, doc.State[name])
+		what := "cannot be opened"
+		if strings.HasPrefix(name, "set ") {
+			what = "is damaged in the state"
+		}
+		fmt.Fprintf(a.out, "%s %s: %s\n", name, what, doc.State[name])
 	}
 	if len(doc.Unreachable)+len(doc.State) == 0 {
 		fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)

@@ -164,6 +164,9 @@ func TestBatchesAdapt(t *testing.T) {
 // The real stores give the same in each way, also one that cuts its answers
 // (Virtuoso as it comes: 10,000 rows).
 func TestStrategiesOfStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("forty scans of real stores: they run without -short, and TestStrategies has the same ways in short")
+	}
 	ts := divided(3000)
 	want := expected(t, ts, false)
 	for name, get := range map[string]func(testing.TB) teststores.Server{

@@ -295,7 +295,7 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		read  func(r io.Reader, each func()) error
 	}{
 		{"reader", 8 << 20, func(in io.Reader, each func()) error {
-			r, err := NewReader(in, ReaderOptions{})
+			r, err := NewReader(in, ReaderOptions{MaxBytes: 64 << 30})
 			var e Entry
 			for err == nil {
 				if err = r.NextInto(&e); err == nil {

@@ -101,7 +101,7 @@ func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 	if err := json.Unmarshal([]byte(c.Note), &m); err != nil || m.To.Base == "" {
 		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clipText(c.Note), err)
 	}
-	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, dumpDocEntries: s.dumpDocEntries, archiveDocEntries: s.archiveDocEntries, mostLists: s.mostLists, locks: s.locks, inventory: inventoryCache{}}
+	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, sizes: s.sizes, locks: s.locks, inventory: inventoryCache{}}
 	former := s.former
 	if m.To.Prefix != s.at.Prefix {
 		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })

@@ -303,7 +303,7 @@ func TestAnotherBaseURL(t *testing.T) {
 		t.Fatal("no changes")
 	}
 	w.must(w.pub.Dump(t.Context(), "data"))
-	before := w.get("/data/resourcelist.xml").Body.String()
+	before, sizesBefore := w.get("/data/resourcelist.xml").Body.String(), w.pub.lookup("data").sizes
 	w.o.BaseURL = "http://other.example/there"
 	w.reopen()
 	if again := w.mustGeneration(); again != g {
@@ -340,6 +340,13 @@ func TestAnotherBaseURL(t *testing.T) {
 	}
 	if body := w.get("/there/data/resourcelist.xml").Body.String(); strings.Count(body, "<url>") != 3 || strings.Contains(body, "source.example") {
 		t.Errorf("the new Resource List: %s", body)
+	}
+	// What bounds its documents is what it was.
+	if rel, _ := linksOf(w.get("/there/data/timemap/Berlin").Body.String()); rel["original"] == "" {
+		t.Errorf("the TimeMap at the new address: %v", rel)
+	}
+	if s := w.pub.lookup("data"); s.sizes != sizesBefore {
+		t.Errorf("documents of at most %+v, before it was %+v", s.sizes, sizesBefore)
 	}
 	g = w.mustGeneration()
 	w.reopen()

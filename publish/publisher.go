@@ -118,12 +118,7 @@ type set struct {
 	kv     kv.Store  // its records
 	dir    string    // its files
 
-	dumpDocEntries    int // packages that one Resource Dump document lists
-	archiveDocEntries int // documents that one part of an archive lists
-	mostLists         int // Change Lists, before older ones are merged
-	partSize          partSize
-	timeMapVersions   int // versions that one TimeMap lists
-
+	sizes
 	*locks
 	inventory inventoryCache
 
@@ -134,6 +129,15 @@ type set struct {
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
 	scheduled   atomic.Pointer[archiveRecord]   // Resource List that is made by schedule
 	archives    atomic.Pointer[[]archiveRecord] // in the order of kinds and numbers
+}
+
+// sizes of a set's documents, whatever its addresses are.
+type sizes struct {
+	dumpDocEntries    int // packages that one Resource Dump document lists
+	archiveDocEntries int // documents that one part of an archive lists
+	mostLists         int // Change Lists, before older ones are merged
+	timeMapVersions   int // versions that one TimeMap lists
+	partSize          partSize
 }
 
 // locks of a set, whatever its addresses are. Publishing is taken before dumping.
@@ -210,7 +214,6 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
-	p.log = p.log.With("component", "publish")
 	if p.now == nil {
 		p.now = time.Now
 	}
@@ -285,7 +288,8 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), dumpDocEntries: dumpDocEntries, archiveDocEntries: archiveDocEntries, mostLists: mostLists, timeMapVersions: timeMapVersions, partSize: partSize{cfg.PartEntries, manyParts}, locks: &locks{}, inventory: inventoryCache{}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventoryCache{},
+		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, partSize{cfg.PartEntries, manyParts}}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

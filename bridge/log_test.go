@@ -1,0 +1,49 @@
+package bridge_test
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+// TestLogLines: no line of the log says the same attribute twice.
+func TestLogLines(t *testing.T) {
+	source := embedded(t, "source")
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
+	cfg.Stores["source"] = source.store
+	set := bridge.NewSet()
+	set.Store, set.Graphs, set.Schedule = "source", []string{source.graph}, ""
+	cfg.Sets["data"] = set
+	var lines bytes.Buffer
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.put(t, b, "application/n-triples", []byte("<http://e.example/1> <http://e.example/p> \"1\" .\n"))
+	var rep bridge.ScanReport
+	err = b.Do(t.Context(), "scan", "data", nil, &rep)
+	if closeErr := b.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+	if !strings.Contains(lines.String(), "component=publish") {
+		t.Fatalf("nothing of publish is told:\n%s", &lines)
+	}
+	for line := range strings.Lines(lines.String()) {
+		keys := regexp.MustCompile(`(?:^| )([\w.]+)=`).FindAllStringSubmatch(regexp.MustCompile(`"(\\.|[^"\\])*"`).ReplaceAllString(line, `""`), -1)
+		seen := []string{}
+		for _, k := range keys {
+			if slices.Contains(seen, k[1]) {
+				t.Errorf("%s is told twice: %s", k[1], line)
+			}
+			seen = append(seen, k[1])
+		}
+	}
+}

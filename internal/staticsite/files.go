@@ -46,7 +46,8 @@ func digest(name string) (sum string, n int64, err error) {
 }
 
 // sweep removes the set's files that the source no longer has, and folders that
-// are empty then. Documents of this run stay; of others the source is asked.
+// are empty then, and counts those that stay. Documents of this run stay; of others
+// the source is asked.
 func (s *site) sweep(ctx context.Context) error {
 	root := filepath.Join(s.o.Dir, s.o.Set)
 	var folders []string
@@ -71,6 +72,10 @@ func (s *site) sweep(ctx context.Context) error {
 			return err
 		}
 		if res != nil {
+			s.rep.Resources++
+			if filepath.Ext(p) == ".zip" {
+				s.rep.Packages++
+			}
 			return res.Body.Close()
 		}
 		s.rep.Removed++

@@ -28,12 +28,13 @@ type Options struct {
 	Progress  func(stage string, done, total int64)
 }
 
-// Report tells what Write did.
+// Report tells what Write did. Each file counts once, however many lists name it:
+// Written and Unchanged together are Documents and Resources.
 type Report struct {
 	Set       string  `json:"set"`
 	Dir       string  `json:"dir"`
 	Documents int64   `json:"documents"`
-	Resources int64   `json:"resources"` // representations, and what entries link to
+	Resources int64   `json:"resources"` // representations, packages, and what entries link to
 	Packages  int64   `json:"packages"`
 	Written   int64   `json:"written"` // files that are new or changed
 	Unchanged int64   `json:"unchanged"`
@@ -58,6 +59,7 @@ type site struct {
 	client *http.Client
 	stage  string
 	rep    *Report
+	done   int64           // files looked at; those that several lists name, several times
 	read   map[string]bool // documents, by address
 }
 
@@ -103,13 +105,18 @@ func (s *site) write(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	s.rep.Resources++ // /about, the one file that is not below the set's folder
 	if err := s.publish(); err != nil {
 		return err
 	}
 	if err := s.description(ctx, root+"/.well-known/resourcesync"); err != nil {
 		return err
 	}
-	return s.sweep(ctx)
+	if err := s.sweep(ctx); err != nil {
+		return err
+	}
+	s.rep.Unchanged = max(0, s.rep.Documents+s.rep.Resources-s.rep.Written)
+	return nil
 }
 
 // file is the name of the file that an address below the base URL is served from.
@@ -227,7 +234,6 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		case leads:
 			err = s.document(ctx, e.Loc)
 		case packages:
-			s.rep.Packages++
 			err = s.resource(ctx, e.Loc, &e.Meta, true)
 		case e.Meta.Change == resourcesync.Deleted:
 		case e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile: // it stays where it is
@@ -283,7 +289,7 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 	file := filepath.Join(s.o.Dir, name)
 	if meta != nil && meta.Hash.SHA256 != "" {
 		if sum, n, err := digest(file); err == nil && sum == meta.Hash.SHA256 && n == meta.Length {
-			s.count(false, 0)
+			s.step()
 			return nil
 		}
 	}
@@ -312,8 +318,8 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 	if meta != nil && meta.Hash.SHA256 != "" && sum != meta.Hash.SHA256 {
 		return fmt.Errorf("%s has other bytes than its list promises: %w", address, errMoved)
 	}
+	s.step()
 	if have, _, err := digest(file); err == nil && have == sum {
-		s.count(false, 0)
 		return nil
 	}
 	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
@@ -321,23 +327,18 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 			return err
 		}
 	}
-	s.count(true, n)
+	s.wrote(n)
 	return place(tmp.Name(), file)
 }
 
-func (s *site) count(written bool, n int64) {
-	s.rep.Resources++
-	s.tally(written, n)
-	s.o.Progress("files", s.rep.Written+s.rep.Unchanged, 0)
+func (s *site) step() {
+	s.done++
+	s.o.Progress("files", s.done, 0)
 }
 
-func (s *site) tally(written bool, n int64) {
-	if written {
-		s.rep.Written++
-		s.rep.Bytes += n
-	} else {
-		s.rep.Unchanged++
-	}
+func (s *site) wrote(n int64) {
+	s.rep.Written++
+	s.rep.Bytes += n
 }
 
 // publish puts the staged documents in place: lists before what names them.
@@ -370,28 +371,15 @@ func (s *site) putDocument(staged string) error {
 		return err
 	}
 	if have, _, err := digest(file); err == nil && have == sum {
-		s.tally(false, 0)
 		return nil
 	}
-	s.tally(true, n)
+	s.wrote(n)
 	return place(staged, file)
 }
 
-// description writes the Source Description, of the sets that are in the folder.
+// description writes the Source Description, of the sets that are in the folder: one
+// document, also where the source has an index of them.
 func (s *site) description(ctx context.Context, address string) error {
-	res, err := s.get(ctx, address)
-	if err != nil {
-		return err
-	}
-	if res == nil {
-		return fmt.Errorf("%s is not there", address)
-	}
-	defer res.Body.Close()
-	s.rep.Documents++
-	r, err := resourcesync.NewReader(res.Body, resourcesync.ReaderOptions{BaseURL: address})
-	if err != nil {
-		return err
-	}
 	name, err := s.file(address)
 	if err != nil {
 		return err
@@ -401,17 +389,59 @@ func (s *site) description(ctx context.Context, address string) error {
 		return err
 	}
 	defer out.Close()
-	w, err := resourcesync.NewWriter(out, *r.Head())
+	var w *resourcesync.Writer
+	if err := s.exported(ctx, address, func(h resourcesync.Head, e *resourcesync.Entry) (err error) {
+		if w == nil {
+			h.Index = false
+			if w, err = resourcesync.NewWriter(out, h); err != nil {
+				return err
+			}
+		}
+		if e == nil {
+			return nil
+		}
+		return w.Write(e)
+	}); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Close(), out.Close()); err != nil {
+		return err
+	}
+	s.rep.Documents++
+	return s.putDocument(out.Name())
+}
+
+// exported calls f with the head of a Source Description or of an index of them, and
+// then with each entry of a set that is in the folder.
+func (s *site) exported(ctx context.Context, address string, f func(resourcesync.Head, *resourcesync.Entry) error) error {
+	res, err := s.get(ctx, address)
+	if err != nil {
+		return err
+	}
+	if res == nil {
+		return fmt.Errorf("%s is not there", address)
+	}
+	defer res.Body.Close()
+	r, err := resourcesync.NewReader(res.Body, resourcesync.ReaderOptions{BaseURL: address})
+	if err == nil {
+		err = f(*r.Head(), nil)
+	}
 	if err != nil {
 		return err
 	}
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if r.Head().Index {
+			if err := s.exported(ctx, e.Loc, f); err != nil {
+				return err
+			}
+			continue
 		}
 		list, err := s.file(e.Loc)
 		if err != nil {
@@ -420,12 +450,8 @@ func (s *site) description(ctx context.Context, address string) error {
 		if _, err := os.Stat(filepath.Join(s.o.Dir, list)); err != nil {
 			continue // not exported
 		}
-		if err := w.Write(e); err != nil {
+		if err := f(*r.Head(), e); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(w.Close(), out.Close()); err != nil {
-		return err
-	}
-	return s.putDocument(out.Name())
 }

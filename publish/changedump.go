@@ -15,17 +15,23 @@ import (
 // makeChangeDumps packages the closed Change Lists that have no packages yet. A
 // package holds a bitstream for every change but deletions (dossier, 1.10.10), so
 // a list of which a version is no longer kept cannot be packaged: the Change
-// Dump then begins after it.
+// Dump then begins after it. A list of nothing but new and changed files, which
+// packages leave out, would make a package without an entry: the package of the
+// next list covers its time too.
 func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	have := slices.Clone(*s.changeDumps.Load())
+	var from time.Time // where the lists without a package begin, if there are some
 	for _, l := range snap.lists {
 		if !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number {
 			continue
 		}
-		made, err := s.makeChangeDump(ctx, snap, l)
+		if from.IsZero() {
+			from = l.From
+		}
+		made, err := s.makeChangeDump(ctx, snap, l, from)
 		if errors.Is(err, kv.ErrNotFound) {
 			s.p.log.Warn("the Change Dump begins later: versions of a Change List are no longer kept", "set", s.cfg.Name, "list", l.Number)
-			made, err = nil, nil
+			made, err, from = nil, nil, time.Time{}
 			if dropErr := s.dropChangeDumps(have); dropErr != nil {
 				return dropErr
 			}
@@ -34,6 +40,10 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		if err != nil {
 			return err
 		}
+		if len(made) == 0 {
+			continue
+		}
+		from = time.Time{}
 		b := s.kv.Batch()
 		for _, rec := range made {
 			if err := setJSON(b, keyOf('D', rec.Number, rec.Last), rec); err != nil {
@@ -53,9 +63,10 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	return nil
 }
 
-// makeChangeDump packages one list. A list whose representations are more than a
-// package may hold is cut.
-func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord) (made []packageRecord, err error) {
+// makeChangeDump packages one list, the first package from a time on. A list whose
+// representations are more than a package may hold is cut. There is no package
+// without an entry.
+func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time) (made []packageRecord, err error) {
 	if tail, _ := snap.view.Tail(); tail > l.After {
 		return nil, fmt.Errorf("the changes of list %d: %w", l.Number, kv.ErrNotFound)
 	}
@@ -63,8 +74,9 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord) 
 		after, last uint64
 		from, until time.Time
 	}
-	cuts := []cut{{after: l.After, last: l.After, from: l.From}}
+	cuts := []cut{{after: l.After, last: l.After, from: from}}
 	var size int64
+	any := false // the last cut has an entry
 	for c, err := range snap.view.Changes(l.After) {
 		if err != nil {
 			return nil, err
@@ -77,12 +89,18 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord) 
 			n = c.After.Fixity.Length
 		}
 		at := &cuts[len(cuts)-1]
-		if size > 0 && size+n > s.cfg.PackageBytes {
-			cuts = append(cuts, cut{after: at.last, last: at.last, from: at.until})
-			at, size = &cuts[len(cuts)-1], 0
+		if packable(&c) {
+			if any && size+n > s.cfg.PackageBytes {
+				cuts = append(cuts, cut{after: at.last, last: at.last, from: at.until})
+				at, size = &cuts[len(cuts)-1], 0
+			}
+			size += n
+			any = true
 		}
-		size += n
 		at.last, at.until = c.Sequence, c.Time
+	}
+	if !any {
+		return nil, nil
 	}
 	cuts[len(cuts)-1].until = l.Until
 	for i, cut := range cuts {
@@ -94,6 +112,12 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord) 
 		made = append(made, rec)
 	}
 	return made, nil
+}
+
+// packable tells whether a package has entries of a change: it holds no files, and
+// each of its entries but deletions needs a bitstream.
+func packable(c *changetrack.Change) bool {
+	return c.OfEntity() || c.OfFile() && c.FileAfter == nil
 }
 
 func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec packageRecord, err error) {
@@ -119,8 +143,8 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if c.Sequence > last {
 			break
 		}
-		if c.OfFile() && c.FileAfter != nil {
-			continue // a package holds no files, and each of its entries a bitstream
+		if !packable(&c) {
+			continue
 		}
 		if err := out.addChange(snap, &c); err != nil {
 			return rec, err
@@ -222,7 +246,9 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 					}
 				}
 			}
-			entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/changedump-%05d.xml", s.url, n), HasMeta: true, Meta: m})
+			if !m.From.IsZero() { // some list of these numbers has a package
+				entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/changedump-%05d.xml", s.url, n), HasMeta: true, Meta: m})
+			}
 		}
 	default:
 		if page > 0 {
@@ -241,6 +267,9 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 				head.Meta.Until = until
 			}
 			entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+		}
+		if len(entries) == 0 {
+			return nil, errNoDocument
 		}
 		modified = until
 	}

@@ -259,6 +259,9 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 	var entries []resourcesync.Entry
 	var parts []archivedDocument
 	for _, p := range snap.parts {
+		if p.count == 0 && len(snap.parts) > 1 {
+			continue
+		}
 		head := s.root(resourcesync.ResourceList)
 		partName := name
 		if len(snap.parts) > 1 {
@@ -278,7 +281,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		parts = append(parts, a)
 		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.at, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
 	}
-	if len(parts) > 1 {
+	if len(snap.parts) > 1 {
 		head := s.root(resourcesync.ResourceList)
 		head.Index = true
 		head.Meta.At = snap.gen.At

@@ -91,6 +91,9 @@ func (p *Publisher) sourceDescription(page int) (*document, error) {
 		Links: []resourcesync.Link{link(resourcesync.RelDescribedBy, p.base+"/about")},
 	}
 	names := p.names
+	if len(names) == 0 {
+		return nil, notFound("This is no source: it has no sets.")
+	}
 	pages := (len(names) + p.sourceSets - 1) / p.sourceSets
 	var entries []resourcesync.Entry
 	switch {
@@ -176,10 +179,12 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 		head.Index = true
 		head.Meta.At = snap.gen.At
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-		entries := make([]resourcesync.Entry, len(snap.parts))
-		for i, p := range snap.parts {
-			entries[i] = resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.at, HasMeta: true,
-				Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}}
+		var entries []resourcesync.Entry
+		for _, p := range snap.parts {
+			if p.count > 0 {
+				entries = append(entries, resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.at, HasMeta: true,
+					Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
+			}
 		}
 		d, err := s.p.document(head, entries)
 		if err == nil {

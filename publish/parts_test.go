@@ -3,9 +3,12 @@ package publish
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -96,5 +99,59 @@ func TestManyParts(t *testing.T) {
 	}
 	if n := (partSize{30000, 10}).limit(11); n != 30000 {
 		t.Errorf("parts that are larger anyway get smaller: %d", n)
+	}
+}
+
+// TestEmptyParts: an index does not name a range that holds nothing, also that of an
+// archive.
+func TestEmptyParts(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: 1, Archives: true})
+	w.o.Dir = t.TempDir()
+	w.reopen()
+	values := map[string]int{}
+	for i := 0; len(values) < 3; i++ { // all in one half
+		if e := fmt.Sprintf("http://example.org/e/%d", i); rdfres.EntityKey(e)[0] < 0x80 {
+			values[e] = 1
+		}
+	}
+	w.scan(values, false, rdfres.NTriples)
+	w.publish()
+	w.must(w.pub.Archive(t.Context(), "data"))
+	_, archive := w.read(w.url("archives/resourcelist.xml"))
+	for _, address := range []string{w.url("resourcelist.xml"), archive[0].Loc} {
+		h, parts := w.read(address)
+		if !h.Index || len(parts) != len(values) {
+			t.Errorf("%s: index %v of %d parts", address, h.Index, len(parts))
+		}
+		for _, p := range parts {
+			if _, entries := w.read(p.Loc); len(entries) != 1 {
+				t.Errorf("%s has %d entries", p.Loc, len(entries))
+			}
+		}
+	}
+	if h, entries := w.read(w.url("resourcelist-1.xml")); len(entries) != 0 || h.IndexURL() == "" { // whoever knows the address
+		t.Errorf("the empty part: %+v, %d entries", h, len(entries))
+	}
+	for e := range values {
+		values[e] = -1
+	}
+	w.scan(values, true, rdfres.NTriples)
+	w.publish()
+	if h, entries := w.read(w.url("resourcelist.xml")); h.Index || len(entries) != 0 {
+		t.Errorf("empty: index %v, %d entries", h.Index, len(entries))
+	}
+}
+
+// TestNoSets: without sets there is no Source Description.
+func TestNoSets(t *testing.T) {
+	p, err := Open(t.Context(), memkv.New(), nil, Options{BaseURL: testBase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rec := httptest.NewRecorder()
+	p.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, testBase+wellKnownPath, nil))
+	if rec.Code != http.StatusNotFound {
+		t.Errorf("the Source Description of no sets: %d %s", rec.Code, rec.Body)
 	}
 }

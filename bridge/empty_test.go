@@ -1,0 +1,118 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// TestEmptyDocuments: a source that has nothing to tell yet, then a set that holds
+// nothing, entities that all go, and changes of nothing but files. At every step the
+// source is valid; a document without entries, which the Sitemap schema refuses, stands
+// only where nothing else says the same (teststores.Documents).
+func TestEmptyDocuments(t *testing.T) {
+	length := 1
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/pdf")
+		fmt.Fprint(w, strings.Repeat("x", length))
+	}))
+	defer files.Close()
+	p := &published{t: t, dir: t.TempDir(), now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC), kinds: map[string]int{}}
+	source := embedded(t, "source")
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
+	cfg.Stores["source"] = source.store
+	set := bridge.NewSet()
+	set.Store, set.Graphs, set.Schedule, set.MaxDeleteRatio = "source", []string{source.graph}, "", 1
+	set.Publish = []string{"resourcelist", "changelist", "resourcedump", "changedump"}
+	set.ResourceList.PartEntries, set.ChangeList.Entries, set.Archives.Schedule = 3, 3, "@daily"
+	set.Content.Properties = []string{"http://schema.org/contentUrl"}
+	set.Content.Allow = []string{strings.TrimPrefix(files.URL, "http://")}
+	set.Content.Every, set.Content.Rate = bridge.Duration(time.Second), 100000
+	cfg.Sets["data"] = set
+	var err error
+	if p.b, err = bridge.Open(t.Context(), cfg, bridge.Options{Now: p.clock}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The files answer over a connection, everything else in this process.
+	fetch := func(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+		if !strings.HasPrefix(url, files.URL) {
+			return p.fetch(ctx, url)
+		}
+		res, err := http.Get(url)
+		if err != nil {
+			return nil, err
+		}
+		return &resourcesync.Fetched{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentLength: res.ContentLength, Body: io.NopCloser(res.Body)}, nil
+	}
+	check := func(step string) {
+		t.Helper()
+		checker := resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: t.TempDir()})
+		reports, err := checker.Check(t.Context(), "http://bridge.example/.well-known/resourcesync")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range reports {
+			for _, f := range r.Findings {
+				if f.Severity != resourcesync.SeverityInfo {
+					t.Errorf("%s: %s: %s", step, r.Location, f)
+				}
+			}
+		}
+	}
+	scan := func(step string, entities int) {
+		t.Helper()
+		p.wait(25 * time.Hour)
+		var data strings.Builder
+		for i := range entities {
+			fmt.Fprintf(&data, "<http://e.example/%d> <http://schema.org/contentUrl> <%s/%d.pdf> .\n", i, files.URL, i)
+		}
+		source.put(t, p.b, "application/n-triples", []byte(data.String()))
+		for _, job := range []string{"scan:data", "dump:data", "archive:data"} {
+			p.job(job)
+		}
+		check(step)
+	}
+	check("before the first scan")
+	scan("empty", 0)
+	scan("without a change", 0)
+	scan("first", 8)
+	for range 3 { // files alone
+		length++
+		scan("files", 8)
+	}
+	scan("almost gone", 1)
+	scan("gone", 0)
+	scan("again", 8)
+	if t.Failed() {
+		return
+	}
+	for _, kind := range strings.Fields("changelist-index changedump changedump-manifest resourcelist-index resourcelist-archive resourcedump-manifest") {
+		if p.kinds[kind] == 0 {
+			t.Errorf("no document was a %s: %v", kind, p.kinds)
+		}
+	}
+	n := 0
+	for _, x := range p.kinds {
+		n += x
+	}
+	if read := teststores.Documents(t, p.dir); read != n {
+		t.Errorf("%d documents were read of %d", read, n)
+	}
+}

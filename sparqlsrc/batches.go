@@ -70,7 +70,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	if g.rows < min(before, after) || g.rows > max(before, after) && by != "classes" {
 		return fmt.Errorf("%w: %d triples came by %s; it counts %d before and %d after", ErrShort, g.rows, by, before, after)
 	}
-	sc.took(ctx, s, g, scope, before, after)
+	sc.took(ctx, s, g, scope, before, after, nil)
 	sc.stats.Way = by
 	return nil
 }

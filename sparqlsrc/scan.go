@@ -213,9 +213,21 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		}
 		return refused, err
 	}
-	after, err := s.client.Count(ctx, count)
-	if err != nil {
-		return fatal, fmt.Errorf("count after reading: %w", err)
+	// What came is what was counted before: a second count could not change the
+	// verdict, whatever it is, and is only asked for where it can.
+	recount := func(ctx context.Context) (int64, error) {
+		n, err := s.client.Count(ctx, count)
+		if err != nil {
+			err = fmt.Errorf("count after reading: %w", err)
+		}
+		return n, err
+	}
+	after := before
+	if g.rows != before || s.onLimit(g.rows, caps) {
+		if after, err = recount(ctx); err != nil {
+			return fatal, err
+		}
+		recount = nil
 	}
 	s.cfg.Progress("read", g.rows, after)
 	now, err := s.scope(ctx, caps)
@@ -228,15 +240,22 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if v, err = s.judge(g.rows, before, after, caps); err != nil {
 		return v, err
 	}
-	sc.took(ctx, s, g, scope, before, after)
+	sc.took(ctx, s, g, scope, before, after, recount)
 	sc.stats.Way = string(way)
 	return fine, nil
 }
 
-// took notes what was read, to be verified once doubles are known.
-func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, before, after int64) {
+// took notes what was read, to be verified once doubles are known. recount, if
+// it is not nil, gives the count after that was not needed yet.
+func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, before, after int64, recount func(context.Context) (int64, error)) {
 	sc.group, sc.rows, sc.scope = g, g.rows, scope
-	sc.verify = func(distinct int64, d *doubles) error {
+	sc.verify = func(distinct int64, d *doubles) (err error) {
+		after := after
+		if recount != nil && d.n > 0 {
+			if after, err = recount(ctx); err != nil {
+				return err
+			}
+		}
 		least, most := min(before, after), max(before, after)
 		return s.verify(ctx, scope, distinct, least, most-least, d)
 	}

@@ -687,6 +687,35 @@ func TestLiveStore(t *testing.T) {
 	diff(t, "live", got, expected(t, ts, false))
 }
 
+// TestCounted: a second count is asked for where it can make a difference, and
+// only there.
+func TestCounted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes bool
+		want    int
+	}{{"quiet", false, 1}, {"written to while it is counted", true, 2}} {
+		st := sparqltest.New(randomGraph(rand.New(rand.NewPCG(3, 8)), 300)...)
+		s := source(t, st, Config{})
+		if _, err := s.Capabilities(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counts := 0
+		st.After = func(_, body string) {
+			if !strings.HasPrefix(body, "SELECT (COUNT(*)") {
+				return
+			}
+			if counts++; c.changes && counts == 1 {
+				st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`})
+			}
+		}
+		scanAll(t, s)
+		if counts != c.want {
+			t.Errorf("%s: %d counts, want %d", c.name, counts, c.want)
+		}
+	}
+}
+
 // A store that is written to all the time, also while it is probed, can be read.
 func TestBusyStore(t *testing.T) {
 	for _, grows := range []bool{true, false} {

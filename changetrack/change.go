@@ -64,14 +64,16 @@ type State struct {
 	First   time.Time
 }
 
-// Blob is a representation as it is kept, with what ZIP and gzip want to know:
-// raw deflate (RFC 1951), or packed with a dictionary of the set, which takes less
-// than half of the room. Bytes and Deflate are for both.
+// Blob is a representation as it is kept, with what ZIP and gzip want to know: as
+// it is, where the store packs it together with others, or long ones as raw deflate
+// (RFC 1951). Older ones are packed with a dictionary of the set. Bytes and Deflate
+// are for all.
 type Blob struct {
 	Deflated []byte // nil if it is kept otherwise
 	CRC32    uint32 // IEEE, of the unpacked bytes
 	Length   int64  // unpacked
 
+	plain      []byte // nil if it is kept otherwise
 	frame      []byte // Zstandard (RFC 8878), if there is a dictionary
 	dictionary *dictionary
 }
@@ -79,7 +81,7 @@ type Blob struct {
 // Deflate gives the blob with its bytes as raw deflate, packed now if they are not
 // kept so.
 func (b Blob) Deflate() (Blob, error) {
-	if b.dictionary == nil {
+	if b.dictionary == nil && b.plain == nil {
 		return b, nil
 	}
 	data, err := b.Bytes()
@@ -108,8 +110,14 @@ var deflaters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Bytes unpacks, checks length and CRC.
+// Bytes unpacks, checks length and CRC. What it gives may not be changed.
 func (b Blob) Bytes() ([]byte, error) {
+	if b.plain != nil {
+		if int64(len(b.plain)) != b.Length {
+			return nil, fmt.Errorf("representation has %d bytes, not the promised %d: %w", len(b.plain), b.Length, errDamaged)
+		}
+		return b.checked(b.plain)
+	}
 	if b.dictionary != nil {
 		return b.unpack()
 	}
@@ -150,7 +158,7 @@ func (b Blob) unpack() ([]byte, error) {
 
 func (b Blob) checked(data []byte) ([]byte, error) {
 	if crc := crc32.ChecksumIEEE(data); crc != b.CRC32 {
-		return nil, fmt.Errorf("unpack representation: CRC-32 is %08x, want %08x: %w", crc, b.CRC32, errDamaged)
+		return nil, fmt.Errorf("representation: CRC-32 is %08x, want %08x: %w", crc, b.CRC32, errDamaged)
 	}
 	return data, nil
 }

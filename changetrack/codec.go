@@ -150,22 +150,21 @@ func putState(b []byte, s *stateRecord) []byte {
 	return putTime(b, s.delTime)
 }
 
-// dictionaryBlob is the version of a blob that was packed with a dictionary;
-// recordVersion is that of one that is raw deflate.
-const dictionaryBlob = 2
+// Versions of a blob beside recordVersion, which is raw deflate.
+const (
+	dictionaryBlob = 2 // packed with a dictionary; only read
+	plainBlob      = 3 // as it is
+)
 
 func putBlob(b []byte, blob Blob) []byte {
-	version := byte(recordVersion)
-	if blob.dictionary != nil {
-		version = dictionaryBlob
+	version, rest := byte(recordVersion), blob.Deflated
+	if blob.plain != nil {
+		version, rest = plainBlob, blob.plain
 	}
 	b = append(b, version)
 	b = binary.BigEndian.AppendUint32(b, blob.CRC32)
 	b = binary.AppendUvarint(b, uint64(blob.Length))
-	if blob.dictionary == nil {
-		return append(b, blob.Deflated...)
-	}
-	return append(binary.AppendUvarint(b, uint64(blob.dictionary.number)), blob.frame...)
+	return append(b, rest...)
 }
 
 // endedRecord says which version a change ended.
@@ -416,8 +415,8 @@ func peekState(b []byte) (p peek, err error) {
 func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, error) {
 	r := &reading{b: b}
 	version := r.byte()
-	if version > dictionaryBlob {
-		return Blob{}, fmt.Errorf("representation has version %d, this program knows %d: %w", version, dictionaryBlob, ErrNewer)
+	if version > plainBlob {
+		return Blob{}, fmt.Errorf("representation has version %d, this program knows %d: %w", version, plainBlob, ErrNewer)
 	}
 	var blob Blob
 	if crc := r.take(4); crc != nil {
@@ -425,7 +424,10 @@ func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, er
 	}
 	blob.Length = int64(r.uvarint())
 	rest := &blob.Deflated
-	if version == dictionaryBlob {
+	switch version {
+	case plainBlob:
+		rest = &blob.plain
+	case dictionaryBlob:
 		number := r.uvarint()
 		if r.bad = r.bad || number > math.MaxUint32; !r.bad {
 			var err error
@@ -436,6 +438,9 @@ func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, er
 		rest = &blob.frame
 	}
 	*rest, r.b = r.b, nil
+	if version == plainBlob && blob.plain == nil {
+		blob.plain = []byte{}
+	}
 	return blob, r.end("representation")
 }
 

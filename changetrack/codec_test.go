@@ -109,11 +109,12 @@ func FuzzRecords(f *testing.F) {
 	f.Add(putHead(nil, &headRecord{seq: 4, fingerprint: "f"}))
 	f.Add(putBlob(nil, Blob{Deflated: []byte{3, 0}, Length: 0}))
 	f.Add(putStaged(nil, &staged{kind: Updated, entity: "e", old: []byte{1}, after: v, blob: putBlob(nil, Blob{Deflated: []byte{1, 2}})}))
-	d, err := newDictionary(1, rdfres.NTriples, bytes.Repeat([]byte("<http://example.org/> "), 9))
+	d, err := newDictionary(1, exampleDictionary)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(putBlob(nil, Blob{Length: 3, frame: d.enc.EncodeAll([]byte("abc"), nil), dictionary: d}))
+	f.Add(packOlder(f, 1, exampleDictionary, []byte("abc")))
+	f.Add(putBlob(nil, Blob{Length: 3, plain: []byte("abc")}))
 	f.Add(putChange(nil, &Change{Kind: Created, Entity: "e", Finder: "scan", After: elsewhere}))
 	f.Add(frame(frame(nil, []byte("a")), nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

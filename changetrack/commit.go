@@ -143,11 +143,7 @@ func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	if l.shared == nil {
-		l.shared = &sharedSnapshot{snap: l.store.Snapshot(), refs: 1}
-	}
-	l.mu.Unlock()
+	l.share()
 	b := l.store.Batch()
 	defer b.Close()
 	seq, at := in.First, in.Time
@@ -179,8 +175,20 @@ func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
 	return nil
 }
 
+// share gives readers the snapshot of now, until show.
+func (l *Log) share() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shared == nil {
+		l.shared = &sharedSnapshot{snap: l.store.Snapshot(), refs: 1}
+	}
+}
+
+// setter is a batch, or a first scan.
+type setter interface{ Set(key, value []byte) }
+
 // writeStaged writes all records of one change.
-func writeStaged(b kv.Batch, rec []byte, seq uint64, at time.Time, finder string) error {
+func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) error {
 	s, err := readStaged(rec)
 	if err != nil {
 		return err

@@ -115,6 +115,14 @@ func (s *scan) collect(j *job) error {
 		return j.err
 	}
 	s.add(&j.tally)
+	if s.first == nil && s.loads && !s.changes.fits(len(j.out)) {
+		if err := s.beginFirst(); err != nil {
+			return err
+		}
+	}
+	if s.first != nil {
+		return s.first.add(j.out, j.records)
+	}
 	return s.changes.addFramed(j.out, j.records)
 }
 

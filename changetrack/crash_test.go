@@ -238,11 +238,15 @@ func lastStep(l *Log) int {
 
 // TestMain plays the process that is killed.
 func TestMain(m *testing.M) {
-	dir := os.Getenv("CHANGETRACK_CHILD")
-	if dir == "" {
+	dir, first := os.Getenv("CHANGETRACK_CHILD"), os.Getenv("CHANGETRACK_FIRST")
+	if dir == "" && first == "" {
 		os.Exit(m.Run())
 	}
-	if err := child(dir); err != nil {
+	play := func() error { return child(dir) }
+	if first != "" {
+		play = func() error { return firstChild(first) }
+	}
+	if err := play(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

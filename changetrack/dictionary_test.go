@@ -3,31 +3,86 @@ package changetrack
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"maps"
 	"slices"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// TestDictionary: representations that were packed with a dictionary come back,
-// also after the state was opened again, and are smaller than deflate makes them.
-func TestDictionary(t *testing.T) {
+var exampleDictionary = bytes.Repeat([]byte("<http://example.org/> "), 9)
+
+// packOlder makes a record of a representation as versions before this one did.
+func packOlder(t testing.TB, number uint32, dictionary, data []byte) []byte {
+	t.Helper()
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(number, dictionary), zstd.WithEncoderCRC(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := binary.BigEndian.AppendUint32([]byte{dictionaryBlob}, crc32.ChecksumIEEE(data))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(len(data))), uint64(number))
+	return enc.EncodeAll(data, b)
+}
+
+// TestRepresentations: short ones are kept as they are and long ones packed; those
+// that an older version packed with a dictionary come back, and new ones beside
+// them. A representation that is not what was written is an error.
+func TestRepresentations(t *testing.T) {
 	clk := newClock()
 	s := memkv.New()
 	o := testOptions(t.TempDir(), clk)
-	tr, l := mustOpen(t, s, o)
-	mustScan(t, l, many(60, 1), plain)
-	mustScan(t, l, many(60, 2), plain)
-	tr.Close()
-	_, l = mustOpen(t, s, o)
+	_, l := mustOpen(t, s, o)
+	long := source{"http://example.org/long": {}}
+	for i := range 4000 {
+		long["http://example.org/long"] = append(long["http://example.org/long"], 1000+i)
+	}
+	first := many(60, 1)
+	maps.Copy(first, long)
+	mustScan(t, l, first, plain)
+
+	ours := kv.Prefix(s, setPrefix(l.id))
+	b := ours.Batch()
+	b.Set(dictionaryKey(7), append([]byte{recordVersion, formatCodes[rdfres.NTriples]}, exampleDictionary...))
+	n := 0
+	for p, err := range ours.Scan([]byte{kindBlob}, []byte{kindBlob + 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob, err := readBlob(p.Value, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if blob.plain != nil == (blob.Length > plainMost) {
+			t.Errorf("%d bytes are kept as they are: %t", blob.Length, blob.plain != nil)
+		}
+		if n++; n%2 == 0 && blob.plain != nil {
+			b.Set(p.Key, packOlder(t, 7, exampleDictionary, blob.plain))
+		}
+	}
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	second := many(60, 2)
+	maps.Copy(second, long)
+	mustScan(t, l, second, plain)
+	mustCheck(t, l)
+
 	v := l.View()
 	defer v.Close()
-	kept, deflated, withDictionary := 0, 0, 0
+	ways := map[string]int{}
 	for c, err := range v.Changes(0) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if c.After == nil {
+			continue
 		}
 		blob, err := v.Representation(c.Entity, c.Sequence)
 		if err != nil {
@@ -37,21 +92,33 @@ func TestDictionary(t *testing.T) {
 		if err != nil || rdfres.ComputeFixity(data, false, false).SHA256 != c.After.Fixity.SHA256 {
 			t.Fatalf("%s: %q, %v", c.Entity, data, err)
 		}
-		plain, err := blob.Deflate()
+		deflated, err := blob.Deflate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := plain.Bytes(); err != nil || plain.CRC32 != blob.CRC32 || !bytes.Equal(again, data) {
+		if again, err := deflated.Bytes(); err != nil || deflated.Deflated == nil || deflated.CRC32 != blob.CRC32 || !bytes.Equal(again, data) {
 			t.Fatalf("%s: deflated %q, %v", c.Entity, again, err)
 		}
-		if blob.dictionary != nil {
-			withDictionary++
-			kept += len(blob.frame)
-			deflated += len(plain.Deflated)
+		switch {
+		case blob.dictionary != nil:
+			ways["dictionary"]++
+		case blob.plain != nil:
+			ways["plain"]++
+			damaged := blob
+			damaged.plain = append(bytes.Clone(blob.plain[1:]), 0)
+			if _, err := damaged.Bytes(); !errors.Is(err, errDamaged) {
+				t.Errorf("damaged: %v", err)
+			}
+			damaged.plain = blob.plain[1:]
+			if _, err := damaged.Bytes(); !errors.Is(err, errDamaged) {
+				t.Errorf("too short: %v", err)
+			}
+		default:
+			ways["deflated"]++
 		}
 	}
-	if withDictionary < 100 || kept > deflated*2/3 {
-		t.Errorf("%d with a dictionary, %d bytes, deflated %d", withDictionary, kept, deflated)
+	if ways["dictionary"] < 20 || ways["plain"] < 50 || ways["deflated"] != 1 {
+		t.Errorf("they are kept so: %v", ways)
 	}
 }
 

@@ -13,8 +13,14 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// deflateLevel is fast: representations are small and packed once.
-const deflateLevel = 3
+const (
+	// plainMost is the longest representation that is kept as it is: the store
+	// packs some of them together, which takes less room and far less time than
+	// packing each on its own. A longer one is packed here, and unpacked in pieces.
+	plainMost = 64 << 10
+	// deflateLevel is fast: a representation is packed once.
+	deflateLevel = 3
+)
 
 // item is an entity to compare: what was found and what is known.
 type item struct {
@@ -51,10 +57,8 @@ type coder struct {
 	dry    bool
 	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
 	log    *slog.Logger
-	packs  *packing
 	w      *flate.Writer
 	packed bytes.Buffer
-	frame  []byte
 	blob   []byte
 	rec    []byte
 }
@@ -64,7 +68,7 @@ func (s *scan) coder() (*coder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, packs: s.packs, w: w}, nil
+	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, w: w}, nil
 }
 
 // compare appends the framed record of a change, if it is one, to out.
@@ -127,18 +131,13 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	return frame(out, c.rec), 1, nil
 }
 
-// represent measures and packs a representation.
+// represent measures a representation, and packs a long one.
 func (c *coder) represent(next *staged, data []byte, format rdfres.Format) error {
 	next.after.Format = format
 	next.after.Fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
-	d, err := c.packs.dictionary(format, data)
-	if err != nil {
-		return err
-	}
-	blob := Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data)), dictionary: d}
-	if d != nil {
-		c.frame = d.enc.EncodeAll(data, c.frame[:0])
-		blob.frame = c.frame
+	blob := Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data))}
+	if len(data) <= plainMost {
+		blob.plain = data
 	} else {
 		c.packed.Reset()
 		c.w.Reset(&c.packed)

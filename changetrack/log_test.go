@@ -425,16 +425,17 @@ func TestStagingFolderIsGone(t *testing.T) {
 	o := testOptions(filepath.Join(t.TempDir(), "stage"), clk)
 	o.stageBytes = 100
 	_, l := mustOpen(t, memkv.New(), o)
+	mustScan(t, l, many(20, 1), plain)
 	if err := os.RemoveAll(o.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Scan(t.Context(), many(20, 1).all(), plain); !errors.Is(err, os.ErrNotExist) {
+	if _, err := l.Scan(t.Context(), many(20, 2).all(), plain); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Scan = %v", err)
 	}
 	if err := os.Mkdir(o.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mustScan(t, l, many(20, 1), plain)
+	mustScan(t, l, many(20, 2), plain)
 	mustCheck(t, l)
 }
 

@@ -149,9 +149,10 @@ type scan struct {
 	res  ScanResult
 	sum  sums
 
-	packs   *packing
-	changes *spool // staged records
-	absent  *spool // state records of entities that were not found
+	loads   bool       // first may be begun
+	first   *firstScan // takes the records instead of changes, where that is possible and they are many
+	changes *spool     // staged records
+	absent  *spool     // state records of entities that were not found
 }
 
 // sums is what the comparison adds up besides the result.
@@ -171,6 +172,11 @@ type sums struct {
 }
 
 func (s *scan) close() {
+	if s.first != nil {
+		if err := s.first.load.Close(); err != nil {
+			s.l.t.o.Logger.Warn("tables of a scan stay on disk", "set", s.l.name, "error", err)
+		}
+	}
 	if s.changes != nil {
 		s.changes.discard()
 		s.absent.discard()
@@ -193,7 +199,7 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 	}
 	s.changes, s.absent = newSpool(), newSpool()
 	var err error
-	if s.packs, err = s.l.packing(); err != nil {
+	if s.loads, err = s.mayLoad(); err != nil {
 		return err
 	}
 	if err := s.compare(ctx, found); err != nil {
@@ -221,15 +227,18 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 // commit gives the changes their numbers and times.
 func (s *scan) commit() error {
 	head := s.view.head
-	at := s.l.nextTime(head)
+	at, n := s.l.nextTime(head), s.changes.records
+	if s.first != nil {
+		at, n = s.first.at, s.first.records
+	}
 	in := intent{
-		Version: recordVersion, Records: s.changes.records, First: head.seq + 1, Time: at.UnixMicro(),
+		Version: recordVersion, Records: n, First: head.seq + 1, Time: at.UnixMicro(),
 		Finder: s.o.Finder, Clear: !s.o.Partial || s.o.Accept != "",
 	}
 	head.resources += s.res.Created - s.res.Deleted
 	head.components += s.sum.components
 	head.triples += s.sum.triples
-	if n := s.changes.records; n > 0 {
+	if n > 0 {
 		s.res.First, s.res.Last = head.seq+1, head.seq+n
 		head.seq += n
 		head.time = at.Add(time.Duration(n-1) * time.Microsecond)
@@ -252,5 +261,8 @@ func (s *scan) commit() error {
 		return fmt.Errorf("record the scan: %w", err)
 	}
 	in.LastScan = record
+	if s.first != nil {
+		return s.l.commitFirst(s.first, &in)
+	}
 	return s.l.commit(s.changes, in)
 }

@@ -114,7 +114,7 @@ func (c *clock) now() time.Time { return c.t }
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)} }
 
 func testOptions(dir string, c *clock) Options {
-	return Options{Dir: dir, Now: c.now, encode: testEncode, decode: testDecode, dictionaryBytes: 300}
+	return Options{Dir: dir, Now: c.now, encode: testEncode, decode: testDecode}
 }
 
 func testDecode(_ rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple, error) {

@@ -62,7 +62,7 @@ func (s *spool) addFramed(b []byte, n uint64) error {
 	}
 	s.bytes += int64(len(b))
 	s.records += n
-	if s.file == nil && len(s.mem)+len(b) <= s.limit {
+	if s.fits(len(b)) {
 		s.mem = append(s.mem, b...)
 		return nil
 	}
@@ -76,6 +76,9 @@ func (s *spool) addFramed(b []byte, n uint64) error {
 	}
 	return nil
 }
+
+// fits tells whether n more bytes stay in memory.
+func (s *spool) fits(n int) bool { return s.file == nil && len(s.mem)+n <= s.limit }
 
 func (s *spool) spill() error {
 	f, err := os.CreateTemp(s.dir, s.name)

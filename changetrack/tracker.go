@@ -41,9 +41,9 @@ type Options struct {
 	// histories and representations, is not found then.
 	Reading bool
 
-	// For tests: how much is staged in memory, is written at once, makes a
-	// dictionary, and the encoder and its decoder.
-	stageBytes, batchBytes, dictionaryBytes int
+	// For tests: how much is staged in memory, is written at once, and the encoder
+	// and its decoder.
+	stageBytes, batchBytes int
 
 	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
 	decode func(rdfres.Format, []byte, rdfres.ReadOptions) ([]rdfres.Triple, error)
@@ -77,9 +77,6 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 	}
 	if o.batchBytes == 0 {
 		o.batchBytes = batchBytes
-	}
-	if o.dictionaryBytes == 0 {
-		o.dictionaryBytes = dictionaryBytes
 	}
 	if o.encode == nil {
 		o.encode, o.decode = rdfres.EncodeChecked, rdfres.Decode

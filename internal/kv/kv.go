@@ -82,3 +82,32 @@ type Store interface {
 	Batch() Batch
 	Close() error
 }
+
+// Loader is a Store that takes much at once faster than in batches.
+type Loader interface {
+	// Load begins a load. Nothing of it is seen before its Commit.
+	Load() Load
+}
+
+// Load writes much that is in order, in memory that does not grow with it. It is
+// for what nobody else writes at the same time.
+type Load interface {
+	// Run begins a run of pairs whose keys ascend. The ranges of two runs of a load,
+	// from the first key to the last, may not overlap; what the store has there
+	// already may, and is replaced. Each run belongs to one goroutine; several may
+	// be written at the same time. Key and value are copied.
+	Run() Run
+	// Commit makes all pairs visible together, durable like a commit with sync. All
+	// writing of runs has ended then; an error of one of them is an error here. After
+	// an error nothing is known about the pairs until the store is opened again:
+	// all of them are there or none.
+	Commit() error
+	// Close drops what was not committed.
+	Close() error
+}
+
+// Run is one run of a Load.
+type Run interface {
+	// Set writes the next pair.
+	Set(key, value []byte) error
+}

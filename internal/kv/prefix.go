@@ -155,3 +155,34 @@ func (p *prefixBatch) Close() error {
 	}
 	return p.root.Close()
 }
+
+// BeginLoad begins a load into the key space of s; ok is false where the store
+// cannot load.
+func BeginLoad(s Store) (l Load, ok bool) {
+	root, prefix := unwrap(s)
+	loader, ok := root.(Loader)
+	if !ok {
+		return nil, false
+	}
+	return prefixLoad{loader.Load(), prefix}, true
+}
+
+type prefixLoad struct {
+	Load
+	prefix []byte
+}
+
+func (p prefixLoad) Run() Run {
+	return &prefixRun{p.Load.Run(), bytes.Clone(p.prefix), len(p.prefix)}
+}
+
+type prefixRun struct {
+	root Run
+	key  []byte
+	cut  int
+}
+
+func (p *prefixRun) Set(key, value []byte) error {
+	p.key = append(p.key[:p.cut], key...)
+	return p.root.Set(p.key, value)
+}

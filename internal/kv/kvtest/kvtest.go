@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with("prefix", testPrefix)
 	with("join", testJoin)
 	with("concurrent", testConcurrent)
+	with("load", testLoad)
 	with("random", func(t *testing.T, s kv.Store) { testRandom(t, s) })
 	with("random below a prefix", func(t *testing.T, s kv.Store) {
 		put(t, s, "o", "outside")
@@ -395,5 +396,92 @@ func commit(t *testing.T, b kv.Batch) {
 	t.Helper()
 	if err := b.Commit(false); err != nil {
 		t.Fatalf("Commit = %v", err)
+	}
+}
+
+// testLoad is for stores that can load.
+func testLoad(t *testing.T, s kv.Store) {
+	below := kv.Prefix(s, []byte("p"))
+	begin := func() kv.Load {
+		l, ok := kv.BeginLoad(below)
+		if !ok {
+			t.Skip("this store cannot load")
+		}
+		return l
+	}
+	put(t, below, "a7", "old")
+	put(t, below, "z", "stays")
+	fill := func(l kv.Load, n int) (want []string) {
+		runs := []kv.Run{l.Run(), l.Run(), l.Run()}
+		var wg sync.WaitGroup
+		for r, run := range runs {
+			kind := string(rune('a' + r))
+			for i := range n {
+				want = append(want, kind+fmt.Sprint(1000 + i)[1:])
+			}
+			wg.Go(func() {
+				key := make([]byte, 0, 4)
+				for i := range n {
+					key = append(append(key[:0], kind...), fmt.Sprint(1000 + i)[1:]...) // it may be used again
+					if err := run.Set(key, append([]byte("new "), key...)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return want
+	}
+	dropped := begin()
+	fill(dropped, 10)
+	if err := dropped.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+		t.Fatalf("after a load that was dropped: %q", got)
+	}
+	unordered := begin()
+	run := unordered.Run()
+	err := errors.Join(run.Set([]byte("b"), nil), run.Set([]byte("a"), nil))
+	if err == nil || unordered.Commit() == nil {
+		t.Errorf("a run that is not in order was taken (%v)", err)
+	}
+	unordered.Close()
+
+	l := begin()
+	want := fill(l, 500)
+	before := below.Snapshot()
+	defer before.Close()
+	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+		t.Fatalf("before the commit of a load: %q", got)
+	}
+	if err := l.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, before.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+		t.Errorf("in a snapshot from before the load: %q", got)
+	}
+	want = append(want, "a7", "z")
+	slices.Sort(want)
+	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, want) {
+		t.Errorf("after a load there are %d keys, want %d: %q", len(got), len(want), got)
+	}
+	if got := get(t, below, "b499"); got != "new b499" {
+		t.Errorf("b499 = %q", got)
+	}
+	again := begin() // what is there already is replaced
+	run = again.Run()
+	if err := errors.Join(run.Set([]byte("a7"), []byte("newer")), again.Commit(), again.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, below, "a7"); got != "newer" {
+		t.Errorf("a7 = %q after a second load", got)
+	}
+	empty := begin()
+	if err := errors.Join(empty.Commit(), empty.Close()); err != nil {
+		t.Errorf("a load of nothing: %v", err)
 	}
 }

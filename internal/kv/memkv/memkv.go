@@ -7,6 +7,7 @@ package memkv
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 	"sync"
 
@@ -22,7 +23,10 @@ type Store struct {
 	fail   func(sync bool) error
 }
 
-var _ kv.Store = (*Store)(nil)
+var (
+	_ kv.Store  = (*Store)(nil)
+	_ kv.Loader = (*Store)(nil)
+)
 
 // New makes an empty store.
 func New() *Store { return &Store{since: []*node{nil}} }
@@ -239,5 +243,52 @@ func (b *batch) Commit(sync bool) error {
 
 func (b *batch) Close() error {
 	b.ops, b.size = nil, 0
+	return nil
+}
+
+// Load collects runs. It is strict about their order.
+func (s *Store) Load() kv.Load { return &load{s: s} }
+
+type load struct {
+	s    *Store
+	runs []*run
+}
+
+type run struct {
+	b    batch
+	last []byte
+	err  error
+}
+
+func (l *load) Run() kv.Run {
+	r := &run{b: batch{s: l.s}}
+	l.runs = append(l.runs, r)
+	return r
+}
+
+func (r *run) Set(key, value []byte) error {
+	if r.err == nil && r.last != nil && bytes.Compare(r.last, key) >= 0 {
+		r.err = fmt.Errorf("a run of a load: the key %q comes after %q", key, r.last)
+	}
+	if r.err == nil {
+		r.last = bytes.Clone(key)
+		r.b.Set(key, value)
+	}
+	return r.err
+}
+
+func (l *load) Commit() error {
+	all := batch{s: l.s}
+	for _, r := range l.runs {
+		if r.err != nil {
+			return r.err
+		}
+		all.ops = append(all.ops, r.b.ops...)
+	}
+	return all.Commit(true)
+}
+
+func (l *load) Close() error {
+	l.runs = nil
 	return nil
 }

@@ -366,3 +366,79 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("the folder changed:\n%q\n%q", before, after)
 	}
 }
+
+// TestLoadOnFullDisk: a load that meets a full disk is an error that leaves
+// nothing behind; where only its own tables met it, the store goes on.
+func TestLoadOnFullDisk(t *testing.T) {
+	for _, kind := range []string{"tables", "manifest"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			var armed atomic.Bool
+			fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				base := filepath.Base(op.Path)
+				hit := armed.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && op.Kind != errorfs.OpRemove &&
+					(kind == "tables" && strings.HasSuffix(base, ".sst") || kind == "manifest" && strings.HasPrefix(base, "MANIFEST"))
+				if hit {
+					return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+				}
+				return nil
+			}))
+			s := open(t, dir, Options{fs: fs})
+			b := s.Batch()
+			b.Set([]byte("b"), []byte("before"))
+			if err := b.Commit(true); err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(true)
+			l := s.(kv.Loader).Load()
+			r := l.Run()
+			var err error
+			for i := 0; i < 100 && err == nil; i++ {
+				err = r.Set(fmt.Appendf(nil, "a%03d", i), make([]byte, 10_000))
+			}
+			if err == nil {
+				err = l.Commit()
+			} else if again := l.Commit(); again == nil {
+				t.Error("what could not be written was committed")
+			}
+			if err == nil || !errors.Is(err, syscall.ENOSPC) && !strings.Contains(err.Error(), "no space left") {
+				t.Errorf("a load on a full disk = %v", err)
+			}
+			if err := l.Close(); err != nil {
+				t.Logf("Close of the load = %v", err)
+			}
+			armed.Store(false)
+			if kind == "tables" {
+				b.Set([]byte("c"), nil)
+				if err := b.Commit(true); err != nil {
+					t.Errorf("a commit after it = %v", err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Logf("Close = %v", err)
+			}
+			where := t.TempDir() // this process may still hold the lock
+			if err := os.CopyFS(where, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, where, Options{})
+			defer s.Close()
+			n := 0
+			for _, err := range s.Scan([]byte("a"), []byte("b")) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			if n != 0 && (kind == "tables" || n != 100) {
+				t.Errorf("%d of 100 pairs are there", n)
+			}
+			if v, err := s.Get([]byte("b")); err != nil || string(v) != "before" {
+				t.Errorf("what was there = %q, %v", v, err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(where, loadFolder, "*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}

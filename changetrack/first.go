@@ -1,0 +1,102 @@
+package changetrack
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// firstScan writes what a first scan finds where it will stay, while it is still
+// being compared: nothing is known yet, so nothing can be held, changed or
+// deleted, and every kind of record comes in the order of its keys. It is made
+// visible by one step, with the head; until then it is not there.
+//
+// Its changes get their times from the moment when it began to write.
+type firstScan struct {
+	load    kv.Load
+	runs    map[byte]kv.Run // by kind
+	finder  string
+	seq     uint64 // of the next change
+	at      time.Time
+	records uint64
+	err     error // of a run
+}
+
+// mayLoad tells whether a scan can be written so.
+func (s *scan) mayLoad() (bool, error) {
+	if s.o.Partial || s.dry || s.held != nil || s.o.Accept != "" || s.view.head.seq != 0 {
+		return false, nil
+	}
+	for _, err := range s.view.r.Scan([]byte{kindState}, []byte{kindState + 1}) {
+		return false, err
+	}
+	return true, nil
+}
+
+// beginFirst takes over what was staged in memory. It does nothing where the
+// store cannot load.
+func (s *scan) beginFirst() error {
+	load, ok := kv.BeginLoad(s.l.store)
+	if !ok {
+		s.loads = false
+		return nil
+	}
+	f := &firstScan{load: load, runs: map[byte]kv.Run{}, finder: s.o.Finder, seq: s.view.head.seq + 1, at: s.l.nextTime(s.view.head)}
+	for _, kind := range []byte{kindState, kindLog, kindHistory, kindBlob} {
+		f.runs[kind] = load.Run()
+	}
+	s.first = f
+	err := f.add(s.changes.mem, s.changes.records)
+	s.changes.discard()
+	return err
+}
+
+// add writes n framed records.
+func (f *firstScan) add(framed []byte, n uint64) error {
+	for rec, err := range readRecords(bytes.NewReader(framed), n, "staged changes") {
+		if err == nil {
+			err = writeStaged(f, rec, f.seq, f.at.Add(time.Duration(f.records)*time.Microsecond), f.finder)
+		}
+		if err == nil {
+			err = f.err
+		}
+		if err != nil {
+			return fmt.Errorf("write change %d: %w", f.seq, err)
+		}
+		f.seq++
+		f.records++
+	}
+	return nil
+}
+
+// Set is for writeStaged.
+func (f *firstScan) Set(key, value []byte) {
+	if f.err == nil {
+		f.err = f.runs[key[0]].Set(key, value)
+	}
+}
+
+// commitFirst makes a first scan visible. Readers get the snapshot from before
+// until it is.
+func (l *Log) commitFirst(f *firstScan, in *intent) error {
+	head, err := readHead(in.Head)
+	if err != nil {
+		return err
+	}
+	l.share()
+	r := f.load.Run()
+	err = r.Set(headKey, in.Head)
+	if err == nil {
+		err = r.Set(lastScanKey, in.LastScan)
+	}
+	if err == nil {
+		err = f.load.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("write changes: %w", err)
+	}
+	l.show(head)
+	return nil
+}

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -190,18 +190,19 @@ func TestLimits(t *testing.T) {
 
 // TestRate: requests are spaced.
 func TestRate(t *testing.T) {
-	p := pacer{gap: time.Second}
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := p.wait(ctx); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := p.wait(ctx); err == nil {
-		t.Fatal("the second request does not wait")
-	}
-	if !p.next.After(time.Now().Add(500 * time.Millisecond)) {
-		t.Fatal("the third would not wait")
-	}
+	f := newWorld(t, Config{Rate: 2}).f
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		p := f.prober(began)
+		for range 3 {
+			if err := p.pace.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Fatalf("three requests at two a second took %v", took)
+		}
+	})
 }
 
 // TestGuard: what a store says opens no door.

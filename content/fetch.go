@@ -10,10 +10,11 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/pace"
 )
 
 func (f *Follower) prober(now time.Time) *prober {
-	return &prober{f: f, now: now, pace: pacer{gap: time.Duration(float64(time.Second) / f.cfg.Rate)}, down: map[string]int{}}
+	return &prober{f: f, now: now, pace: pace.Pacer{Rate: f.cfg.Rate}, down: map[string]int{}}
 }
 
 // Fetcher fetches files as they are listed, one after the other, with the manners

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/pace"
 )
 
 // prober looks at files.
 type prober struct {
 	f    *Follower
 	now  time.Time
-	pace pacer
+	pace pace.Pacer
 
 	mu   sync.Mutex
 	down map[string]int // host: failures in a row
@@ -158,7 +159,7 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 		err = p.f.rules.Allowed(u)
 	}
 	if err == nil {
-		err = p.pace.wait(ctx)
+		err = p.pace.Wait(ctx)
 	}
 	if err != nil {
 		return a, err

@@ -471,31 +471,5 @@ func (r *run) recordGone(files int64, before *Report) error {
 	return nil
 }
 
-// pacer spaces requests.
-type pacer struct {
-	gap  time.Duration
-	mu   sync.Mutex
-	next time.Time
-}
-
-func (p *pacer) wait(ctx context.Context) error {
-	p.mu.Lock()
-	now := time.Now()
-	at := p.next
-	if at.Before(now) {
-		at = now
-	}
-	p.next = at.Add(p.gap)
-	p.mu.Unlock()
-	t := time.NewTimer(at.Sub(now))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // weak compares entity tags as conditional requests do.
 func weak(a, b string) bool { return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/") }

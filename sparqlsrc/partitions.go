@@ -53,15 +53,17 @@ func (s *Source) inOneAnswer() bool {
 }
 
 // byPartitions reads the triples without blank nodes, one part after the other.
-func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabilities, sc *scope, g *grouper, read func()) error {
+// again is how many of them came in vain, and once more.
+func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabilities, sc *scope, g *grouper, read func()) (again int64, err error) {
 	if by == "graphs" {
-		return s.byGraphs(ctx, caps, sc, g, read)
+		return 0, s.byGraphs(ctx, caps, sc, g, read)
 	}
 	part := func(what, pattern string) error {
 		defer read()
-		err := s.parts(caps, pattern+"FILTER(!isBlank(?o)) ").All(ctx, func(row sparql.Row) error {
+		n, err := s.parts(caps, pattern+"FILTER(!isBlank(?o)) ").All(ctx, func(row sparql.Row) error {
 			return g.add([]byte(row[0]), []byte(row[1]), []byte(row[2]))
 		})
+		again += n
 		if errors.Is(err, sparql.ErrTruncated) {
 			err = fmt.Errorf("%w: %w", ErrShort, err)
 		}
@@ -77,28 +79,30 @@ func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabi
 			is := "STRSTARTS(STR(?s), " + sparql.EscapeString(p) + ")"
 			only := strings.Join(append([]string{is}, before...), " && ")
 			if err := part("prefix "+p, sc.all()+"FILTER("+only+") "); err != nil {
-				return err
+				return 0, err
 			}
 			before = append(before, "!"+is)
 		}
-		return part("the other prefixes", sc.all()+"FILTER("+strings.Join(before, " && ")+") ")
+		err = part("the other prefixes", sc.all()+"FILTER("+strings.Join(before, " && ")+") ")
 	case "classes":
-		classes, err := s.classes(ctx, caps, sc)
-		if err != nil {
-			return fmt.Errorf("enumerate the classes: %w", err)
+		var classes []string
+		if classes, err = s.classes(ctx, caps, sc); err != nil {
+			return 0, fmt.Errorf("enumerate the classes: %w", err)
 		}
 		for _, class := range classes {
 			iri, err := sparql.EscapeIRI(class)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if err := part("class "+class, "{ SELECT DISTINCT ?s WHERE { "+sc.triple("?s", rdfType, iri)+"} } "+sc.all()); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return part("what has no class", sc.all()+"FILTER NOT EXISTS { "+sc.triple("?s", rdfType, "?class")+"FILTER(isIRI(?class)) } ")
+		err = part("what has no class", sc.all()+"FILTER NOT EXISTS { "+sc.triple("?s", rdfType, "?class")+"FILTER(isIRI(?class)) } ")
+	default: // hash
+		err = part("everything", sc.all())
 	}
-	return part("everything", sc.all()) // hash
+	return again, err
 }
 
 // classes lists the classes of the scope.

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/pace"
 )
 
 // Endpoint is the addresses and the manners of one store.
@@ -21,7 +23,7 @@ type Endpoint struct {
 	Timeout     time.Duration     // of one request without progress; default 60s
 	Concurrency int               // requests at once; default 2. A stream that is being read counts
 	Rate        float64           // requests a second at most; 0: any number
-	Slow        time.Duration     // an answer to a question that takes longer to begin makes the next request wait (pacer); 0: never
+	Slow        time.Duration     // an answer to a question that takes longer to begin makes the next request wait (pace.Pacer); 0: never
 	Transport   http.RoundTripper // nil: a transport of its own; an embedded store passes its handler
 	Retries     int               // default 4 for what can help; -1: none
 	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
@@ -36,7 +38,7 @@ type Client struct {
 	transport *http.Transport // its own one; nil when it was given one
 	auth      authenticator
 	slots     chan struct{}
-	pace      pacer
+	pace      pace.Pacer
 	log       *slog.Logger
 
 	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
@@ -87,7 +89,7 @@ func New(e Endpoint) (*Client, error) {
 	if e.RetryPause <= 0 {
 		e.RetryPause = 500 * time.Millisecond
 	}
-	c := &Client{endpoint: e, slots: make(chan struct{}, e.Concurrency), pace: pacer{rate: e.Rate, slow: e.Slow}, log: e.Logger}
+	c := &Client{endpoint: e, slots: make(chan struct{}, e.Concurrency), pace: pace.Pacer{Rate: e.Rate, Slow: e.Slow}, log: e.Logger}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

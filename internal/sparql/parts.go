@@ -67,97 +67,98 @@ func hashed(prefix string, vars ...string) string {
 // they do not agree with the store's own count of them. A key may come twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) }"
-	before, err := p.Client.Count(ctx, count)
-	if err != nil {
-		return fmt.Errorf("count: %w", err)
-	}
-	depth := 0
-	for n := before; n > min(keysOnce, p.limit()*2/3); n /= 16 {
-		depth++
-	}
-	total := int64(0)
-	var walk func(prefix string) error
-	walk = func(prefix string) error {
-		if len(prefix) < depth {
-			return eachDigit(prefix, walk)
+	_, err := p.agreed(ctx, count, "different values of "+p.Key, func(counted int64) (total int64, err error) {
+		depth := 0
+		for n := counted; n > min(keysOnce, p.limit()*2/3); n /= 16 {
+			depth++
 		}
-		var keys []string
-		err := p.rows(ctx, "SELECT DISTINCT "+p.Key+" WHERE { "+p.Pattern+"FILTER(isIRI("+p.Key+")) "+hashed(prefix, p.Key)+"}", 1, func(row Row) error {
-			keys = append(keys, row[0].IRI())
-			return nil
-		})
-		if err != nil {
-			if p.narrower(err, prefix) {
+		var walk func(prefix string) error
+		walk = func(prefix string) error {
+			if len(prefix) < depth {
 				return eachDigit(prefix, walk)
 			}
-			return err
+			var keys []string
+			err := p.rows(ctx, "SELECT DISTINCT "+p.Key+" WHERE { "+p.Pattern+"FILTER(isIRI("+p.Key+")) "+hashed(prefix, p.Key)+"}", 1, func(row Row) error {
+				keys = append(keys, row[0].IRI())
+				return nil
+			})
+			if err != nil {
+				if p.narrower(err, prefix) {
+					return eachDigit(prefix, walk)
+				}
+				return err
+			}
+			total += int64(len(keys))
+			if len(keys) == 0 {
+				return nil
+			}
+			return f(keys)
 		}
-		total += int64(len(keys))
-		if len(keys) == 0 {
-			return nil
-		}
-		return f(keys)
-	}
-	if err := walk(""); err != nil {
-		return err
-	}
-	after := before
-	if total != before {
-		if after, err = p.Client.Count(ctx, count); err != nil {
-			return fmt.Errorf("count: %w", err)
-		}
-	}
-	if total < min(before, after) || total > max(before, after) {
-		return fmt.Errorf("%w: %d values of %s came; the store counts %d before and %d after", ErrTruncated, total, p.Key, before, after)
-	}
-	return nil
+		err = walk("")
+		return total, err
+	})
+	return err
 }
 
 // All gives every row whose Key is an IRI, Key first, then Others: as many parts
 // as the store's count asks for, by the hash of Key. A part that is cut or refused
 // is asked for again in smaller ones, and only that part. It fails when the rows do
-// not agree with the store's counts before and after. A row is valid during the
-// call.
-func (p *Parts) All(ctx context.Context, f func(Row) error) error {
+// not agree with the store's counts before and after; again is how many rows came
+// that did not agree, before all of them came again. A row is valid during the call.
+func (p *Parts) All(ctx context.Context, f func(Row) error) (again int64, err error) {
 	own := *p
 	own.Pattern += "FILTER(isIRI(" + p.Key + ")) "
-	count := "SELECT (COUNT(*) AS ?n) WHERE { " + own.Pattern + "}"
+	return p.agreed(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+own.Pattern+"}", "rows", func(counted int64) (total int64, err error) {
+		depth := 0
+		for n := counted; n > p.limit()*2/3; n /= 16 {
+			depth++
+		}
+		row := func(row Row) error {
+			total++
+			return f(row)
+		}
+		var walk func(prefix string) error
+		walk = func(prefix string) error {
+			if len(prefix) < min(depth, deepestHash) {
+				return eachDigit(prefix, walk)
+			}
+			return own.restricted(ctx, "", hashed(prefix, p.Key), row)
+		}
+		if counted > 0 {
+			err = walk("")
+		}
+		return total, err
+	})
+}
+
+// agreed reads with a function that is given the store's count and gives how many
+// came, until that agrees with the counts before and after: twice at most, since
+// a store may leave rows out while others write into it (Virtuoso does). again is
+// how many came in vain.
+func (p *Parts) agreed(ctx context.Context, count, what string, read func(counted int64) (int64, error)) (again int64, err error) {
 	before, err := p.Client.Count(ctx, count)
 	if err != nil {
-		return fmt.Errorf("count: %w", err)
+		return 0, fmt.Errorf("count: %w", err)
 	}
-	depth := 0
-	for n := before; n > p.limit()*2/3; n /= 16 {
-		depth++
-	}
-	total := int64(0)
-	counted := func(row Row) error {
-		total++
-		return f(row)
-	}
-	var walk func(prefix string) error
-	walk = func(prefix string) error {
-		if len(prefix) < min(depth, deepestHash) {
-			return eachDigit(prefix, walk)
+	for try := 1; ; try++ {
+		total, err := read(before)
+		if err != nil {
+			return again, err
 		}
-		return own.restricted(ctx, "", hashed(prefix, p.Key), counted)
-	}
-	if before > 0 {
-		err = walk("")
-	}
-	if err != nil {
-		return err
-	}
-	after := before
-	if total != before {
-		if after, err = p.Client.Count(ctx, count); err != nil {
-			return fmt.Errorf("count: %w", err)
+		after := before
+		if total != before {
+			if after, err = p.Client.Count(ctx, count); err != nil {
+				return again, fmt.Errorf("count: %w", err)
+			}
 		}
+		if total >= min(before, after) && total <= max(before, after) {
+			return again, nil
+		}
+		if try == 2 {
+			return again, fmt.Errorf("%w: %d %s came in parts, and %d before; the store counts %d before and %d after", ErrTruncated, total, what, again, before, after)
+		}
+		again, before = total, after
 	}
-	if total < min(before, after) || total > max(before, after) {
-		return fmt.Errorf("%w: %d rows came in parts; the store counts %d before and %d after", ErrTruncated, total, before, after)
-	}
-	return nil
 }
 
 func eachDigit(prefix string, f func(string) error) error {

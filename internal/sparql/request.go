@@ -93,7 +93,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		return nil, fail(context.Cause(ctx))
 	}
 	release := func() { <-c.slots }
-	if err := c.pace.wait(ctx); err != nil {
+	if err := c.pace.Wait(ctx); err != nil {
 		release()
 		return nil, fail(err)
 	}
@@ -153,7 +153,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		dog.sending.Store(false)
 		dog.stop()
 		if r.query != "" || r.method == http.MethodGet { // a write takes what there is to be written
-			if pause := c.pace.took(time.Since(began)); pause > 0 {
+			if pause := c.pace.Took(time.Since(began)); pause > 0 {
 				c.log.Info("the store answers slowly; requests pause", "op", r.op, "took", time.Since(began), "pause", pause)
 			}
 		}

@@ -1,4 +1,6 @@
-package sparql
+// Package pace holds requests to one server back, so that asking it much does not
+// take it from others.
+package pace
 
 import (
 	"context"
@@ -9,27 +11,27 @@ import (
 // mostPause is how long a slow answer makes the next request wait at most.
 const mostPause = time.Minute
 
-// pacer holds requests back: so many a second at most, and after an answer that was
+// Pacer holds requests back: so many a second at most, and after an answer that was
 // slow to come for as long as that took. A store that is busy with others has at
 // least half of its time for them, however much there is to ask.
-type pacer struct {
-	rate float64       // requests a second; 0: any number
-	slow time.Duration // 0: no answer is slow
+type Pacer struct {
+	Rate float64       // requests a second; 0: any number
+	Slow time.Duration // an answer that takes longer to begin is slow; 0: none is
 
 	mu   sync.Mutex
 	next time.Time // no request before it
 }
 
-// wait waits until a request may be sent.
-func (p *pacer) wait(ctx context.Context) error {
+// Wait waits until a request may be sent.
+func (p *Pacer) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	now := time.Now()
 	at := p.next
 	if at.Before(now) {
 		at = now
 	}
-	if p.rate > 0 {
-		p.next = at.Add(time.Duration(float64(time.Second) / p.rate))
+	if p.Rate > 0 {
+		p.next = at.Add(time.Duration(float64(time.Second) / p.Rate))
 	}
 	p.mu.Unlock()
 	if !at.After(now) {
@@ -45,10 +47,10 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 }
 
-// took notes how long an answer took to begin, and tells for how long requests
+// Took notes how long an answer took to begin, and tells for how long requests
 // pause because of it.
-func (p *pacer) took(d time.Duration) (pause time.Duration) {
-	if p.slow <= 0 || d <= p.slow {
+func (p *Pacer) Took(d time.Duration) (pause time.Duration) {
+	if p.Slow <= 0 || d <= p.Slow {
 		return 0
 	}
 	pause = min(d, mostPause)

@@ -63,7 +63,7 @@ campaign: build
 	RSBRIDGE_FAULTS=200 RSBRIDGE_PAUSE=900 $(GO) run ./internal/teststores/withstores \
 	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 60m
 	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 60m
-	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestManyDocuments -v -timeout 60m
+	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestDocuments -v -timeout 60m
 	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor' -timeout 60m
 	RSBRIDGE_ENTRIES=10000000 $(GO) test ./resourcesync -run TestMemoryDoesNotGrow -v -timeout 60m
 	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 60m

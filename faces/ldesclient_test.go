@@ -155,10 +155,10 @@ func shape(ts []rdfres.Triple) []string {
 // TestLDESClient lets ldes-client (npm) read an event stream whole, follow it,
 // and read it again when retention has dropped most of the log.
 func TestLDESClient(t *testing.T) {
-	teststores.Npm(t)
 	if testing.Short() {
-		t.Skip("ldes-client is run in the long tests")
+		t.Skip("a client in a process that the race detector does not see; it runs without -short")
 	}
+	teststores.Npm(t)
 	var base string
 	w := newWorld(t, SetConfig{Base: func() string { return base }, Changes: time.Hour, Versions: time.Hour})
 	srv := httptest.NewServer(w.h)

@@ -18,9 +18,7 @@ import (
 // TestReferenceClientStatic lets the reference client copy a set that was
 // exported, from a plain file server, follow a second export, and audit.
 func TestReferenceClientStatic(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector finds nothing in a client of another language")
-	}
+	processes(t)
 	sync := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync")
 	dir := t.TempDir()
 	site, work := filepath.Join(dir, "site"), filepath.Join(dir, "copy")

@@ -118,9 +118,7 @@ func (u *unsteady) before(t *testing.T, up string) *httptest.Server {
 // changes each), RSBRIDGE_PAUSE (the longest between two, in ms) and RSBRIDGE_SEED
 // make it a campaign.
 func TestFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the processes are built without the race detector")
-	}
+	processes(t)
 	teststores.Python(t)
 	moments, longest, seed := 10, 800, 3
 	numbers(t, map[string]*int{"RSBRIDGE_FAULTS": &moments, "RSBRIDGE_PAUSE": &longest, "RSBRIDGE_SEED": &seed})

@@ -126,14 +126,21 @@ func numbers(t *testing.T, env map[string]*int) {
 	}
 }
 
+// processes is for tests of processes of their own. With -short the tests are run
+// once more under the race detector, which sees nothing of those: make test has run
+// them without it before.
+func processes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a test of processes that the race detector does not see; it runs without -short")
+	}
+}
+
 // TestKilled kills source and destination at random moments while changes pass;
 // at the end source and mirror are equal, for an independent tool too, and the
 // log has every change once. RSBRIDGE_KILLS, RSBRIDGE_ENTITIES and
 // RSBRIDGE_PAUSE (the longest pause before a kill, in ms) make it a campaign.
 func TestKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the processes that are killed are built without the race detector")
-	}
+	processes(t)
 	teststores.Python(t)
 	kills, entities, longest := 10, 300, 1500
 	numbers(t, map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities, "RSBRIDGE_PAUSE": &longest})

@@ -24,9 +24,7 @@ import (
 // the public address, follow its changes through releases and back, and audit;
 // every file that it saved has the bytes and the hash that we promised.
 func TestReferenceClient(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the daemon is built without the race detector")
-	}
+	processes(t)
 	sync := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync")
 	dir := t.TempDir()
 	bin := build(t)

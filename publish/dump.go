@@ -136,57 +136,8 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	head := s.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-	var out *packageFile
-	type closed struct {
-		rec packageRecord
-		err error
-	}
-	var closing chan closed // the package before
-	waitPackage := func() error {
-		if closing == nil {
-			return nil
-		}
-		c := <-closing
-		closing = nil
-		if c.err == nil {
-			d.Packages = append(d.Packages, c.rec)
-			d.Entries += int64(c.rec.Entries)
-		}
-		return c.err
-	}
-	// closePackage packs the manifest and makes the file durable, beside the next
-	// package.
-	closePackage := func() error {
-		err := waitPackage()
-		if err != nil {
-			return err
-		}
-		last := out
-		out, closing = nil, make(chan closed, 1)
-		go func(c chan closed) {
-			rec, err := last.close()
-			c <- closed{rec, err}
-		}(closing)
-		return nil
-	}
-	defer func() {
-		waitPackage()
-		if out != nil {
-			out.abort()
-		}
-	}()
-	packages := 0
-	// room makes the package out one that takes so many bytes more.
-	room := func(bytes int64) (err error) {
-		if out != nil && out.entries > 0 && (out.entries >= packageEntries || out.size()+bytes > s.cfg.PackageBytes) {
-			err = closePackage()
-		}
-		if err == nil && out == nil {
-			packages++
-			out, err = s.newPackage(fmt.Sprintf("%s/%05d", d.Folder, packages), head)
-		}
-		return err
-	}
+	out := &packages{s: s, folder: d.Folder, head: head}
+	defer out.abort()
 	type member struct {
 		state changetrack.State
 		blob  changetrack.Blob
@@ -211,34 +162,29 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := room(int64(len(m.blob.Deflated))); err != nil {
+		f, err := out.room(int64(len(m.blob.Deflated)))
+		if err != nil {
 			return err
 		}
-		if err := out.add(out.path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
+		if err := f.add(f.path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
 			return err
 		}
 	}
-	add := func(f *dumpedFile, e *resourcesync.Entry) error {
-		if err := room(f.length); err != nil {
+	add := func(file *dumpedFile, e *resourcesync.Entry) error {
+		f, err := out.room(file.length)
+		if err != nil {
 			return err
 		}
-		return out.addFile(f, e)
+		return f.addFile(file, e)
 	}
 	if d.Files, err = s.dumpFiles(ctx, snap, dir, add); err != nil {
 		return err
 	}
-	if packages == 0 { // an empty set has an empty package
-		if err := room(0); err != nil {
-			return err
-		}
-	}
-	if out != nil {
-		if err := closePackage(); err != nil {
-			return err
-		}
-	}
-	if err := waitPackage(); err != nil {
+	if d.Packages, err = out.end(); err != nil {
 		return err
+	}
+	for _, p := range d.Packages {
+		d.Entries += int64(p.Entries)
 	}
 	if err := syncDir(dir); err != nil {
 		return err
@@ -294,6 +240,83 @@ func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
 	}
 	f.folded[folded] = true
 	return "/" + folder + "/" + name + format.Suffix()
+}
+
+// packages writes the packages of a dump, each closed beside the next.
+type packages struct {
+	s       *set
+	folder  string
+	head    resourcesync.Head // of each manifest
+	out     *packageFile
+	begun   int
+	closing chan error // of the package before out; nil: there is none
+	done    []packageRecord
+}
+
+// room gives the package that takes so many bytes more.
+func (ps *packages) room(bytes int64) (*packageFile, error) {
+	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
+		if err := ps.close(); err != nil {
+			return nil, err
+		}
+	}
+	if ps.out == nil {
+		ps.begun++
+		var err error
+		if ps.out, err = ps.s.newPackage(fmt.Sprintf("%s/%05d", ps.folder, ps.begun), ps.head); err != nil {
+			return nil, err
+		}
+	}
+	return ps.out, nil
+}
+
+// close packs the manifest and makes the file durable, once that of the package
+// before is.
+func (ps *packages) close() error {
+	if err := ps.wait(); err != nil {
+		return err
+	}
+	last, closing := ps.out, make(chan error, 1)
+	ps.out, ps.closing = nil, closing
+	go func() {
+		rec, err := last.close()
+		if err == nil {
+			ps.done = append(ps.done, rec)
+		}
+		closing <- err
+	}()
+	return nil
+}
+
+func (ps *packages) wait() error {
+	if ps.closing == nil {
+		return nil
+	}
+	err := <-ps.closing
+	ps.closing = nil
+	return err
+}
+
+// end closes the last package; an empty set has one that is empty.
+func (ps *packages) end() (_ []packageRecord, err error) {
+	if ps.begun == 0 {
+		_, err = ps.room(0)
+	}
+	if err == nil && ps.out != nil {
+		err = ps.close()
+	}
+	if err == nil {
+		err = ps.wait()
+	}
+	return ps.done, err
+}
+
+// abort leaves nothing open, of what end did not close.
+func (ps *packages) abort() {
+	ps.wait() // nothing to tell: the dump has failed
+	if ps.out != nil {
+		ps.out.abort()
+	}
 }
 
 // packageFile writes one ZIP package under a temporary name.

@@ -29,6 +29,8 @@ type grouper struct {
 
 	subject    []byte // the last subject and its key
 	subjectKey rdfres.Digest
+	run        run    // its triples that came in a row
+	long       bool   // they are more than a run holds
 	graph      []byte // the last one of addQuad
 	line       []byte
 	value      []byte
@@ -87,15 +89,18 @@ func (g *grouper) add(s, p, o []byte) error {
 	if s[0] != '<' || p[0] != '<' {
 		return fmt.Errorf("the store gave %s %s as subject and predicate, which is no RDF", clip(s), clip(p))
 	}
-	g.value = appendLine(g.value[:0], s, p, o)
-	if err := checkLine(g.value, s, p, o); err != nil {
+	if err := checkTriple(s, p, o); err != nil {
 		g.fail(iriOf(s), err)
 		if g.scbd && o[0] == '<' {
 			g.fail(iriOf(o), err)
 		}
 	}
+	if !g.scbd {
+		return g.addOwn(s, p, o)
+	}
+	g.value = appendLine(g.value[:0], s, p, o)
 	flag := byte(flagOwn)
-	if g.scbd && o[0] == '<' && !bytes.Equal(s, o) {
+	if o[0] == '<' && !bytes.Equal(s, o) {
 		flag = flagOwnShared
 	}
 	g.value = append(g.value, flag)
@@ -110,17 +115,60 @@ func (g *grouper) add(s, p, o []byte) error {
 	return nil
 }
 
-// checkLine finds the terms that nobody could name in a query or write into
+// addOwn adds a triple without blank nodes of a subject. Stores give the triples of
+// a subject in a row, and then they are one record. Where they do not, or where
+// they are very many, each is a record of its own.
+func (g *grouper) addOwn(s, p, o []byte) error {
+	if !bytes.Equal(s, g.subject) {
+		if err := g.endRun(); err != nil {
+			return err
+		}
+		g.keyOf(s)
+		g.long = false
+	}
+	if !g.long {
+		if g.run.add(p, o); len(g.run.buf) < runBytes {
+			return nil
+		}
+		g.long = true
+		return g.splitRun()
+	}
+	g.value = append(appendLine(g.value[:0], s, p, o), flagOwn)
+	return g.entities.Add(g.subjectKey[:], g.value)
+}
+
+// endRun gives the run to the sorter.
+func (g *grouper) endRun() error {
+	if len(g.run.ends) < 2 {
+		return g.splitRun()
+	}
+	g.value = g.run.appendRecord(g.value[:0], g.subject)
+	g.run.clear()
+	return g.entities.Add(g.subjectKey[:], g.value)
+}
+
+// splitRun gives its triples to the sorter one by one.
+func (g *grouper) splitRun() error {
+	for i := range g.run.ends {
+		g.value = append(append(append(g.value[:0], g.subject...), ' '), g.run.at(i)...)
+		if err := g.entities.Add(g.subjectKey[:], append(g.value, flagOwn)); err != nil {
+			return err
+		}
+	}
+	g.run.clear()
+	return nil
+}
+
+// checkTriple finds the terms that nobody could name in a query or write into
 // another store: IRIs with a space, a brace and the like, language tags that are
-// none, triple terms of RDF 1.2, which some stores take. line is s, p and o
-// together.
-func checkLine(line, s, p, o []byte) error {
+// none, triple terms of RDF 1.2, which some stores take.
+func checkTriple(s, p, o []byte) error {
 	if last := o[len(o)-1]; o[0] == '"' && last != '"' && last != '>' {
 		if err := rdfres.CheckTerm(o); err != nil { // its language tag
 			return err
 		}
 	}
-	if bytes.IndexByte(line, '\\') < 0 {
+	if bytes.IndexByte(s, '\\') < 0 && bytes.IndexByte(p, '\\') < 0 && bytes.IndexByte(o, '\\') < 0 {
 		return nil // nothing in it is escaped
 	}
 	for _, t := range [...][]byte{s, p, o} {
@@ -131,7 +179,7 @@ func checkLine(line, s, p, o []byte) error {
 	return nil
 }
 
-// checkAll is checkLine for a description.
+// checkAll is checkTriple for a description.
 func checkAll(ts []rdfres.Triple) error {
 	for _, t := range ts {
 		for _, t := range [...]rdfres.Term{t.S, t.P, t.O} {

@@ -24,6 +24,7 @@ const (
 const (
 	recordEntity   = 0 // the IRI follows
 	recordSelected = 1 // the user's SELECT named the entity
+	recordRun      = 2 // several lines of flagOwn (run.appendRecord)
 )
 
 func appendLine(dst []byte, s, p, o []byte) []byte {

@@ -102,6 +102,8 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	st.Triples, st.Covered, st.LeftOut, st.Entities, st.Orphans = sc.group.distinctBlank, 0, 0, 0, 0
 	var failedTriples int64
 	twice := doubles{n: sc.group.doubles.n, lines: slices.Clone(sc.group.doubles.lines)}
+	lines := lineSet{dir: sc.group.dir, memory: sc.cfg.MemoryBytes / 16}
+	defer func() { err = errors.Join(err, lines.close()) }()
 	var g entityGroup
 	var key rdfres.Digest
 	var last []byte
@@ -149,35 +151,13 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		return nil
 	}
-	for r, err := range sc.group.entities.Sort() {
-		if err != nil {
-			return err
-		}
-		if g.entity == "" || !bytes.Equal(key[:], r.Key) {
-			if err := flush(); err != nil {
-				return err
-			}
-			copy(key[:], r.Key)
-			last = last[:0]
-			g = entityGroup{buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
-		}
-		v := r.Value
-		switch v[0] {
-		case recordEntity:
-			if g.entity == "" {
-				g.entity = string(v[1:])
-			}
-			continue
-		case recordSelected:
-			g.selected = true
-			continue
-		}
+	line := func(v []byte) {
 		line, flag := v[:len(v)-1], v[len(v)-1]
 		if len(last) > 0 && bytes.Equal(last, line) {
 			if flag == flagOwn {
 				twice.add(line)
 			}
-			continue
+			return
 		}
 		last = append(last[:0], line...)
 		if flag == flagOwn || flag == flagOwnShared {
@@ -195,13 +175,66 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		if len(g.ends) >= sc.cfg.MaxDescriptionTriples {
 			g.over = true
-			continue
+			return
 		}
 		g.buf = append(g.buf, line...)
 		g.ends = append(g.ends, len(g.buf))
 		g.flags = append(g.flags, flag)
 	}
-	if err := flush(); err != nil {
+	end := func() error {
+		if !lines.empty() {
+			for v, err := range lines.sorted() {
+				if err != nil {
+					return err
+				}
+				line(v)
+			}
+			if err := lines.reset(); err != nil {
+				return err
+			}
+		}
+		return flush()
+	}
+	if err := sc.group.endRun(); err != nil {
+		return err
+	}
+	for r, err := range sc.group.entities.Sort() {
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(key[:], r.Key) {
+			if err := end(); err != nil {
+				return err
+			}
+			copy(key[:], r.Key)
+			last = last[:0]
+			g = entityGroup{buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
+		}
+		v := r.Value
+		switch v[0] {
+		case recordEntity:
+			if g.entity == "" {
+				g.entity = string(v[1:])
+			}
+		case recordSelected:
+			g.selected = true
+		case recordRun:
+			subject, err := lines.addRun(v[1:])
+			if err != nil {
+				return err
+			}
+			if g.entity == "" {
+				g.entity = iriOf(subject)
+			}
+		default:
+			if lines.empty() {
+				line(v)
+			} else if err := lines.add(v); err != nil {
+				return err
+			}
+		}
+	}
+	if err := end(); err != nil {
 		return err
 	}
 	if sc.verify != nil {

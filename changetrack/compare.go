@@ -42,6 +42,7 @@ func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, 
 	n := runtime.GOMAXPROCS(0)
 	work := make(chan *job, 2*n)
 	order := make(chan *job, 4*n)
+	s.free = make(chan []byte, 4*n)
 	coders := make([]*coder, n)
 	for i := range coders {
 		var err error
@@ -100,6 +101,10 @@ func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, 
 
 func (j *job) run(c *coder) {
 	defer close(j.done)
+	select {
+	case j.out = <-c.free:
+	default:
+	}
 	for i := range j.items {
 		var n uint64
 		if j.out, n, j.err = c.compare(j.out, &j.items[i], &j.tally); j.err != nil {
@@ -114,6 +119,12 @@ func (s *scan) collect(j *job) error {
 	if j.err != nil {
 		return j.err
 	}
+	defer func() { // what takes it copies it
+		select {
+		case s.free <- j.out[:0]:
+		default:
+		}
+	}()
 	s.add(&j.tally)
 	if s.first == nil && s.loads && !s.changes.fits(len(j.out)) {
 		if err := s.beginFirst(); err != nil {

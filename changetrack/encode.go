@@ -57,6 +57,7 @@ type coder struct {
 	dry    bool
 	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
 	log    *slog.Logger
+	free   <-chan []byte // to be used again
 	w      *flate.Writer
 	packed bytes.Buffer
 	blob   []byte
@@ -68,7 +69,7 @@ func (s *scan) coder() (*coder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, w: w}, nil
+	return &coder{o: &s.o, dry: s.dry, encode: s.l.t.o.encode, log: s.l.t.o.Logger, free: s.free, w: w}, nil
 }
 
 // compare appends the framed record of a change, if it is one, to out.

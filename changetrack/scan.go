@@ -149,10 +149,11 @@ type scan struct {
 	res  ScanResult
 	sum  sums
 
-	loads   bool       // first may be begun
-	first   *firstScan // takes the records instead of changes, where that is possible and they are many
-	changes *spool     // staged records
-	absent  *spool     // state records of entities that were not found
+	loads   bool        // first may be begun
+	first   *firstScan  // takes the records instead of changes, where that is possible and they are many
+	changes *spool      // staged records
+	free    chan []byte // buffers of jobs that were collected
+	absent  *spool      // state records of entities that were not found
 }
 
 // sums is what the comparison adds up besides the result.

@@ -132,6 +132,10 @@ type batcher struct {
 // request itself costs nothing, small enough to be held with its intent.
 const bulkTriples = 50_000
 
+// earlyTriples are enough for a batch while none is being written: the mirror works
+// from early on beside the fetching, and what it falls behind makes batches larger.
+const earlyTriples = 1000
+
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 	return &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
 }
@@ -175,11 +179,15 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = bulkTriples
 	}
-	if b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4 {
+	full := b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4
+	if full || !b.bulk && b.triples >= earlyTriples && b.idle() {
 		return b.flush(ctx, nil)
 	}
 	return nil
 }
+
+// idle tells that no batch is being written.
+func (b *batcher) idle() bool { return b.running == nil || len(b.running) > 0 }
 
 // flush writes what is collected. With change it waits until everything is
 // written, and change is committed with the last batch, or alone when there is

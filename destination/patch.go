@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -36,21 +37,23 @@ func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
 }
 
 // updateJob fetches an update: as a patch of what is kept where that is less to
-// fetch and both ends can be verified, else whole.
+// fetch and both ends can be verified, else whole. An RDF Patch comes first: it
+// applies to the triples that are kept, a JSON Patch to a document that must be
+// made of them and read again.
 func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
-	usable := false
-	for i := range it.Patches {
-		usable = usable || it.Patches[i].fits(it, rec)
+	var usable []patchOffer
+	for _, p := range it.Patches {
+		if p.fits(it, rec) {
+			usable = append(usable, p)
+		}
 	}
-	if !usable {
+	if len(usable) == 0 {
 		return d.fetchJob(it)
 	}
+	slices.SortStableFunc(usable, func(a, b patchOffer) int { return a.rank() - b.rank() })
 	return func(ctx context.Context) *outcome {
-		for i := range it.Patches {
-			p := &it.Patches[i]
-			if !p.fits(it, rec) {
-				continue
-			}
+		for i := range usable {
+			p := &usable[i]
 			o, err := d.obtainPatched(ctx, it, loc, rec, p)
 			if err == nil {
 				o.patched = true
@@ -75,6 +78,14 @@ func (p *patchOffer) fits(it *item, rec *record) bool {
 		return p.base == rec.Graph && p.result == it.Promise.Graph
 	}
 	return p.base.String() == rec.Hashes.SHA256 && p.result.String() == it.Promise.Hashes.SHA256
+}
+
+// rank is lower for what costs less to apply.
+func (p *patchOffer) rank() int {
+	if p.Promise.Type == rdfres.RDFPatchType {
+		return 0
+	}
+	return 1
 }
 
 func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, rec *record, p *patchOffer) (*outcome, error) {

@@ -89,3 +89,44 @@ func TestPatches(t *testing.T) {
 		}
 	}
 }
+
+// An RDF Patch is taken before a JSON Patch of the same change, and the JSON Patch
+// where it cannot be had.
+func TestPatchOfGraphFirst(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		t.Run(fmt.Sprint("gone ", gone), func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.bothPatches, s.patches = true, true, map[string][]byte{}
+			put := func(round int) {
+				var ts []rdfres.Triple
+				for i := range 20 {
+					ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI(fmt.Sprint("http://ex.org/p", i)), O: rdfres.NewLiteral("a value that stays as it is", "", "")})
+				}
+				ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI("http://ex.org/v"), O: rdfres.NewLiteral(fmt.Sprint(round), "", "")})
+				body, err := rdfres.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.put("e.jsonld", string(body))
+			}
+			put(0)
+			b.sync()
+			for round := 1; round <= 2; round++ { // the second is a patch of what the first has made
+				put(round)
+				ofGraph, ofDocument := fmt.Sprintf("/set/patch/%d.rdfp", round+1), fmt.Sprintf("/set/patch/%d.json", round+1)
+				if gone {
+					s.patches[ofGraph] = nil
+				}
+				clear(s.requests)
+				if rep := b.sync(); !rep.InSync || rep.Patched != 1 {
+					t.Fatalf("%+v", rep)
+				}
+				b.equal()
+				if used := s.requests[ofDocument] > 0; s.requests[ofGraph] == 0 || used != gone {
+					t.Errorf("requests: %v", s.requests)
+				}
+			}
+		})
+	}
+}

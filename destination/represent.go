@@ -249,7 +249,9 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 	if rec.Entity == "" {
 		rec.Entity = guessEntity(it.Loc, ts)
 	}
-	rec.Graph = rdfres.GraphDigest(ts)
+	if rec.Graph = it.Promise.Graph; !wireNames { // else that was compared
+		rec.Graph = rdfres.GraphDigest(ts)
+	}
 	if !d.selected(rec.Entity, ts) {
 		rec.Flags |= flagUnselected
 		return &outcome{it: it, rec: rec}, nil

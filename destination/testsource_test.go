@@ -47,6 +47,7 @@ type testSource struct {
 	changesFrom         time.Time
 	patches             map[string][]byte       // by path; nil: none are offered
 	wrongPatch          bool                    // patches make something else
+	bothPatches         bool                    // of a JSON document an RDF Patch too
 	damage              func(doc string) string // of the Resource List
 	folder              string                  // of the representations
 	anew                time.Time               // the Change Lists begin anew here
@@ -503,23 +504,24 @@ func (s *testSource) offerPatch(i int, e *rs.Entry) {
 		}
 		graphs[k] = rdfres.SortUnique(ts)
 	}
-	path, typ := fmt.Sprintf("/set/patch/%d.rdfp", i+1), rdfres.RDFPatchType
 	deleted, added := rdfres.DiffTriples(graphs[0], graphs[1])
-	patch := rdfres.AppendPatch(nil, nil, deleted, added)
-	base, result := rdfres.GraphDigest(graphs[0]), rdfres.GraphDigest(graphs[1])
+	ofGraph := rdfres.AppendPatch(nil, nil, deleted, added)
 	if f == rdfres.JSONLD {
-		var err error
-		if patch, err = jsonpatch.Diff(before, l.body); err != nil {
+		patch, err := jsonpatch.Diff(before, l.body)
+		if err != nil {
 			s.t.Error(err)
 		}
-		path, typ = fmt.Sprintf("/set/patch/%d.json", i+1), "application/json-patch+json"
-		base, result = sha256.Sum256(before), sha256.Sum256(l.body)
-	}
-	if s.wrongPatch {
-		patch = []byte("TX .\nTC .\n")
-		if f == rdfres.JSONLD {
-			patch = []byte("[]")
+		s.linkPatch(e, fmt.Sprintf("/set/patch/%d.json", i+1), "application/json-patch+json", patch, "[]", sha256.Sum256(before), sha256.Sum256(l.body))
+		if !s.bothPatches {
+			return
 		}
+	}
+	s.linkPatch(e, fmt.Sprintf("/set/patch/%d.rdfp", i+1), rdfres.RDFPatchType, ofGraph, "TX .\nTC .\n", rdfres.GraphDigest(graphs[0]), rdfres.GraphDigest(graphs[1]))
+}
+
+func (s *testSource) linkPatch(e *rs.Entry, path, typ string, patch []byte, wrong string, base, result rdfres.Digest) {
+	if s.wrongPatch {
+		patch = []byte(wrong)
 	}
 	if _, ok := s.patches[path]; !ok {
 		s.patches[path] = patch

@@ -299,7 +299,7 @@ func (e *env) increment(ctx context.Context, s server) (took, base time.Duration
 		st := s.store()
 		began := time.Now()
 		for i := range int64(oneByOne) {
-			text := e.replacement(i*(increment/oneByOne), 0, benchGraph)
+			text := e.replacement(i*(increment/oneByOne), o.version, benchGraph) // the same changes
 			if s.name == "virtuoso" {
 				text = named(text)
 			}

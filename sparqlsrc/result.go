@@ -71,7 +71,7 @@ const rdfType = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 // over it again reads everything again. The sequence ends after the first error.
 func (sc *Scan) Descriptions() iter.Seq2[rdfres.Description, error] {
 	return func(yield func(rdfres.Description, error) bool) {
-		err := sc.read(yield)
+		err := ahead(sc.read, yield)
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(rdfres.Description{}, fmt.Errorf("read the scan: %w", err))
 		}

@@ -69,7 +69,8 @@ func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
 }
 
 // fits tells whether a patch is of what is kept, makes what is promised, and is
-// shorter than the whole.
+// shorter than the whole: a JSON Patch at most half of it, for what it changes is
+// read from the records, written, patched and read again.
 func (p *patchOffer) fits(it *item, rec *record) bool {
 	if rec.has(flagMapped) || !rec.has(flagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
@@ -77,7 +78,7 @@ func (p *patchOffer) fits(it *item, rec *record) bool {
 	if p.Promise.Type == rdfres.RDFPatchType {
 		return p.base == rec.Graph && p.result == it.Promise.Graph
 	}
-	return p.base.String() == rec.Hashes.SHA256 && p.result.String() == it.Promise.Hashes.SHA256
+	return 2*p.Promise.Length <= it.Promise.Length && p.base.String() == rec.Hashes.SHA256 && p.result.String() == it.Promise.Hashes.SHA256
 }
 
 // rank is lower for what costs less to apply.

@@ -130,3 +130,34 @@ func TestPatchOfGraphFirst(t *testing.T) {
 		})
 	}
 }
+
+// A JSON Patch that is more than half of the document is passed over.
+func TestPatchOfAlmostAll(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours, s.patches = true, map[string][]byte{}
+	var last string
+	put := func(round int) {
+		ts := []rdfres.Triple{{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI("http://ex.org/stays"), O: rdfres.NewLiteral(strings.Repeat("as it is ", 150), "", "")}}
+		for i := range 20 {
+			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI(fmt.Sprint("http://ex.org/p", i)), O: rdfres.NewLiteral(fmt.Sprint("round ", round), "", "")})
+		}
+		body, err := rdfres.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = string(body)
+		s.put("e.jsonld", last)
+	}
+	put(0)
+	b.sync()
+	put(1)
+	clear(s.requests)
+	if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Patched != 0 || s.requests["/set/patch/2.json"] != 0 {
+		t.Errorf("%+v, requests %v", rep, s.requests)
+	}
+	if n := len(s.patches["/set/patch/2.json"]); n >= len(last) || 2*n <= len(last) {
+		t.Fatalf("the patch has %d bytes, the document %d", n, len(last))
+	}
+	b.equal()
+}

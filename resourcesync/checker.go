@@ -1,10 +1,15 @@
 package resourcesync
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -114,7 +119,9 @@ func leads(h *Head) bool {
 }
 
 // Check walks the source from the document at location and reports on every
-// document that it read, in the order of the walk. err says that the first
+// document that it read, in the order of the walk. The address of a page leads to the
+// source as it does for Explore: by the well-known address, and by Link headers and links
+// of the page (specification, section 6.3). err says that the first
 // document could not be had, or that ctx has ended; the reports so far are
 // returned with it.
 func (c *Checker) Check(ctx context.Context, location string) ([]Report, error) {
@@ -122,24 +129,79 @@ func (c *Checker) Check(ctx context.Context, location string) ([]Report, error) 
 	c.reports = nil
 	c.cover = newCoverage()
 	c.random = rand.New(rand.NewPCG(1, 2))
-	start, err := c.document(ctx, location)
-	if err == nil && start.problem != "" && start.report == nil {
-		err = fmt.Errorf("resourcesync: checking %s: %s", clip(location), start.problem)
-	}
-	if err == nil {
-		err = c.walk(ctx, start)
-	}
-	if err == nil {
-		err = c.navigation(ctx)
-	}
-	if err == nil && start.head.Meta.Capability == Description {
-		err = c.wellKnown(ctx, start)
-	}
+	err := c.check(ctx, location)
 	out := make([]Report, len(c.reports))
 	for i, r := range c.reports {
 		out[i] = *r
 	}
 	return out, err
+}
+
+func (c *Checker) check(ctx context.Context, location string) error {
+	locations := []string{location}
+	start := c.open(location)
+	got, err := c.o.Fetch(ctx, location)
+	if page, ok := pageOf(location, got, err); ok {
+		got.Body.Close()
+		delete(c.docs, location)
+		locations, err = fetch(c.o.Fetch).ways(ctx, cmp.Or(got.URL, location), got.Links, page)
+		if err != nil && got.Status != 200 {
+			err = fmt.Errorf("it cannot be fetched: status %d, and %w", got.Status, err)
+		}
+		if err != nil {
+			return fmt.Errorf("resourcesync: checking %s: %w", clip(location), err)
+		}
+	} else if err := c.take(ctx, start, got, err); err != nil {
+		return err
+	}
+	var starts []*seen
+	for _, location := range locations {
+		start, err := c.document(ctx, location)
+		if err == nil && start.problem != "" && start.report == nil {
+			err = fmt.Errorf("resourcesync: checking %s: %s", clip(location), start.problem)
+		}
+		if err == nil {
+			err = c.walk(ctx, start)
+		}
+		if err != nil {
+			return err
+		}
+		starts = append(starts, start)
+	}
+	if err := c.navigation(ctx); err != nil {
+		return err
+	}
+	for _, start := range starts {
+		if start.head.Meta.Capability == Description {
+			if err := c.wellKnown(ctx, start); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pageOf gives what came from an address that answers with a page for people, or is the
+// root of a site that has none.
+func pageOf(location string, got *Fetched, err error) (page []byte, ok bool) {
+	if err != nil || !onWeb(location) {
+		return nil, false
+	}
+	if got.Status != 200 {
+		u, err := url.Parse(location)
+		return nil, err == nil && strings.Trim(u.Path, "/") == ""
+	}
+	in := bufio.NewReader(got.Body)
+	begin, _ := in.Peek(512) // what cannot be read is told where it is
+	got.Body = struct {
+		io.Reader
+		io.Closer
+	}{in, got.Body}
+	if !strings.HasPrefix(http.DetectContentType(begin), "text/html") && NormalizeType(got.ContentType) != "application/xhtml+xml" {
+		return nil, false
+	}
+	page, _ = io.ReadAll(io.LimitReader(in, maxPage))
+	return page, true
 }
 
 // find adds a finding of a context rule to a document's report.
@@ -161,34 +223,43 @@ func (c *Checker) document(ctx context.Context, location string) (*seen, error) 
 	if d := c.docs[location]; d != nil {
 		return d, nil
 	}
-	d := &seen{location: location, counts: map[int]int{}}
-	c.docs[location] = d
-	if len(c.docs) > c.o.MaxDocuments {
-		d.problem = fmt.Sprintf("it was not read, since %d documents were", c.o.MaxDocuments)
+	if len(c.docs) >= c.o.MaxDocuments {
+		d := &seen{location: location, counts: map[int]int{}, problem: fmt.Sprintf("it was not read, since %d documents were", c.o.MaxDocuments)}
+		c.docs[location] = d
 		return d, nil
 	}
+	d := c.open(location)
+	got, err := c.o.Fetch(ctx, location)
+	return d, c.take(ctx, d, got, err)
+}
+
+// open begins with a document that was not seen before.
+func (c *Checker) open(location string) *seen {
+	d := &seen{location: location, counts: map[int]int{}}
+	c.docs[location] = d
 	if c.o.Progress != nil {
 		c.o.Progress(location)
 	}
-	got, err := c.o.Fetch(ctx, location)
-	if ctx.Err() != nil {
-		return d, ctx.Err()
+	return d
+}
+
+// take validates what came of a document. Its error is that of ctx.
+func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) error {
+	if err == nil {
+		defer got.Body.Close()
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		d.problem = "it cannot be fetched: " + err.Error()
-		return d, nil
-	}
-	defer got.Body.Close()
-	if got.Status != 200 {
+		return nil
+	case got.Status != 200:
 		d.problem = fmt.Sprintf("it cannot be fetched: status %d", got.Status)
-		return d, nil
+		return nil
 	}
-	base := got.URL
-	if base == "" {
-		base = location
-	}
-	c.validate(d, got.Body, base)
-	return d, ctx.Err()
+	c.validate(d, got.Body, cmp.Or(got.URL, d.location))
+	return ctx.Err()
 }
 
 // validate reads a document into d.

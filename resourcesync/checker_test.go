@@ -331,6 +331,46 @@ func TestCheckerFromAnyDocument(t *testing.T) {
 	}
 }
 
+// TestCheckerFromPage: the address of a site leads to its source, as it does for
+// Explore: by the well-known address, else by links of the page.
+func TestCheckerFromPage(t *testing.T) {
+	for _, c := range []struct{ name, address, page, header string }{
+		{"well-known address", "", "<!DOCTYPE html><title>Data</title>", ""},
+		{"root without a page", "", "", ""},
+		{"link of the page", "about.html", `<!DOCTYPE html><html><head><link rel="resourcesync" href="/set/capabilitylist.xml"></head></html>`, ""},
+		{"link of an XHTML page", "about.html", `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><link rel="resourcesync" href="/set/capabilitylist.xml"/></head></html>`, ""},
+		{"Link header", "about.html", "<html></html>", "</set/capabilitylist.xml>; rel=\"resourcesync\""},
+	} {
+		s := goodSite(t)
+		if c.page != "" {
+			s.pages[c.address] = c.page
+		}
+		s.answers[c.address] = Fetched{ContentType: map[bool]string{true: "application/xhtml+xml", false: "text/html"}[strings.HasPrefix(c.page, "<?xml")]}
+		if c.header != "" {
+			s.answers[c.address] = Fetched{ContentType: "text/html; charset=utf-8", Links: []string{c.header}}
+		}
+		want := check(t, newSiteChecker(t, s), ".well-known/resourcesync")
+		reports, err := newSiteChecker(t, s).Check(t.Context(), siteHost+c.address)
+		if err != nil || len(reports) != len(want) {
+			t.Errorf("%s: %d documents, want %d (%v)", c.name, len(reports), len(want), err)
+			continue
+		}
+		for _, r := range reports {
+			if len(r.Findings) > 0 {
+				t.Errorf("%s: %s: %v", c.name, r.Location, r.Findings)
+			}
+		}
+	}
+	s := &site{pages: map[string]string{"": "<html></html>"}, answers: map[string]Fetched{}}
+	if _, err := newSiteChecker(t, s).Check(t.Context(), siteHost); err == nil || !strings.Contains(err.Error(), "Source Description") {
+		t.Errorf("a page that leads nowhere: %v", err)
+	}
+	delete(s.pages, "")
+	if _, err := newSiteChecker(t, s).Check(t.Context(), siteHost); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("nothing at all: %v", err)
+	}
+}
+
 func TestCheckerEnds(t *testing.T) {
 	s := goodSite(t)
 	if _, err := newSiteChecker(t, s).Check(t.Context(), siteHost+"none.xml"); err == nil || !strings.Contains(err.Error(), "404") {

@@ -71,49 +71,61 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// site looks for the ways in that a site can show: Link headers and links of the
-// page, the well-known address, robots.txt.
+// site goes on with the ways in that a site shows.
 func (x *explorer) site(ctx context.Context, n *Node, got *Fetched, page []byte) error {
-	base, err := url.Parse(n.base())
+	ways, err := fetch(x.o.Fetch).ways(ctx, n.base(), got.Links, page)
 	if err != nil {
 		return err
 	}
-	var ways []lead
-	for _, h := range got.Links {
+	var leads []lead
+	for _, way := range ways[:min(len(ways), x.o.MaxChildren)] {
+		leads = append(leads, lead{loc: way})
+	}
+	x.follow(ctx, n, leads, max(x.o.Depth, 1))
+	return nil
+}
+
+// fetch gets an address, as CheckerOptions.Fetch says.
+type fetch func(ctx context.Context, url string) (*Fetched, error)
+
+// ways looks for the ways in that a site can show, at the address of one of its pages:
+// the well-known address, Link headers and links of the page, or else robots.txt.
+// There is one at least.
+func (f fetch) ways(ctx context.Context, address string, links []string, page []byte) (ways []string, err error) {
+	base, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range links {
 		for _, one := range strings.SplitAfter(h, ",") {
 			if target := headerLink([]string{one}, RelResourceSync); target != "" {
 				if u, err := base.Parse(target); err == nil {
-					ways = append(ways, lead{loc: u.String()})
+					ways = append(ways, u.String())
 				}
 			}
 		}
 	}
-	for _, target := range pageLinks(page, base) {
-		ways = append(ways, lead{loc: target})
-	}
+	ways = append(ways, pageLinks(page, base)...)
 	if base.Host != "" {
 		wellKnown := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/.well-known/resourcesync"}).String()
-		if x.offers(ctx, wellKnown) {
-			ways = append([]lead{{loc: wellKnown}}, ways...)
+		if f.offers(ctx, wellKnown) {
+			ways = append([]string{wellKnown}, ways...)
 		} else if len(ways) == 0 {
-			for _, target := range x.robots(ctx, base) {
-				ways = append(ways, lead{loc: target})
-			}
+			ways = f.robots(ctx, base)
 		}
 	}
 	if len(ways) == 0 {
-		return errors.New("it is no ResourceSync document, and neither links of the page, the well-known address nor robots.txt lead to one; give the address of a Source Description, a Capability List or a list")
+		return nil, errors.New("it is no ResourceSync document, and neither links of the page, the well-known address nor robots.txt lead to one; give the address of a Source Description, a Capability List or a list")
 	}
 	for i := 0; i < len(ways); i++ { // each once
-		ways = append(ways[:i+1], slices.DeleteFunc(ways[i+1:], func(l lead) bool { return l.loc == ways[i].loc })...)
+		ways = append(ways[:i+1], slices.DeleteFunc(ways[i+1:], func(way string) bool { return way == ways[i] })...)
 	}
-	x.follow(ctx, n, ways[:min(len(ways), x.o.MaxChildren)], max(x.o.Depth, 1))
-	return nil
+	return ways, nil
 }
 
 // offers tells whether there is something at an address.
-func (x *explorer) offers(ctx context.Context, address string) bool {
-	got, err := x.o.Fetch(ctx, address)
+func (f fetch) offers(ctx context.Context, address string) bool {
+	got, err := f(ctx, address)
 	if err != nil {
 		return false
 	}
@@ -122,8 +134,8 @@ func (x *explorer) offers(ctx context.Context, address string) bool {
 }
 
 // robots gives the addresses of Sitemap lines in robots.txt.
-func (x *explorer) robots(ctx context.Context, base *url.URL) (out []string) {
-	got, err := x.o.Fetch(ctx, (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String())
+func (f fetch) robots(ctx context.Context, base *url.URL) (out []string) {
+	got, err := f(ctx, (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String())
 	if err != nil {
 		return nil
 	}

@@ -44,7 +44,8 @@ func (a *app) validate() *cobra.Command {
 folder, or an address on the web. With --follow it goes on from there: down to the documents
 that it leads to, and up and across to see that the links fit; it fetches the
 packages of dumps, and some resources of each set to compare them with what the lists
-promise. Prints each finding with its line, rule and what would be right: E errors,
+promise; then the address may also be that of a site, whose page or well-known address leads
+to the source. Prints each finding with its line, rule and what would be right: E errors,
 W warnings, I advice. Exit code 3: there are errors.
 
 --json: {"documents":[{"location","kind","index","dialect","entries","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,

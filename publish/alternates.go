@@ -123,6 +123,9 @@ func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string)
 	return nil
 }
 
+// alternateBytes is more than a link to another set takes.
+const alternateBytes = 4096
+
 // touchAlternates finds the parts whose entities have come to another set, left
 // it, or stand at another address there, since the generation before.
 func (w *generationWriter) touchAlternates() error {
@@ -136,7 +139,8 @@ func (w *generationWriter) touchAlternates() error {
 		tail, _ := o.view.Tail()
 		if !had || was.Base != now[name].Base || was.Prefix != now[name].Prefix || was.Sequence < tail || was.Sequence > now[name].Sequence {
 			for i := range w.parts {
-				w.touched[i] += 0
+				w.parts[i].bytes = -1
+				w.touch(i, 0, 0)
 			}
 			return nil
 		}
@@ -152,7 +156,7 @@ func (w *generationWriter) touchAlternates() error {
 				return err
 			}
 			if err == nil && st.Current != nil {
-				w.touched[w.parts.find(rdfres.EntityKey(c.Entity))] += 0
+				w.touch(w.parts.find(rdfres.EntityKey(c.Entity)), 0, alternateBytes)
 			}
 		}
 	}

@@ -15,7 +15,8 @@
 // leading bits that their keys share. While there is one part it is
 // resourcelist.xml itself, otherwise that is the index. A part is assembled when
 // it is first asked for after it was touched, and carries the time and sequence
-// at which it was touched, so an untouched part keeps its bytes and ETag.
+// at which it was touched, so an untouched part keeps its bytes and ETag. It is cut
+// by the number of its entries and by the bytes that they take.
 //
 // Change Lists are numbered from 1 and begin at the end of the first complete
 // scan. The last one is open; it is closed when a change arrives that is too
@@ -68,7 +69,8 @@
 //
 //	g            the generation, JSON (genRecord). It makes everything visible.
 //	p BITS       a part of the Resource List: version byte, then uvarints: entries,
-//	             sequence and generation of the last touch, its time in µs
+//	             sequence and generation of the last touch, its time in µs, 1 more
+//	             than the bytes of its entries
 //	l NUMBER     a Change List, JSON (listRecord)
 //	c NUMBER SEQ rendered entries of a Change List, SEQ that of the first: uvarint
 //	             count, then url elements

@@ -219,11 +219,12 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 	for ; i < len(snap.parts) && (p.end() == 0 || snap.parts[i].lo < p.end()); i++ {
 		q := snap.parts[i]
 		whole.count += q.count
+		whole.bytes += max(0, q.bytes)
 		if q.seq > whole.seq {
 			whole.seq, whole.gen, whole.at = q.seq, q.gen, q.at
 		}
 	}
-	if whole.count > largestPart {
+	if whole.count > largestPart || whole.bytes > mergedBytes {
 		return nil, errNoDocument
 	}
 	return snap.resourceListPart(ctx, whole, true)
@@ -250,7 +251,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 		if err == nil {
 			d.modified = p.at
 			if d.body.Length > mostBytes {
-				s.p.log.Warn("a part of the Resource List is longer than the specification allows: set resourcelist.part_entries to less", "set", s.cfg.Name, "entries", p.count, "bytes", d.body.Length, "allowed", mostBytes)
+				s.p.log.Warn("a part of the Resource List is longer than the specification allows", "set", s.cfg.Name, "entries", p.count, "bytes", d.body.Length, "allowed", mostBytes)
 			}
 		}
 		return d, err

@@ -23,8 +23,8 @@ import (
 
 const (
 	zipType = "application/zip"
-	// packageEntries bounds a package: its manifest is a document with at most
-	// 50,000 entries and 50 MB.
+	// packageEntries bounds a package, beside partBytes: its manifest is a document with
+	// at most 50,000 entries and 50 MB.
 	packageEntries = 25000
 	// dumpDocEntries is the number of packages that one document lists.
 	dumpDocEntries = 10000
@@ -255,7 +255,7 @@ type packages struct {
 
 // room gives the package that takes so many bytes more.
 func (ps *packages) room(bytes int64) (*packageFile, error) {
-	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
+	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.partSize.bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
 		if err := ps.close(); err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (s *set) fileLinks(e *resourcesync.Entry, view *source, entity string) erro
 	if xmlText(entity) {
 		e.Meta.Ext[resourcesync.ExtEntity] = entity
 	}
-	for _, u := range urls {
+	for _, u := range urls[:min(len(urls), mostLinks)] {
 		if u != entity {
 			e.Links = append(e.Links, link(resourcesync.RelDescribes, u))
 		}

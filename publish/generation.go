@@ -200,7 +200,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 			}
 		}
 	}()
-	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) {
+	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) && cur.gen.Entries == s.measureTag() {
 		if alternates != nil && cur.alternates == nil { // it was loaded
 			keep = true
 			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: cur.lists, alternates: alternates})
@@ -257,6 +257,18 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	return s, w.gen.public(), nil
 }
 
+// touch is what changes bring to a part of the Resource List.
+type touch struct {
+	count int64 // entries that came, less those that went
+	bytes int64 // of the entries that came or are others
+}
+
+// touch notes that the part i is another one.
+func (w *generationWriter) touch(i int, count, bytes int64) {
+	t := w.touched[i]
+	w.touched[i] = touch{t.count + count, t.bytes + bytes}
+}
+
 // generationWriter makes one generation.
 type generationWriter struct {
 	set   *set
@@ -272,7 +284,7 @@ type generationWriter struct {
 
 	before  *genRecord     // nil: the lists begin
 	delta   inventoryDelta // nil: too much has changed
-	touched map[int]int64  // part: difference of its count
+	touched map[int]touch  // part: what came to it and went
 	dirty   map[uint64]bool
 	chunk   []byte // entries of the open list that are not in the batch yet
 	inChunk int
@@ -283,12 +295,13 @@ type generationWriter struct {
 
 func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
 	s := w.set
-	w.touched, w.dirty, w.delta = map[int]int64{}, map[uint64]bool{}, inventoryDelta{}
+	w.touched, w.dirty, w.delta = map[int]touch{}, map[uint64]bool{}, inventoryDelta{}
 	if cur != nil {
 		w.gen, w.before = cur.gen, &cur.gen
 		w.gen.Number++
 		w.gen.Sequence = head
 		w.gen.Alternates = w.alternates.records()
+		w.gen.Entries = s.measureTag()
 		if at.After(w.gen.At) {
 			w.gen.At = at
 		}
@@ -307,12 +320,12 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		baseSeq, baseAt = head, at
 	}
 	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
-		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records()}
+		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := part{seq: head, gen: w.gen.Number, at: at}
-	if w.parts, err = newPartition(w.view, s.partSize, touched); err != nil {
+	if w.parts, err = newPartition(s.measure(&source{w.view, w.alternates}), s.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -356,15 +369,20 @@ func (w *generationWriter) run(ctx context.Context) error {
 	if err := w.touchAlternates(); err != nil {
 		return err
 	}
+	now := &source{w.view, w.alternates}
 	if w.touched != nil && w.set.cfg.Content != "" {
 		for key, err := range w.view.Relinked(w.after, w.gen.Sequence) {
 			if err != nil {
 				return err
 			}
-			w.touched[w.parts.find(key)] += 0
+			bytes := int64(0) // of an entry that more descriptions are linked with
+			if err := w.set.measureFiles(now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
+				return err
+			}
+			w.touch(w.parts.find(key), 0, bytes)
 		}
 	}
-	if err := w.writeParts(); err != nil {
+	if err := w.writeParts(w.set.measure(now)); err != nil {
 		return err
 	}
 	w.mergeLists()
@@ -393,17 +411,6 @@ func (w *generationWriter) take(patches *patcher) error {
 	if c.OfEntity() {
 		w.delta = w.delta.note(&c)
 	}
-	if w.touched != nil {
-		i := w.parts.find(keyOfChange(&c))
-		switch c.Kind {
-		case changetrack.Created:
-			w.touched[i]++
-		case changetrack.Deleted:
-			w.touched[i]--
-		default:
-			w.touched[i] += 0
-		}
-	}
 	l := &w.lists[len(w.lists)-1]
 	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || l.Bytes >= mergedBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
 		w.flushChunk()
@@ -427,6 +434,19 @@ func (w *generationWriter) take(patches *patcher) error {
 	for i := range entries {
 		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
 			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)
+		}
+	}
+	if w.touched != nil {
+		// The entry of the Resource List has less than that of the change, but its links to
+		// other sets.
+		i, bytes := w.parts.find(keyOfChange(&c)), int64(len(w.chunk)-before)+int64(len(w.set.cfg.Alternates))*alternateBytes
+		switch c.Kind {
+		case changetrack.Created:
+			w.touch(i, 1, bytes)
+		case changetrack.Deleted:
+			w.touch(i, -1, 0)
+		default:
+			w.touch(i, 0, bytes)
 		}
 	}
 	n := len(entries)
@@ -457,13 +477,29 @@ func (w *generationWriter) flushChunk() {
 	w.chunk, w.inChunk = w.chunk[:0], 0
 }
 
-// writeParts notes the touched parts, then cuts and joins.
-func (w *generationWriter) writeParts() error {
+// writeParts notes the touched parts, then cuts and joins. Where entries are made
+// otherwise than before, all parts are measured.
+func (w *generationWriter) writeParts(each measure) error {
 	size := w.set.partSize
 	var keys []uint64
-	for i, n := range w.touched {
+	if w.before != nil && w.before.Entries != w.gen.Entries {
+		for i := range w.parts {
+			p := &w.parts[i]
+			p.bytes = -1
+			if _, touched := w.touched[i]; !touched {
+				keys = append(keys, p.lo)
+			}
+		}
+	}
+	for i, t := range w.touched {
 		p := &w.parts[i]
-		p.count += n
+		p.count += t.count
+		switch {
+		case p.count == 0:
+			p.bytes = 0
+		case p.bytes >= 0:
+			p.bytes += t.bytes
+		}
 		p.seq, p.gen, p.at = w.gen.Sequence, w.gen.Number, w.gen.At
 		w.batch.Set([]byte("p"+p.bits()), p.append(nil))
 		keys = append(keys, p.lo)
@@ -473,13 +509,11 @@ func (w *generationWriter) writeParts() error {
 		var key rdfres.Digest
 		binary.BigEndian.PutUint64(key[:], lo)
 		i := w.parts.find(key)
-		if w.parts[i].seq != w.gen.Sequence {
-			continue
-		}
 		var err error
-		if w.parts[i].count > size.limit(len(w.parts)) {
-			w.parts, err = w.parts.split(w.view, i, size, w.batch)
-		} else {
+		switch p := &w.parts[i]; {
+		case p.count > size.limit(len(w.parts)) || size.toMeasure(p):
+			w.parts, err = w.parts.split(each, i, size, w.batch)
+		case p.seq == w.gen.Sequence:
 			w.parts = w.parts.merge(i, size, w.batch)
 		}
 		if err != nil {

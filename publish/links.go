@@ -135,6 +135,10 @@ func (s *set) entryTag() string {
 	return tag
 }
 
+// measureTag says how large entries are made: when it changes, parts of the Resource
+// List are measured again.
+func (s *set) measureTag() string { return "1" + s.entryTag() }
+
 func shortSum(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
@@ -213,12 +217,16 @@ func (s *set) viaLink(e *resourcesync.Entry, entity string) {
 	}
 }
 
+// mostLinks is how many links of one kind an entry gets from its description, which
+// may have any number: to collections, and to files.
+const mostLinks = 1000
+
 // collectionLinks lead to what an entity is a part of.
 func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rdfres.Triple) {
 	links := &s.cfg.Links
 	var seen []string
 	add := func(iri string) {
-		if describable(iri) && !slices.Contains(seen, iri) {
+		if describable(iri) && !slices.Contains(seen, iri) && len(seen) < mostLinks {
 			seen = append(seen, iri)
 			e.Links = append(e.Links, link(resourcesync.RelCollection, iri))
 		}

@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // An index may have 50,000 parts. Long before that, parts grow instead.
 const (
 	manyParts   = 20000 // beyond these
-	largestPart = 25000 // entries, where there are many parts: 50 MB at most with all their links
+	largestPart = 25000 // entries, where there are many parts
 	maxBits     = 48    // of a part's name
+	// partBytes is what the entries of a part may take, of the 50 MB of a document.
+	partBytes = 32 << 20
 )
 
 // part is a range of the Resource List: the entities whose keys begin with the
@@ -29,6 +33,9 @@ type part struct {
 	seq   uint64    // sequence at which it was touched last
 	gen   uint64    // generation of that
 	at    time.Time // time of that
+	// bytes is what its entries take at most: their size when they were measured, and
+	// that of those which came or changed since. Below 0 it is not known.
+	bytes int64
 }
 
 func (p part) bits() string {
@@ -83,7 +90,8 @@ func (p part) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.count))
 	dst = binary.AppendUvarint(dst, p.seq)
 	dst = binary.AppendUvarint(dst, p.gen)
-	return binary.AppendUvarint(dst, uint64(p.at.UnixMicro()))
+	dst = binary.AppendUvarint(dst, uint64(p.at.UnixMicro()))
+	return binary.AppendUvarint(dst, uint64(p.bytes+1))
 }
 
 func readPart(bits, data []byte) (part, error) {
@@ -92,8 +100,11 @@ func readPart(bits, data []byte) (part, error) {
 		return p, fmt.Errorf("record of the Resource List part %q is not one of this version", bits)
 	}
 	data = data[1:]
-	var v [4]uint64
+	var v [5]uint64 // older records have no bytes
 	for i := range v {
+		if i == 4 && len(data) == 0 {
+			break
+		}
 		n, w := binary.Uvarint(data)
 		if w <= 0 {
 			return p, fmt.Errorf("record of the Resource List part %q ends too early", bits)
@@ -101,6 +112,7 @@ func readPart(bits, data []byte) (part, error) {
 		v[i], data = n, data[w:]
 	}
 	p.count, p.seq, p.gen, p.at = int64(v[0]), v[1], v[2], time.UnixMicro(int64(v[3])).UTC()
+	p.bytes = int64(v[4]) - 1
 	return p, nil
 }
 
@@ -147,8 +159,9 @@ func (ps partition) find(key rdfres.Digest) int {
 
 // partSize says how large parts are.
 type partSize struct {
-	entries int // usually
-	many    int // parts, beyond which they hold largestPart entries
+	entries int   // usually
+	many    int   // parts, beyond which they hold largestPart entries
+	bytes   int64 // of the entries, in any case
 }
 
 // limit is the number of entries above which one of so many parts is cut in two.
@@ -159,75 +172,135 @@ func (z partSize) limit(parts int) int64 {
 	return int64(z.entries)
 }
 
-// eachKey gives the keys of all that a range of a Resource List holds.
-func eachKey(v *changetrack.View, lo, hi rdfres.Digest, f func(key rdfres.Digest)) error {
-	for s, err := range v.Current(lo, hi) {
-		if err != nil {
-			return err
-		}
-		f(rdfres.EntityKey(s.Entity))
+// tooLarge tells whether a part, one of so many, is cut in two. A single entry cannot
+// be.
+func (z partSize) tooLarge(p *part, parts int) bool {
+	return p.count > z.limit(parts) || p.bytes > z.bytes && p.count > 1
+}
+
+// toMeasure tells whether it is time to look: what came since a part was measured is
+// added to its bytes, and nothing taken away.
+func (z partSize) toMeasure(p *part) bool { return p.bytes < 0 || p.bytes > z.bytes+z.bytes/4 }
+
+// measure gives the key of each entry of a range of a Resource List, and the bytes
+// that it takes.
+type measure func(lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error
+
+// measure renders the entries, as assembling the parts does.
+func (s *set) measure(view *source) measure {
+	type sized struct {
+		key   rdfres.Digest
+		bytes int64
 	}
-	for s, err := range v.CurrentFiles(lo, hi) {
+	buffers := sync.Pool{New: func() any { return new([]byte) }}
+	return func(lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
+		entities := ordered(view.Current(lo, hi), func(st changetrack.State) (sized, error) {
+			buf := buffers.Get().(*[]byte)
+			defer buffers.Put(buf)
+			var err error
+			*buf, err = s.appendResource((*buf)[:0], view, &st)
+			return sized{rdfres.EntityKey(st.Entity), int64(len(*buf))}, err
+		})
+		for e, err := range entities {
+			if err != nil {
+				return err
+			}
+			f(e.key, e.bytes)
+		}
+		return s.measureFiles(view, lo, hi, f)
+	}
+}
+
+// measureFiles is measure for the entries of files alone.
+func (s *set) measureFiles(view *source, lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
+	var buf []byte
+	for st, err := range view.CurrentFiles(lo, hi) {
+		var e resourcesync.Entry
+		if err == nil {
+			e, err = s.fileEntry(view, &st)
+		}
+		if err == nil {
+			buf, err = resourcesync.AppendEntry(buf[:0], &e)
+		}
 		if err != nil {
 			return err
 		}
-		f(changetrack.FileKey(s.URL))
+		f(changetrack.FileKey(st.URL), int64(len(buf)))
 	}
 	return nil
 }
 
-// newPartition cuts what a view holds.
-func newPartition(v *changetrack.View, size partSize, touched part) (partition, error) {
+// newPartition cuts what there is.
+func newPartition(each measure, size partSize, touched part) (partition, error) {
 	const depth = 16
-	counts := make([]int64, 1<<depth)
-	err := eachKey(v, rdfres.Digest{}, rdfres.Digest{}, func(k rdfres.Digest) { counts[binary.BigEndian.Uint16(k[:])]++ })
+	type sum struct{ count, bytes int64 }
+	sums := make([]sum, 1<<depth)
+	err := each(rdfres.Digest{}, rdfres.Digest{}, func(k rdfres.Digest, bytes int64) {
+		at := &sums[binary.BigEndian.Uint16(k[:])]
+		at.count++
+		at.bytes += bytes
+	})
 	if err != nil {
 		return nil, err
 	}
 	var ps partition
-	most := size.limit(0)
-	var cut func(p part, counts []int64)
-	cut = func(p part, counts []int64) {
-		p.count = 0
-		for _, n := range counts {
-			p.count += n
+	parts := 0 // that there are taken to be
+	var cut func(p part, sums []sum)
+	cut = func(p part, sums []sum) {
+		p.count, p.bytes = 0, 0
+		for _, n := range sums {
+			p.count += n.count
+			p.bytes += n.bytes
 		}
-		if p.count <= most || len(counts) == 1 {
+		if !size.tooLarge(&p, parts) || len(sums) == 1 {
 			ps = append(ps, p)
 			return
 		}
 		a, b := p.halves()
-		cut(a, counts[:len(counts)/2])
-		cut(b, counts[len(counts)/2:])
+		cut(a, sums[:len(sums)/2])
+		cut(b, sums[len(sums)/2:])
 	}
 	touched.lo, touched.depth = 0, 0
-	cut(touched, counts)
+	cut(touched, sums)
 	if len(ps) > size.many {
-		ps, most = nil, size.limit(len(ps))
-		cut(touched, counts)
+		ps, parts = nil, len(ps)
+		cut(touched, sums)
 	}
 	return ps, nil
 }
 
-// split cuts the part i as long as it holds too much.
-func (ps partition) split(v *changetrack.View, i int, size partSize, b kv.Batch) (partition, error) {
-	for ps[i].count > size.limit(len(ps)) && ps[i].depth < maxBits {
+// split measures the part i where that is needed, and cuts it as long as it holds too
+// much.
+func (ps partition) split(each measure, i int, size partSize, b kv.Batch) (partition, error) {
+	if p := &ps[i]; p.bytes < 0 || p.bytes > size.bytes {
+		p.bytes = 0
+		lo, hi := p.bounds()
+		if err := each(lo, hi, func(_ rdfres.Digest, bytes int64) { p.bytes += bytes }); err != nil {
+			return nil, err
+		}
+		b.Set([]byte("p"+p.bits()), p.append(nil))
+	}
+	for size.tooLarge(&ps[i], len(ps)) && ps[i].depth < maxBits {
 		lower, upper := ps[i].halves()
-		lower.count = 0
+		lower.count, lower.bytes = 0, 0
 		lo, hi := lower.bounds()
-		if err := eachKey(v, lo, hi, func(rdfres.Digest) { lower.count++ }); err != nil {
+		if err := each(lo, hi, func(_ rdfres.Digest, bytes int64) {
+			lower.count++
+			lower.bytes += bytes
+		}); err != nil {
 			return nil, err
 		}
 		upper.count -= lower.count
+		upper.bytes -= lower.bytes
 		b.Delete([]byte("p" + ps[i].bits()))
 		ps[i] = lower
 		ps = slices.Insert(ps, i+1, upper)
 		for _, p := range ps[i : i+2] {
 			b.Set([]byte("p"+p.bits()), p.append(nil))
 		}
-		if upper.count > size.limit(len(ps)) {
+		if size.tooLarge(&ps[i+1], len(ps)) {
 			var err error
-			if ps, err = ps.split(v, i+1, size, b); err != nil {
+			if ps, err = ps.split(each, i+1, size, b); err != nil {
 				return nil, err
 			}
 		}
@@ -243,16 +316,27 @@ func (ps partition) merge(i int, size partSize, b kv.Batch) partition {
 		if p.lo>>(64-p.depth)&1 == 1 {
 			j = i - 1
 		}
-		if j < 0 || j >= len(ps) || ps[j].depth != p.depth || ps[j].count+p.count > int64(size.entries)/2 {
+		if j < 0 || j >= len(ps) || ps[j].depth != p.depth || ps[j].count+p.count > int64(size.entries)/2 ||
+			p.bytes < 0 || ps[j].bytes < 0 || ps[j].bytes+p.bytes > size.bytes/2 {
 			return ps
 		}
 		i = min(i, j)
 		b.Delete([]byte("p" + ps[i].bits()))
 		b.Delete([]byte("p" + ps[i+1].bits()))
-		p.lo, p.depth, p.count = ps[i].lo, p.depth-1, ps[i].count+ps[i+1].count
+		p.lo, p.depth, p.count, p.bytes = ps[i].lo, p.depth-1, ps[i].count+ps[i+1].count, ps[i].bytes+ps[i+1].bytes
 		ps[i] = p
 		ps = slices.Delete(ps, i+1, i+2)
 		b.Set([]byte("p"+p.bits()), p.append(nil))
 	}
 	return ps
+}
+
+// after is the key behind a key.
+func after(key rdfres.Digest) rdfres.Digest {
+	for i := len(key) - 1; i >= 0; i-- {
+		if key[i]++; key[i] != 0 {
+			break
+		}
+	}
+	return key
 }

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // TestManyParts: before an index gets too long, the parts of a Resource List grow
@@ -79,12 +81,13 @@ func TestManyParts(t *testing.T) {
 	// many at once, as at a first publication
 	v := w.log.View()
 	defer v.Close()
-	ps, err := newPartition(v, partSize{3, 12}, part{})
+	each := w.pub.lookup("data").measure(&source{View: v})
+	ps, err := newPartition(each, partSize{3, 12, partBytes}, part{})
 	w.must(err)
 	if len(ps) != 1 || ps[0].count != int64(len(values)) {
 		t.Errorf("begun anew there are %d parts", len(ps))
 	}
-	if ps, err = newPartition(v, partSize{3, 1000}, part{}); err != nil || len(ps) < 50 {
+	if ps, err = newPartition(each, partSize{3, 1000, partBytes}, part{}); err != nil || len(ps) < 50 {
 		t.Errorf("with room there are %d parts (%v)", len(ps), err)
 	}
 	// it shrinks again
@@ -97,7 +100,7 @@ func TestManyParts(t *testing.T) {
 	if h, entries := w.read(w.url("resourcelist.xml")); h.Index && len(entries) > 12 || !h.Index && len(entries) != 2 {
 		t.Errorf("shrunk: index %v of %d", h.Index, len(entries))
 	}
-	if n := (partSize{30000, 10}).limit(11); n != 30000 {
+	if n := (partSize{30000, 10, partBytes}).limit(11); n != 30000 {
 		t.Errorf("parts that are larger anyway get smaller: %d", n)
 	}
 }
@@ -153,5 +156,108 @@ func TestNoSets(t *testing.T) {
 	p.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, testBase+wellKnownPath, nil))
 	if rec.Code != http.StatusNotFound {
 		t.Errorf("the Source Description of no sets: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// TestLongEntries: a part is cut also by the bytes of its entries: at the first
+// publication, as entries come and grow, and when entries are made with more links than
+// before. No document is longer than what is allowed of it, and a part that no change
+// touches keeps its name and its bytes. The manifests of a dump are cut in the same way.
+func TestLongEntries(t *testing.T) {
+	const allowed = 10000
+	long := func(i int) string {
+		return fmt.Sprintf("http://example.org/%s/%d", strings.Repeat("long/", 60*(i%3)), i)
+	}
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, Archives: true})
+	w.tune = func(s *set) { s.partSize.bytes = allowed }
+	w.o.Dir = t.TempDir()
+	w.reopen()
+	values, next := map[string]int{}, 0
+	grow := func(n int) map[string]int {
+		more := map[string]int{}
+		for range n {
+			more[long(next)], values[long(next)] = 1, 1
+			next++
+		}
+		return more
+	}
+	check := func(what string) map[string]string {
+		t.Helper()
+		got, parts := map[string][]byte{}, map[string]string{}
+		h, list := w.read(w.url("resourcelist.xml"))
+		if !h.Index {
+			t.Fatalf("%s: no index", what)
+		}
+		for _, p := range list {
+			_, entries := w.read(p.Loc)
+			parts[p.Loc] = string(w.body(p.Loc))
+			if n := len(parts[p.Loc]); n > allowed*5/4+1000 && len(entries) > 1 || len(entries) == 0 {
+				t.Errorf("%s: %s has %d entries and %d bytes", what, p.Loc, len(entries), n)
+			}
+			for _, e := range entries {
+				got[e.Loc] = w.body(e.Loc)
+			}
+		}
+		w.compare(what, got)
+		return parts
+	}
+	w.scan(grow(60), false, rdfres.NTriples)
+	w.publish()
+	before := check("first")
+	for i := range 4 {
+		w.clock.add(time.Minute)
+		w.scan(grow(20), true, rdfres.NTriples)
+		w.publish()
+		before = check(fmt.Sprintf("grown %d times", i+1))
+	}
+	for i := range 8 { // what changes adds to what is measured, until it is measured again
+		w.clock.add(time.Minute)
+		w.scan(map[string]int{long(0): i + 2, long(1): i + 2, long(2): i + 2}, true, rdfres.NTriples)
+		w.publish()
+		now := check(fmt.Sprintf("changed %d times", i+1))
+		changed := 0
+		for loc, text := range now {
+			if before[loc] != text {
+				changed++
+			}
+		}
+		if changed > 3 || len(now) != len(before) {
+			t.Fatalf("%d of %d parts are others, there were %d", changed, len(now), len(before))
+		}
+		before = now
+	}
+	w.reopen()
+	if now := check("started again"); !maps.Equal(now, before) {
+		t.Error("another start makes other parts")
+	}
+	w.must(w.pub.Dump(t.Context(), "data"))
+	_, packages := w.read(w.url("resourcedump.xml"))
+	for _, p := range packages {
+		if n := len(w.body(p.Link(resourcesync.RelContents).Href)); n > 100000 { // beside what the writer holds back
+			t.Errorf("a manifest of %d bytes", n)
+		}
+	}
+	if len(packages) < 2 {
+		t.Errorf("%d packages", len(packages))
+	}
+	w.cfg.Links.Templates = []LinkTemplate{{Rel: "related", Href: "http://elsewhere.example/" + strings.Repeat("more/", 200) + "{name}"}}
+	w.pub.Close()
+	w.pub = nil
+	// The parts are measured with the new links before they are served; the sizes of the
+	// test come after the start, so those of the set are what it is opened with.
+	w.reopen()
+	w.clock.add(time.Minute)
+	w.scan(map[string]int{long(3): 7}, true, rdfres.NTriples)
+	w.publish()
+	s := w.pub.lookup("data")
+	_, snap := w.pub.present("data")
+	defer snap.release()
+	var measured, recorded int64
+	w.must(s.measure(snap.source())(rdfres.Digest{}, rdfres.Digest{}, func(_ rdfres.Digest, n int64) { measured += n }))
+	for _, p := range snap.parts {
+		recorded += p.bytes
+	}
+	if recorded < measured || recorded > measured*11/10 {
+		t.Errorf("the parts are taken to have %d bytes, they have %d", recorded, measured)
 	}
 }

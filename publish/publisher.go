@@ -289,7 +289,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventoryCache{},
-		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, partSize{cfg.PartEntries, manyParts}}}
+		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, partSize{cfg.PartEntries, manyParts, partBytes}}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

@@ -243,6 +243,10 @@ func (p *PackageWriter) Count() int { return p.manifest.Count() }
 // the directory, which come at the end.
 func (p *PackageWriter) Size() int64 { return p.size }
 
+// ManifestSize gives the number of bytes of the manifest so far, but for what is not
+// written through yet, 64 KB at most.
+func (p *PackageWriter) ManifestSize() int64 { return p.spool.size }
+
 // Close writes manifest.xml and the directory, and returns the manifest's bytes.
 // It does not close the io.Writer.
 func (p *PackageWriter) Close() (manifest []byte, err error) {

@@ -42,40 +42,80 @@ type World struct{ Seed uint64 }
 func IRI(i int64) string { return Resource + "E" + strconv.FormatInt(i, 10) }
 
 // Entity is the description of entity i in version v among about n entities (to
-// which it links). Its blank nodes are named after it. Not sorted.
+// which it links). A version has the population and one more property of its own, and
+// the others of version 0. Its blank nodes are named after it. Not sorted.
 func (w World) Entity(i, v, n int64) []rdfres.Triple {
-	r := rand.New(rand.NewPCG(w.Seed^uint64(v)*0x9e3779b97f4a7c15, uint64(i)))
+	d := w.draw(i, 0, n)
+	if v != 0 {
+		own := w.draw(i, v, n)
+		d.population = own.population
+		switch own.also {
+		case 0:
+			d.name, d.german = own.name, own.german
+		case 1:
+			d.abstract = own.abstract
+		case 2:
+			d.founded = own.founded
+		case 3:
+			d.related = own.related
+		case 4:
+			d.street, d.lat, d.long = own.street, own.lat, own.long
+		}
+	}
 	s := rdfres.NewIRI(IRI(i))
 	ts := make([]rdfres.Triple, 0, 20)
 	add := func(s rdfres.Term, p string, o rdfres.Term) {
 		ts = append(ts, rdfres.Triple{S: s, P: rdfres.NewIRI(p), O: o})
 	}
-	class := classes[i%int64(len(classes))]
-	add(s, rdfType, rdfres.NewIRI(Ontology+class))
-	name := phrase(r, 2)
-	add(s, label, rdfres.NewLiteral(name, "en", ""))
-	if r.IntN(2) == 0 {
-		add(s, label, rdfres.NewLiteral(name+" ß", "de", ""))
+	add(s, rdfType, rdfres.NewIRI(Ontology+classes[i%int64(len(classes))]))
+	add(s, label, rdfres.NewLiteral(d.name, "en", ""))
+	if d.german {
+		add(s, label, rdfres.NewLiteral(d.name+" ß", "de", ""))
 	}
-	add(s, Ontology+"abstract", rdfres.NewLiteral(phrase(r, 12+r.IntN(20)), "en", ""))
-	add(s, Ontology+"population", rdfres.NewLiteral(strconv.Itoa(r.IntN(5_000_000)), "", xsd+"integer"))
-	add(s, Ontology+"founded", rdfres.NewLiteral(fmt.Sprintf("%04d-%02d-%02d", 1200+r.IntN(800), 1+r.IntN(12), 1+r.IntN(28)), "", xsd+"date"))
+	add(s, Ontology+"abstract", rdfres.NewLiteral(d.abstract, "en", ""))
+	add(s, Ontology+"population", rdfres.NewLiteral(strconv.Itoa(d.population), "", xsd+"integer"))
+	add(s, Ontology+"founded", rdfres.NewLiteral(d.founded, "", xsd+"date"))
 	add(s, sameAs, rdfres.NewIRI("http://other.example.org/id/"+strconv.FormatInt(i, 16)))
-	for range 1 + r.IntN(4) {
-		// skewed: small numbers are linked to most
-		to := int64(float64(n) * r.Float64() * r.Float64() * r.Float64())
+	for _, to := range d.related {
 		add(s, Ontology+"related", rdfres.NewIRI(IRI(to)))
 	}
 	if i%5 == 0 {
 		b := rdfres.NewBlank("a" + strconv.FormatInt(i, 10))
 		g := rdfres.NewBlank("g" + strconv.FormatInt(i, 10))
 		add(s, Ontology+"address", b)
-		add(b, Ontology+"street", rdfres.NewLiteral(phrase(r, 2), "", ""))
+		add(b, Ontology+"street", rdfres.NewLiteral(d.street, "", ""))
 		add(b, Ontology+"geo", g)
-		add(g, Ontology+"lat", rdfres.NewLiteral(fmt.Sprintf("%.4f", r.Float64()*180-90), "", xsd+"decimal"))
-		add(g, Ontology+"long", rdfres.NewLiteral(fmt.Sprintf("%.4f", r.Float64()*360-180), "", xsd+"decimal"))
+		add(g, Ontology+"lat", rdfres.NewLiteral(d.lat, "", xsd+"decimal"))
+		add(g, Ontology+"long", rdfres.NewLiteral(d.long, "", xsd+"decimal"))
 	}
 	return ts
+}
+
+// drawn is what chance says of an entity in a version.
+type drawn struct {
+	name, abstract, founded string
+	german                  bool
+	population, also        int
+	related                 []int64
+	street, lat, long       string
+}
+
+func (w World) draw(i, v, n int64) (d drawn) {
+	r := rand.New(rand.NewPCG(w.Seed^uint64(v)*0x9e3779b97f4a7c15, uint64(i)))
+	d.name = phrase(r, 2)
+	d.german = r.IntN(2) == 0
+	d.abstract = phrase(r, 12+r.IntN(20))
+	d.population = r.IntN(5_000_000)
+	d.founded = fmt.Sprintf("%04d-%02d-%02d", 1200+r.IntN(800), 1+r.IntN(12), 1+r.IntN(28))
+	for range 1 + r.IntN(4) {
+		// skewed: small numbers are linked to most
+		d.related = append(d.related, int64(float64(n)*r.Float64()*r.Float64()*r.Float64()))
+	}
+	d.street = phrase(r, 2)
+	d.lat = fmt.Sprintf("%.4f", r.Float64()*180-90)
+	d.long = fmt.Sprintf("%.4f", r.Float64()*360-180)
+	d.also = r.IntN(5)
+	return d
 }
 
 func phrase(r *rand.Rand, n int) string {

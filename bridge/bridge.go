@@ -51,8 +51,6 @@ type Bridge struct {
 	faces   *faces.Faces
 	dests   map[string]*mirror
 	runner  *jobs.Runner
-
-	stopFirst func() // ends what Start waits for; nil when there is nothing
 }
 
 // Key prefixes of the packages that keep records in the state.
@@ -172,62 +170,20 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.web.RoundTrip(r)
 }
 
-// Start starts the schedules. What the state has never completed, the first scan of a
-// set and the first sync of a destination, begins at once, where there is a schedule
-// at all: by one of an hour there would be nothing to see for an hour. Syncs wait for
-// these scans, since their sources may be sets of this bridge.
+// Start starts the schedules, and says what they have never done.
 func (b *Bridge) Start() {
 	b.runner.Schedule()
-	var scans []uint64
 	for _, name := range b.Sets() {
-		if _, done := b.pub.Generation(name); done || b.sets[name].cfg.Schedule == "" {
-			continue
-		}
-		run, err := b.runner.Due("scan:" + name)
-		if err != nil { // the schedule tries again
-			b.log.Warn("the first scan cannot begin", "set", name, "error", err)
-			continue
-		}
-		scans = append(scans, run.ID)
-	}
-	var syncs []string
-	for _, name := range b.Destinations() {
-		if b.dests[name].neverSynced() && b.dests[name].cfg.Schedule != "" {
-			syncs = append(syncs, name)
+		if _, done := b.pub.Generation(name); !done {
+			b.log.Info("nothing is published yet: the first scan comes by schedule; rsbridge scan begins one now", "set", name, "schedule", b.sets[name].cfg.Schedule)
 		}
 	}
-	if len(syncs) == 0 {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	b.stopFirst = func() {
-		cancel()
-		<-ended
-	}
-	go func() { // ends with the scans or with Close
-		defer close(ended)
-		for _, id := range scans {
-			if _, err := b.runner.Wait(ctx, id); err != nil {
-				return
-			}
-		}
-		for _, name := range syncs {
-			if _, err := b.runner.Due("sync:" + name); err != nil {
-				b.log.Warn("the first sync cannot begin", "destination", name, "error", err)
-			}
-		}
-	}()
 }
 
 // Close lets running jobs finish their step (at most 20 seconds), then ends them
 // and closes everything. It may be called more than once.
 func (b *Bridge) Close() error {
 	var errs []error
-	if b.stopFirst != nil {
-		b.stopFirst()
-		b.stopFirst = nil
-	}
 	if b.runner != nil {
 		errs = append(errs, b.runner.Close(20*time.Second))
 		b.runner = nil

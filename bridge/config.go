@@ -88,7 +88,7 @@ type Set struct {
 	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
 	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
-	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=; the daemon begins a set's first scan at once; empty: only when told" default:"@every 5m"`
+	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
 	Hints          Hints        `yaml:"hints" doc:"what may have changed, so that not everything is read each time; then schedule is when hints are followed, and hints.full when everything is read"`
 	Strategy       string       `yaml:"strategy" doc:"how everything is read. In one answer: whole, or one of the ways of doing that. In parts: classes, prefixes (of select), hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: in one answer by the way that the probe found fastest, in parts where that is cut" allowed:"whole|graph-store|construct|select-tsv|select-json|classes|prefixes|hash|graphs|batches"`
 	Batch          int          `yaml:"batch" doc:"entities of the first query of a batch; then as many as the store takes well" default:"200"`
@@ -185,7 +185,7 @@ type Destination struct {
 	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`
-	Schedule       string   `yaml:"schedule" doc:"when to sync; the daemon begins the first sync at once, after the first scans; empty: only when told" default:"@every 1m"`
+	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Audit          string   `yaml:"audit" doc:"when to audit" default:"@daily"`
 	OnGap          string   `yaml:"on_gap" doc:"what to do when changes were lost" allowed:"baseline|stop" default:"baseline"`
 	Files          string   `yaml:"files" doc:"a folder for the resources that are no RDF (pages, images, PDFs), each at the path of its address; empty: they are only counted and listed"`

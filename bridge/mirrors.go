@@ -145,19 +145,8 @@ func (m *mirror) begin(run *jobs.Run, args any) (end func(), err error) {
 	}, nil
 }
 
-// neverSynced tells whether no sync has ended yet; of a destination that cannot be
-// opened nothing is known.
-func (m *mirror) neverSynced() bool {
-	d, err := m.opened()
-	if err != nil || d == nil {
-		return false
-	}
-	st, err := d.Status(context.Background()) // of its records alone
-	return err == nil && st.LastSync == nil
-}
-
 func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
-	if run.Cause == jobs.Scheduled {
+	if run.Cause == "schedule" {
 		if paused, err := m.paused(); paused || err != nil {
 			return nil, err
 		}
@@ -172,7 +161,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Retry: run.Cause != jobs.Scheduled})
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Retry: run.Cause != "schedule"})
 	if err != nil {
 		return rep, err
 	}

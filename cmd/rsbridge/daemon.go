@@ -21,9 +21,7 @@ import (
 func (a *app) run() *cobra.Command {
 	return &cobra.Command{Use: "run", Short: "Run the daemon: both listeners, all schedules", Args: cobra.NoArgs,
 		Long: `Serves the documents and the administration, and runs all schedules, until SIGTERM
-or an interrupt; then runs under way have 20 seconds to end. A set that was never
-scanned, and then a destination that was never synced, does not wait for its schedule:
-it begins at once. SIGHUP reads the
+or an interrupt; then runs under way have 20 seconds to end. SIGHUP reads the
 configuration again; one with faults, or one that cannot be opened, is told and
 the old one stays. A state folder that another process holds is an error that
 names it. /readyz of the administration answers 200 while the daemon works, and names what

@@ -43,15 +43,12 @@ const (
 	Interrupted = "interrupted" // the process ended before the run did
 )
 
-// Scheduled is the cause of runs that a schedule began.
-const Scheduled = "schedule"
-
 // Run is one execution of a job. Copies handed out are snapshots.
 type Run struct {
 	ID      uint64          `json:"id"`
 	Job     string          `json:"job"`
 	Subject string          `json:"subject"`
-	Cause   string          `json:"cause"` // Scheduled, api, command, program
+	Cause   string          `json:"cause"` // schedule, api, command
 	Args    json.RawMessage `json:"args,omitempty"`
 	State   string          `json:"state"`
 	Queued  time.Time       `json:"queued"`

@@ -96,7 +96,10 @@ func (r *Runner) add(j Job) error {
 	e := &entry{job: j}
 	if j.Schedule != "" {
 		id, err := r.cron.AddFunc(j.Schedule, func() {
-			if _, err := r.Due(j.Name); err != nil {
+			if _, busy := r.Busy(j.Name); busy {
+				return // one run of a job at a time: the next tick will do
+			}
+			if _, _, err := r.Start(j.Name, "schedule", nil); err != nil {
 				r.log.Warn("scheduled run not started", "job", j.Name, "error", err)
 			}
 		})
@@ -151,16 +154,6 @@ func (r *Runner) recover() error {
 
 // Schedule starts the cron schedules; they end with Close.
 func (r *Runner) Schedule() { r.cron.Start() }
-
-// Due queues a run as the schedule does when its time has come: unless one of the job
-// is under way or queued, which is returned then, for the next time will do.
-func (r *Runner) Due(job string) (Run, error) {
-	if run, busy := r.Busy(job); busy {
-		return run, nil
-	}
-	run, _, err := r.Start(job, Scheduled, nil)
-	return run, err
-}
 
 // Start queues a run that begins after this call. If a run of the same job with
 // equal args is queued and has not begun, that one is returned and joined is

@@ -3,9 +3,9 @@
 //
 // A full scan ([Source.Scan]) streams the whole graph once, by the fastest way
 // that the store offers, and groups it by entity on our side, on disk and in
-// bounded memory. What was received is held against the store's own counts
-// taken before and after: an answer that is too short is asked for again, then
-// read in parts, and is an error in the end; it never looks like a deletion.
+// bounded memory. What was received is held against the store's own count, taken
+// beside it, and when they differ against one taken after: an answer that is too
+// short is asked for again, then read in parts, and is an error in the end; it never looks like a deletion.
 //
 // The descriptions come in the order of rdfres.EntityKey, each sorted and
 // without doubles, in wire form: blank nodes have the names that follow from

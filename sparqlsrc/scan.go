@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -172,10 +173,8 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
-	before, err := s.client.Count(ctx, count)
-	if err != nil {
-		return fatal, fmt.Errorf("count before reading: %w", err)
-	}
+	counting, reading := s.counting(ctx, count)
+	defer counting.stop()
 	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
 		return fatal, err
@@ -190,20 +189,23 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			s.cfg.Progress("read", g.rows, before)
+			s.cfg.Progress("read", g.rows, counting.sofar.Load())
 		}
 		return g.add(sub, p, o)
 	}
 	sel := "SELECT ?s ?p ?o WHERE { " + scope.all() + "}"
 	switch way {
 	case sparql.ReadGraphStore:
-		err = s.client.StreamGraph(ctx, scope.graph, fn)
+		err = s.client.StreamGraph(reading, scope.graph, fn)
 	case sparql.ReadConstruct:
-		err = s.client.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+scope.all()+"}", fn)
+		err = s.client.StreamConstruct(reading, "CONSTRUCT { ?s ?p ?o } WHERE { "+scope.all()+"}", fn)
 	default:
-		err = s.client.StreamSelect(ctx, sel, way, fn)
+		err = s.client.StreamSelect(reading, sel, way, fn)
 	}
 	if err != nil {
+		if counting.failed() {
+			return fatal, fmt.Errorf("count while reading: %w", counting.err)
+		}
 		if errors.Is(err, sparql.ErrTruncated) {
 			return short, err
 		}
@@ -213,7 +215,11 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		}
 		return refused, err
 	}
-	// What came is what was counted before: a second count could not change the
+	before, err := counting.wait()
+	if err != nil {
+		return fatal, fmt.Errorf("count while reading: %w", err)
+	}
+	// What came is what was counted: a second count could not change the
 	// verdict, whatever it is, and is only asked for where it can.
 	recount := func(ctx context.Context) (int64, error) {
 		n, err := s.client.Count(ctx, count)
@@ -243,6 +249,50 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	sc.took(ctx, s, g, scope, before, after, recount)
 	sc.stats.Way = string(way)
 	return fine, nil
+}
+
+// counting asks for a count beside the reading that begins now, where the store may be
+// asked two things at once (Endpoint.Concurrency), else after it.
+type counting struct {
+	sofar atomic.Int64 // 0 until it has come
+	ended chan struct{}
+	err   error
+	stop  func()
+}
+
+// counting begins; the reading is to use the context that it gives, which ends when
+// the count fails.
+func (s *Source) counting(ctx context.Context, query string) (*counting, context.Context) {
+	c := &counting{ended: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.stop = func() {
+		cancel(nil)
+		<-c.ended
+	}
+	go func() {
+		defer close(c.ended)
+		n, err := s.client.Count(ctx, query)
+		if c.err = err; err != nil {
+			cancel(err)
+		}
+		c.sofar.Store(n)
+	}()
+	return c, ctx
+}
+
+// failed tells whether it has ended with an error.
+func (c *counting) failed() bool {
+	select {
+	case <-c.ended:
+		return c.err != nil
+	default:
+		return false
+	}
+}
+
+func (c *counting) wait() (int64, error) {
+	<-c.ended
+	return c.sofar.Load(), c.err
 }
 
 // took notes what was read, to be verified once doubles are known. recount, if

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -676,15 +677,49 @@ func TestLiveStore(t *testing.T) {
 	if _, err := s.Capabilities(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	add := func(n int) {
+		st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(n), "", "")})
+	}
+	reads := 0
+	countFirst(st, func() { add(1) }, func() { // after the first count, and before the second
+		if reads++; reads == 1 {
+			add(2)
+		}
+	})
+	got, _ := scanAll(t, s)
+	want := expected(t, ts, false)
+	want["http://example.org/new"] = []rdfres.Triple{{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`}}
+	diff(t, "live", got, want)
+	if reads != 1 {
+		t.Errorf("read %d times", reads)
+	}
+}
+
+// countFirst makes the store answer the first count before everything is read, and
+// calls functions after that count and after each reading of everything.
+func countFirst(st *sparqltest.Store, counted, read func()) {
+	first := make(chan struct{})
+	once := sync.OnceFunc(func() {
+		counted()
+		close(first)
+	})
+	reads := func(op, body string) bool {
+		return op == "data" || strings.HasPrefix(body, "CONSTRUCT") || strings.HasPrefix(body, "SELECT ?s ?p ?o")
+	}
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		if reads(op, body) {
+			<-first
+		}
+		return nil
+	}
 	st.After = func(op, body string) {
-		if (op == "data" || strings.HasPrefix(body, "CONSTRUCT") || strings.HasPrefix(body, "SELECT ?s ?p ?o")) && n == 0 { // before the second count
-			n++
-			st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`})
+		switch {
+		case strings.HasPrefix(body, "SELECT (COUNT(*)"):
+			once()
+		case reads(op, body):
+			read()
 		}
 	}
-	got, _ := scanAll(t, s)
-	diff(t, "live", got, expected(t, ts, false))
 }
 
 // TestCounted: a second count is asked for where it can make a difference, and
@@ -700,19 +735,43 @@ func TestCounted(t *testing.T) {
 		if _, err := s.Capabilities(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		counts := 0
-		st.After = func(_, body string) {
-			if !strings.HasPrefix(body, "SELECT (COUNT(*)") {
-				return
-			}
-			if counts++; c.changes && counts == 1 {
+		countFirst(st, func() {
+			if c.changes {
 				st.Add("", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: `"1"`})
 			}
-		}
+		}, func() {})
+		st.Queries()
 		scanAll(t, s)
+		counts := 0
+		for _, q := range st.Queries() {
+			if strings.HasPrefix(q, "SELECT (COUNT(*)") {
+				counts++
+			}
+		}
 		if counts != c.want {
 			t.Errorf("%s: %d counts, want %d", c.name, counts, c.want)
 		}
+	}
+}
+
+// A count that fails ends the reading beside it.
+func TestCountFails(t *testing.T) {
+	st := sparqltest.New(randomGraph(rand.New(rand.NewPCG(3, 8)), 300)...)
+	s := source(t, st, Config{Strategy: "select-json"})
+	if _, err := s.Capabilities(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		switch {
+		case strings.HasPrefix(body, "SELECT (COUNT(*)"):
+			return &sparqltest.Fault{Status: http.StatusBadRequest, Body: "counting is not allowed"}
+		case strings.HasPrefix(body, "SELECT ?s ?p ?o"):
+			return &sparqltest.Fault{Hang: true}
+		}
+		return nil
+	}
+	if _, err := s.Scan(t.Context()); err == nil || !strings.Contains(err.Error(), "counting is not allowed") {
+		t.Errorf("a scan without a count: %v", err)
 	}
 }
 

@@ -157,8 +157,11 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	return b.add(ctx, p)
 }
 
+// add takes an op. What has been collected goes to the mirror before it when that is
+// enough: the last op stays for the flush that commits where we are then, so that
+// the mirror says so too.
 func (b *batcher) add(ctx context.Context, p *op) error {
-	if b.seen[p.loc] { // one op for each resource; order is kept
+	if b.seen[p.loc] || b.enough() { // one op for each resource; order is kept
 		if err := b.flush(ctx, nil); err != nil {
 			return err
 		}
@@ -175,15 +178,17 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	}
 	b.bytes += int64(len(p.wire) + len(p.raw))
 	b.triples += 10 * len(p.replaces)
+	return nil
+}
+
+// enough tells whether what is collected makes a batch.
+func (b *batcher) enough() bool {
 	limit := max(b.d.mirror.limit/2, 50)
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = bulkTriples
 	}
 	full := b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4
-	if full || !b.bulk && b.triples >= earlyTriples && b.idle() {
-		return b.flush(ctx, nil)
-	}
-	return nil
+	return full || !b.bulk && b.triples >= earlyTriples && b.idle()
 }
 
 // idle tells that no batch is being written.

@@ -85,13 +85,13 @@ func (l *Log) commitFirst(f *firstScan, in *intent) error {
 	if err != nil {
 		return err
 	}
-	l.share()
 	r := f.load.Run()
 	err = r.Set(headKey, in.Head)
 	if err == nil {
 		err = r.Set(lastScanKey, in.LastScan)
 	}
 	if err == nil {
+		l.share()
 		err = f.load.Commit()
 	}
 	if err != nil {

@@ -22,6 +22,8 @@ const (
 	loadFolder = "load"
 	// tableBytes is about how large a table becomes, before it is packed.
 	tableBytes = 64 << 20
+	// roomBytes are written between two looks at how much room the disk has.
+	roomBytes = 4 << 20
 )
 
 var _ kv.Loader = (*Store)(nil)
@@ -44,6 +46,7 @@ type run struct {
 	l     *load
 	w     *sstable.Writer
 	bytes int
+	room  int // bytes at which to look for room again
 	err   error
 }
 
@@ -64,6 +67,10 @@ func (r *run) Set(key, value []byte) error {
 	if r.w == nil || r.bytes >= tableBytes {
 		r.err = errors.Join(r.finish(), r.begin())
 	}
+	if r.err == nil && r.bytes >= r.room {
+		r.room = r.bytes + roomBytes
+		r.err = r.l.s.guard.Room(r.l.s.db, r.l.s.dir, roomBytes)
+	}
 	if r.err == nil {
 		r.bytes += len(key) + len(value)
 		r.err = r.w.Set(key, value)
@@ -82,7 +89,7 @@ func (r *run) begin() error {
 		err = ErrReadOnly
 	}
 	if err == nil {
-		err = s.guard.Room(s.db, s.dir, tableBytes)
+		err = s.guard.Room(s.db, s.dir, roomBytes)
 	}
 	if err != nil {
 		return err
@@ -101,7 +108,7 @@ func (r *run) begin() error {
 	r.l.mu.Unlock()
 	lowest := len(s.opts.Levels) - 1
 	r.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), s.opts.MakeWriterOptions(lowest, s.db.TableFormat()))
-	r.bytes = 0
+	r.bytes, r.room = 0, roomBytes
 	return nil
 }
 

@@ -442,3 +442,39 @@ func TestLoadOnFullDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestSmallLoad: a small load needs little room.
+func TestSmallLoad(t *testing.T) {
+	fs := &roomFS{FS: vfs.Default}
+	fs.free.Store(1 << 40)
+	s := open(t, t.TempDir(), Options{fs: fs})
+	defer s.Close()
+	for _, c := range []struct {
+		free uint64
+		fits bool
+	}{{16 << 20, true}, {2 << 20, false}} {
+		fs.free.Store(c.free)
+		l := s.(kv.Loader).Load()
+		r := l.Run()
+		err := r.Set(fmt.Appendf(nil, "a%d", c.free), make([]byte, 10_000))
+		if err == nil {
+			err = l.Commit()
+		}
+		if c.fits != (err == nil) || err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("a load of 10,000 bytes where %d are free: %v", c.free, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// roomFS says how much room there is.
+type roomFS struct {
+	vfs.FS
+	free atomic.Uint64
+}
+
+func (f *roomFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: f.free.Load()}, nil
+}

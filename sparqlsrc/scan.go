@@ -173,7 +173,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
-	counting, reading := s.counting(ctx, count)
+	counting := s.counting(ctx, count)
 	defer counting.stop()
 	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
@@ -194,30 +194,35 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return g.add(sub, p, o)
 	}
 	sel := "SELECT ?s ?p ?o WHERE { " + scope.all() + "}"
-	switch way {
-	case sparql.ReadGraphStore:
-		err = s.client.StreamGraph(reading, scope.graph, fn)
-	case sparql.ReadConstruct:
-		err = s.client.StreamConstruct(reading, "CONSTRUCT { ?s ?p ?o } WHERE { "+scope.all()+"}", fn)
-	default:
-		err = s.client.StreamSelect(reading, sel, way, fn)
+	read := func() error {
+		switch way {
+		case sparql.ReadGraphStore:
+			return s.client.StreamGraph(ctx, scope.graph, fn)
+		case sparql.ReadConstruct:
+			return s.client.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+scope.all()+"}", fn)
+		}
+		return s.client.StreamSelect(ctx, sel, way, fn)
+	}
+	var ofStore *sparql.Error
+	if err = read(); g.rows == 0 && errors.As(err, &ofStore) { // it may take one question at a time
+		counting.wait()
+		err = read()
 	}
 	if err != nil {
-		if counting.failed() {
-			return fatal, fmt.Errorf("count while reading: %w", counting.err)
-		}
 		if errors.Is(err, sparql.ErrTruncated) {
 			return short, err
 		}
-		var ofStore *sparql.Error
 		if !errors.As(err, &ofStore) {
 			return fatal, err // of the disk, or the caller has given up
 		}
 		return refused, err
 	}
 	before, err := counting.wait()
+	if err != nil && ctx.Err() == nil {
+		before, err = s.client.Count(ctx, count) // with the store to itself
+	}
 	if err != nil {
-		return fatal, fmt.Errorf("count while reading: %w", err)
+		return fatal, fmt.Errorf("count beside reading: %w", err)
 	}
 	// What came is what was counted: a second count could not change the
 	// verdict, whatever it is, and is only asked for where it can.
@@ -260,34 +265,20 @@ type counting struct {
 	stop  func()
 }
 
-// counting begins; the reading is to use the context that it gives, which ends when
-// the count fails.
-func (s *Source) counting(ctx context.Context, query string) (*counting, context.Context) {
+func (s *Source) counting(ctx context.Context, query string) *counting {
 	c := &counting{ended: make(chan struct{})}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	c.stop = func() {
-		cancel(nil)
+		cancel()
 		<-c.ended
 	}
 	go func() {
 		defer close(c.ended)
 		n, err := s.client.Count(ctx, query)
-		if c.err = err; err != nil {
-			cancel(err)
-		}
+		c.err = err
 		c.sofar.Store(n)
 	}()
-	return c, ctx
-}
-
-// failed tells whether it has ended with an error.
-func (c *counting) failed() bool {
-	select {
-	case <-c.ended:
-		return c.err != nil
-	default:
-		return false
-	}
+	return c
 }
 
 func (c *counting) wait() (int64, error) {

@@ -754,24 +754,36 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// A count that fails ends the reading beside it.
-func TestCountFails(t *testing.T) {
-	st := sparqltest.New(randomGraph(rand.New(rand.NewPCG(3, 8)), 300)...)
-	s := source(t, st, Config{Strategy: "select-json"})
-	if _, err := s.Capabilities(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	st.Fault = func(op, body string) *sparqltest.Fault {
-		switch {
-		case strings.HasPrefix(body, "SELECT (COUNT(*)"):
-			return &sparqltest.Fault{Status: http.StatusBadRequest, Body: "counting is not allowed"}
-		case strings.HasPrefix(body, "SELECT ?s ?p ?o"):
-			return &sparqltest.Fault{Hang: true}
+// A store that answers one question at a time, and 429 to others, is read: what was
+// refused, the count or the reading, is asked for again when the other has ended.
+func TestOneAtATime(t *testing.T) {
+	ts := randomGraph(rand.New(rand.NewPCG(3, 8)), 300)
+	for _, refused := range []string{"SELECT (COUNT(*)", "SELECT ?s ?p ?o"} {
+		st := sparqltest.New(ts...)
+		s := source(t, st, Config{Strategy: "select-json"})
+		if _, err := s.Capabilities(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}
-	if _, err := s.Scan(t.Context()); err == nil || !strings.Contains(err.Error(), "counting is not allowed") {
-		t.Errorf("a scan without a count: %v", err)
+		over := make(chan struct{}) // what is not refused ends when the other was
+		times := 0
+		st.Fault = func(op, body string) *sparqltest.Fault {
+			switch {
+			case !strings.HasPrefix(body, "SELECT (COUNT(*)") && !strings.HasPrefix(body, "SELECT ?s ?p ?o"):
+			case strings.HasPrefix(body, refused):
+				if times++; times == 1 {
+					defer close(over)
+					return &sparqltest.Fault{Status: http.StatusBadRequest, Body: "one at a time"}
+				}
+			default:
+				<-over
+			}
+			return nil
+		}
+		got, _ := scanAll(t, s)
+		diff(t, refused, got, expected(t, ts, false))
+		if times != 2 {
+			t.Errorf("%s was asked %d times, want twice", refused, times)
+		}
 	}
 }
 

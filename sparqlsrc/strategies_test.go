@@ -135,12 +135,13 @@ func TestFailedPart(t *testing.T) {
 }
 
 // A store that leaves out rows while others write into it (Virtuoso does) is read
-// again where its count tells so: once, then the scan ends and nothing is changed.
+// again where its count tells so, in smaller parts; when it leaves out rows of those
+// too, the scan ends and nothing is changed.
 func TestRowsLeftOut(t *testing.T) {
 	ts := divided(300)
 	want := expected(t, ts, false)
 	for _, strategy := range []string{"classes", "hash"} {
-		for _, times := range []int{1, 2} {
+		for _, times := range []int{1, 1e6} {
 			t.Run(fmt.Sprint(strategy, times), func(t *testing.T) {
 				st := sparqltest.New(ts...)
 				s := known(source(t, st, Config{Strategy: strategy}), st)
@@ -151,20 +152,20 @@ func TestRowsLeftOut(t *testing.T) {
 					}
 					parts++
 					lines := bytes.SplitAfter(answer, []byte("\n"))
-					if left == times || len(lines) < 20 {
+					if left == times || len(lines) < 4 {
 						return answer
 					}
 					left++
-					return bytes.Join(append(lines[:4:4], lines[8:]...), nil)
+					return bytes.Join(append(lines[:1:1], lines[2:]...), nil)
 				}
-				if times == 2 {
+				if times > 1 {
 					if sc, err := s.Scan(t.Context()); !errors.Is(err, ErrShort) {
-						t.Errorf("four rows were left out twice: %v, %v", sc, err)
+						t.Errorf("a row is left out of each part: %v, %v", sc, err)
 					}
 					return
 				}
 				got, stats := scanAll(t, s)
-				diff(t, "with four rows that came only when asked again", got, want)
+				diff(t, "with a row that came only when asked again", got, want)
 				if left != 1 || stats.Way != strategy {
 					t.Errorf("rows were left out %d times in %d parts; read by %s", left, parts, stats.Way)
 				}
@@ -253,6 +254,12 @@ func TestStrategiesOfStores(t *testing.T) {
 					} else {
 						t.Logf("%s: %v", strategy, err)
 					}
+					continue
+				}
+				if name == "virtuoso" && strategy == "classes" && errors.Is(err, ErrShort) {
+					// It may give fewer rows of this join than it counts, for as long as it
+					// runs: then there is no scan, and docs/stores.md says what to do.
+					t.Logf("%s: %v", strategy, err)
 					continue
 				}
 				if err != nil {

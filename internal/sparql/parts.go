@@ -67,7 +67,7 @@ func hashed(prefix string, vars ...string) string {
 // they do not agree with the store's own count of them. A key may come twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) }"
-	_, err := p.agreed(ctx, count, "different values of "+p.Key, func(counted int64) (total int64, err error) {
+	_, err := p.agreed(ctx, count, "different values of "+p.Key, 2, func(counted int64) (total int64, err error) {
 		depth := 0
 		for n := counted; n > min(keysOnce, p.limit()*2/3); n /= 16 {
 			depth++
@@ -102,14 +102,28 @@ func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 
 // All gives every row whose Key is an IRI, Key first, then Others: as many parts
 // as the store's count asks for, by the hash of Key. A part that is cut or refused
-// is asked for again in smaller ones, and only that part. It fails when the rows do
-// not agree with the store's counts before and after; again is how many rows came
-// that did not agree, before all of them came again. A row is valid during the call.
+// is asked for again in smaller ones, and only that part. Where the rows do not
+// agree with the store's counts before and after, they come once more, in sixteen
+// parts with counts of their own, and it fails when one of those does not agree
+// twice; again is how many rows came in vain. A row is valid during the call.
 func (p *Parts) All(ctx context.Context, f func(Row) error) (again int64, err error) {
 	own := *p
 	own.Pattern += "FILTER(isIRI(" + p.Key + ")) "
-	return p.agreed(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+own.Pattern+"}", "rows", func(counted int64) (total int64, err error) {
-		depth := 0
+	if again, err = own.below(ctx, "", 1, f); !errors.Is(err, errDisagree) {
+		return again, err
+	}
+	return again, eachDigit("", func(prefix string) error {
+		n, err := own.below(ctx, prefix, 2, f)
+		again += n
+		return err
+	})
+}
+
+// below gives the rows whose Key has a hash with a prefix.
+func (p *Parts) below(ctx context.Context, prefix string, tries int, f func(Row) error) (again int64, err error) {
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + p.Pattern + hashed(prefix, p.Key) + "}"
+	return p.agreed(ctx, count, "rows", tries, func(counted int64) (total int64, err error) {
+		depth := len(prefix)
 		for n := counted; n > p.limit()*2/3; n /= 16 {
 			depth++
 		}
@@ -122,25 +136,28 @@ func (p *Parts) All(ctx context.Context, f func(Row) error) (again int64, err er
 			if len(prefix) < min(depth, deepestHash) {
 				return eachDigit(prefix, walk)
 			}
-			return own.restricted(ctx, "", hashed(prefix, p.Key), row)
+			return p.restricted(ctx, "", hashed(prefix, p.Key), row)
 		}
 		if counted > 0 {
-			err = walk("")
+			err = walk(prefix)
 		}
 		return total, err
 	})
 }
 
+// errDisagree says that what came is not what the store counts.
+var errDisagree = fmt.Errorf("%w", ErrTruncated)
+
 // agreed reads with a function that is given the store's count and gives how many
-// came, until that agrees with the counts before and after: twice at most, since
-// a store may leave rows out while others write into it (Virtuoso does). again is
-// how many came in vain.
-func (p *Parts) agreed(ctx context.Context, count, what string, read func(counted int64) (int64, error)) (again int64, err error) {
+// came, until that agrees with the counts before and after: some times at most,
+// since a store may leave rows out while others write into it (Virtuoso does).
+// again is how many came in vain.
+func (p *Parts) agreed(ctx context.Context, count, what string, tries int, read func(counted int64) (int64, error)) (again int64, err error) {
 	before, err := p.Client.Count(ctx, count)
 	if err != nil {
 		return 0, fmt.Errorf("count: %w", err)
 	}
-	for try := 1; ; try++ {
+	for ; ; tries-- {
 		total, err := read(before)
 		if err != nil {
 			return again, err
@@ -154,10 +171,11 @@ func (p *Parts) agreed(ctx context.Context, count, what string, read func(counte
 		if total >= min(before, after) && total <= max(before, after) {
 			return again, nil
 		}
-		if try == 2 {
-			return again, fmt.Errorf("%w: %d %s came in parts, and %d before; the store counts %d before and %d after", ErrTruncated, total, what, again, before, after)
+		again += total
+		if tries <= 1 {
+			return again, fmt.Errorf("%w: %d %s came in parts; the store counts %d before and %d after", errDisagree, total, what, before, after)
 		}
-		again, before = total, after
+		before = after
 	}
 }
 

@@ -26,13 +26,76 @@ import (
 // published is a source in this process: its answers are had without a network,
 // and every document that it ever answered with is kept in a folder.
 type published struct {
-	t   *testing.T
-	b   *bridge.Bridge
-	dir string
+	t     *testing.T
+	b     *bridge.Bridge
+	store side
+	dir   string
 
 	mu    sync.Mutex // guards what follows
 	now   time.Time
 	kinds map[string]int // capability, "-index" after it for an index: documents
+}
+
+// publish opens a source over an embedded store, with the sets that sets enters.
+func publish(t *testing.T, sets func(cfg *bridge.Config, graph string)) *published {
+	t.Helper()
+	p := &published{t: t, dir: t.TempDir(), now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC), kinds: map[string]int{}}
+	p.store = embedded(t, "source")
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
+	cfg.Stores["source"] = p.store.store
+	sets(cfg, p.store.graph)
+	var err error
+	if p.b, err = bridge.Open(t.Context(), cfg, bridge.Options{Now: p.clock}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *published) close() {
+	if err := p.b.Close(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// check lets our validator follow every link of the source: there is no error and no
+// warning. fetch is p.fetch, or calls it.
+func (p *published) check(step any, fetch func(context.Context, string) (*resourcesync.Fetched, error)) {
+	p.t.Helper()
+	checker := resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: p.t.TempDir()})
+	reports, err := checker.Check(p.t.Context(), "http://bridge.example/.well-known/resourcesync")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			if f.Severity != resourcesync.SeverityInfo {
+				p.t.Errorf("%v: %s: %s", step, r.Location, f)
+			}
+		}
+	}
+}
+
+// read lets others read every document that there was, of which some were of kinds.
+func (p *published) read(kinds string) {
+	p.t.Helper()
+	if p.t.Failed() {
+		return
+	}
+	for _, kind := range strings.Fields(kinds) {
+		if p.kinds[kind] == 0 {
+			p.t.Errorf("no document was a %s: %v", kind, p.kinds)
+		}
+	}
+	p.t.Logf("documents: %v", p.kinds)
+	n := 0
+	for _, x := range p.kinds {
+		n += x
+	}
+	if read := teststores.Documents(p.t, p.dir); read != n {
+		p.t.Errorf("%d documents were read of %d", read, n)
+	}
 }
 
 func (p *published) clock() time.Time {
@@ -157,75 +220,36 @@ func made(n int64) func(step int) []byte {
 }
 
 func documents(t *testing.T, lot, steps int, state func(step int) []byte) {
-	p := &published{t: t, dir: t.TempDir(), now: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC), kinds: map[string]int{}}
-	source := embedded(t, "source")
-	cfg := bridge.NewConfig()
-	cfg.State = filepath.Join(t.TempDir(), "state")
-	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
-	cfg.Stores["source"] = source.store
-	all := bridge.NewSet()
-	all.Store, all.Graphs, all.Schedule, all.Prefix, all.MaxDeleteRatio = "source", []string{source.graph}, "", "https://schema.org/", 1
-	all.Publish = []string{"resourcelist", "changelist", "resourcedump", "changedump"}
-	all.ResourceList.PartEntries, all.ChangeList.Entries, all.ChangeDump.Patches = lot, lot, true
-	all.Archives.Schedule = "@daily"
-	all.Retention = bridge.Retention{Changes: bridge.Duration(50 * time.Hour), Versions: bridge.Duration(50 * time.Hour), Archives: bridge.Duration(1000 * time.Hour)}
-	all.Collection, all.Collections = "https://schema.org/", []string{"http://schema.org/isPartOf", "https://schema.org/isPartOf"}
-	all.Links = []string{"related https://search.example/?q={entity_escaped} text/html"}
-	all.Hashes = []string{"md5"}
-	cfg.Sets["data"] = all
-	other := bridge.NewSet()
-	other.Store, other.Graphs, other.Schedule, other.MaxDeleteRatio, other.Format = "source", []string{source.graph}, "", 1, "ntriples"
-	other.Publish = []string{"resourcelist", "changelist", "changedump"}
-	other.Collection = "https://repository.example/oai?verb=ListRecords&metadataPrefix=oai_dc&set=vocabulary" // an OAI-PMH set
-	other.ResourceList.Schedule, other.ChangeDump.Schedule = "@daily", "@hourly"
-	cfg.Sets["other"] = other
-	var err error
-	if p.b, err = bridge.Open(t.Context(), cfg, bridge.Options{Now: p.clock}); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.b.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	checker := resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: p.fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: t.TempDir()})
+	p := publish(t, func(cfg *bridge.Config, graph string) {
+		all := bridge.NewSet()
+		all.Store, all.Graphs, all.Schedule, all.Prefix, all.MaxDeleteRatio = "source", []string{graph}, "", "https://schema.org/", 1
+		all.Publish = []string{"resourcelist", "changelist", "resourcedump", "changedump"}
+		all.ResourceList.PartEntries, all.ChangeList.Entries, all.ChangeDump.Patches = lot, lot, true
+		all.Archives.Schedule = "@daily"
+		all.Retention = bridge.Retention{Changes: bridge.Duration(50 * time.Hour), Versions: bridge.Duration(50 * time.Hour), Archives: bridge.Duration(1000 * time.Hour)}
+		all.Collection, all.Collections = "https://schema.org/", []string{"http://schema.org/isPartOf", "https://schema.org/isPartOf"}
+		all.Links = []string{"related https://search.example/?q={entity_escaped} text/html"}
+		all.Hashes = []string{"md5"}
+		cfg.Sets["data"] = all
+		other := bridge.NewSet()
+		other.Store, other.Graphs, other.Schedule, other.MaxDeleteRatio, other.Format = "source", []string{graph}, "", 1, "ntriples"
+		other.Publish = []string{"resourcelist", "changelist", "changedump"}
+		other.Collection = "https://repository.example/oai?verb=ListRecords&metadataPrefix=oai_dc&set=vocabulary" // an OAI-PMH set
+		other.ResourceList.Schedule, other.ChangeDump.Schedule = "@daily", "@hourly"
+		cfg.Sets["other"] = other
+	})
+	defer p.close()
 	for i := range steps {
 		p.wait(25 * time.Hour)
-		source.put(t, p.b, "application/n-triples", state(i))
+		p.store.put(t, p.b, "application/n-triples", state(i))
 		for _, job := range []string{"scan:data", "dump:data", "archive:data", "scan:other", "list:other", "changedump:other"} {
 			p.job(job)
 		}
-		reports, err := checker.Check(t.Context(), "http://bridge.example/.well-known/resourcesync")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range reports {
-			for _, f := range r.Findings {
-				if f.Severity != resourcesync.SeverityInfo {
-					t.Errorf("step %d: %s: %s", i, r.Location, f)
-				}
-			}
-		}
+		p.check(i, p.fetch)
 	}
-	if t.Failed() {
-		return
-	}
-	want := strings.Fields("description capabilitylist resourcelist-index resourcelist resourcedump resourcedump-manifest changelist")
+	want := "description capabilitylist resourcelist-index resourcelist resourcedump resourcedump-manifest changelist"
 	if steps > 3 {
-		want = append(want, strings.Fields("changelist-index changedump changedump-manifest resourcelist-archive resourcedump-archive changelist-archive changedump-archive")...)
+		want += " changelist-index changedump changedump-manifest resourcelist-archive resourcedump-archive changelist-archive changedump-archive"
 	}
-	for _, kind := range want {
-		if p.kinds[kind] == 0 {
-			t.Errorf("no document was a %s: %v", kind, p.kinds)
-		}
-	}
-	t.Logf("documents: %v", p.kinds)
-
-	n := 0
-	for _, x := range p.kinds {
-		n += x
-	}
-	if read := teststores.Documents(t, p.dir); read != n {
-		t.Errorf("%d documents were read of %d", read, n)
-	}
+	p.read(want)
 }

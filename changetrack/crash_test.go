@@ -252,27 +252,34 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func child(dir string) error {
+// childLog opens the log of a process that is going to be killed.
+func childLog(dir string, clk *clock) (*Log, error) {
 	s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	clk := killedClock(0)
-	opts := testOptions(filepath.Join(dir, "stage"), clk)
-	opts.stageBytes, opts.batchBytes = 5000, 5000
-	ctx := rootContext()
-	tr, err := Open(ctx, s, opts)
+	o := testOptions(filepath.Join(dir, "stage"), clk)
+	o.stageBytes, o.batchBytes = 5000, 5000
+	tr, err := Open(rootContext(), s, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l, err := tr.Log("books")
+	if err == nil {
+		fmt.Println("open")
+	}
+	return l, err
+}
+
+func child(dir string) error {
+	clk := killedClock(0)
+	l, err := childLog(dir, clk)
 	if err != nil {
 		return err
 	}
-	fmt.Println("open")
 	for step := lastStep(l) + 1; ; step++ {
 		clk.t = killedClock(step).t
-		if _, err := l.Scan(ctx, killedSource(step).all(), killedOptions(step)); err != nil {
+		if _, err := l.Scan(rootContext(), killedSource(step).all(), killedOptions(step)); err != nil {
 			return err
 		}
 		fmt.Println("step", step)

@@ -131,21 +131,10 @@ func TestFirstScanTwice(t *testing.T) {
 
 // firstChild makes a first scan of many entities into a fresh state.
 func firstChild(dir string) error {
-	s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
+	l, err := childLog(dir, newClock())
 	if err != nil {
 		return err
 	}
-	o := testOptions(filepath.Join(dir, "stage"), newClock())
-	o.stageBytes = 5000
-	tr, err := Open(rootContext(), s, o)
-	if err != nil {
-		return err
-	}
-	l, err := tr.Log("books")
-	if err != nil {
-		return err
-	}
-	fmt.Println("open")
 	if _, err := l.Scan(rootContext(), many(firstEntities, 1).all(), plain); err != nil {
 		return err
 	}

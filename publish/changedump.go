@@ -76,7 +76,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	}
 	cuts := []cut{{after: l.After, last: l.After, from: from}}
 	var size int64
-	any := false // the last cut has an entry
+	filled := false // the last cut has an entry
 	for c, err := range snap.view.Changes(l.After) {
 		if err != nil {
 			return nil, err
@@ -90,16 +90,16 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 		}
 		at := &cuts[len(cuts)-1]
 		if packable(&c) {
-			if any && size+n > s.cfg.PackageBytes {
+			if filled && size+n > s.cfg.PackageBytes {
 				cuts = append(cuts, cut{after: at.last, last: at.last, from: at.until})
 				at, size = &cuts[len(cuts)-1], 0
 			}
 			size += n
-			any = true
+			filled = true
 		}
 		at.last, at.until = c.Sequence, c.Time
 	}
-	if !any {
+	if !filled {
 		return nil, nil
 	}
 	cuts[len(cuts)-1].until = l.Until

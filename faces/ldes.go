@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -241,10 +242,14 @@ func (q *request) logRelations(to relations, nodes []node) (relations, error) {
 // choose negotiates the media type of a page.
 func (q *request) choose(types ...string) (string, error) {
 	q.w.Header().Add("Vary", "Accept")
-	t, ok := negotiate(q.r.Header["Accept"], types)
+	offers := make([][]string, len(types))
+	for i := range types {
+		offers[i] = types[i : i+1]
+	}
+	best, ok := accept.Best(q.r.Header["Accept"], offers...)
 	if !ok {
 		return "", &statusError{code: 406, reason: "None of the formats of this page is acceptable.",
 			detail: []string{"There are " + strings.Join(types, ", ") + "."}}
 	}
-	return t, nil
+	return types[best], nil
 }

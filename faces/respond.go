@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/accept"
 )
 
 const (
@@ -77,16 +79,16 @@ type reply struct {
 // nobody takes it for whole.
 func (q *request) send(a reply) {
 	h := q.w.Header()
-	packed := acceptsGzip(q.r.Header["Accept-Encoding"])
+	packed := accept.Gzip(q.r.Header["Accept-Encoding"])
 	h.Add("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", a.cache)
 	if a.etag != "" {
 		tag := a.etag
 		if packed {
-			tag += "-gzip"
+			tag += accept.GzipTag
 		}
 		h.Set("Etag", `"`+tag+`"`)
-		if matches(q.r.Header.Values("If-None-Match"), a.etag) {
+		if accept.Matches(q.r.Header["If-None-Match"], a.etag) {
 			q.w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -120,24 +122,6 @@ func (q *request) send(a reply) {
 	}
 }
 
-// matches tells whether an If-None-Match names the ETag, packed or not.
-func matches(headers []string, etag string) bool {
-	for _, line := range headers {
-		for tag := range strings.SplitSeq(line, ",") {
-			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-			if tag == "*" {
-				return true
-			}
-			if tag, ok := strings.CutPrefix(tag, `"`); ok {
-				if tag, ok := strings.CutSuffix(tag, `"`); ok && strings.TrimSuffix(tag, "-gzip") == etag {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // etagOf is a tag for bytes that are made of what.
 func etagOf(what ...any) string {
 	h := sha256.New()
@@ -145,76 +129,4 @@ func etagOf(what ...any) string {
 		fmt.Fprintf(h, "%v\x00", x)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// negotiate picks of media types the one that the Accept header likes best (RFC
-// 9110, 12.5.1), the first of equals. No header accepts everything.
-func negotiate(accept, types []string) (best string, ok bool) {
-	header := strings.Join(accept, ",")
-	if strings.TrimSpace(header) == "" {
-		return types[0], true
-	}
-	bestQ := 0.0
-	for _, t := range types {
-		if q := quality(header, t); q > bestQ {
-			best, bestQ = t, q
-		}
-	}
-	return best, bestQ > 0
-}
-
-// quality is the weight that the header gives a media type: the most specific
-// range decides.
-func quality(header, essence string) float64 {
-	kind, _, _ := strings.Cut(essence, "/")
-	q, specific := 0.0, -1
-	for part := range strings.SplitSeq(header, ",") {
-		r, params, _ := strings.Cut(part, ";")
-		level := -1
-		switch strings.ToLower(strings.TrimSpace(r)) {
-		case essence:
-			level = 2
-		case kind + "/*":
-			level = 1
-		case "*/*", "*":
-			level = 0
-		}
-		if v := weight(params); level > specific || level >= 0 && level == specific && v > q {
-			q, specific = v, level
-		}
-	}
-	return q
-}
-
-// weight reads the q among parameters; 1 when there is none.
-func weight(params string) float64 {
-	for p := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil || !(v >= 0 && v <= 1) {
-				return 0
-			}
-			return v
-		}
-	}
-	return 1
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3).
-func acceptsGzip(headers []string) bool {
-	q, star := -1.0, -1.0
-	for part := range strings.SplitSeq(strings.Join(headers, ","), ",") {
-		coding, params, _ := strings.Cut(part, ";")
-		switch strings.ToLower(strings.TrimSpace(coding)) {
-		case "gzip", "x-gzip":
-			q = weight(params)
-		case "*":
-			star = weight(params)
-		}
-	}
-	if q < 0 {
-		q = star
-	}
-	return q > 0
 }

@@ -1,9 +1,9 @@
 package publish
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -53,90 +53,22 @@ func bySuffix(s string) (rest string, f rdfres.Format, other bool) {
 	return s, "", false
 }
 
-// acceptAliases are media types that mean a format of ours, though it answers
-// with its registered type.
-var acceptAliases = map[string]string{
-	"application/json":      "application/ld+json",
-	"application/x-turtle":  "text/turtle",
-	"text/n3":               "text/turtle",
-	"application/xhtml+xml": "text/html",
+// otherNames are media types that mean a format of ours, though it answers with its
+// registered type.
+var otherNames = map[rdfres.Format][]string{
+	rdfres.JSONLD: {"application/json"},
+	rdfres.Turtle: {"application/x-turtle", "text/n3"},
+	htmlFormat:    {"application/xhtml+xml"},
 }
 
-// negotiate picks the format that the Accept header likes best (RFC 9110,
-// 12.5.1); the first of equals. ok is false when none is acceptable. No header
-// accepts everything.
-func negotiate(accept []string, formats []rdfres.Format) (best rdfres.Format, ok bool) {
-	header := strings.Join(accept, ",")
-	if strings.TrimSpace(header) == "" {
-		return formats[0], true
-	}
-	bestQ := 0
-	for _, f := range formats {
+// negotiate picks the format that the Accept header likes best; ok is false when none
+// is acceptable.
+func negotiate(header []string, formats []rdfres.Format) (best rdfres.Format, ok bool) {
+	offers := make([][]string, len(formats))
+	for i, f := range formats {
 		essence, _, _ := strings.Cut(mediaType(f), ";")
-		if q := quality(header, essence); q > bestQ {
-			best, bestQ = f, q
-		}
+		offers[i] = append([]string{essence}, otherNames[f]...)
 	}
-	return best, bestQ > 0
-}
-
-// quality is the q-value, in thousandths, that the header gives a media type: the
-// most specific range decides.
-func quality(header, essence string) int {
-	kind, _, _ := strings.Cut(essence, "/")
-	q, specific := 0, -1
-	for part := range strings.SplitSeq(header, ",") {
-		r, params, _ := strings.Cut(part, ";")
-		r = strings.ToLower(strings.TrimSpace(r))
-		level := -1
-		switch {
-		case r == essence:
-			level = 3
-		case acceptAliases[r] == essence:
-			level = 2
-		case r == kind+"/*":
-			level = 1
-		case r == "*/*" || r == "*":
-			level = 0
-		}
-		if v := qValue(params); level > specific || level >= 0 && level == specific && v > q {
-			q, specific = v, level
-		}
-	}
-	return q
-}
-
-// qValue reads the weight among parameters, in thousandths; 1000 when there is none.
-func qValue(params string) int {
-	for p := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil || !(v >= 0 && v <= 1) {
-				return 0
-			}
-			return int(v*1000 + 0.5)
-		}
-	}
-	return 1000
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3).
-func acceptsGzip(headers []string) bool {
-	q, star := -1, -1
-	for _, h := range headers {
-		for part := range strings.SplitSeq(h, ",") {
-			coding, params, _ := strings.Cut(part, ";")
-			switch strings.ToLower(strings.TrimSpace(coding)) {
-			case "gzip", "x-gzip":
-				q = qValue(params)
-			case "*":
-				star = qValue(params)
-			}
-		}
-	}
-	if q < 0 {
-		q = star
-	}
-	return q > 0
+	i, ok := accept.Best(header, offers...)
+	return formats[i], ok
 }

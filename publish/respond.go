@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/accept"
 )
 
 // errNoDocument: there is no document at an address.
@@ -55,24 +56,8 @@ const youngest = 2 * time.Second
 // notModified decides a conditional GET (RFC 9110, 13.2.2). ETags decide; dates
 // are compared in whole seconds, and never for what is younger than two.
 func notModified(r *http.Request, etag string, modified, now time.Time) bool {
-	if inm := r.Header.Values("If-None-Match"); len(inm) > 0 {
-		for _, line := range inm {
-			for tag := range strings.SplitSeq(line, ",") {
-				tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-				if tag == "*" {
-					return true
-				}
-				tag, ok := strings.CutPrefix(tag, `"`)
-				if !ok {
-					continue
-				}
-				tag, ok = strings.CutSuffix(tag, `"`)
-				if ok && strings.TrimSuffix(tag, gzipTag) == etag {
-					return true
-				}
-			}
-		}
-		return false
+	if inm := r.Header["If-None-Match"]; len(inm) > 0 {
+		return accept.Matches(inm, etag)
 	}
 	ims := r.Header.Get("If-Modified-Since")
 	if ims == "" || modified.IsZero() || now.Sub(modified) < youngest {
@@ -85,16 +70,13 @@ func notModified(r *http.Request, etag string, modified, now time.Time) bool {
 // pagePolicy lets pages do nothing but be read: no scripts, no loading.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// gzipTag ends the ETag of a body that goes out packed.
-const gzipTag = "-gzip"
-
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
 // answer sends a document: conditional, packed when the client takes it. Headers
 // that are set already stay.
 func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) {
 	h := w.Header()
-	packed := acceptsGzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
+	packed := accept.Gzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
 	h.Add("Vary", "Accept-Encoding")
 	if d.linked != nil {
 		h.Set("Link", d.linked.header())
@@ -106,7 +88,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	}
 	tag := d.etag
 	if packed {
-		tag += gzipTag
+		tag += accept.GzipTag
 	}
 	h.Set("Etag", `"`+tag+`"`)
 	if !d.modified.IsZero() {
@@ -264,7 +246,7 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Link", se.link)
 	}
 	var body string
-	if quality(strings.Join(r.Header["Accept"], ","), "text/html") > 0 && strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if q, named := accept.Weight(r.Header["Accept"], "text/html"); named && q > 0 {
 		h.Set("Content-Type", htmlType)
 		h.Set("Content-Security-Policy", pagePolicy)
 		body = p.errorPage(se)

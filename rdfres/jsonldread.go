@@ -513,7 +513,7 @@ func (r *jsonldReader) idTerm(s jsonString) (Term, string) {
 	if strings.HasPrefix(text, "_:") {
 		return r.labels.of(text[2:]), ""
 	}
-	iri, ok := resolveIRI(r.opts.Base, text)
+	iri, ok := ResolveIRI(r.opts.Base, text)
 	if !ok {
 		return "", r.fail(s.pos, "the IRI "+strconv.Quote(cut(text))+" is relative and there is no base")
 	}
@@ -611,7 +611,7 @@ func (r *jsonldReader) datatype(s jsonString) (iri, why string) {
 	if text == "@json" {
 		return "", r.fail(s.pos, "JSON literals (@json) cannot be read")
 	}
-	iri, ok := resolveIRI(r.opts.Base, text)
+	iri, ok := ResolveIRI(r.opts.Base, text)
 	if !ok || strings.HasPrefix(text, "_:") {
 		return "", r.fail(s.pos, "the datatype "+strconv.Quote(cut(text))+" is no absolute IRI")
 	}

@@ -397,7 +397,7 @@ func (p *rdfxmlParser) iri(ref string) (Term, error) {
 	if p.top().base == "" && !hasScheme(ref) {
 		return "", p.errorf("the IRI %q is relative and there is no base", cut(ref))
 	}
-	iri, ok := resolveIRI(p.top().base, ref)
+	iri, ok := ResolveIRI(p.top().base, ref)
 	if !ok {
 		return "", p.errorf("the IRI %q is relative and there is no base", cut(ref))
 	}

@@ -2,10 +2,10 @@ package rdfres
 
 import "strings"
 
-// resolveIRI resolves a reference against a base (RFC 3986, section 5.2,
+// ResolveIRI resolves a reference against a base (RFC 3986, section 5.2,
 // strict), on IRIs, without any normalization: an IRI with a scheme comes back
 // as it is. ok is false for a relative reference without an absolute base.
-func resolveIRI(base, ref string) (iri string, ok bool) {
+func ResolveIRI(base, ref string) (iri string, ok bool) {
 	if hasScheme(ref) {
 		return ref, true
 	}

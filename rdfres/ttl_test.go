@@ -230,16 +230,16 @@ func TestResolveIRI(t *testing.T) {
 		{"g;x=1/./y", "http://a/b/c/g;x=1/y"}, {"g;x=1/../y", "http://a/b/c/y"}, {"g?y/./x", "http://a/b/c/g?y/./x"}, {"g#s/../x", "http://a/b/c/g#s/../x"}, {"http:g", "http:g"},
 		{"//h/../x", "http://h/x"}, {"//h", "http://h"},
 	} {
-		if got, ok := resolveIRI(base, c[0]); !ok || got != c[1] {
+		if got, ok := ResolveIRI(base, c[0]); !ok || got != c[1] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])
 		}
 	}
 	for _, c := range [][3]string{{"urn:a:b", "c", "urn:c"}, {"http://a", "b", "http://a/b"}, {"http://a?q", "", "http://a?q"}, {"file:///a/b", "c", "file:///a/c"}} {
-		if got, ok := resolveIRI(c[0], c[1]); !ok || got != c[2] {
+		if got, ok := ResolveIRI(c[0], c[1]); !ok || got != c[2] {
 			t.Errorf("%q + %q: %q, want %q", c[0], c[1], got, c[2])
 		}
 	}
-	if _, ok := resolveIRI("", "a"); ok {
+	if _, ok := ResolveIRI("", "a"); ok {
 		t.Error("resolved without a base")
 	}
 }

@@ -247,7 +247,7 @@ func (l *ttlLexer) iriRef() (Term, error) {
 		}
 		ref = raw
 	}
-	iri, ok := resolveIRI(l.base, ref)
+	iri, ok := ResolveIRI(l.base, ref)
 	if !ok {
 		return "", l.errorAt(0, "the IRI <%s> is relative and there is no base", cut(ref))
 	}

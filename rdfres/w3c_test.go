@@ -155,7 +155,7 @@ func w3cRun(t *testing.T, f Format, cases []w3cCase, base string, except map[int
 			}
 			for _, term := range []*Term{&q.S, &q.P, &q.O} {
 				if iri := term.IRI(); iri != "" && !hasScheme(iri) {
-					iri, _ = resolveIRI(base, iri)
+					iri, _ = ResolveIRI(base, iri)
 					*term = NewIRI(iri)
 				}
 			}

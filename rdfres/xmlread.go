@@ -213,7 +213,7 @@ func (x *xmlReader) push(t xml.StartElement) error {
 		case a.Name.Space == "" && a.Name.Local == "xmlns":
 			s.space = append(s.space, xmlPrefix{"", a.Value})
 		case a.Name.Space == "xml" && a.Name.Local == "base":
-			base, ok := resolveIRI(s.base, a.Value)
+			base, ok := ResolveIRI(s.base, a.Value)
 			if !ok {
 				return x.errorf("xml:base %q is relative and there is no base", cut(a.Value))
 			}

@@ -432,8 +432,8 @@ func (x *exec) apply(name string, a []value) (value, error) {
 			return a[0], nil
 		case vString:
 			iri := a[0].lex
-			if x.base != "" {
-				iri = resolveIRI(x.base, iri)
+			if r, ok := rdfres.ResolveIRI(x.base, iri); ok {
+				iri = r
 			}
 			if !hasScheme(iri) || strings.ContainsAny(iri, "<>\"{}|^`\\") || strings.ContainsFunc(iri, func(r rune) bool { return r <= ' ' }) {
 				return value{}, errType

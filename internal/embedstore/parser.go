@@ -505,14 +505,13 @@ func (p *parser) finishSelect(q *query) {
 // ---- terms
 
 func (p *parser) resolve(ref string) string {
-	iri := ref
-	if !utf8.ValidString(iri) {
+	if !utf8.ValidString(ref) {
 		p.fail("the IRI is not UTF-8")
 	}
-	if p.base != "" {
-		iri = resolveIRI(p.base, ref)
+	if iri, ok := rdfres.ResolveIRI(p.base, ref); ok {
+		return iri
 	}
-	return iri
+	return ref
 }
 
 func (p *parser) checkIRI(iri string) string {

@@ -340,7 +340,7 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.Sy
 	if err != nil {
 		return err
 	}
-	return a.sayeach([]outcome[destination.SyncReport]{o})
+	return a.tellSyncs([]outcome[destination.SyncReport]{o})
 }
 
 // freePort finds an address on loopback, the wished one if it is free.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -27,37 +28,26 @@ nothing but that.
 			if err != nil {
 				return err
 			}
-			if a.json {
-				if err := a.printOutcomes("sets", reports(out)); err != nil {
-					return err
-				}
-			} else {
-				for _, o := range out {
-					if o.err == nil {
-						sayRebase(a, o.report)
-					}
-				}
-			}
-			return verdict(a, out, func(r bridge.RebaseReport) bool { return r.Rebased || r.Held == nil })
+			return tell(a, "sets", out, sayRebase, func(r bridge.RebaseReport) bool { return r.Rebased || r.Held == nil })
 		}}
 }
 
-func sayRebase(a *app, r bridge.RebaseReport) {
+func sayRebase(w io.Writer, r bridge.RebaseReport) {
 	if r.Held != nil {
-		defer fmt.Fprintf(a.out, "  still held, and no matter of addresses: %s; if that is right: rsbridge accept %s\n", r.Held.Reason, r.Name)
+		defer fmt.Fprintf(w, "  still held, and no matter of addresses: %s; if that is right: rsbridge accept %s\n", r.Held.Reason, r.Name)
 	}
 	if !r.Rebased {
-		fmt.Fprintf(a.out, "%s: is at the configured addresses already: %s\n", r.Name, r.Address)
+		fmt.Fprintf(w, "%s: is at the configured addresses already: %s\n", r.Name, r.Address)
 		return
 	}
-	fmt.Fprintf(a.out, "%s: %d resources at new addresses since change %d, in %.1f s\n", r.Name, r.Resources, r.Sequence, r.Seconds)
+	fmt.Fprintf(w, "%s: %d resources at new addresses since change %d, in %.1f s\n", r.Name, r.Resources, r.Sequence, r.Seconds)
 	if r.From.Base != r.To.Base {
-		fmt.Fprintf(a.out, "  base_url %s is now %s\n", r.From.Base, r.To.Base)
+		fmt.Fprintf(w, "  base_url %s is now %s\n", r.From.Base, r.To.Base)
 	}
 	if r.From.Prefix != r.To.Prefix {
-		fmt.Fprintf(a.out, "  prefix %q is now %q; old names are redirected\n", r.From.Prefix, r.To.Prefix)
+		fmt.Fprintf(w, "  prefix %q is now %q; old names are redirected\n", r.From.Prefix, r.To.Prefix)
 	}
-	fmt.Fprintf(a.out, "  Capability List: %s\n", r.Address)
+	fmt.Fprintf(w, "  Capability List: %s\n", r.Address)
 }
 
 // ownAddresses moves every set to the addresses of the command line, where that is

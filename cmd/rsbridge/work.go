@@ -82,15 +82,32 @@ func outcomeOf[R any](name string, run jobs.Run) (outcome[R], error) {
 	return o, nil
 }
 
-// verdict is the error of a command from what its parts came to: failures first.
-func verdict[R any](a *app, out []outcome[R], fine func(R) bool) error {
+// failedReport stands in a JSON document for what could not be done.
+type failedReport struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+// tell prints what the parts of a command came to, as a list under key in JSON, and is
+// the error of the command: failures first.
+func tell[R any](a *app, key string, out []outcome[R], say func(io.Writer, R), fine func(R) bool) error {
+	list, ok := []any{}, true
 	var failed []error
-	ok := true
 	for _, o := range out {
 		if o.err != nil {
 			failed = append(failed, o.err)
-		} else if !fine(o.report) {
-			ok = false
+			list = append(list, failedReport{o.name, o.err.Error()})
+			continue
+		}
+		ok = ok && fine(o.report)
+		list = append(list, o.report)
+		if !a.json {
+			say(a.out, o.report)
+		}
+	}
+	if a.json {
+		if err := a.print(map[string]any{key: list}); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -100,28 +117,6 @@ func verdict[R any](a *app, out []outcome[R], fine func(R) bool) error {
 		return part
 	}
 	return nil
-}
-
-// failedReport stands in a JSON document for what could not be done.
-type failedReport struct {
-	Name  string `json:"name"`
-	Error string `json:"error"`
-}
-
-func (a *app) printOutcomes(key string, reports []any) error {
-	return a.print(map[string]any{key: reports})
-}
-
-func reports[R any](out []outcome[R]) (list []any) {
-	list = []any{}
-	for _, o := range out {
-		if o.err != nil {
-			list = append(list, failedReport{o.name, o.err.Error()})
-		} else {
-			list = append(list, o.report)
-		}
-	}
-	return list
 }
 
 func (a *app) scan() *cobra.Command {
@@ -166,18 +161,7 @@ func (a *app) scanAction(ctx context.Context, action string, args []string, what
 	if err != nil {
 		return err
 	}
-	if a.json {
-		if err := a.printOutcomes("sets", reports(out)); err != nil {
-			return err
-		}
-	} else {
-		for _, o := range out {
-			if o.err == nil {
-				sayScan(a.out, o.report)
-			}
-		}
-	}
-	return verdict(a, out, func(r bridge.ScanReport) bool {
+	return tell(a, "sets", out, sayScan, func(r bridge.ScanReport) bool {
 		return r.Held == nil && r.Failed == 0 && (r.Dump == nil || len(r.Dump.Incomplete) == 0)
 	})
 }
@@ -286,7 +270,7 @@ a destination that failed is {"name","error"}`,
 			if err != nil {
 				return err
 			}
-			return a.sayeach(out)
+			return a.tellSyncs(out)
 		}}
 	c.Flags().BoolVar(&args.Full, "full", false, "take the baseline, whatever the cursor says")
 	c.Flags().BoolVar(&args.DryRun, "dry-run", false, "say what would be done, and do nothing")
@@ -305,19 +289,9 @@ func untilTime(s string) (t time.Time, err error) {
 	return t, nil
 }
 
-func (a *app) sayeach(out []outcome[destination.SyncReport]) error {
-	if a.json {
-		if err := a.printOutcomes("destinations", reports(out)); err != nil {
-			return err
-		}
-	} else {
-		for _, o := range out {
-			if o.err == nil {
-				saySync(a.out, o.report)
-			}
-		}
-	}
-	return verdict(a, out, func(r destination.SyncReport) bool {
+// tellSyncs prints what syncs came to.
+func (a *app) tellSyncs(out []outcome[destination.SyncReport]) error {
+	return tell(a, "destinations", out, saySync, func(r destination.SyncReport) bool {
 		return r.Plan != nil || r.InSync && r.Failed+r.Pending == 0 && r.Held == ""
 	})
 }
@@ -407,18 +381,7 @@ a destination that failed is {"name","error"}`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				if err := a.printOutcomes("destinations", reports(out)); err != nil {
-					return err
-				}
-			} else {
-				for _, o := range out {
-					if o.err == nil {
-						sayAudit(a.out, o.report)
-					}
-				}
-			}
-			return verdict(a, out, func(r destination.AuditReport) bool { return r.Equal })
+			return tell(a, "destinations", out, sayAudit, func(r destination.AuditReport) bool { return r.Equal })
 		}}
 	c.Flags().BoolVar(&args.Repair, "repair", false, "make the mirror equal")
 	c.Flags().StringVar(&args.Depth, "depth", "", "inventory, store (default) or origin")

@@ -62,7 +62,7 @@ func daemonCmds() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// poll calls ready until it is true, for a minute at most.
+// poll calls ready until it is true, for five minutes at most.
 func poll(ctx context.Context, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

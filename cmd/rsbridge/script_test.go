@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 func TestMain(m *testing.M) {
@@ -48,12 +50,9 @@ func scriptCmds() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"port": func(ts *testscript.TestScript, _ bool, args []string) {
 			for _, name := range args {
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				ts.Check(err)
-				_, port, err := net.SplitHostPort(l.Addr().String())
+				port, err := teststores.FreePort()
 				ts.Check(err)
 				ts.Setenv(name, port)
-				defer l.Close()
 			}
 		},
 		"exits": func(ts *testscript.TestScript, _ bool, args []string) {

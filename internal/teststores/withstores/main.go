@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -132,6 +131,9 @@ func firstLines(s string) string {
 // fetching is how long a package client may take.
 const fetching = 10 * time.Minute
 
+// starting is how long a server may take before it answers.
+const starting = 5 * time.Minute
+
 // do runs a client quietly; its words come with the error.
 func do(ctx context.Context, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetching)
@@ -222,7 +224,7 @@ func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	k.servers = append(k.servers, cmd)
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(starting)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -237,7 +239,7 @@ func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string
 			words, _ := os.ReadFile(log.Name())
 			return errors.Join(fmt.Errorf("%s ended at once: %s", name, words), err)
 		case <-deadline:
-			return fmt.Errorf("%s did not answer at %s within two minutes", name, ready)
+			return fmt.Errorf("%s did not answer at %s within %s", name, ready, starting)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
@@ -264,12 +266,11 @@ func (k *kit) stop() {
 	}
 }
 
+// freePort is "0", at which nothing answers, where none can be had.
 func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := teststores.FreePort()
 	if err != nil {
 		return "0"
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -249,44 +249,45 @@ func TestDumpFaults(t *testing.T) {
 	}
 }
 
-// TestDumpSettles: a file is not read while it grows.
+// TestDumpSettles: a file is not read while it grows, and is when it has been left
+// alone. Time is virtual, that of the file too.
 func TestDumpSettles(t *testing.T) {
-	dir := t.TempDir()
-	path := dir + "/a.nt"
-	put(t, path, []byte(oneTriple), 0)
-	d := dumps(t, Config{}, DumpOptions{Patterns: []string{path}, Settle: 200 * time.Millisecond})
-	got, err := d.Scan(t.Context(), DumpFile{})
-	if err != nil || got.Scan == nil {
-		t.Fatalf("%+v %v", got, err)
-	}
-	got.Scan.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { // one line more every ten milliseconds
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for i := 0; err == nil && ctx.Err() == nil; i++ {
-			_, err = fmt.Fprintf(f, "<http://e.example/%d> <http://e.example/p> \"1\" .\n", i)
-			<-tick.C
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir() + "/a.nt"
+		put(t, path, []byte(oneTriple), 0)
+		d := dumps(t, Config{}, DumpOptions{Patterns: []string{path}, Settle: 2 * time.Second})
+		began := time.Now()
+		got, err := d.Scan(t.Context(), DumpFile{})
+		if err != nil || got.Scan == nil || time.Since(began) != 2*time.Second {
+			t.Fatalf("after %s: %+v %v", time.Since(began), got, err)
 		}
-		done <- errors.Join(err, f.Close())
-	}()
-	var cut *cutError
-	f, err := stat(path)
-	for err == nil && f.Bytes == int64(len(oneTriple)) {
-		f, err = stat(path)
-	}
-	if err == nil {
-		_, err = d.read(t.Context(), &f)
-	}
-	if !errors.As(err, &cut) || cut.why != "it is still growing" {
-		t.Errorf("%v", err)
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+		got.Scan.Close()
+		last := got.File
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { // a line more, and never when the other looks: that is every two seconds after a line
+			var err error
+			for i := 1; err == nil && ctx.Err() == nil; i++ {
+				data := strings.Repeat(oneTriple, 1+i)
+				err = errors.Join(os.WriteFile(path, []byte(data), 0o600), os.Chtimes(path, time.Time{}, time.Now()))
+				time.Sleep(1500 * time.Millisecond)
+			}
+			done <- err
+		}()
+		synctest.Wait() // the first line is there
+		got, err = d.Scan(t.Context(), last)
+		if err != nil || got.Scan != nil || len(got.Incomplete) != 1 || got.Incomplete[0].Why != "it is still growing" {
+			t.Errorf("%+v %v", got, err)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if got, err = d.Scan(t.Context(), last); err != nil || got.Scan == nil {
+			t.Fatalf("%+v %v", got, err)
+		}
+		got.Scan.Close()
+	})
 }
 
 // TestDumpGraphs: graphs are chosen as of a store, and those of rsbridge left out.

@@ -106,14 +106,17 @@ func (s *Source) graphwise() bool { return s.cfg.Strategy == "batches" || s.cfg.
 // readDataset is N-Quads of everything.
 const readDataset sparql.Reading = "n-quads"
 
+// quadTime is how long N-Quads are looked at.
+const quadTime = 5 * time.Second
+
 // quadSpeed is how many statements come in a second as N-Quads; 0: they do not.
 func (s *Source) quadSpeed(ctx context.Context) float64 {
 	if s.client.Endpoint().GraphStore == "" {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	enough := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(ctx, quadTime, enough)
+	defer cancel()
 	began, n := time.Now(), 0
 	err := s.client.StreamDataset(ctx, func(_, _, _, _ []byte) error {
 		if n++; n >= 20_000 {
@@ -121,7 +124,7 @@ func (s *Source) quadSpeed(ctx context.Context) float64 {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, enough) || n == 0 {
+	if err != nil && !errors.Is(err, enough) && context.Cause(ctx) != enough || n == 0 {
 		s.log.Debug("the store does not give all graphs as N-Quads", "err", err)
 		return 0
 	}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -162,6 +165,9 @@ func TestGraphTooLarge(t *testing.T) {
 // TestGraphsOfStores: the real stores give each graph as it is, also where one is
 // longer than what a store gives in one answer.
 func TestGraphsOfStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("scans of real stores, of which the race detector sees nothing else than in TestGraphsAreEntities; they run without -short")
+	}
 	for name, get := range map[string]func(testing.TB) teststores.Server{
 		"oxigraph": teststores.Oxigraph, "fuseki": teststores.Fuseki, "rdf4j": teststores.RDF4J, "virtuoso": teststores.Virtuoso,
 	} {
@@ -211,6 +217,30 @@ func TestGraphsOfStores(t *testing.T) {
 				t.Logf("n-quads: %.0f statements/s", speed)
 			} else if name == "oxigraph" || name == "fuseki" {
 				t.Error("no N-Quads")
+			}
+		})
+	}
+}
+
+// A store so slow that it does not give enough statements in time is as fast as it
+// was; one that stops before the first gives none.
+func TestSlowQuads(t *testing.T) {
+	for _, n := range []int{500, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			store := inproc.Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/n-quads")
+				for range n {
+					fmt.Fprintln(w, "<http://e.example/s> <http://e.example/p> \"1\" <http://e.example/g> .")
+				}
+				<-r.Context().Done()
+			})}
+			client, err := sparql.New(sparql.Endpoint{Query: "http://store.example/query", GraphStore: "http://store.example/data", Transport: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if speed := speedOf(t, client); speed != float64(n)/quadTime.Seconds() {
+				t.Errorf("%d statements in %s: %.0f a second", n, quadTime, speed)
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -19,8 +18,6 @@ import (
 
 type solution map[string]rdfres.Term
 
-var tokens = regexp.MustCompile(`\s+|#[^\n]*|(<[^<>"{}|^` + "`" + `\\\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?|[?$][A-Za-z0-9_]+|_:[A-Za-z0-9_.-]+|&&|\|\||!=|<=|>=|[A-Za-z][A-Za-z0-9_]*(?::[A-Za-z0-9_]*)?|[0-9]+|[{}().,;*=!<>])`)
-
 type parser struct {
 	s    *Store
 	toks []string
@@ -30,17 +27,98 @@ type parser struct {
 
 func (s *Store) parse(q string) (*parser, error) {
 	p := &parser{s: s, all: q}
-	for len(q) > 0 {
-		m := tokens.FindStringSubmatchIndex(q)
-		if m == nil || m[0] != 0 {
+	for q = skip(q); q != ""; q = skip(q) {
+		n := token(q)
+		if n == 0 {
 			return nil, fmt.Errorf("cannot read the query at %.60q", q)
 		}
-		if m[2] >= 0 {
-			p.toks = append(p.toks, q[m[2]:m[3]])
-		}
-		q = q[m[1]:]
+		p.toks = append(p.toks, q[:n])
+		q = q[n:]
 	}
 	return p, nil
+}
+
+// skip goes over white space and comments.
+func skip(q string) string {
+	for {
+		q = strings.TrimLeft(q, " \t\r\n\f")
+		if !strings.HasPrefix(q, "#") {
+			return q
+		}
+		_, q, _ = strings.Cut(q, "\n")
+	}
+}
+
+const (
+	digits  = "0123456789"
+	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	word    = letters + digits + "_"
+)
+
+// token is the length of the token that q begins with, 0 if it is none.
+func token(q string) int {
+	run := func(from int, of string) int { // the end of those characters
+		return len(q) - len(strings.TrimLeft(q[from:], of))
+	}
+	pair := len(q) > 1 && slices.Contains([]string{"&&", "||", "!=", "<=", ">="}, q[:2])
+	switch c := q[0]; {
+	case c == '<':
+		if end := strings.IndexAny(q[1:], "<>\"{}|^`\\ \t\r\n\f"); end >= 0 && q[1+end] == '>' {
+			return end + 2
+		}
+		if pair {
+			return 2
+		}
+		return 1
+	case pair:
+		return 2
+	case c == '"':
+		return literal(q)
+	case c == '?' || c == '$':
+		if n := run(1, word); n > 1 {
+			return n
+		}
+	case strings.HasPrefix(q, "_:"):
+		if n := run(2, word+".-"); n > 2 {
+			return n
+		}
+	case strings.IndexByte(letters, c) >= 0:
+		n := run(1, word)
+		if strings.HasPrefix(q[n:], ":") {
+			n = run(n+1, word)
+		}
+		return n
+	case strings.IndexByte(digits, c) >= 0:
+		return run(1, digits)
+	case strings.IndexByte("{}().,;*=!>", c) >= 0:
+		return 1
+	}
+	return 0
+}
+
+// literal is the length of the literal that q begins with, 0 if it has no end.
+func literal(q string) int {
+	n := 1
+	for n < len(q) && q[n] != '"' {
+		if q[n] == '\\' {
+			n++
+		}
+		n++
+	}
+	if n++; n > len(q) {
+		return 0
+	}
+	switch rest := q[n:]; {
+	case strings.HasPrefix(rest, "@"):
+		if lang := len(rest) - len(strings.TrimLeft(rest[1:], letters+digits+"-")); lang > 1 {
+			n += lang
+		}
+	case strings.HasPrefix(rest, "^^<"):
+		if end := strings.IndexByte(rest, '>'); end >= 0 {
+			n += end + 1
+		}
+	}
+	return n
 }
 
 func (p *parser) peek() string {
@@ -399,11 +477,13 @@ func (p *parser) match(graph string, rows []solution, pattern ...string) []solut
 	next:
 		for _, t := range list {
 			got := [3]rdfres.Term{t.S, t.P, t.O}
-			m := maps.Clone(r)
-			for i, x := range pattern {
+			for i := range pattern {
 				if want[i] != "" && want[i] != got[i] {
 					continue next
 				}
+			}
+			m := maps.Clone(r)
+			for i, x := range pattern {
 				if x[0] == '?' {
 					if b := m[x[1:]]; b != "" && b != got[i] {
 						continue next

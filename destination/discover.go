@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/html"
-
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -387,9 +385,14 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		return o
 	}
 	if page != nil {
-		links := linkHeaders(page.header.Values("Link"), u)
+		var links []string
+		for _, target := range resourcesync.HeaderLinks(page.header.Values("Link"), resourcesync.RelResourceSync) {
+			if l, err := u.Parse(target); err == nil {
+				links = append(links, l.String())
+			}
+		}
 		if r, err := page.open(); err == nil {
-			links = append(links, pageLinks(io.LimitReader(r, d.lim.page), u)...)
+			links = append(links, resourcesync.PageLinks(io.LimitReader(r, d.lim.page), u)...)
 		}
 		var found []*offer
 		for _, l := range links {
@@ -427,16 +430,8 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		}
 	}
 	if robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2}); err == nil {
-		for line := range strings.Lines(string(robots.body)) {
-			name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-			if !ok || !strings.EqualFold(strings.TrimSpace(name), "sitemap") {
-				continue
-			}
-			target, err := u.Parse(strings.TrimSpace(value))
-			if err != nil {
-				continue
-			}
-			if o := try("robots.txt", target.String()); o != nil {
+		for _, target := range resourcesync.RobotsLinks(string(robots.body), u) {
+			if o := try("robots.txt", target); o != nil {
 				return o, nil
 			}
 		}
@@ -447,93 +442,6 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		}
 	}
 	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source; give the address of its Source Description or Capability List", errNotDocument, wellKnown)
-}
-
-// pageLinks finds <link rel="resourcesync" href> in the head of a page.
-func pageLinks(r io.Reader, base *url.URL) []string {
-	var out []string
-	z := html.NewTokenizer(r)
-	for len(out) < 50 {
-		switch z.Next() {
-		case html.ErrorToken:
-			return out
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			if t.Data == "base" || t.Data == "link" {
-				var rel, href string
-				for _, a := range t.Attr {
-					switch a.Key {
-					case "rel":
-						rel = a.Val
-					case "href":
-						href = a.Val
-					}
-				}
-				u, err := base.Parse(strings.TrimSpace(href))
-				if err != nil || href == "" {
-					continue
-				}
-				if t.Data == "base" {
-					base = u
-				} else if slices.ContainsFunc(strings.Fields(rel), func(s string) bool { return strings.EqualFold(s, "resourcesync") }) {
-					out = append(out, u.String())
-				}
-			}
-			if t.Data == "body" {
-				return out
-			}
-		}
-	}
-	return out
-}
-
-// linkHeaders finds the targets of rel="resourcesync" in Link headers (RFC 8288).
-func linkHeaders(values []string, base *url.URL) []string {
-	var out []string
-	for _, v := range values {
-		for len(v) > 0 && len(out) < 50 {
-			_, rest, ok := strings.Cut(v, "<")
-			if !ok {
-				break
-			}
-			target, rest, ok := strings.Cut(rest, ">")
-			if !ok {
-				break
-			}
-			params, next := splitParams(rest)
-			v = next
-			for _, p := range params {
-				name, value, _ := strings.Cut(p, "=")
-				value = strings.Trim(strings.TrimSpace(value), `"`)
-				if strings.EqualFold(strings.TrimSpace(name), "rel") && slices.ContainsFunc(strings.Fields(value), func(s string) bool { return strings.EqualFold(s, "resourcesync") }) {
-					if u, err := base.Parse(target); err == nil {
-						out = append(out, u.String())
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// splitParams takes the parameters of one link value; rest begins after the
-// comma that ends it. Commas and semicolons in quotes do not count.
-func splitParams(s string) (params []string, rest string) {
-	quoted, start := false, 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case c == ';' && !quoted:
-			params = append(params, s[start:i])
-			start = i + 1
-		case c == ',' && !quoted:
-			return append(params, s[start:i]), s[i+1:]
-		}
-	}
-	return append(params, s[min(start, len(s)):]), ""
 }
 
 // authorityOf is scheme://host of an address.

@@ -388,18 +388,6 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-func FuzzLinks(f *testing.F) {
-	f.Add(`<a>; rel="resourcesync", <b>; rel=x`, `<html><head><link rel="resourcesync" href="a"></head>`)
-	base, _ := url.Parse("http://a.example/b/")
-	f.Fuzz(func(t *testing.T, header, page string) {
-		for _, l := range append(linkHeaders([]string{header}, base), pageLinks(strings.NewReader(page), base)...) {
-			if _, err := url.Parse(l); err != nil {
-				t.Fatal(l, err)
-			}
-		}
-	})
-}
-
 // FuzzUpdateText: whatever safeTriples lets through is one triple in an update.
 func FuzzUpdateText(f *testing.F) {
 	f.Add("http://a/b", "x\\u0022", "en")

@@ -118,15 +118,20 @@ func (c *Checker) linked(ctx context.Context, d *seen, l *Link) error {
 // coversLink is rule 67: a resourcesync link of a resource leads to a Capability
 // List whose set holds it.
 func (c *Checker) coversLink(ctx context.Context, d *seen, e *Entry, got *Fetched) error {
-	target := headerLink(got.Links, RelResourceSync)
-	if target == "" || sameDocument(target, d.location) {
-		return nil
-	}
-	if !hasScheme([]byte(target)) {
-		target, _ = (&decoder{s: newScanner(nil, "", 0, 0), base: e.Loc}).address("Link", []byte(target))
-		if sameDocument(target, d.location) {
+	target := "" // the first
+	for _, l := range HeaderLinks(got.Links, RelResourceSync) {
+		if !hasScheme([]byte(l)) {
+			l, _ = (&decoder{s: newScanner(nil, "", 0, 0), base: e.Loc}).address("Link", []byte(l))
+		}
+		if sameDocument(l, d.location) {
 			return nil
 		}
+		if target == "" {
+			target = l
+		}
+	}
+	if target == "" {
+		return nil
 	}
 	outer := c.cover
 	c.cover = nil

@@ -172,7 +172,7 @@ func (c *Checker) topic(ctx context.Context, d *seen, e *seenEntry) error {
 		c.find(d, 123, SeverityError, e.line, "the topic %s is of type %q, want application/xml", clip(e.loc), clip(got.ContentType))
 	}
 	for _, rel := range []string{RelSelf, RelHub} {
-		if headerLink(got.Links, rel) == "" {
+		if len(HeaderLinks(got.Links, rel)) == 0 {
 			c.find(d, 123, SeverityError, e.line, "the topic %s has no Link header with rel=%q", clip(e.loc), rel)
 		}
 	}

@@ -2,7 +2,6 @@ package resourcesync
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -32,7 +31,7 @@ func CheckDelivery(contentType string, links []string) []Finding {
 		add("Content-Type %q, want application/xml", clip(contentType))
 	}
 	for _, rel := range []string{RelSelf, RelHub} {
-		if headerLink(links, rel) == "" {
+		if len(HeaderLinks(links, rel)) == 0 {
 			add("no Link header with rel=%q", rel)
 		}
 	}
@@ -45,39 +44,4 @@ func CheckLease(d time.Duration) []Finding {
 		return []Finding{{Rule: 124, Severity: SeverityWarning, Message: fmt.Sprintf("the lease is %.0f seconds, want 300 to 2678400", s)}}
 	}
 	return nil
-}
-
-// headerLink finds the target of a relation in Link headers (RFC 8288).
-func headerLink(headers []string, rel string) string {
-	for _, h := range headers {
-		for h != "" {
-			start := strings.IndexByte(h, '<')
-			end := strings.IndexByte(h, '>')
-			if start < 0 || end < start {
-				break
-			}
-			target := h[start+1 : end]
-			params := h[end+1:]
-			next := strings.Index(params, ",<")
-			if i := strings.Index(params, ", <"); i >= 0 && (next < 0 || i < next) {
-				next = i
-			}
-			h = ""
-			if next >= 0 {
-				params, h = params[:next], params[next+1:]
-			}
-			for param := range strings.SplitSeq(params, ";") {
-				name, value, _ := strings.Cut(param, "=")
-				if !strings.EqualFold(strings.TrimSpace(name), "rel") {
-					continue
-				}
-				for word := range strings.FieldsSeq(strings.Trim(strings.TrimSpace(value), `"`)) {
-					if strings.EqualFold(word, rel) {
-						return target
-					}
-				}
-			}
-		}
-	}
-	return ""
 }

@@ -1,15 +1,13 @@
 package resourcesync
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
-	"strings"
-
-	"golang.org/x/net/html"
 )
 
 // This file finds the documents of a site: an address that is none itself may
@@ -96,16 +94,12 @@ func (f fetch) ways(ctx context.Context, address string, links []string, page []
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range links {
-		for _, one := range strings.SplitAfter(h, ",") {
-			if target := headerLink([]string{one}, RelResourceSync); target != "" {
-				if u, err := base.Parse(target); err == nil {
-					ways = append(ways, u.String())
-				}
-			}
+	for _, target := range HeaderLinks(links, RelResourceSync) {
+		if u, err := base.Parse(target); err == nil {
+			ways = append(ways, u.String())
 		}
 	}
-	ways = append(ways, pageLinks(page, base)...)
+	ways = append(ways, PageLinks(bytes.NewReader(page), base)...)
 	if base.Host != "" {
 		wellKnown := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/.well-known/resourcesync"}).String()
 		if f.offers(ctx, wellKnown) {
@@ -134,7 +128,7 @@ func (f fetch) offers(ctx context.Context, address string) bool {
 }
 
 // robots gives the addresses of Sitemap lines in robots.txt.
-func (f fetch) robots(ctx context.Context, base *url.URL) (out []string) {
+func (f fetch) robots(ctx context.Context, base *url.URL) []string {
 	got, err := f(ctx, (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String())
 	if err != nil {
 		return nil
@@ -147,46 +141,5 @@ func (f fetch) robots(ctx context.Context, base *url.URL) (out []string) {
 	if err != nil {
 		return nil
 	}
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok || !strings.EqualFold(strings.TrimSpace(name), "sitemap") || len(out) >= 100 {
-			continue
-		}
-		if u, err := base.Parse(strings.TrimSpace(value)); err == nil {
-			out = append(out, u.String())
-		}
-	}
-	return out
-}
-
-// pageLinks finds <link rel="resourcesync" href> in the head of a page.
-func pageLinks(page []byte, base *url.URL) (out []string) {
-	z := html.NewTokenizer(strings.NewReader(string(page)))
-	for len(out) < 100 {
-		switch z.Next() {
-		case html.ErrorToken:
-			return out
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			if t.Data == "body" {
-				return out
-			}
-			if t.Data != "base" && t.Data != "link" {
-				continue
-			}
-			attr := map[string]string{}
-			for _, a := range t.Attr {
-				attr[a.Key] = a.Val
-			}
-			u, err := base.Parse(strings.TrimSpace(attr["href"]))
-			switch {
-			case err != nil || attr["href"] == "":
-			case t.Data == "base":
-				base = u
-			case slices.ContainsFunc(strings.Fields(attr["rel"]), func(s string) bool { return strings.EqualFold(s, RelResourceSync) }):
-				out = append(out, u.String())
-			}
-		}
-	}
-	return out
+	return RobotsLinks(string(text), base)
 }

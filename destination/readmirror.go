@@ -198,7 +198,7 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 		case e.Query == "" || m.lay.graph == "" && m.caps.UnionDefault:
 		case way == sparql.ReadConstruct:
 			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
-		case way == sparql.ReadSelectTSV, way == sparql.ReadSelectJSON:
+		case way.Selects():
 			return func(yield func(rdfres.Triple, error) bool) {
 				stopped := errors.New("stopped")
 				_, err := m.oneAnswer(ctx, m.pattern(), []string{"?s", "?p", "?o"}, func(r sparql.Row) error {

@@ -211,7 +211,7 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 // selectReading is the faster format of a SELECT.
 func (s *Source) selectReading(caps sparql.Capabilities) sparql.Reading {
 	for _, r := range caps.Readings {
-		if r == sparql.ReadSelectTSV || r == sparql.ReadSelectJSON {
+		if r.Selects() {
 			return r
 		}
 	}

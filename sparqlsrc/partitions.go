@@ -17,8 +17,9 @@ import (
 // count of its own and, where it is cut or refused, narrowed and asked for again by
 // itself: "classes" (the rest comes last), "prefixes" of the selection (likewise),
 // "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
-var Strategies = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON),
-	"classes", "prefixes", "hash", "graphs", "batches"}
+var Strategies = append(oneAnswer, "classes", "prefixes", "hash", "graphs", "batches")
+
+var oneAnswer = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON), string(sparql.ReadSelectBinary)}
 
 // CheckStrategy tells whether a strategy can be Config.Strategy beside a description
 // rule and a selection.
@@ -49,7 +50,7 @@ func CheckStrategy(strategy, describe string, sel Select) error {
 
 // inOneAnswer tells that nothing but one answer is wanted.
 func (s *Source) inOneAnswer() bool {
-	return slices.Contains(Strategies[:5], s.cfg.Strategy)
+	return slices.Contains(oneAnswer, s.cfg.Strategy)
 }
 
 // byPartitions reads the triples without blank nodes, one part after the other.

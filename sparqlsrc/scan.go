@@ -137,6 +137,9 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 
 // ways are the ways of reading the scope in one answer, the fastest first.
 func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
+	if s.cfg.Strategy == string(sparql.ReadSelectBinary) { // a probe tries it only where the address is that of an RDF4J
+		return []sparql.Reading{sparql.ReadSelectBinary}
+	}
 	for _, r := range caps.Readings {
 		oneGraph := r == sparql.ReadGraphStore || r == sparql.ReadConstruct // drop what counts twice
 		named := s.cfg.Strategy == "" || s.cfg.Strategy == "whole" || s.cfg.Strategy == string(r)

@@ -126,6 +126,9 @@ func known(s *Source, st *sparqltest.Store) *Source {
 	} else if st.Shuffle {
 		slices.Reverse(caps.Readings[:3])
 	}
+	if st.Table {
+		caps.Readings = append(caps.Readings, sparql.ReadSelectBinary)
+	}
 	s.SetCapabilities(caps)
 	return s
 }

@@ -126,6 +126,9 @@ func (e *env) fastest(ctx context.Context, s server) (func(context.Context) (tim
 		"SELECT TSV":  ask(rows, "text/tab-separated-values"),
 		"SELECT JSON": ask(rows, "application/sparql-results+json"),
 	}
+	if s.name == "rdf4j" {
+		ways["SELECT binary"] = ask(rows, "application/x-binary-rdf-results-table")
+	}
 	var errs []error
 	best := time.Duration(0)
 	for name, way := range ways {

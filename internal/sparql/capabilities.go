@@ -7,11 +7,17 @@ type Reading string
 
 // The ways to read a whole graph. Which is fastest depends on the store.
 const (
-	ReadGraphStore Reading = "graph-store" // GET by the Graph Store Protocol, N-Triples
-	ReadConstruct  Reading = "construct"   // CONSTRUCT, N-Triples
-	ReadSelectTSV  Reading = "select-tsv"  // SELECT, W3C tab-separated values
-	ReadSelectJSON Reading = "select-json" // SELECT, JSON results
+	ReadGraphStore   Reading = "graph-store"   // GET by the Graph Store Protocol, N-Triples
+	ReadConstruct    Reading = "construct"     // CONSTRUCT, N-Triples
+	ReadSelectTSV    Reading = "select-tsv"    // SELECT, W3C tab-separated values
+	ReadSelectJSON   Reading = "select-json"   // SELECT, JSON results
+	ReadSelectBinary Reading = "select-binary" // SELECT, RDF4J's binary results
 )
+
+// Selects tells whether a way is a format of a SELECT.
+func (r Reading) Selects() bool {
+	return r == ReadSelectTSV || r == ReadSelectJSON || r == ReadSelectBinary
+}
 
 // Capabilities is what a probe found.
 type Capabilities struct {

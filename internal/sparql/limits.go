@@ -285,7 +285,7 @@ func (p *prober) readSpeed(ctx context.Context, most int) (map[string]float64, e
 // selectReading is the faster format of a SELECT.
 func (p *prober) selectReading() Reading {
 	for _, r := range p.caps.Readings {
-		if r == ReadSelectTSV || r == ReadSelectJSON {
+		if r.Selects() {
 			return r
 		}
 	}

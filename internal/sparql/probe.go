@@ -303,6 +303,8 @@ func (p *prober) readings(ctx context.Context) {
 		p.c.log.Error("probe", "err", err)
 		return
 	}
+	rdf4j := p.c.likeRDF4J()
+	var last []Reading // that are not tried
 	began := time.Now()
 	for range 2 { // the better of two: the first warms the store up
 		try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
@@ -310,11 +312,21 @@ func (p *prober) readings(ctx context.Context) {
 			try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
 		}
 		try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
-		if p.c.endpoint.GraphStore != "" && p.single && !(p.graph == "" && p.caps.UnionDefault) {
+		if rdf4j && p.caps.Product != "GraphDB" { // of its literals is not known whether "a"@en and "a"@EN are one
+			try(ReadSelectBinary, func(ctx context.Context, fn TripleFunc) error {
+				return p.c.StreamSelect(ctx, sel, ReadSelectBinary, fn)
+			})
+		}
+		switch {
+		case p.c.endpoint.GraphStore == "" || !p.single || p.graph == "" && p.caps.UnionDefault:
+		case rdf4j && p.caps.Sample >= sampleSize && len(p.caps.Readings) > 0:
+			// It makes the whole graph before it sends the first triple, and goes on
+			// when nobody listens any more: ten seconds for a million.
+			last = append(last[:0], ReadGraphStore)
+		default:
 			try(ReadGraphStore, func(ctx context.Context, fn TripleFunc) error {
 				if len(p.caps.Readings) > 0 {
-					// There is no asking for a part: some stores (RDF4J) make the whole
-					// graph before they send its first triple.
+					// There is no asking for a part.
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, graphStoreTime)
 					defer cancel()
@@ -338,7 +350,12 @@ func (p *prober) readings(ctx context.Context) {
 			return cmp.Compare(p.caps.Speed[b]*usual[b], p.caps.Speed[a]*usual[a])
 		})
 	}
+	p.caps.Readings = append(p.caps.Readings, last...)
 }
+
+// likeRDF4J tells whether the address is of the form of RDF4J, which says no more
+// of itself than Jetty.
+func (c *Client) likeRDF4J() bool { return strings.Contains(c.endpoint.Query, "/repositories/") }
 
 // usual is how much faster than on a sample each way has been on whole graphs of a
 // million triples, in proportion.
@@ -346,8 +363,8 @@ func (c *Client) usual(product string) map[Reading]float64 {
 	switch {
 	case strings.Contains(product, "Fuseki"):
 		return map[Reading]float64{ReadGraphStore: 4, ReadSelectTSV: 1.2, ReadConstruct: 1.6, ReadSelectJSON: 0.5}
-	case strings.Contains(c.endpoint.Query, "/repositories/"): // RDF4J: it says no more than Jetty
-		return map[Reading]float64{ReadGraphStore: 1, ReadSelectTSV: 2, ReadConstruct: 1, ReadSelectJSON: 1.5}
+	case c.likeRDF4J():
+		return map[Reading]float64{ReadGraphStore: 1, ReadSelectTSV: 2, ReadConstruct: 1, ReadSelectJSON: 1.5, ReadSelectBinary: 2}
 	}
 	return map[Reading]float64{ReadGraphStore: 1.2, ReadSelectTSV: 1.2, ReadConstruct: 1, ReadSelectJSON: 0.9}
 }

@@ -35,7 +35,7 @@ type Solutions struct {
 // Close gives the connection back; needed only when Rows is not ranged over.
 func (s *Solutions) Close() { s.close() }
 
-// rowReader is what tsvReader and jsonReader have in common.
+// rowReader is what the readers of the formats have in common.
 type rowReader interface {
 	next() (Row, error) // io.EOF after the last
 }
@@ -49,7 +49,7 @@ func (c *Client) Select(ctx context.Context, query string) (*Solutions, error) {
 	return c.selectAs(ctx, query, "")
 }
 
-// SelectAs is Select in a given format: ReadSelectTSV, ReadSelectJSON.
+// SelectAs is Select in a given format: ReadSelectTSV, ReadSelectJSON, ReadSelectBinary.
 func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	return c.selectAs(ctx, query, as)
 }
@@ -57,7 +57,7 @@ func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solut
 func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	var out *Solutions
 	err := c.retry(ctx, func() (err error) {
-		if as != ReadSelectJSON && c.tsv.Load() == 0 {
+		if (as == "" || as == ReadSelectTSV) && c.tsv.Load() == 0 {
 			if err := c.faithfulTSV(ctx); err != nil {
 				return err
 			}
@@ -108,6 +108,8 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 	switch {
 	case as == ReadSelectTSV:
 		accept = tsvType
+	case as == ReadSelectBinary:
+		accept = tableType
 	case as == ReadSelectJSON || c.tsv.Load() == 2:
 		accept = jsonType + ", application/json;q=0.5"
 	}
@@ -123,13 +125,19 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 	out := &Solutions{Header: res.header, close: res.Close}
 	var rows rowReader
 	switch {
-	case res.mediaType == tsvType && as != ReadSelectJSON:
+	case res.mediaType == tableType && as == ReadSelectBinary:
+		t, vars, err := newTable(res.body)
+		if err != nil {
+			return nil, fail(err)
+		}
+		rows, out.Vars = t, vars
+	case res.mediaType == tsvType && (as == "" || as == ReadSelectTSV):
 		t, vars, err := newTSV(res.body)
 		if err != nil {
 			return nil, fail(err)
 		}
 		rows, out.Vars = t, vars
-	case (res.mediaType == jsonType || res.mediaType == "application/json") && as != ReadSelectTSV:
+	case (res.mediaType == jsonType || res.mediaType == "application/json") && (as == "" || as == ReadSelectJSON):
 		j, vars, isAsk, _, err := newJSON(res.body)
 		if err == nil && isAsk {
 			err = fmt.Errorf("the query is an ASK, not a SELECT")

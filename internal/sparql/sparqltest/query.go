@@ -196,6 +196,14 @@ func (s *Store) query(out *bytes.Buffer, h http.Header, text, accept string) (me
 				table[i] = append(table[i], label(r[v]))
 			}
 		}
+		if accept == TableType && s.Table {
+			w := NewTable(vars...)
+			for _, row := range table {
+				w.Row(row...)
+			}
+			out.Write(w.End())
+			return TableType, nil
+		}
 		if strings.HasPrefix(accept, "text/tab-separated-values") && !s.NoTSV {
 			if s.VirtuosoTSV {
 				fmt.Fprintf(out, "%q\n", vars)

@@ -41,6 +41,7 @@ type Store struct {
 	Shuffle      bool   // another order in each answer
 	VirtuosoTSV  bool   // tab-separated values in which terms cannot be told apart
 	NoTSV        bool
+	Table        bool // the binary results of RDF4J
 	NoConstruct  bool
 	NoDirect     bool // a query that is the body of its request is never answered; forms are
 	NotAtomic    bool // an update keeps what came before its failing operation

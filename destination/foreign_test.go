@@ -23,6 +23,9 @@ import (
 // file server, into a real store: baseline, changes and deletions, each equal by
 // an independent tool and by the audit.
 func TestResyncBuildIntoOxigraph(t *testing.T) {
+	if testing.Short() {
+		t.Skip("releases of schema.org into a real store, of which the race detector sees nothing else than in TestAnySource; it runs without -short")
+	}
 	python := teststores.Python(t)
 	store := teststores.Oxigraph(t)
 	load := func(version string) map[string][]byte {

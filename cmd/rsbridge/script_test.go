@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,12 +37,27 @@ func TestMain(m *testing.M) {
 // are: port NAME... (free ports into variables), exits N COMMAND... (wants this
 // exit code), files DIR PORT (a plain file server until the end), answers URL (waits until it does), get URL FILE, post URL
 // UPDATE, and those of faultyCmds and daemonCmds.
+//
+// With -short, which is how the race detector runs, there are only the scripts in
+// which something goes on beside the commands (exec ... &name&); the others run
+// without it.
 func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() {
+		beside := regexp.MustCompile(`(?m)^exec .*&$`)
+		scripts = slices.DeleteFunc(scripts, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && !beside.Match(text)
+		})
+	}
 	cmds := scriptCmds()
 	maps.Copy(cmds, faultyCmds())
 	maps.Copy(cmds, daemonCmds())
 	testscript.Run(t, testscript.Params{
-		Dir:   "testdata",
+		Files: scripts,
 		Cmds:  cmds,
 		Setup: func(env *testscript.Env) error { env.Values[proxiesKey{}] = proxies{}; return nil },
 	})

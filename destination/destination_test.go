@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -13,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -32,18 +36,32 @@ type bench struct {
 	d     *Destination
 	caps  sparql.Capabilities
 	iris  iriRewrites
+	fetch http.RoundTripper // nil: over connections
 }
 
 func newBench(t testing.TB) *bench {
-	b := &bench{t: t, src: newTestSource(t), mir: newTestMirror(t), clock: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
-	b.cfg = Config{Name: "copy", Source: b.src.url("/.well-known/resourcesync"), GraphIRI: graphA, TempDir: t.TempDir(), Concurrency: 4, MemoryBytes: 1 << 20}
-	b.caps = sparql.Capabilities{Product: "test", Transactional: true, Writable: true, UpdateTriples: 50}
 	store, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	b.store = store
+	return benchOf(t, newTestSource(t), newTestMirror(t), store)
+}
+
+// newQuietBench has everything in this process: nothing waits outside of the test, so
+// that its time can be virtual.
+func newQuietBench(t testing.TB) *bench {
+	src, mir := makeTestSource(t), makeTestMirror(t)
+	src.srv, mir.srv = &httptest.Server{URL: "http://source.example"}, &httptest.Server{URL: "http://mirror.example"}
+	b := benchOf(t, src, mir, memkv.New())
+	b.fetch, mir.transport = inproc.Transport{Handler: src}, inproc.Transport{Handler: mir}
+	return b
+}
+
+func benchOf(t testing.TB, src *testSource, mir *testMirror, store kv.Store) *bench {
+	b := &bench{t: t, src: src, mir: mir, store: store, clock: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+	b.cfg = Config{Name: "copy", Source: b.src.url("/.well-known/resourcesync"), GraphIRI: graphA, TempDir: t.TempDir(), Concurrency: 4, MemoryBytes: 1 << 20}
+	b.caps = sparql.Capabilities{Product: "test", Transactional: true, Writable: true, UpdateTriples: 50}
 	return b
 }
 
@@ -71,7 +89,7 @@ func (b *bench) open() *Destination {
 	b.t.Helper()
 	client := b.mir.client()
 	b.remember(client.Endpoint())
-	o := Options{Now: func() time.Time { return b.clock }}
+	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
 	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

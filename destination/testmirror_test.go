@@ -31,18 +31,24 @@ type testMirror struct {
 	rewriteUpdate  func(iri string) string             // what it makes of an IRI in an update
 	noUpdate       bool                                // the Graph Store Protocol only
 	noGSP          bool
+	transport      http.RoundTripper // nil: over connections
 	hook           func(w http.ResponseWriter, r *http.Request) bool
 }
 
+// makeTestMirror makes one that nobody serves.
+func makeTestMirror(t testing.TB) *testMirror {
+	return &testMirror{t: t, graphs: map[string]map[rdfres.Triple]bool{}}
+}
+
 func newTestMirror(t testing.TB) *testMirror {
-	m := &testMirror{t: t, graphs: map[string]map[rdfres.Triple]bool{}}
+	m := makeTestMirror(t)
 	m.srv = httptest.NewServer(m)
 	t.Cleanup(m.srv.Close)
 	return m
 }
 
 func (m *testMirror) client() *sparql.Client {
-	e := sparql.Endpoint{Name: "mirror", Query: m.srv.URL + "/query", Update: m.srv.URL + "/update", GraphStore: m.srv.URL + "/data", Retries: 1}
+	e := sparql.Endpoint{Name: "mirror", Query: m.srv.URL + "/query", Update: m.srv.URL + "/update", GraphStore: m.srv.URL + "/data", Transport: m.transport, Retries: 1}
 	if m.noUpdate {
 		e.Update = ""
 	}

@@ -98,11 +98,17 @@ type logged struct {
 }
 
 func newTestSource(t testing.TB) *testSource {
+	s := makeTestSource(t)
+	s.srv = httptest.NewServer(s)
+	t.Cleanup(s.srv.Close)
+	return s
+}
+
+// makeTestSource makes one that nobody serves.
+func makeTestSource(t testing.TB) *testSource {
 	s := &testSource{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), bodies: map[string][]byte{}, types: map[string]string{}, versions: map[string][]byte{},
 		list: true, changes: true, lie: map[string]bool{}, requests: map[string]int{}, caps: "/set/capabilitylist.xml", folder: "/set/r/"}
 	s.changesFrom = s.now
-	s.srv = httptest.NewServer(s)
-	t.Cleanup(s.srv.Close)
 	return s
 }
 

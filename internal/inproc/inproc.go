@@ -58,8 +58,10 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			pw.CloseWithError(err)
 		}()
 		t.Handler.ServeHTTP(w, r)
-		w.WriteHeader(http.StatusOK)
-		err = nil
+		if req.Context().Err() == nil { // else what looks whole may be what it was given up at
+			w.WriteHeader(http.StatusOK)
+			err = nil
+		}
 	}()
 	select {
 	case <-w.ready:

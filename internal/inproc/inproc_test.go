@@ -146,3 +146,32 @@ func TestGone(t *testing.T) {
 	}
 	<-ended
 }
+
+// A handler that stops because its request was given up has not answered: what it
+// wrote until then is no whole body.
+func TestGivenUp(t *testing.T) {
+	c := client(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "a part")
+		<-r.Context().Done()
+	})
+	enough := errors.New("enough")
+	for range 1000 { // which of the two is told first of the end is not given
+		ctx, giveUp := context.WithCancelCause(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://in.process/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(res.Body, make([]byte, 6)); err != nil {
+			t.Fatal(err)
+		}
+		giveUp(enough)
+		if rest, err := io.ReadAll(res.Body); !errors.Is(err, enough) {
+			t.Fatalf("%q, %v", rest, err)
+		}
+		res.Body.Close()
+	}
+}

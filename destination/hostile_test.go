@@ -157,7 +157,7 @@ var hostiles = []hostile{
 		})
 	}},
 	{"gzip-bomb-list", "too", true, func(b *bench, s *testSource) {
-		z := gz(append([]byte(urlset+listMD), bytes.Repeat([]byte(" "), 32<<20)...))
+		z := gz(append([]byte(urlset+listMD), bytes.Repeat([]byte(" "), 16<<20)...))
 		answerAt(s, listXML, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "gzip"); w.Write(z) })
 	}},
 	{"list-with-unknown-coding", "content coding", true, func(b *bench, s *testSource) {
@@ -314,7 +314,7 @@ var hostiles = []hostile{
 		})
 	}},
 	{"gzip-bomb", "too large", false, func(b *bench, s *testSource) {
-		z := gz(bytes.Repeat([]byte(" "), 32<<20))
+		z := gz(bytes.Repeat([]byte(" "), 8<<20))
 		badBody(s, "bomb.nt", func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "gzip"); w.Write(z) })
 	}},
 	{"resource-redirects-away", "not allowed", false, func(b *bench, s *testSource) {
@@ -345,7 +345,7 @@ var hostiles = []hostile{
 		dumpOf(s, zipOf(map[string]string{"manifest.xml": manifest(`<url><loc>http://x/a.nt</loc><rs:md path="/../../etc/passwd"/></url>`), "../../etc/passwd": "x"}), "")
 	}},
 	{"package-bomb", "package", true, func(b *bench, s *testSource) {
-		dumpOf(s, zipOf(map[string]string{"manifest.xml": manifest("") + strings.Repeat(" ", 40<<20)}), "")
+		dumpOf(s, zipOf(map[string]string{"manifest.xml": manifest("") + strings.Repeat(" ", 24<<20)}), "")
 	}},
 	{"package-hash-lies", "promise", true, func(b *bench, s *testSource) {
 		dumpOf(s, zipOf(map[string]string{"manifest.xml": manifest("")}), `hash="md5:68b329da9893e34099c7d8ad5cb9c940"`)

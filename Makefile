@@ -9,7 +9,7 @@ RACE    := $(shell command -v cc >/dev/null 2>&1 && echo 1 || echo 0)
 PACKAGES ?= ./...
 # It sees only what happens at once: where nothing starts or guards anything that
 # does, the first run of the tests is all.
-RACED    = $(if $(filter ./...,$(PACKAGES)),$(shell git grep -lE '^[[:space:]]*go |"sync|errgroup"' -- '*.go' ':!*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|'),$(PACKAGES))
+RACED    = $(if $(filter ./...,$(PACKAGES)),$(or $(shell git grep -lE '^[[:space:]]*go |"sync|errgroup"' -- '*.go' ':!*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|'),./...),$(PACKAGES))
 
 .PHONY: build run test race lint bench bench-large bench-weeks fuzz campaign generate clean
 

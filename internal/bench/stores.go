@@ -116,6 +116,25 @@ func (s store) loadAt(ctx context.Context, e *env, address string) (time.Duratio
 	return timed(ctx, http.MethodPost, address, "application/n-triples", "", f)
 }
 
+// loadInPieces posts the data some 50,000 triples at a time, each of whole entities
+// with their blank nodes.
+func (s store) loadInPieces(ctx context.Context, e *env, graph string) error {
+	post := func(piece []byte) error {
+		_, err := timed(ctx, http.MethodPost, s.graph(graph), "application/n-triples", "", bytes.NewReader(piece))
+		return err
+	}
+	var piece []byte
+	for lines := range (simulate.World{Seed: 1}).Lines(0, e.n, e.n) {
+		if piece = append(piece, lines...); len(piece) >= 6<<20 {
+			if err := post(piece); err != nil {
+				return err
+			}
+			piece = piece[:0]
+		}
+	}
+	return post(piece)
+}
+
 func (s store) drop(ctx context.Context, graph string) error {
 	return s.run(ctx, "DROP SILENT GRAPH <"+graph+">")
 }

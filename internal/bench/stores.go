@@ -187,9 +187,10 @@ func (e *env) close() {
 	_ = os.RemoveAll(e.dir) // a folder of the system's for temporary files
 }
 
-// ask posts a query and reads the answer to its end.
+// ask posts a query, as a form (Virtuoso never answers one that is a body of its
+// own), and reads the answer to its end.
 func (s store) ask(ctx context.Context, query, accept string) (time.Duration, error) {
-	return timed(ctx, http.MethodPost, s.query, "application/sparql-query", accept, strings.NewReader(query))
+	return timed(ctx, http.MethodPost, s.query, "application/x-www-form-urlencoded", accept, strings.NewReader("query="+url.QueryEscape(query)))
 }
 
 // timed sends a request and discards the answer.

@@ -66,8 +66,8 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	if err != nil {
 		return fmt.Errorf("count after reading: %w", err)
 	}
-	// An entity of several classes comes with each: then only what is missing shows
-	// here, and took counts again without doubles.
+	// An entity of several classes comes with each, and with each graph that says so:
+	// then only what is missing shows here, and took counts again without doubles.
 	if n := g.rows - again; n < min(before, after) || n > max(before, after) && by != "classes" {
 		return fmt.Errorf("%w: %d triples came by %s; it counts %d before and %d after", ErrShort, n, by, before, after)
 	}

@@ -150,8 +150,7 @@ var errDisagree = fmt.Errorf("%w", ErrTruncated)
 
 // agreed reads with a function that is given the store's count and gives how many
 // came, until that agrees with the counts before and after: some times at most,
-// since a store may leave rows out while others write into it (Virtuoso does).
-// again is how many came in vain.
+// since a store may be written to meanwhile. again is how many came in vain.
 func (p *Parts) agreed(ctx context.Context, count, what string, tries int, read func(counted int64) (int64, error)) (again int64, err error) {
 	before, err := p.Client.Count(ctx, count)
 	if err != nil {

@@ -35,7 +35,7 @@ var Presets = []Preset{
 	{Name: "virtuoso", Product: "Virtuoso 7", URL: "http://localhost:8890", Tested: true,
 		Query: "URL/sparql-auth", Update: "URL/sparql-auth", GraphStore: "URL/sparql-graph-crud-auth",
 		OpenQuery: "URL/sparql", OpenUpdate: "", OpenGraphStore: "URL/sparql-graph-crud",
-		Limits: "ResultSetMaxRows cuts answers in silence (10,000); sorting of 10,000 rows; VALUES of about 1,000; requests of several operations are not atomic; the default graph shows all named graphs; literals are rewritten"},
+		Limits: "ResultSetMaxRows cuts answers in silence (10,000); sorting of 10,000 rows; VALUES of about 1,000; requests of several operations are not atomic; the default graph shows all named graphs; literals are rewritten; a sub-select with DISTINCT that is joined with other patterns loses rows"},
 	{Name: "graphdb", Product: "Ontotext GraphDB", URL: "http://localhost:7200", Repository: "repository",
 		Query: "URL/repositories/REPOSITORY", Update: "URL/repositories/REPOSITORY/statements", GraphStore: "URL/repositories/REPOSITORY/rdf-graphs/service",
 		Limits: "as RDF4J; inferred statements come with the others unless the repository has no ruleset"},

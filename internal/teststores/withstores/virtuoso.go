@@ -46,6 +46,9 @@ MaxMemPoolSize = 200000000
 MaxQueryMem = 2G
 VectorSize = 1000
 MaxVectorSize = 1000000
+AdjustVectorSize = 0
+ThreadsPerQuery = 4
+AsyncQueueMaxThreads = 10
 [HTTPServer]
 ServerPort = 127.0.0.1:%s
 ServerRoot = .

@@ -317,3 +317,42 @@ func TestGraphThatGrew(t *testing.T) {
 		diff(t, fmt.Sprintf("%d entities", n), got, expected(t, ts, false))
 	}
 }
+
+// What RDF4J's binary results cannot give, or not well, is read as JSON: IRIs of
+// which each has a namespace of its own, triples as terms.
+func TestWhatTableCannotGive(t *testing.T) {
+	readings := []sparql.Reading{sparql.ReadSelectBinary, sparql.ReadSelectJSON}
+	const n = 1100
+	var entities []rdfres.Triple
+	graphs := sparqltest.New()
+	for i := range n {
+		s := rdfres.NewIRI(fmt.Sprintf("http://example.org/%d#it", i))
+		var own []rdfres.Triple
+		for j := range 17 { // as a sample they are few enough
+			own = append(own, rdfres.Triple{S: s, P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(j), "", "")})
+		}
+		entities = append(entities, own...)
+		graphs.Add(s.IRI(), rdfres.Triple{S: "<http://example.org/s>", P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	for _, c := range []struct {
+		name string
+		st   *sparqltest.Store
+		cfg  Config
+	}{
+		{"batches", sparqltest.New(entities...), Config{Strategy: "batches"}},
+		{"graphs", graphs, Config{Describe: "graph"}},
+		{"graphs one by one", graphs, Config{Describe: "graph", Strategy: "batches"}},
+	} {
+		c.st.Table = true
+		s := source(t, c.st, c.cfg)
+		s.SetCapabilities(sparql.Capabilities{Readings: readings, Speed: map[sparql.Reading]float64{sparql.ReadSelectBinary: 1e9}})
+		sc, err := s.Scan(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got, stats := read(t, sc); len(got) != n {
+			t.Errorf("%s: %d of %d, by %s", c.name, len(got), n, stats.Way)
+		}
+	}
+}

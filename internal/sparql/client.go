@@ -42,6 +42,7 @@ type Client struct {
 	log       *slog.Logger
 
 	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
+	noTable  atomic.Bool  // something was not for the binary form (errNotForTable)
 	manner   atomic.Int32 // how queries are sent: mannerDirect, mannerForm
 	direct   atomic.Bool  // a query was answered that came as it is
 	maxRows  atomic.Int64 // as the store advertised

@@ -27,6 +27,10 @@ var errStalled = errors.New("no progress within the timeout")
 // errNotW3CTSV marks tab-separated values in which terms cannot be told apart.
 var errNotW3CTSV = errors.New("tab-separated values are not in the W3C form: IRIs and literals cannot be told apart")
 
+// errNotForTable marks an answer that comes better, or only, in another form than
+// RDF4J's binary results: from then on the client asks for JSON instead.
+var errNotForTable = errors.New("not for the binary form")
+
 // Error is a failed request: what was done, where, the HTTP status (0 when there
 // was no answer), the start of the answer's body, whether a repetition can help,
 // and what a person may do.
@@ -67,7 +71,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // IsTooLarge tells whether the store refused a request or an answer for its
-// size, or may have: half as much may pass.
+// size, or may have: half as much may pass. So may what was asked for in a form that
+// it is not for, which is not asked for again.
 func IsTooLarge(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -78,7 +83,7 @@ func IsTooLarge(err error) bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated)
+	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
 }
 
 // statusError reads what an answer that is not 2xx says.

@@ -50,6 +50,7 @@ func (c *Client) Select(ctx context.Context, query string) (*Solutions, error) {
 }
 
 // SelectAs is Select in a given format: ReadSelectTSV, ReadSelectJSON, ReadSelectBinary.
+// Once an answer was not for the last of them (IsTooLarge), it gives JSON instead.
 func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	return c.selectAs(ctx, query, as)
 }
@@ -65,9 +66,15 @@ func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solut
 		if as == ReadSelectTSV && c.tsv.Load() == 2 {
 			return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: errNotW3CTSV}
 		}
+		as := as
+		if as == ReadSelectBinary && c.noTable.Load() {
+			as = ReadSelectJSON
+		}
 		out, err = c.selectOnce(ctx, query, as)
 		if as == "" && errors.Is(err, errNotW3CTSV) {
 			c.tsv.Store(2)
+			out, err = c.selectOnce(ctx, query, ReadSelectJSON)
+		} else if errors.Is(err, errNotForTable) { // before the first row
 			out, err = c.selectOnce(ctx, query, ReadSelectJSON)
 		}
 		return err
@@ -183,7 +190,10 @@ func (c *Client) readError(r request, err error) error {
 		return err
 	}
 	out := &Error{Op: c.op(r.op), URL: redact(r.url), Err: err}
-	if errors.Is(err, ErrTruncated) {
+	if errors.Is(err, errNotForTable) {
+		c.noTable.Store(true)
+		out.Hint = "it is read as JSON from now on"
+	} else if errors.Is(err, ErrTruncated) {
 		out.Temporary = true
 		out.Hint = "the store or a proxy ended the answer: a limit of time or size there?"
 	} else if !errors.Is(err, errNotW3CTSV) {

@@ -35,11 +35,13 @@ const (
 	tableEnd       = 127
 )
 
-// maxNamespaces bounds what the namespaces of a table may take, as the store keeps
-// them too: where each IRI has one of its own, JSON is the better form.
+// maxTableString bounds what one string may hold in memory, maxNamespaces what the
+// namespaces of a table may take, as the store keeps them too: where each IRI has one
+// of its own, JSON is the better form.
 const (
-	maxNamespaces  = 16 << 20 // bytes
-	rowsANamespace = 16       // at least, once there are a thousand
+	maxTableString = 256 << 20 // bytes, as a line of N-Triples
+	maxNamespaces  = 16 << 20  // bytes
+	rowsANamespace = 16        // at least, once there are a thousand
 )
 
 // tableReader reads a table: "BRTR", the version as a NUMBER, the number of columns,
@@ -53,6 +55,7 @@ type tableReader struct {
 	size       int // of them
 	rows       int64
 	ended      bool
+	unbound    Row // an empty row; what comes after one repeats the row before it
 }
 
 func newTable(in io.Reader) (*tableReader, []string, error) {
@@ -73,7 +76,7 @@ func newTable(in io.Reader) (*tableReader, []string, error) {
 		}
 		vars = append(vars, string(r.raw[4:]))
 	}
-	r.row, r.cols = make(Row, columns), make([]terms, columns)
+	r.row, r.cols, r.unbound = make(Row, columns), make([]terms, columns), make(Row, columns)
 	return r, vars, nil
 }
 
@@ -104,9 +107,8 @@ func (r *tableReader) next() (Row, error) {
 			}
 			continue
 		case tableEmptyRow:
-			clear(r.row)
-			i = len(r.row)
-			continue
+			r.rows++
+			return r.unbound, nil
 		case tableUnbound:
 			r.row[i] = ""
 		case tableRepeat:
@@ -156,7 +158,7 @@ func (r *tableReader) value(mark byte) error {
 		}
 		return fmt.Errorf("a datatype is no IRI, but a record %d", mark)
 	case tableTriple:
-		return errors.New("a triple as a term, which is read in other ways")
+		return fmt.Errorf("%w: a triple as a term", errNotForTable)
 	}
 	return fmt.Errorf("unknown record %d", mark)
 }
@@ -184,7 +186,11 @@ func (r *tableReader) string() error {
 	if err := r.number(); err != nil {
 		return err
 	}
-	for left := int(binary.BigEndian.Uint32(r.raw[len(r.raw)-4:])); left > 0; {
+	n := binary.BigEndian.Uint32(r.raw[len(r.raw)-4:])
+	if n > maxTableString {
+		return fmt.Errorf("a string of %d bytes, more than %d MiB", n, maxTableString>>20)
+	}
+	for left := int(n); left > 0; {
 		b, err := r.in.Peek(min(left, r.in.Size()))
 		if err != nil {
 			return cutTable(err)
@@ -207,7 +213,7 @@ func (r *tableReader) namespace() error {
 	r.namespaces = append(r.namespaces, bytes.Clone(r.raw[9:]))
 	r.size += len(r.raw) + 32
 	if n := int64(len(r.namespaces)); r.size > maxNamespaces || n > 1000 && n*rowsANamespace > r.rows {
-		return fmt.Errorf("%d namespaces of IRIs in %d rows, too many for this form", n, r.rows)
+		return fmt.Errorf("%w: %d namespaces of IRIs in %d rows, too many for it", errNotForTable, n, r.rows)
 	}
 	return nil
 }

@@ -59,6 +59,23 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestEmptyRow: as RDF4J writes them, a row after one of no values repeats the row
+// before it.
+func TestEmptyRow(t *testing.T) {
+	w := sparqltest.NewTable("s", "o")
+	w.Row("_:a", "_:b")
+	w.WriteByte(tableEmptyRow)
+	w.WriteByte(tableRepeat)
+	w.WriteByte(tableUnbound)
+	w.WriteByte(tableEmptyRow)
+	w.WriteByte(tableRepeat)
+	w.WriteByte(tableRepeat)
+	got, err := readTable(w.End())
+	if want := []Row{{"_:a", "_:b"}, {"", ""}, {"_:a", ""}, {"", ""}, {"_:a", ""}}; err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestTableRefused: what cannot be read for certain is an error that says why.
 func TestTableRefused(t *testing.T) {
 	many := sparqltest.NewTable("s")
@@ -82,6 +99,7 @@ func TestTableRefused(t *testing.T) {
 		"not UTF-8":          ahead(func(w *sparqltest.Table) { w.WriteByte(tablePlain); w.Text("\xff") }),
 		"language tag \"\"":  ahead(func(w *sparqltest.Table) { w.WriteByte(tableLang); w.Text("x"); w.Text("") }),
 		"datatype is no IRI": ahead(func(w *sparqltest.Table) { w.WriteByte(tableTyped); w.Text("x"); w.WriteByte(tablePlain) }),
+		"4294967295 bytes":   ahead(func(w *sparqltest.Table) { w.WriteByte(tablePlain); w.Number(1<<32 - 1) }),
 		"out of memory":      ahead(func(w *sparqltest.Table) { w.WriteByte(tableError); w.WriteByte(2); w.Text("out of memory") }),
 	} {
 		if rows, err := readTable(data); err == nil || !strings.Contains(err.Error(), want) {

@@ -190,6 +190,40 @@ func TestGzip(t *testing.T) {
 	}
 }
 
+// The sum at the end of a packed answer is held against what came, in each form of rows.
+func TestGzipSum(t *testing.T) {
+	w := sparqltest.NewTable("s")
+	w.Row("<http://example.org/a>")
+	for as, body := range map[sparql.Reading]string{
+		sparql.ReadSelectBinary: string(w.End()),
+		sparql.ReadSelectJSON:   `{"head":{"vars":["s"]},"results":{"bindings":[{"s":{"type":"uri","value":"http://example.org/a"}}]}}`,
+	} {
+		for _, wrong := range []bool{false, true} {
+			c := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", map[bool]string{true: sparqltest.TableType, false: "application/sparql-results+json"}[as == sparql.ReadSelectBinary])
+				w.Header().Set("Content-Encoding", "gzip")
+				var b bytes.Buffer
+				z := gzip.NewWriter(&b)
+				io.WriteString(z, body)
+				z.Close()
+				if wrong {
+					b.Bytes()[b.Len()-8] ^= 1
+				}
+				w.Write(b.Bytes())
+			}), nil)
+			sol, err := c.SelectAs(t.Context(), "SELECT ?s WHERE { ?s ?p ?o }", as)
+			if err == nil {
+				for _, rowErr := range sol.Rows {
+					err = errors.Join(err, rowErr)
+				}
+			}
+			if (err != nil) != wrong {
+				t.Errorf("%s, wrong sum %t: %v", as, wrong, err)
+			}
+		}
+	}
+}
+
 func TestRetries(t *testing.T) {
 	var n atomic.Int32
 	status, good := 503, int32(3)

@@ -96,8 +96,10 @@ func (r *tableReader) next() (Row, error) {
 		r.raw = append(r.raw[:0], mark)
 		switch mark {
 		case tableEnd:
+			if _, err := r.in.Peek(1); err != nil && err != io.EOF { // of a packed answer the sum
+				return nil, cutTable(err)
+			}
 			r.ended = true
-			_, _ = r.in.Peek(1) // nothing comes: the connection can be used again
 			return nil, io.EOF
 		case tableError:
 			return nil, r.failed()

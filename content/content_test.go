@@ -317,12 +317,15 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// TestStuck: a server that does not answer is not waited for.
+// TestStuck: a file that does not come is not waited for, and keeps no other from
+// being followed.
 func TestStuck(t *testing.T) {
-	w := newWorld(t, Config{Timeout: 200 * time.Millisecond})
+	t.Parallel()                                                   // it does nothing but wait
+	w := newWorld(t, Config{Hash: true, Timeout: 5 * time.Second}) // for an honest file on a busy machine
 	w.file("/stuck", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	w.scan([]string{w.srv.URL + "/stuck"})
-	if rep := w.run(false); rep.Resources != 0 || rep.Failing != 1 {
+	w.file("/honest", text("honest", `"1"`))
+	w.scan([]string{w.srv.URL + "/stuck", w.srv.URL + "/honest"})
+	if rep := w.run(false); rep.Resources != 1 || rep.Failing != 1 {
 		t.Fatalf("%+v", rep)
 	}
 }

@@ -110,6 +110,26 @@ func TestStrategiesOfSeveralGraphs(t *testing.T) {
 	}
 }
 
+// The same statements in many graphs come once for each graph, and not more often,
+// also those of a class: parts cannot tell what is equal from each other.
+func TestStrategiesOfManyGraphs(t *testing.T) {
+	var ts []rdfres.Triple
+	for e := range 20 {
+		s := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", e))
+		ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: "<http://example.org/C>"}, rdfres.Triple{S: s, P: "<http://example.org/p>", O: `"x"`})
+	}
+	for _, strategy := range []string{"classes", "hash", "graphs", "batches"} {
+		st := sparqltest.New()
+		st.RowLimit = 100
+		for g := range 12 {
+			st.Add(fmt.Sprintf("http://g.example/%d", g), ts...)
+		}
+		s := source(t, st, Config{Graphs: []string{"*"}, Strategy: strategy})
+		got, _ := scanAll(t, s)
+		diff(t, strategy, got, expected(t, ts, false))
+	}
+}
+
 // A part that fails is asked for again in smaller ones; those that were whole are
 // not asked for again.
 func TestFailedPart(t *testing.T) {
@@ -249,12 +269,13 @@ func TestStrategiesOfStores(t *testing.T) {
 			}
 			defer client.Close()
 			var caps sparql.Capabilities
-			for _, strategy := range Strategies {
+			for i, strategy := range slices.Concat(Strategies, []string{"classes"}) { // also of two graphs
 				cfg := Config{Name: name, Graphs: []string{srv.Graph}, Strategy: strategy, TempDir: t.TempDir()}
 				switch strategy {
 				case "prefixes":
 					cfg.Select.Prefixes = []string{"http://a.example/", "http://b.example/", "http://other.example/"}
-				case "graphs":
+				}
+				if strategy == "graphs" || i == len(Strategies) {
 					cfg.Graphs = append(cfg.Graphs, srv.Graph+"/2")
 				}
 				s, err := New(client, cfg)

@@ -127,10 +127,14 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 		w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", "asked for, none given")))
 	}
 	for _, r := range x.Readings {
-		w.line("reading       %-12s %9.0f triples/s on %d", r, x.Speed[r], x.Sample)
+		if speed, tried := x.Speed[r]; tried {
+			w.line("reading       %-13s %9.0f triples/s on %d", r, speed, x.Sample)
+		} else {
+			w.line("reading       %-13s not tried: on a large graph it costs this store too much", r)
+		}
 	}
 	for _, way := range slices.Sorted(maps.Keys(x.BatchSpeed)) {
-		w.line("entities      %-12s %9.0f triples/s", way, x.BatchSpeed[way])
+		w.line("entities      %-13s %9.0f triples/s", way, x.BatchSpeed[way])
 	}
 	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), "none seen"))
 	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", "is a graph of its own"))
@@ -157,7 +161,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	default:
 		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", "not atomic"))
 		for _, way := range slices.Sorted(maps.Keys(x.WriteSpeed)) {
-			w.line("              %-12s %9.0f triples/s", way, x.WriteSpeed[way])
+			w.line("              %-13s %9.0f triples/s", way, x.WriteSpeed[way])
 		}
 		w.line("literals      %s", yes(len(x.NormalForm.Rules)+len(x.Unexplained) > 0, oneLine("rewritten:", strings.Join(x.NormalForm.Rules, ", ")), "kept as they are"))
 		for _, t := range x.Unexplained {

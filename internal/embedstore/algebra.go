@@ -176,7 +176,8 @@ type query struct {
 	fromNamed []string
 
 	scope *scope
-	slots int // of the whole query; the topmost only
+	slots int    // of the whole query; the topmost only
+	base  string // likewise: what IRI() resolves against
 }
 
 // scope gives the variables of one query their slots.
@@ -225,5 +226,6 @@ type operation struct {
 	with    string
 	a, b    graphRef
 	slots   int
+	base    string
 	loadIRI string
 }

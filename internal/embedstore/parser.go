@@ -188,7 +188,7 @@ func parseQuery(text, base string) (*query, error) {
 		if p.tok.kind != tokEOF {
 			p.fail("expected the end of the query, found %s", p.tok)
 		}
-		q.slots = p.slots
+		q.slots, q.base = p.slots, p.base
 	})
 	return q, err
 }

@@ -89,7 +89,7 @@ func (p *parser) operation() *operation {
 		p.fail("expected an operation such as INSERT, DELETE or CLEAR, found %s", p.tok)
 	}
 	op.blanks = p.tmplSlots
-	op.slots = p.slots
+	op.slots, op.base = p.slots, p.base
 	return op
 }
 

@@ -163,7 +163,7 @@ func (u *updater) data(insert bool) {
 func (u *updater) modify(op *operation) error {
 	x := u.s.newExec(u.ctx, u.t.v, op.slots, u.o.Budget.or(u.s.opts.Budget))
 	defer x.close()
-	x.base = u.o.Base
+	x.base = op.base
 	target := id(0)
 	if op.with != "" {
 		var err error

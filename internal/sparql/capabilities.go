@@ -22,7 +22,7 @@ func (r Reading) Selects() bool {
 // Capabilities is what a probe found.
 type Capabilities struct {
 	Product, Version string              // by the Server header; "" when the store does not say
-	Readings         []Reading           // that work, fastest first
+	Readings         []Reading           // that work, fastest first; last what was not tried, which has no Speed
 	Speed            map[Reading]float64 // triples per second on the sample
 	Sample           int64               // triples of the sample; speeds of small ones mean little
 	RowLimit         int64               // silent truncation, configured, advertised or seen; 0: none seen

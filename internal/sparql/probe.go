@@ -350,7 +350,11 @@ func (p *prober) readings(ctx context.Context) {
 			return cmp.Compare(p.caps.Speed[b]*usual[b], p.caps.Speed[a]*usual[a])
 		})
 	}
-	p.caps.Readings = append(p.caps.Readings, last...)
+	for _, r := range last {
+		if !slices.Contains(p.caps.Readings, r) {
+			p.caps.Readings = append(p.caps.Readings, r)
+		}
+	}
 }
 
 // likeRDF4J tells whether the address is of the form of RDF4J, which says no more

@@ -506,9 +506,7 @@ func (p *parser) match(graph string, rows []solution, pattern ...string) []solut
 }
 
 func (p *parser) skipFilter() {
-	if p.take("NOT") {
-		p.must("EXISTS")
-	}
+	_ = p.take("NOT") && p.take("EXISTS") || p.take("EXISTS")
 	depth := 0
 	for {
 		switch t := p.next(); t {
@@ -525,9 +523,11 @@ func (p *parser) skipFilter() {
 }
 
 func (p *parser) filter(graph string, r solution) bool {
-	if p.take("NOT") {
-		p.must("EXISTS")
-		return len(p.group("", []solution{maps.Clone(r)})) == 0
+	if not := p.take("NOT"); not || p.take("EXISTS") {
+		if not {
+			p.must("EXISTS")
+		}
+		return (len(p.group("", []solution{maps.Clone(r)})) == 0) == not
 	}
 	p.must("(")
 	v := p.or(r)

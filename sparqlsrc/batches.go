@@ -66,8 +66,8 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	if err != nil {
 		return fmt.Errorf("count after reading: %w", err)
 	}
-	// An entity of several classes comes with each, and with each graph that says so:
-	// then only what is missing shows here, and took counts again without doubles.
+	// An entity of several classes comes with each: then only what is missing shows
+	// here, and took counts again without doubles.
 	if n := g.rows - again; n < min(before, after) || n > max(before, after) && by != "classes" {
 		return fmt.Errorf("%w: %d triples came by %s; it counts %d before and %d after", ErrShort, n, by, before, after)
 	}
@@ -188,7 +188,7 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 		return nil
 	}
 	rows := int64(0)
-	err = s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", s.selectReading(caps), func(sub, p, o []byte) error {
+	err = s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", caps.SelectReading(), func(sub, p, o []byte) error {
 		rows++
 		return f(sub, p, o)
 	})
@@ -208,16 +208,6 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 	return nil
 }
 
-// selectReading is the faster format of a SELECT.
-func (s *Source) selectReading(caps sparql.Capabilities) sparql.Reading {
-	for _, r := range caps.Readings {
-		if r.Selects() {
-			return r
-		}
-	}
-	return sparql.ReadSelectJSON
-}
-
 // eachSubject gives the IRIs that ?s takes in a pattern: in one answer where the
 // store gives it whole, else by the hash of the IRI. One may come more than once.
 func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scope *scope, pattern string, f func(string) error) error {
@@ -228,7 +218,7 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 		return fmt.Errorf("count: %w", err)
 	}
 	rows := int64(0)
-	sol, err := s.client.SelectAs(ctx, "SELECT DISTINCT ?s WHERE { "+pattern+"}", s.selectReading(caps))
+	sol, err := s.client.SelectAs(ctx, "SELECT DISTINCT ?s WHERE { "+pattern+"}", caps.SelectReading())
 	if err == nil {
 		for row, rerr := range sol.Rows {
 			if err = rerr; err == nil {
@@ -268,7 +258,7 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 
 // parts reads ?s ?p ?o of a pattern in parts, by ?s.
 func (s *Source) parts(caps sparql.Capabilities, pattern string) *sparql.Parts {
-	p := &sparql.Parts{Client: s.client, As: s.selectReading(caps), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize()}
+	p := &sparql.Parts{Client: s.client, As: caps.SelectReading(), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize()}
 	for _, limit := range []int64{caps.RowLimit, s.lastShort()} {
 		if limit > 0 && (p.Limit == 0 || limit < p.Limit) {
 			p.Limit = limit
@@ -332,7 +322,7 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 
 // confirmRows counts again where the number of rows looks like a limit.
 func (s *Source) confirmRows(ctx context.Context, caps sparql.Capabilities, rows int64, count func() (int64, error)) error {
-	if !s.onLimit(rows, caps) && (rows < 1000 || !isRound(rows)) {
+	if !s.onLimit(rows, caps) && !isRound(rows) {
 		return nil
 	}
 	n, err := count()
@@ -425,7 +415,7 @@ func (s *Source) inParts(ctx context.Context, caps sparql.Capabilities, pattern 
 // rows reads ?s ?p ?o of a pattern into memory and confirms their number.
 func (s *Source) rows(ctx context.Context, caps sparql.Capabilities, pattern string) ([]rdfres.Triple, error) {
 	var out []rdfres.Triple
-	err := s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", s.selectReading(caps), func(sub, p, o []byte) error {
+	err := s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", caps.SelectReading(), func(sub, p, o []byte) error {
 		if len(sub) == 0 || len(p) == 0 || len(o) == 0 {
 			return fmt.Errorf("the store gave the triple %q %q %q with a part that is not there", clip(sub), clip(p), clip(o))
 		}

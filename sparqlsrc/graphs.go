@@ -67,7 +67,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 	}
 	var last error
 	if !s.graphwise() {
-		ways := []sparql.Reading{s.selectReading(caps)}
+		ways := []sparql.Reading{caps.SelectReading()}
 		if s.everyGraph() && s.quadSpeed(ctx) > caps.Speed[ways[0]] {
 			ways = []sparql.Reading{readDataset, ways[0]}
 		}
@@ -284,7 +284,7 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 				break
 			}
 			var got []quad
-			err = s.client.StreamQuads(ctx, selectQuads+pattern+"}", s.selectReading(caps), func(g, sub, p, o []byte) error {
+			err = s.client.StreamQuads(ctx, selectQuads+pattern+"}", caps.SelectReading(), func(g, sub, p, o []byte) error {
 				if len(g) == 0 || g[0] != '<' {
 					return fmt.Errorf("the store gave a triple of the graph %q, which was not asked for", clip(g))
 				}

@@ -96,10 +96,10 @@ func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabi
 				return 0, err
 			}
 			// A join is quicker than EXISTS, but gives what has the class in several graphs once
-			// for each of them; Virtuoso leaves rows out of one with a DISTINCT.
+			// for each of them. Virtuoso leaves rows out of a join with a DISTINCT.
 			of := sc.triple("?s", rdfType, iri)
 			pattern := of + sc.all()
-			if !sc.single() {
+			if !sc.single() || sc.union {
 				pattern = sc.all() + "FILTER EXISTS { " + of + "} "
 			}
 			if err := part("class "+class, pattern); err != nil {

@@ -118,15 +118,20 @@ func TestStrategiesOfManyGraphs(t *testing.T) {
 		s := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", e))
 		ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: "<http://example.org/C>"}, rdfres.Triple{S: s, P: "<http://example.org/p>", O: `"x"`})
 	}
-	for _, strategy := range []string{"classes", "hash", "graphs", "batches"} {
-		st := sparqltest.New()
-		st.RowLimit = 100
-		for g := range 12 {
-			st.Add(fmt.Sprintf("http://g.example/%d", g), ts...)
+	for _, graphs := range [][]string{{"*"}, nil} { // nil: the default graph, which shows all of them
+		for _, strategy := range []string{"classes", "hash", "graphs", "batches"} {
+			if graphs == nil && strategy == "graphs" {
+				continue // there is one
+			}
+			st := sparqltest.New()
+			st.RowLimit, st.UnionDefault = 100, graphs == nil
+			for g := range 12 {
+				st.Add(fmt.Sprintf("http://g.example/%d", g), ts...)
+			}
+			s := source(t, st, Config{Graphs: graphs, Strategy: strategy})
+			got, _ := scanAll(t, s)
+			diff(t, fmt.Sprint(strategy, graphs), got, expected(t, ts, false))
 		}
-		s := source(t, st, Config{Graphs: []string{"*"}, Strategy: strategy})
-		got, _ := scanAll(t, s)
-		diff(t, strategy, got, expected(t, ts, false))
 	}
 }
 

@@ -196,7 +196,11 @@ func TestHistory(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		j := job("tick", "a", func(context.Context, *jobs.Run) (any, error) { n++; time.Sleep(90 * time.Second); return nil, nil })
+		j := job("tick", "a", func(context.Context, *jobs.Run) (any, error) {
+			n++
+			time.Sleep(90 * time.Second) // virtual
+			return nil, nil
+		})
 		j.Schedule = "@every 1m"
 		r := open(t, memkv.New(), j)
 		r.Schedule()

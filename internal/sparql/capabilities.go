@@ -38,6 +38,16 @@ type Capabilities struct {
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
 }
 
+// SelectReading is the fastest format of a SELECT that the store has.
+func (c *Capabilities) SelectReading() Reading {
+	for _, r := range c.Readings {
+		if r.Selects() {
+			return r
+		}
+	}
+	return ReadSelectJSON
+}
+
 // WellSampled tells whether the sample was as large as one may be: what was found
 // of a small one is found anew, which costs little.
 func (c Capabilities) WellSampled() bool { return c.Sample >= sampleSize }

@@ -264,7 +264,7 @@ func (p *prober) readSpeed(ctx context.Context, most int) (map[string]float64, e
 			if err != nil {
 				return out, err
 			}
-			err = p.c.StreamSelect(ctx, q, p.selectReading(), func(_, _, _ []byte) error {
+			err = p.c.StreamSelect(ctx, q, p.caps.SelectReading(), func(_, _, _ []byte) error {
 				rows++
 				return nil
 			})
@@ -280,16 +280,6 @@ func (p *prober) readSpeed(ctx context.Context, most int) (map[string]float64, e
 		}
 	}
 	return out, nil
-}
-
-// selectReading is the faster format of a SELECT.
-func (p *prober) selectReading() Reading {
-	for _, r := range p.caps.Readings {
-		if r.Selects() {
-			return r
-		}
-	}
-	return ReadSelectJSON
 }
 
 // advise draws conclusions from the limits.

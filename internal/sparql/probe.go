@@ -194,9 +194,9 @@ func (p *prober) unionDefault(ctx context.Context) error {
 			t[i], err = EscapeTerm(row[i+1])
 			ok = ok && err == nil
 		}
-		if ok {
+		if line := strings.Join(t[:], " ") + " ."; ok && !slices.Contains(parts, line) {
 			graphs[g]++
-			parts = append(parts, strings.Join(t[:], " ")+" .")
+			parts = append(parts, line)
 		}
 	}
 	if len(parts) == 0 {

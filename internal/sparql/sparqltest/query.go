@@ -500,6 +500,9 @@ func (p *parser) match(graph string, rows []solution, pattern ...string) []solut
 				}
 			}
 			out = append(out, m)
+			if !slices.Contains(want[:], "") {
+				break // nothing to bind: its doubles would only multiply
+			}
 		}
 	}
 	return out

@@ -66,6 +66,17 @@ type Options struct {
 // but a block is read and unpacked whole for each value.
 const blockBytes = 16 << 10
 
+// lowest packs what stays. Of a first scan of 100,000 entities the state takes 41.6 MB
+// so, and 40.9 MB by level 3 of Zstandard, which takes twice the time: a quarter of
+// all that the scan does.
+var lowest = &block.CompressionProfile{
+	Name:                "ZSTD1",
+	DataBlocks:          block.BalancedCompression.DataBlocks,
+	ValueBlocks:         block.BalancedCompression.DataBlocks,
+	OtherBlocks:         block.BalancedCompression.DataBlocks,
+	MinReductionPercent: 12,
+}
+
 // Store is an open store.
 type Store struct {
 	db      *pebble.DB
@@ -149,7 +160,7 @@ func (s *Store) open(o Options) (err error) {
 		opts.Levels[i].BlockSize = blockBytes
 		opts.Levels[i].Compression = func() *block.CompressionProfile { return block.SnappyCompression }
 	}
-	opts.Levels[len(opts.Levels)-1].Compression = func() *block.CompressionProfile { return block.ZstdCompression }
+	opts.Levels[len(opts.Levels)-1].Compression = func() *block.CompressionProfile { return lowest }
 	if !o.ReadOnly { // of a process that was killed
 		if err := o.fs.RemoveAll(filepath.Join(s.dir, loadFolder)); err != nil {
 			return err

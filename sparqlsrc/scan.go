@@ -176,7 +176,8 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
-	counting := s.counting(ctx, count)
+	mark := markEnd(way)
+	counting := s.counting(ctx, count, mark == nil)
 	defer counting.stop()
 	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
@@ -194,9 +195,12 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 			}
 			s.cfg.Progress("read", g.rows, counting.sofar.Load())
 		}
+		if mark.is(sub, p, o) {
+			return nil
+		}
 		return g.add(sub, p, o)
 	}
-	sel := "SELECT ?s ?p ?o WHERE { " + scope.all() + "}"
+	sel := "SELECT ?s ?p ?o WHERE { " + mark.behind(scope.all()) + "}"
 	read := func() error {
 		switch way {
 		case sparql.ReadGraphStore:
@@ -220,25 +224,31 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		}
 		return refused, err
 	}
-	before, err := counting.wait()
-	if err != nil && ctx.Err() == nil {
-		before, err = s.client.Count(ctx, count) // with the store to itself
+	before, proven := g.rows, mark.proves() && !s.onLimit(g.rows, caps)
+	if !proven {
+		before, err = counting.wait()
+		if err != nil && ctx.Err() == nil {
+			before, err = s.client.Count(ctx, count) // with the store to itself
+		}
+		if err != nil {
+			return fatal, fmt.Errorf("count beside reading: %w", err)
+		}
 	}
-	if err != nil {
-		return fatal, fmt.Errorf("count beside reading: %w", err)
-	}
-	// What came is what was counted: a second count could not change the
-	// verdict, whatever it is, and is only asked for where it can.
-	recount := func(ctx context.Context) (int64, error) {
+	// What came is what was counted, or came to its end: a further count could not
+	// change the verdict, whatever it is, and is only asked for where it can.
+	recount := func(ctx context.Context) (int64, int64, error) {
 		n, err := s.client.Count(ctx, count)
 		if err != nil {
-			err = fmt.Errorf("count after reading: %w", err)
+			return 0, 0, fmt.Errorf("count after reading: %w", err)
 		}
-		return n, err
+		if proven {
+			return n, n, nil
+		}
+		return before, n, nil
 	}
 	after := before
 	if g.rows != before || s.onLimit(g.rows, caps) {
-		if after, err = recount(ctx); err != nil {
+		if before, after, err = recount(ctx); err != nil {
 			return fatal, err
 		}
 		recount = nil
@@ -268,8 +278,16 @@ type counting struct {
 	stop  func()
 }
 
-func (s *Source) counting(ctx context.Context, query string) *counting {
+// errNotCounted is of a count that was not begun.
+var errNotCounted = errors.New("not counted")
+
+func (s *Source) counting(ctx context.Context, query string, begin bool) *counting {
 	c := &counting{ended: make(chan struct{})}
+	if !begin {
+		c.err, c.stop = errNotCounted, func() {}
+		close(c.ended)
+		return c
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	c.stop = func() {
 		cancel()
@@ -290,13 +308,13 @@ func (c *counting) wait() (int64, error) {
 }
 
 // took notes what was read, to be verified once doubles are known. recount, if
-// it is not nil, gives the count after that was not needed yet.
-func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, before, after int64, recount func(context.Context) (int64, error)) {
+// it is not nil, gives the counts that were not needed yet.
+func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, before, after int64, recount func(context.Context) (before, after int64, err error)) {
 	sc.group, sc.rows, sc.scope = g, g.rows, scope
 	sc.verify = func(distinct int64, d *doubles) (err error) {
-		after := after
+		before, after := before, after
 		if recount != nil && d.n > 0 {
-			if after, err = recount(ctx); err != nil {
+			if before, after, err = recount(ctx); err != nil {
 				return err
 			}
 		}

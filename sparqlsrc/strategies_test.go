@@ -311,6 +311,9 @@ func TestStrategiesOfStores(t *testing.T) {
 				if stats.Way != strategy && strategy != "whole" {
 					t.Errorf("%s: read by %s", strategy, stats.Way)
 				}
+				if strategy == "select-binary" && stats.Requests != 1 {
+					t.Errorf("%s: %d requests, want none for a count: the mark should come last", strategy, stats.Requests)
+				}
 			}
 		})
 	}

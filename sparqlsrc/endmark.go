@@ -1,0 +1,54 @@
+package sparqlsrc
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// endMark is a row of our own that is asked for behind all others. RDF4J gives the
+// branches of a UNION one after the other, so that the row comes when the pattern
+// before it is exhausted, and no limit of rows, time or size, whoever sets it, can cut
+// that and spare the row. Where it comes as the last, it stands for the store's count,
+// which takes RDF4J more than half as long as the reading; where it does not, the rows
+// are counted.
+type endMark struct {
+	iri  string // that no data has
+	came bool
+	last bool // nothing came after it
+}
+
+// markEnd gives the mark of a way of reading, or nil where none is trusted: others
+// than RDF4J order their branches otherwise, or end one early and go on with the next
+// (Virtuoso, out of time).
+func markEnd(way sparql.Reading) *endMark {
+	if way != sparql.ReadSelectBinary {
+		return nil
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it does not fail
+	return &endMark{iri: "<urn:rsbridge:end:" + hex.EncodeToString(random[:]) + ">"}
+}
+
+// behind is the pattern with the row behind it.
+func (m *endMark) behind(pattern string) string {
+	if m == nil {
+		return pattern
+	}
+	return "{ " + pattern + "} UNION { VALUES ?s { " + m.iri + " } } "
+}
+
+// is tells whether a row is the mark. It is told of every row.
+func (m *endMark) is(s, p, o []byte) bool {
+	if m == nil {
+		return false
+	}
+	is := len(p) == 0 && len(o) == 0 && string(s) == m.iri
+	m.last = is && !m.came
+	m.came = m.came || is
+	return is
+}
+
+// proves tells that the answer came to its end.
+func (m *endMark) proves() bool { return m != nil && m.last }

@@ -1,0 +1,86 @@
+package sparqlsrc
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestEndMark: an answer of RDF4J that ends with the row asked for behind all others
+// is whole without a count; every other one is counted, and so is one with doubles,
+// which may stand for what is missing.
+func TestEndMark(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 30 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i/3)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	ts = rdfres.SortUnique(ts)
+	const mark = -1
+	rows := func(from, to int) (out []int) {
+		for i := from; i < to; i++ {
+			out = append(out, i)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		sent   []int // of ts, and where the mark is
+		counts int
+		whole  bool
+	}{
+		{"whole", append(rows(0, 30), mark), 0, true},
+		{"the branches the other way round", append([]int{mark}, rows(0, 30)...), 1, true},
+		{"the branches mixed", slices.Concat(rows(0, 7), []int{mark}, rows(7, 30)), 1, true},
+		{"no mark", rows(0, 30), 1, true},
+		{"two marks", append(rows(0, 30), mark, mark), 1, true},
+		{"cut with the mark", rows(0, 29), 2, false},
+		{"cut behind the mark", slices.Concat([]int{mark}, rows(0, 29)), 2, false},
+		{"one twice", slices.Concat(rows(0, 8), rows(7, 30), []int{mark}), 1, true},
+		{"one twice instead of the next", slices.Concat(rows(0, 8), []int{7}, rows(9, 30), []int{mark}), 1, false},
+		{"two of three that came twice instead of others", slices.Concat(rows(0, 8), []int{7, 7, 7}, rows(10, 30), []int{mark}), 1, false},
+	} {
+		st := sparqltest.New(ts...)
+		st.Table = true
+		counts := 0
+		asked := regexp.MustCompile("VALUES [?]s { (<[^>]*>) } } }$")
+		st.Rewrite = func(op, query string, content []byte) []byte {
+			if strings.HasPrefix(query, "SELECT (COUNT(*)") {
+				counts++
+			}
+			m := asked.FindStringSubmatch(query)
+			if m == nil {
+				return content
+			}
+			table := sparqltest.NewTable("s", "p", "o")
+			for _, i := range c.sent {
+				if i == mark {
+					table.Row(rdfres.Term(m[1]), "", "")
+				} else {
+					table.Row(ts[i].S, ts[i].P, ts[i].O)
+				}
+			}
+			return table.End()
+		}
+		s := known(source(t, st, Config{Strategy: "select-binary"}), st)
+		sc, err := s.Scan(t.Context())
+		n := 0
+		if err == nil {
+			for d, each := range sc.Descriptions() {
+				n, err = n+len(d.Triples), errors.Join(err, each)
+			}
+			sc.Close()
+		}
+		if c.whole && (err != nil || n != len(ts)) || !c.whole && !errors.Is(err, ErrShort) {
+			t.Errorf("%s: %d triples of %d, %v", c.name, n, len(ts), err)
+		}
+		if c.whole && counts != c.counts || counts < c.counts {
+			t.Errorf("%s: counted %d times, want %d", c.name, counts, c.counts)
+		}
+	}
+}

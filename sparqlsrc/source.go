@@ -161,7 +161,7 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 	caps, known := s.kept(ctx)
 	if !known {
 		var err error
-		if caps, err = s.client.Probe(ctx, sparql.ProbeOptions{Graphs: s.cfg.Graphs}); err != nil {
+		if caps, err = s.client.Probe(ctx, sparql.ProbeOptions{Graphs: s.cfg.Graphs, Brief: true}); err != nil {
 			return caps, err
 		}
 	}

@@ -57,4 +57,8 @@ type ProbeOptions struct {
 	Write  bool
 	Speed  bool     // with Write: also measure how fast it takes what is written
 	Graphs []string // that will be read: nil the default graph, "*" all
+
+	// Brief: of an RDF4J whose binary results agree with its count, the other ways of
+	// reading a large graph are not tried, all of which are slower there.
+	Brief bool
 }

@@ -487,6 +487,55 @@ func TestGraphStore(t *testing.T) {
 	}
 }
 
+// TestBriefProbe: of an RDF4J with a large graph only the binary results are tried,
+// and the others where these do not agree with the count, or for people.
+func TestBriefProbe(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 10_010 {
+		ts = append(ts, rdfres.Triple{S: "<http://example.org/s>", P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	for _, c := range []struct {
+		name  string
+		brief bool
+		rows  func(n int) int // of the n-th table; nil: all
+		tried int
+		first bool // are the binary results
+	}{
+		{"brief", true, nil, 1, true},
+		{"for people", false, nil, 4, false},
+		{"rows are left out", true, func(n int) int { return 9000 + n }, 3, false},
+		{"rows are cut", true, func(int) int { return 9000 }, 4, false},
+	} {
+		st := sparqltest.New(ts...)
+		st.Table = true
+		tables := 0
+		st.Rewrite = func(op, query string, content []byte) []byte {
+			if c.rows == nil || !bytes.HasPrefix(content, []byte("BRTR")) {
+				return content
+			}
+			tables++
+			w := sparqltest.NewTable("s", "p", "o")
+			for _, x := range ts[:c.rows(tables)] {
+				w.Row(x.S, x.P, x.O)
+			}
+			return w.End()
+		}
+		client := connect(t, st, func(e *sparql.Endpoint) {
+			e.Query = strings.TrimSuffix(e.Query, "/query") + "/repositories/one/query"
+		})
+		caps, err := client.Probe(t.Context(), sparql.ProbeOptions{Brief: c.brief})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := len(caps.Readings) - 1; len(caps.Speed) != c.tried || last < 3 || caps.Readings[last] != sparql.ReadGraphStore {
+			t.Errorf("%s: the speed of %v is known, of the ways %v", c.name, caps.Speed, caps.Readings)
+		}
+		if c.first && caps.Readings[0] != sparql.ReadSelectBinary || c.rows == nil != (caps.RowLimit == 0 && caps.Speed[sparql.ReadSelectBinary] > 0) {
+			t.Errorf("%s: %+v", c.name, caps)
+		}
+	}
+}
+
 func TestProbe(t *testing.T) {
 	var ts []rdfres.Triple
 	for i := range 3000 {

@@ -57,6 +57,7 @@ type result struct {
 	Base     float64    `json:"baseline_value"`
 	Ratio    float64    `json:"ratio"`
 	Spread   [2]float64 `json:"spread"`
+	Runs     int        `json:"runs"` // interleaved, of both sides: the values are their medians
 	Limit    float64    `json:"limit"`
 	Least    bool       `json:"least"` // the limit is the least that the ratio may be, else the most
 	Holds    bool       `json:"holds"`
@@ -79,6 +80,7 @@ type env struct {
 	hints  *origin
 
 	hintsMirror *bridge.Bridge
+	kept        keptMirror // of the increments
 
 	filled map[string]bool                                         // servers with the data in their bench graph
 	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
@@ -138,7 +140,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 	}
 	e.profile = profile
 	defer e.close()
-	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples, median of %d interleaved runs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines, runs)
+	machine := fmt.Sprintf("%s/%s, %d CPUs, %s, %d entities, %d triples", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), e.n, e.lines)
 	if versions := os.Getenv(teststores.EnvVersions); versions != "" {
 		machine += "; " + versions
 	}
@@ -184,9 +186,9 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 func table(results []result) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "row\twhat\tvalue\tbaseline\tratio\tspread\tlimit\tholds")
+	fmt.Fprintln(w, "row\twhat\tvalue\tbaseline\tratio\tspread\truns\tlimit\tholds")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%s\t%.3f %s\t%s: %.3f\t%.2f\t%.2f-%.2f\t%s\t%t\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.limit(), r.Holds)
+		fmt.Fprintf(w, "%s\t%s\t%.3f %s\t%s: %.3f\t%.2f\t%.2f-%.2f\t%d\t%s\t%t\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.limit(), r.Holds)
 	}
 	w.Flush()
 	return b.String()
@@ -210,7 +212,7 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	slices.Sort(bases)
 	mid := len(ratios) / 2
 	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
-		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
 	}

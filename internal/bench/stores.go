@@ -170,6 +170,7 @@ func (e *env) loaded(ctx context.Context) (ours, theirs store, err error) {
 
 // close stops what loaded started, and removes the data.
 func (e *env) close() {
+	_ = e.dropKept() // its store ends with the run
 	if e.ours.stop != nil {
 		e.ours.stop()
 	}

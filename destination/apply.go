@@ -48,14 +48,15 @@ var errOverlap = errors.New("graph belongs to another resource")
 // apply writes a batch: the mirror first, then the records, with the intent on
 // disk before either, so that a crash anywhere between them is made good by
 // redoing the batch. change moves the cursor in the same commit as the records.
-// A resource that the mirror refuses is taken out and remembered.
-func (d *Destination) apply(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+// A resource that the mirror refuses is taken out and remembered. ready is what was
+// worked out ahead, nil if nothing was.
+func (d *Destination) apply(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
-	return d.applyLocked(ctx, ops, c, bulk, change)
+	return d.applyLocked(ctx, ops, ready, c, bulk, change)
 }
 
-func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	if d.folder != nil {
 		return d.applyFiles(ctx, ops, c, change)
 	}
@@ -65,7 +66,7 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 	if err := d.keepFiles(ctx, ops); err != nil {
 		return err
 	}
-	err := d.applyOnce(ctx, ops, c, bulk, change)
+	err := d.applyOnce(ctx, ops, ready, c, bulk, change)
 	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
 		return err
 	}
@@ -87,10 +88,10 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 			return err
 		}
 		half := len(ops) / 2
-		if err := d.applyLocked(ctx, ops[:half], c, false, nil); err != nil {
+		if err := d.applyLocked(ctx, ops[:half], nil, c, false, nil); err != nil {
 			return err
 		}
-		return d.applyLocked(ctx, ops[half:], c, false, func(m *meta) {
+		return d.applyLocked(ctx, ops[half:], nil, c, false, func(m *meta) {
 			m.Compare = before
 			if change != nil {
 				change(m)
@@ -113,7 +114,7 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, c *counts, bul
 		}
 		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err), o.replaces...)}
 	}
-	return d.applyOnce(ctx, ops, c, false, change)
+	return d.applyOnce(ctx, ops, nil, c, false, change)
 }
 
 // refusedAll is how many resources a mirror that has taken none may refuse one by
@@ -148,15 +149,48 @@ type delta struct {
 	leaves   int // locations that go with it
 }
 
-func (d *Destination) applyOnce(ctx context.Context, ops []*op, c *counts, bulk bool, change func(*meta)) error {
+// worked is a batch worked out against the records.
+type worked struct {
+	changes []*delta
+	plan    *plan
+}
+
+func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	changes, batch, err := d.workOutAll(ops, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := d.plan(changes, batch)
-	if err != nil {
-		return err
+	return &worked{changes, p}, err
+}
+
+// workAhead works a batch out while another one, of the locations busy, is being
+// written. That must not matter to it, so it does this only for a batch of nothing
+// but resources that are new; nil for any other, and where something is to be told.
+func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
+	if d.mirror.lay.perEntity || d.folder != nil {
+		return nil
 	}
+	for _, o := range ops {
+		if o.rec == nil || o.fault != nil || o.settle || len(o.replaces) > 0 || busy[o.loc] {
+			return nil
+		}
+	}
+	var c counts
+	w, err := d.work(ops, &c)
+	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
+		return nil
+	}
+	return w
+}
+
+func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
+	if ready == nil {
+		if ready, err = d.work(ops, c); err != nil {
+			return err
+		}
+	}
+	changes, p := ready.changes, ready.plan
 	generation := d.meta.Generation
 	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
 		inner := change // records run ahead; the graph is put whole at the end
@@ -481,7 +515,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 			withFault(b, d, o.loc, o.fault)
 			continue
 		}
-		b.Delete(key(kindFault, d.dest, o.loc))
+		d.withoutFault(b, o.loc)
 		if o.settle {
 			continue
 		}
@@ -675,8 +709,9 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 
 // ---- intent
 
-// intentVersion of what writeIntent writes; version 1 had no replaced locations.
-const intentVersion = 2
+// intentVersion of what writeIntent writes: packed bodies, as they are recorded.
+// Version 2 was packed as a whole, version 1 had no replaced locations.
+const intentVersion = 3
 
 // writeIntent makes the batch durable before the mirror sees it.
 func (d *Destination) writeIntent(ops []*op) error {
@@ -697,12 +732,14 @@ func (d *Destination) writeIntent(ops []*op) error {
 		}
 		b = append(b, 1)
 		b = appendString(b, string(o.rec.encode()))
-		b = binary.AppendVarint(b, int64(len(o.wire)))
-		b = append(b, o.wire...)
+		if len(o.wire) > 0 && o.packed == nil {
+			o.packed = pack(o.wire)
+		}
+		b = appendString(b, string(o.packed))
 	}
 	batch := d.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindIntent, d.dest), pack(b))
+	batch.Set(key(kindIntent, d.dest), b)
 	if err := batch.Commit(true); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}
@@ -719,9 +756,14 @@ func (d *Destination) redo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := unpack(raw)
-	if err != nil || len(b) == 0 || b[0] < 1 || b[0] > intentVersion {
-		return fmt.Errorf("intended batch: %w", errors.Join(errRecord, err))
+	b := raw
+	if len(raw) == 0 || raw[0] != intentVersion {
+		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
+			err = errRecord
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("intended batch: %w", err)
 	}
 	var ops []*op
 	dec := decoder{b: b[1:]}
@@ -739,7 +781,12 @@ func (d *Destination) redo(ctx context.Context) error {
 			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
 				return fmt.Errorf("intended batch: %w", err)
 			}
-			o.wire = slices.Clone(dec.bytes())
+			if o.wire = slices.Clone(dec.bytes()); b[0] > 2 && len(o.wire) > 0 {
+				o.packed = o.wire
+				if o.wire, err = unpack(o.packed); err != nil {
+					return fmt.Errorf("intended batch: %w", err)
+				}
+			}
 		}
 		ops = append(ops, o)
 	}
@@ -755,7 +802,7 @@ func (d *Destination) redo(ctx context.Context) error {
 	defer d.spaceL.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return d.applyLocked(ctx, ops, &c, d.meta.Phase == phaseBaseline, nil)
+	return d.applyLocked(ctx, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
 }
 
 // ---- reading records
@@ -849,8 +896,26 @@ func withFault(b kv.Batch, d *Destination, loc hash16, f *fault) kv.Batch {
 	if err != nil {
 		panic("destination: fault cannot be written: " + err.Error()) // plain fields only
 	}
+	d.noFaults.Store(false)
 	b.Set(key(kindFault, d.dest, loc), raw)
 	return b
+}
+
+// withoutFault forgets that of a location.
+func (d *Destination) withoutFault(b kv.Batch, loc hash16) {
+	if !d.noFaults.Load() {
+		b.Delete(key(kindFault, d.dest, loc))
+	}
+}
+
+// lookForFaults notes when there are none, which are most runs: then nothing is
+// asked or forgotten for each resource. Nothing is being written meanwhile.
+func (d *Destination) lookForFaults() error {
+	for _, f := range d.faults() {
+		return f.err
+	}
+	d.noFaults.Store(true)
+	return nil
 }
 
 // replace adds locations that go when the resource is stored.
@@ -873,6 +938,9 @@ func samePromise(a, b *item) bool {
 }
 
 func (d *Destination) faultOf(loc hash16) (*fault, error) {
+	if d.noFaults.Load() {
+		return nil, nil
+	}
 	raw, err := d.store.Get(key(kindFault, d.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil

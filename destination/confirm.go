@@ -1,9 +1,12 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -107,19 +110,27 @@ func (d *Destination) missing(ctx context.Context) (int64, error) {
 	if m.lay.perEntity {
 		return 0, nil
 	}
-	n, err := m.count(ctx)
-	if err != nil || n < 0 {
-		return 0, err
-	}
+	var n int64
+	counting, ctx := errgroup.WithContext(ctx)
+	counting.Go(func() (err error) { // it takes the store as long as us
+		n, err = m.count(ctx)
+		return err
+	})
 	c := mirrorCompare{d: d}
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	owned := int64(0)
 	for g, err := range c.groups(snap) {
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
-			return 0, err
+			return 0, cmp.Or(counting.Wait(), err)
 		}
 		owned += int64(len(g.owned) / 16)
+	}
+	if err := counting.Wait(); err != nil || n < 0 {
+		return 0, err
 	}
 	return max(0, owned-n), nil
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -78,6 +79,8 @@ type Destination struct {
 
 	mu   sync.Mutex // guards meta
 	meta meta
+
+	noFaults atomic.Bool // it is known that none is recorded
 
 	crash func(point string) error // tests: an error here is a crash there
 

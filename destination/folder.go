@@ -120,7 +120,7 @@ func (d *Destination) represent(it *item, p place, body []byte, contentType stri
 		rec.Flags |= flagNotRDF
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}
-	o.wire, o.rec.Triples = nil, 0
+	o.wire, o.ts, o.rec.Triples = nil, nil, 0
 	if o.rec.has(flagNotRDF) {
 		d.inPart(o)
 	}
@@ -228,7 +228,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			withFault(b, d, o.loc, o.fault)
 			continue
 		}
-		b.Delete(key(kindFault, d.dest, o.loc))
+		d.withoutFault(b, o.loc)
 		if o.settle {
 			continue
 		}

@@ -19,7 +19,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 	if d.mapping == nil || o.rec.Triples == 0 || o.rec.has(flagUnselected) {
 		return nil
 	}
-	ts, err := parseWire(o.wire)
+	ts, err := o.triples()
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 	if int64(len(made)) > d.lim.triples {
 		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
 	}
-	o.wire = appendLines(nil, made)
+	o.wire, o.ts = appendLines(nil, made), made
 	o.rec.Triples = int64(len(made))
 	o.rec.Flags |= flagMapped
 	o.rec.Made = rdfres.GraphDigest(made)

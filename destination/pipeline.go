@@ -101,8 +101,8 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 // prepare does the work on an outcome that needs no records, so that it runs on
 // all workers: hashes of the statements, compression.
 func (d *Destination) prepare(o *outcome) {
-	ts, err := parseWire(o.wire)
-	if err == nil && len(ts) > 0 {
+	ts, err := o.triples()
+	if o.ts = nil; err == nil && len(ts) > 0 {
 		if o.sts, err = d.mirror.lay.statements(o.rec.Entity, ts); err == nil {
 			o.rec.Normal = normalDigest(o.sts)
 		} else {
@@ -125,12 +125,16 @@ type batcher struct {
 	seen    map[hash16]bool
 	triples int
 	bytes   int64
-	running chan error // of the batch that is being written, nil if none
+	running chan error      // of the batch that is being written, nil if none
+	writing map[hash16]bool // its locations
 }
 
 // bulkTriples bounds a batch that goes by Graph Store POST: large enough that the
 // request itself costs nothing, small enough to be held with its intent.
 const bulkTriples = 50_000
+
+// firstTriples are enough for the first of those batches: the mirror need not wait.
+const firstTriples = 10_000
 
 // earlyTriples are enough for a batch while none is being written: the mirror works
 // from early on beside the fetching, and what it falls behind makes batches larger.
@@ -186,6 +190,9 @@ func (b *batcher) enough() bool {
 	limit := max(b.d.mirror.limit/2, 50)
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = bulkTriples
+		if b.running == nil {
+			limit = firstTriples
+		}
 	}
 	full := b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4
 	return full || !b.bulk && b.triples >= earlyTriples && b.idle()
@@ -199,6 +206,10 @@ func (b *batcher) idle() bool { return b.running == nil || len(b.running) > 0 }
 // nothing; without, the writing goes on beside the caller and its error comes
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
+	var ready *worked
+	if b.running != nil {
+		ready = b.d.workAhead(b.ops, b.writing)
+	}
 	if err := b.wait(); err != nil {
 		return err
 	}
@@ -210,13 +221,13 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	}
 	ops := b.ops
 	b.ops, b.triples, b.bytes = nil, 0, 0
-	clear(b.seen)
+	b.seen, b.writing = map[hash16]bool{}, b.seen
 	if change != nil {
-		return b.d.apply(ctx, ops, b.c, b.bulk, change)
+		return b.d.apply(ctx, ops, ready, b.c, b.bulk, change)
 	}
 	done := make(chan error, 1)
 	b.running = done
-	go func() { done <- b.d.apply(ctx, ops, b.c, b.bulk, nil) }() // ends before wait returns
+	go func() { done <- b.d.apply(ctx, ops, ready, b.c, b.bulk, nil) }() // ends before wait returns
 	return nil
 }
 

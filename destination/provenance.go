@@ -81,7 +81,7 @@ func (d *Destination) provenanceOf(loc hash16, r *record, source string) []state
 
 // planProvenance adds to a plan what changes in the provenance.
 func (d *Destination) planProvenance(p *plan, changes []*delta) error {
-	source := d.meta.Told
+	source := d.snapshotMeta().Told
 	if source == "" {
 		return nil
 	}

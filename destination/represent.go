@@ -16,8 +16,9 @@ import (
 // outcome is a resource fetched and verified, or why it could not be.
 type outcome struct {
 	it   *item
-	rec  *record // new state
-	wire []byte  // wire form, sorted N-Triples
+	rec  *record         // new state
+	wire []byte          // wire form, sorted N-Triples
+	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
 	err  error
 
 	sts    []statement // see prepare
@@ -257,7 +258,15 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		return &outcome{it: it, rec: rec}, nil
 	}
 	rec.Triples = int64(len(ts))
-	return &outcome{it: it, rec: rec, wire: appendLines(nil, ts)}, nil
+	return &outcome{it: it, rec: rec, wire: appendLines(nil, ts), ts: ts}, nil
+}
+
+// triples are those of the wire form.
+func (o *outcome) triples() ([]rdfres.Triple, error) {
+	if o.ts != nil {
+		return o.ts, nil
+	}
+	return parseWire(o.wire)
 }
 
 func appendLines(b []byte, ts []rdfres.Triple) []byte {

@@ -98,6 +98,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
+		if err := d.lookForFaults(); err != nil {
+			return err
+		}
 	}
 	offer, err := d.discover(ctx)
 	if err != nil {

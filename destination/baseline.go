@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -454,7 +455,9 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 		return nil, err
 	}
 	defer f.Close()
-	body, err := io.ReadAll(io.LimitReader(f, limit+1))
+	buf := bytes.NewBuffer(make([]byte, 0, 4<<10)) // most are smaller
+	_, err = buf.ReadFrom(io.LimitReader(f, limit+1))
+	body := buf.Bytes()
 	if err == nil && int64(len(body)) > limit {
 		err = fmt.Errorf("%w: more than %d bytes (max_resource_bytes)", errTooLarge, limit)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -201,4 +202,34 @@ func TestOlderLayout(t *testing.T) {
 		t.Fatalf("%+v", rep)
 	}
 	b.equal()
+	// One of version 2: e0, which is not recorded yet.
+	d = b.open()
+	loc = hashString(b.src.url("/set/r/e0.nt"))
+	rec, err := d.record(loc)
+	if err != nil || rec == nil {
+		t.Fatal(rec, err)
+	}
+	wire, err := d.body(loc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	intent := append(append([]byte{2}, loc[:]...), 0, 1)
+	intent = appendString(appendString(intent, string(rec.encode())), string(wire))
+	batch3 := b.store.Batch()
+	defer batch3.Close()
+	batch3.Set(key(kindIntent, d.dest), pack(intent))
+	batch3.Delete(key(kindResource, d.dest, loc))
+	batch3.Delete(key(kindBody, d.dest, loc))
+	if err := batch3.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.redo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.body(loc); err != nil || string(got) != string(wire) {
+		t.Fatalf("%q %v", got, err)
+	}
+	if got, err := d.record(loc); err != nil || !reflect.DeepEqual(got, rec) {
+		t.Fatalf("%+v %v", got, err)
+	}
 }

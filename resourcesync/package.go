@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // PackageOptions bound the reading of a package; zero values are sensible.
@@ -54,6 +57,7 @@ func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) 
 	if err != nil {
 		return nil, p.fail(ErrPackage, "it is no ZIP file, or it was cut short: %v", err)
 	}
+	z.RegisterDecompressor(zip.Deflate, inflate) // twice as fast
 	if len(z.File) > o.MaxMembers {
 		return nil, p.fail(ErrLimit, "it has %d members, more than %d", len(z.File), o.MaxMembers)
 	}
@@ -154,6 +158,27 @@ func (p *Package) Open(path string) (io.ReadCloser, error) {
 		return nil, p.fail(ErrPackage, "opening %q: %v", clip(name), err)
 	}
 	return &bounded{r: body, p: p, name: name, left: int64(f.UncompressedSize64)}, nil
+}
+
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
+func inflate(r io.Reader) io.ReadCloser {
+	f := &inflater{inflaters.Get().(io.ReadCloser)}
+	_ = f.ReadCloser.(flate.Resetter).Reset(r, nil) // never fails
+	return f
+}
+
+type inflater struct{ io.ReadCloser }
+
+// Close gives the reader back; nothing is read from it afterwards.
+func (f *inflater) Close() error {
+	if f.ReadCloser == nil {
+		return nil
+	}
+	err := f.ReadCloser.Close()
+	inflaters.Put(f.ReadCloser)
+	f.ReadCloser = nil
+	return err
 }
 
 // bounded ends reading where the member was said to end.

@@ -223,9 +223,10 @@ func TestOlderLayout(t *testing.T) {
 	if err := batch3.Commit(true); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.redo(t.Context()); err != nil {
-		t.Fatal(err)
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
 	}
+	b.equal()
 	if got, err := d.body(loc); err != nil || string(got) != string(wire) {
 		t.Fatalf("%q %v", got, err)
 	}

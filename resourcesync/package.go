@@ -163,21 +163,35 @@ func (p *Package) Open(path string) (io.ReadCloser, error) {
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 func inflate(r io.Reader) io.ReadCloser {
-	f := &inflater{inflaters.Get().(io.ReadCloser)}
-	_ = f.ReadCloser.(flate.Resetter).Reset(r, nil) // never fails
+	f := &inflater{r: inflaters.Get().(io.ReadCloser)}
+	_ = f.r.(flate.Resetter).Reset(r, nil) // never fails
 	return f
 }
 
-type inflater struct{ io.ReadCloser }
+type inflater struct {
+	mu sync.Mutex // Close may come while something is read
+	r  io.ReadCloser
+}
 
-// Close gives the reader back; nothing is read from it afterwards.
+func (f *inflater) Read(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.r == nil {
+		return 0, errors.New("read after it was closed")
+	}
+	return f.r.Read(b)
+}
+
+// Close gives the reader back, once.
 func (f *inflater) Close() error {
-	if f.ReadCloser == nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.r == nil {
 		return nil
 	}
-	err := f.ReadCloser.Close()
-	inflaters.Put(f.ReadCloser)
-	f.ReadCloser = nil
+	err := f.r.Close()
+	inflaters.Put(f.r)
+	f.r = nil
 	return err
 }
 

@@ -147,6 +147,41 @@ func readMember(t *testing.T, p *Package, path string) []byte {
 	return b
 }
 
+// TestReadAfterClose: what is read of a member that was closed is an error, and
+// nothing of another one that has its inflater now.
+func TestReadAfterClose(t *testing.T) {
+	one, other := strings.Repeat("one ", 30_000), strings.Repeat("other ", 30_000)
+	z := makeZip(t, member{name: ManifestName, data: tinyManifest}, member{name: "one", data: one}, member{name: "other", data: other})
+	p, err := OpenPackage(bytes.NewReader(z), int64(len(z)), PackageOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.Open("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	if _, err := io.ReadFull(f, buf); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := p.Open("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if n, err := f.Read(buf); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if got, err := io.ReadAll(g); err != nil || string(got) != other {
+		t.Errorf("%d bytes of %d, %v", len(got), len(other), err)
+	}
+}
+
 // A refused bitstream leaves the package as it was.
 func TestPackageWriterRefuses(t *testing.T) {
 	var b bytes.Buffer

@@ -241,8 +241,8 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		if err != nil {
 			return 0, 0, fmt.Errorf("count after reading: %w", err)
 		}
-		if proven {
-			return n, n, nil
+		if proven { // what the store took meanwhile is not what is missing
+			return min(before, n), n, nil
 		}
 		return before, n, nil
 	}

@@ -137,8 +137,9 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 
 // ways are the ways of reading the scope in one answer, the fastest first.
 func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
-	if s.cfg.Strategy == string(sparql.ReadSelectBinary) { // a probe tries it only where the address is that of an RDF4J
-		return []sparql.Reading{sparql.ReadSelectBinary}
+	switch way := sparql.Reading(s.cfg.Strategy); way {
+	case sparql.ReadSelectBinary, sparql.ReadSelectTSV: // a probe tries the one only of an RDF4J, and where it does perhaps not the other
+		return []sparql.Reading{way}
 	}
 	for _, r := range caps.Readings {
 		oneGraph := r == sparql.ReadGraphStore || r == sparql.ReadConstruct // drop what counts twice

@@ -385,3 +385,26 @@ func TestWhatTableCannotGive(t *testing.T) {
 		}
 	}
 }
+
+// A way that is asked for is taken also where the probe of a scan had no need to
+// try it, as of an RDF4J; one that the store has not is refused.
+func TestWayNotProbed(t *testing.T) {
+	ts := divided(10)
+	for _, without := range []bool{false, true} {
+		st := sparqltest.New(ts...)
+		st.NoTSV = without
+		s := source(t, st, Config{Strategy: "select-tsv"})
+		s.SetCapabilities(sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadSelectBinary, sparql.ReadSelectJSON}})
+		if without {
+			if _, err := s.Scan(t.Context()); err == nil {
+				t.Error("a store without TSV was read by it")
+			}
+			continue
+		}
+		got, stats := scanAll(t, s)
+		diff(t, "select-tsv", got, expected(t, ts, false))
+		if stats.Way != "select-tsv" {
+			t.Errorf("read by %s", stats.Way)
+		}
+	}
+}

@@ -121,6 +121,7 @@ type batcher struct {
 	d       *Destination
 	c       *counts
 	bulk    bool
+	first   bool // nothing was mirrored before, so that most resources are new
 	ops     []*op
 	seen    map[hash16]bool
 	triples int
@@ -141,7 +142,7 @@ const firstTriples = 10_000
 const earlyTriples = 1000
 
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
-	return &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
+	return &batcher{d: d, c: c, bulk: bulk, first: bulk && d.snapshotMeta().Resources == 0, seen: map[hash16]bool{}}
 }
 
 // outcome adds what came of fetching a resource.
@@ -207,7 +208,7 @@ func (b *batcher) idle() bool { return b.running == nil || len(b.running) > 0 }
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	var ready *worked
-	if b.running != nil {
+	if b.first && b.running != nil {
 		ready = b.d.workAhead(b.ops, b.writing)
 	}
 	if err := b.wait(); err != nil {

@@ -178,7 +178,7 @@ var history = []string{"12.0", "13.0", "14.0", "15.0", "12.0"}
 // RSBRIDGE_HISTORY=all (make campaign) each pair goes every way.
 func TestHistory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the whole way takes too long under the race detector; TestWholeWay does it small")
+		t.Skip("real stores in processes that the race detector does not see; it meets the same ways in the random histories of destination; it runs without -short")
 	}
 	all := os.Getenv("RSBRIDGE_HISTORY") == "all"
 	oxigraph := func(t *testing.T) teststores.Server { return teststores.Oxigraph(t) }

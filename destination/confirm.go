@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,32 +106,32 @@ func tripleText(t rdfres.Triple) string { return string(t.S) + " " + string(t.P)
 // of all destinations that write into it say; 0 where it cannot be counted.
 func (d *Destination) missing(ctx context.Context) (int64, error) {
 	m := d.mirror
-	if m.lay.perEntity {
+	if m.lay.perEntity || !m.countable() {
 		return 0, nil
 	}
-	var n int64
-	counting, ctx := errgroup.WithContext(ctx)
-	counting.Go(func() (err error) { // it takes the store as long as us
-		n, err = m.count(ctx)
+	var held, owned int64
+	both, ctx := errgroup.WithContext(ctx) // the one takes the store as long as the other us
+	both.Go(func() (err error) {
+		held, err = m.count(ctx)
 		return err
 	})
-	c := mirrorCompare{d: d}
-	snap := d.store.Snapshot()
-	defer snap.Close()
-	owned := int64(0)
-	for g, err := range c.groups(snap) {
-		if err == nil {
-			err = ctx.Err()
+	both.Go(func() error {
+		c := mirrorCompare{d: d}
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		for g, err := range c.groups(snap) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			owned += int64(len(g.owned) / 16)
 		}
-		if err != nil {
-			return 0, cmp.Or(counting.Wait(), err)
-		}
-		owned += int64(len(g.owned) / 16)
-	}
-	if err := counting.Wait(); err != nil || n < 0 {
-		return 0, err
-	}
-	return max(0, owned-n), nil
+		return nil
+	})
+	err := both.Wait()
+	return max(0, owned-held), err
 }
 
 // provedComplete notes a comparison where the mirror holds less than was written.

@@ -126,6 +126,7 @@ type batcher struct {
 	seen    map[hash16]bool
 	triples int
 	bytes   int64
+	limit   int             // triples of one update, as it is while nothing is written
 	running chan error      // of the batch that is being written, nil if none
 	writing map[hash16]bool // its locations
 }
@@ -142,8 +143,13 @@ const firstTriples = 10_000
 const earlyTriples = 1000
 
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
-	return &batcher{d: d, c: c, bulk: bulk, first: bulk && d.snapshotMeta().Resources == 0, seen: map[hash16]bool{}}
+	b := &batcher{d: d, c: c, bulk: bulk, first: bulk && d.snapshotMeta().Resources == 0, seen: map[hash16]bool{}}
+	b.learnLimit()
+	return b
 }
+
+// learnLimit is called while nothing is being written: a refused update makes it smaller.
+func (b *batcher) learnLimit() { b.limit = max(b.d.mirror.limit/2, 50) }
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
@@ -188,7 +194,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 
 // enough tells whether what is collected makes a batch.
 func (b *batcher) enough() bool {
-	limit := max(b.d.mirror.limit/2, 50)
+	limit := b.limit
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = bulkTriples
 		if b.running == nil {
@@ -247,5 +253,6 @@ func (b *batcher) wait() error {
 	}
 	err := <-b.running
 	b.running = nil
+	b.learnLimit()
 	return err
 }

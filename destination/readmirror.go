@@ -179,10 +179,15 @@ func (c *mirrorCompare) readParts(ctx context.Context, add func(rdfres.Triple) e
 
 // count asks for the number of triples, -1 where it cannot be asked.
 func (m *mirror) count(ctx context.Context) (int64, error) {
-	if m.client.Endpoint().Query == "" || m.lay.graph == "" && m.caps.UnionDefault {
+	if !m.countable() {
 		return -1, nil
 	}
 	return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+m.pattern()+"}")
+}
+
+// countable tells whether the store can be asked for what stands in the graph alone.
+func (m *mirror) countable() bool {
+	return m.client.Endpoint().Query != "" && (m.lay.graph != "" || !m.caps.UnionDefault)
 }
 
 // graph streams the single graph by the fastest way that the store offers.

@@ -80,7 +80,7 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
 	} else {
-		sc.Findings = findings{s}
+		sc.Findings, sc.Known = findings{s}, s.knownTriples
 		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
 	}
 	if err != nil {
@@ -356,6 +356,15 @@ func (s *set) lastReport() (*ScanReport, error) {
 	}
 	rep := new(ScanReport)
 	return rep, json.Unmarshal(raw, rep)
+}
+
+// knownTriples is how many triples the last complete scan found in the graphs.
+func (s *set) knownTriples() (int64, error) {
+	rep, err := s.lastReport()
+	if err != nil || rep == nil {
+		return 0, err
+	}
+	return rep.Triples, nil
 }
 
 func (s *set) coverage() publish.Coverage {

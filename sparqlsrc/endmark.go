@@ -11,8 +11,9 @@ import (
 // branches of a UNION one after the other, so that the row comes when the pattern
 // before it is exhausted, and no limit of rows, time or size, whoever sets it, can cut
 // that and spare the row. Where it comes as the last, it stands for the store's count,
-// which takes RDF4J more than half as long as the reading; where it does not, the rows
-// are counted.
+// which takes RDF4J more than half as long as the reading; where it does not, or where
+// there are fewer rows than the last time (Config.Known), the rows are counted: a server
+// that only passes questions on may end one branch early and give the next.
 type endMark struct {
 	iri  string // that no data has
 	came bool

@@ -176,6 +176,10 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if scope.union && (way == sparql.ReadGraphStore || way == sparql.ReadConstruct) {
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
+	known, err := s.cfg.Known()
+	if err != nil {
+		return fatal, err
+	}
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + scope.all() + "}"
 	mark := markEnd(way)
 	counting := s.counting(ctx, count, mark == nil)
@@ -194,7 +198,11 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			s.cfg.Progress("read", g.rows, counting.sofar.Load())
+			total := counting.sofar.Load()
+			if total == 0 && known > 0 { // about as many as last time
+				total = max(known, g.rows)
+			}
+			s.cfg.Progress("read", g.rows, total)
 		}
 		if mark.is(sub, p, o) {
 			return nil
@@ -225,7 +233,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		}
 		return refused, err
 	}
-	before, proven := g.rows, mark.proves() && !s.onLimit(g.rows, caps)
+	before, proven := g.rows, mark.proves() && g.rows >= known && !s.onLimit(g.rows, caps)
 	if !proven {
 		before, err = counting.wait()
 		if err != nil && ctx.Err() == nil {

@@ -38,6 +38,7 @@ type Config struct {
 	WorkLimit             int    // of naming
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
+	Known                 func() (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }
@@ -144,6 +145,9 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	s.batch = d.BatchSize
 	if d.Progress == nil {
 		d.Progress = func(string, int64, int64) {}
+	}
+	if d.Known == nil {
+		d.Known = func() (int64, error) { return 0, nil }
 	}
 	return s, nil
 }

@@ -1,0 +1,62 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestKnownTriples: an RDF4J that passes questions on to a store which ends one branch
+// early and gives the next is found out by what the last scan found.
+func TestKnownTriples(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 60 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%02d", i/2)), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+	}
+	ts = rdfres.SortUnique(ts)
+	cut := 0
+	st := sparqltest.New(ts...)
+	st.Table = true
+	marked := regexp.MustCompile("VALUES [?]s { (<[^>]*>) } } }$")
+	st.Rewrite = func(_, query string, content []byte) []byte {
+		m := marked.FindStringSubmatch(query)
+		if m == nil {
+			return content
+		}
+		table := sparqltest.NewTable("s", "p", "o")
+		for _, t := range ts[:len(ts)-cut] {
+			table.Row(t.S, t.P, t.O)
+		}
+		table.Row(rdfres.Term(m[1]), "", "")
+		return table.End()
+	}
+	server := httptest.NewServer(st)
+	defer server.Close()
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
+	cfg.Admin.Listen = ""
+	store := bridge.NewStore()
+	store.Query = server.URL + "/query"
+	cfg.Stores["source"] = store
+	set := bridge.NewSet()
+	set.Store, set.Schedule, set.Strategy = "source", "", "select-binary"
+	cfg.Sets["data"] = set
+	b := open(t, cfg)
+	if rep := do[bridge.ScanReport](t, b, "scan", "data", nil); rep.Created != 30 {
+		t.Fatalf("%+v", rep)
+	}
+	cut = 7
+	var rep bridge.ScanReport
+	if err := b.Do(context.WithoutCancel(t.Context()), "scan", "data", nil, &rep); err == nil || !strings.Contains(err.Error(), "own count") {
+		t.Errorf("a part was taken for the whole: %+v, %v", rep, err)
+	}
+}

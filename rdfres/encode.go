@@ -61,7 +61,8 @@ func encodeLines(ts []Triple) []byte {
 
 // EncodeChecked is Encode with proof: what it wrote is decoded and compared
 // with ts, and ErrCannotCarry, with the first triple that differs, says when
-// the format did not give back the very graph.
+// the format did not give back the very graph. (JSON-LD in the usual form is compared
+// while it is read, without making a graph of it.)
 func EncodeChecked(f Format, entity string, ts []Triple) ([]byte, error) {
 	ts = sortedCopy(ts)
 	data, err := Encode(f, entity, ts)
@@ -72,6 +73,9 @@ func EncodeChecked(f Format, entity string, ts []Triple) ([]byte, error) {
 		if err := checkLang(ts[i].O); err != nil {
 			return nil, fmt.Errorf("rdfres: encode %s as %s: %w: %w", entity, f, ErrCannotCarry, err)
 		}
+	}
+	if f == JSONLD && matchJSONLD(data, ts) {
+		return data, nil
 	}
 	back, err := Decode(f, data, ReadOptions{Name: entity})
 	if err != nil {

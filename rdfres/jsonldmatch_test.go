@@ -1,0 +1,156 @@
+package rdfres
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The usual form is not left to Decode, which takes several times as long.
+func TestMatchJSONLD(t *testing.T) {
+	long := make([]Triple, 200)
+	for i := range long {
+		long[i] = Triple{"<http://e/s>", "<http://e/p>", NewLiteral(fmt.Sprintf("the literal %03d", i), "", "")}
+	}
+	for name, ts := range map[string][]Triple{
+		"description": sampleDescription(4711).Triples,
+		"empty":       {},
+		"many":        long,
+		"terms": nt(t, `<s> <p> "" .
+<s> <p> "a\"b\\c\n\t\u0001\u007F\uFFFE\u00e4\U0001F600 longer than a word of eight" .
+<s> <p> "ï¿½ï¿½ï¿½" .
+<s> <p> "a"@en-GB .
+<s> <p> "a"^^<d> .
+<s> <p> <urn:x> .
+<s> <p> <s> .
+<s> <pp> "b" .
+<s> <p#> "b" .
+<s> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <C> .
+<s> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> _:rsbx .
+<s> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "no class" .
+<s> <p> _:a .
+_:a <p> _:b .
+_:b <p> _:c .
+_:c <p> _:b .
+_:other <p> "c" .`),
+	} {
+		ts = SortUnique(slices.Clone(ts))
+		data, err := Encode(JSONLD, "http://e/s", ts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !matchJSONLD(data, ts) {
+			t.Errorf("%s: left to Decode: %s", name, data)
+		}
+	}
+}
+
+// checkMatch: what matchJSONLD takes for ts is ts for Decode.
+func checkMatch(t *testing.T, data []byte, ts []Triple) (taken bool) {
+	t.Helper()
+	if !matchJSONLD(data, ts) {
+		return false
+	}
+	if got, err := Decode(JSONLD, data, ReadOptions{}); err != nil || !slices.Equal(got, ts) {
+		t.Fatalf("taken for\n%sis\n%s%v\n%s", lines(ts), lines(got), err, data)
+	}
+	return true
+}
+
+func TestMatchJSONLDTakesNothingElse(t *testing.T) {
+	whole, changed := 0, 0
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		entity, ts := nastyGraph(r, 1+int(seed%12), seed%2 == 0)
+		ts = SortUnique(slices.Clone(ts))
+		data, err := Encode(JSONLD, entity, ts)
+		if err != nil {
+			continue
+		}
+		if checkMatch(t, data, ts) {
+			whole++
+		}
+		for i := range ts { // one too few, or another
+			if checkMatch(t, data, slices.Delete(slices.Clone(ts), i, i+1)) {
+				t.Fatalf("a triple too many is not seen: %s", data)
+			}
+			other := slices.Clone(ts)
+			other[i].O = NewLiteral("other", "", "")
+			if checkMatch(t, data, SortUnique(other)) && !slices.Contains(ts, other[i]) {
+				t.Fatalf("another triple is not seen: %s", data)
+			}
+		}
+		for range 40 {
+			if checkMatch(t, spoil(r, data), ts) {
+				changed++
+			}
+		}
+	}
+	if whole < 1000 {
+		t.Errorf("only %d of 3000 documents were taken", whole)
+	}
+	t.Logf("%d of 3000, and %d of 120000 that were changed", whole, changed)
+}
+
+// spoil changes a document in a place or two.
+func spoil(r *rand.Rand, data []byte) []byte {
+	data = slices.Clone(data)
+	const bytesOfForm = "\"\\{}[],:@_<> \n\x00\x7f\xef\xbf\xbeaA0u-"
+	for range 1 + r.IntN(2) {
+		at := r.IntN(len(data))
+		switch r.IntN(5) {
+		case 0:
+			data[at] = bytesOfForm[r.IntN(len(bytesOfForm))]
+		case 1:
+			data = slices.Delete(data, at, min(len(data)-1, at+1+r.IntN(8)))
+		case 2:
+			data = slices.Insert(data, at, bytesOfForm[r.IntN(len(bytesOfForm))])
+		case 3: // a piece again, somewhere
+			piece := slices.Clone(data[at:min(len(data), at+r.IntN(60))])
+			data = slices.Insert(data, r.IntN(len(data)), piece...)
+		case 4: // another member
+			for from, to := range map[string]string{`"@value"`: `"@id"`, `"@language"`: `"@type"`, `"@id"`: `"@graph"`, `"@type"`: `"@list"`} {
+				if i := bytes.Index(data[at:], []byte(from)); i >= 0 && r.IntN(2) == 0 {
+					data = slices.Replace(data, at+i, at+i+len(from), []byte(to)...)
+					break
+				}
+			}
+		}
+		if len(data) == 0 {
+			return []byte("[")
+		}
+	}
+	return data
+}
+
+func FuzzMatchJSONLD(f *testing.F) {
+	for seed := range uint64(40) {
+		entity, ts := nastyGraph(rand.New(rand.NewPCG(seed, 8)), 1+int(seed%6), false)
+		if data, err := Encode(JSONLD, entity, ts); err == nil {
+			f.Add(data, string(lines(SortUnique(ts))))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, graph string) {
+		ts, err := Decode(NTriples, []byte(graph), ReadOptions{})
+		if err == nil {
+			checkMatch(t, data, ts)
+		}
+		if ts, err = Decode(JSONLD, data, ReadOptions{}); err == nil { // of itself
+			checkMatch(t, data, ts)
+		}
+	})
+}
+
+func TestPlainLen(t *testing.T) {
+	for _, bad := range []string{"\"", "\\", "\n", "\x1f", "\x00", "\x7f", "\xef"} {
+		for n := range 20 {
+			s := strings.Repeat("a\u00e4 ~", 9)[:n] + bad + strings.Repeat(" b", 9)
+			if got := plainLen([]byte(s)); got != n {
+				t.Errorf("%q: %d, want %d", s, got, n)
+			}
+		}
+	}
+}

@@ -126,7 +126,7 @@ func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only f
 
 // oneAnswer yields the rows of one query, and counts them.
 func (m *mirror) oneAnswer(ctx context.Context, pattern string, vars []string, row func(sparql.Row) error) (n int64, err error) {
-	s, err := m.client.Select(ctx, "SELECT "+strings.Join(vars, " ")+" WHERE { "+pattern+"}")
+	s, err := m.client.SelectAs(ctx, "SELECT "+strings.Join(vars, " ")+" WHERE { "+pattern+"}", m.selectReading())
 	if err != nil {
 		return 0, err
 	}
@@ -145,6 +145,17 @@ func (m *mirror) oneAnswer(ctx context.Context, pattern string, vars []string, r
 	return n, nil
 }
 
+// selectReading is the format of long answers: the fastest of those that the probe
+// found, as for a scan. Of tab-separated values the client sees again that they are
+// in the W3C form, and chooses itself where nothing was found.
+func (m *mirror) selectReading() sparql.Reading {
+	i := slices.IndexFunc(m.caps.Readings, sparql.Reading.Selects)
+	if i < 0 || m.caps.Readings[i] == sparql.ReadSelectTSV {
+		return ""
+	}
+	return m.caps.Readings[i]
+}
+
 // readInParts notes that an answer ended after the rows that came.
 func (m *mirror) readInParts(came, counted int64) {
 	m.log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
@@ -153,7 +164,7 @@ func (m *mirror) readInParts(came, counted int64) {
 
 // parts reads a pattern of the mirror in parts.
 func (m *mirror) parts(pattern, key string, others ...string) *sparql.Parts {
-	p := &sparql.Parts{Client: m.client, Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit()}
+	p := &sparql.Parts{Client: m.client, As: m.selectReading(), Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit()}
 	if n := m.caps.ValuesLimit; n > 0 {
 		p.Batch = min(n, 200)
 	}

@@ -16,10 +16,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// baseline brings records and mirror to a snapshot of the source: by the dump
-// where there is one and nothing is held yet, else by comparing with the
-// Resource List. It can be interrupted anywhere; what is done is not done again.
-func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool) error {
+// baseline brings records and mirror to a snapshot of the source: by the dump or by
+// comparing with the Resource List, as costs less. It can be interrupted anywhere; what is done is not done again.
+func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	r.mode("baseline")
 	m := d.snapshotMeta()
 	if !r.dry {
@@ -33,10 +32,13 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 			}
 		}
 	}
-	var err error
+	v, dump, err := d.cheapest(ctx, r, o, &m)
+	if err != nil {
+		return err
+	}
 	var end func(*meta)
 	switch {
-	case o.ResourceDump != "" && (m.Resources == 0 || o.ResourceList == ""):
+	case dump:
 		r.why("taken from the Resource Dump")
 		end, err = d.dump(ctx, r, o, nil)
 		if err != nil && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
@@ -50,6 +52,9 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer, first bool
 			end, err = d.compare(ctx, r, o, nil)
 			r.c.unchanged = before // they have just come with the dump
 		}
+	case v != nil:
+		r.why("taken from the Resource List")
+		end, err = d.compareWith(ctx, r, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
 		end, err = d.compare(ctx, r, o, nil)

@@ -79,7 +79,12 @@ var errUnchangedList = errors.New("unchanged")
 // readInventory reads the Resource List, all of it, and the changes after it.
 // With known an unchanged list is errUnchangedList. An error means that nothing
 // may be concluded from what is not in it.
-func (d *Destination) readInventory(ctx context.Context, o *offer, known *listState) (_ *inventory, err error) {
+func (d *Destination) readInventory(ctx context.Context, o *offer, known *listState) (*inventory, error) {
+	return d.readInventoryOf(ctx, o, known, func(*item) error { return nil })
+}
+
+// readInventoryOf shows each resource of the list to look, whose error ends it.
+func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *listState, look func(*item) error) (_ *inventory, err error) {
 	if until := d.snapshotMeta().Until; !until.IsZero() {
 		return d.readInventoryUntil(ctx, o, until)
 	}
@@ -131,6 +136,9 @@ func (d *Destination) readInventory(ctx context.Context, o *offer, known *listSt
 			}
 			if n++; n%10_000 == 0 {
 				d.opt.Progress("list", n, 0)
+			}
+			if err := look(it); err != nil {
+				return err
 			}
 			return v.add(it)
 		})

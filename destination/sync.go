@@ -149,16 +149,16 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	switch {
 	case m.Phase == "":
 		r.why("nothing was mirrored yet")
-		err = d.baseline(ctx, r, offer, true)
+		err = d.baseline(ctx, r, offer)
 	case m.Phase == phaseBaseline:
 		r.why("the baseline was interrupted and goes on")
-		err = d.baseline(ctx, r, offer, false)
+		err = d.baseline(ctx, r, offer)
 	case moved:
 		r.why("the source is another one than before")
-		err = d.baseline(ctx, r, offer, false)
+		err = d.baseline(ctx, r, offer)
 	case r.full:
 		r.why("a full comparison was asked for")
-		err = d.baseline(ctx, r, offer, false)
+		err = d.baseline(ctx, r, offer)
 	}
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return err
 		}
 		if r.full && !full { // what is kept of some cannot be trusted any more
-			if err := d.baseline(ctx, r, offer, false); err != nil {
+			if err := d.baseline(ctx, r, offer); err != nil {
 				return err
 			}
 		}

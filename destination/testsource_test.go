@@ -61,6 +61,7 @@ type testSource struct {
 	changeDump          bool
 	packed              int  // entries of a package of the Change Dump; 0: one package with all
 	alone               bool // nothing can be had by its own address
+	noLength            bool // packages do not tell theirs
 	contents            bool // packages link to copies of their manifests
 	tar                 bool // packages are said to be no ZIP
 	archive             bool // the lost changes are in an archive
@@ -564,6 +565,9 @@ func (s *testSource) packageEntry(path string, z, manifest []byte, m rs.Meta) rs
 	e.Meta.Type, e.Meta.Length = "application/zip", int64(len(z))
 	if !s.noHash {
 		e.Meta.Hash.SHA256 = hex.EncodeToString(sum[:])
+	}
+	if s.noLength {
+		e.Meta.Length = -1
 	}
 	if s.tar {
 		e.Meta.Type = "application/x-tar"

@@ -1,0 +1,98 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Everything that a source has costs least from its Resource Dump. Where only some
+// of it is wanted, the Resource List may cost less, with what is wanted one by one:
+// a part of the source by prefixes, which the list tells before anything is fetched,
+// or the rest of a baseline that was interrupted. Costs are bytes, and a request is
+// worth some of them (requestCost).
+
+// unknownPackages are the resources that are fetched one by one rather than from a
+// dump that does not tell how long it is.
+const unknownPackages = packageFew
+
+// cheapest tells whether a baseline is taken from the Resource Dump. If it is not,
+// v is what the source says now where that had to be read to know; the caller closes
+// it.
+func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (v *inventory, dump bool, err error) {
+	part := len(d.cfg.Select.Prefixes) > 0 && len(d.cfg.Select.Classes) == 0 // of classes the list tells nothing
+	rest := m.Phase == phaseBaseline && m.Resources > 0
+	switch {
+	case o.ResourceDump == "" || o.ResourceList == "":
+		return nil, o.ResourceDump != "", nil
+	case m.Resources > 0 && !rest:
+		return nil, false, nil
+	case !part && !rest:
+		return nil, true, nil
+	}
+	ofDump, told, err := d.dumpCost(ctx, o)
+	if err != nil {
+		return nil, m.Resources == 0, ctx.Err() // told when it is read again
+	}
+	read := func() int64 { return d.fetch.bytes.Load() + requestCost*d.fetch.requests.Load() }
+	start := read()
+	wanted, cost := 0, int64(0)
+	v, err = d.readInventoryOf(ctx, o, nil, func(it *item) error {
+		if !d.needed(it) {
+			return nil
+		}
+		if rest {
+			rec, err := d.record(hashString(it.Loc))
+			if err != nil {
+				return err
+			}
+			if rec != nil && !rec.has(flagKept) {
+				if v, _ := it.differs(rec); v == provenSame || v == seemsSame {
+					return nil
+				}
+			}
+		}
+		wanted++
+		cost += requestCost + max(0, it.Promise.Length)
+		if told && read()-start+cost > ofDump || !told && wanted > unknownPackages {
+			return errCostsMore
+		}
+		return nil
+	})
+	if err != nil {
+		if !errors.Is(err, errCostsMore) {
+			d.log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
+			return nil, true, ctx.Err()
+		}
+		r.why("what is wanted costs more one by one than the Resource Dump")
+		return nil, true, nil
+	}
+	than := "less than the Resource Dump"
+	if told {
+		than += fmt.Sprintf(" of %d bytes", ofDump)
+	}
+	r.why("%d resources are wanted, which cost %s one by one", wanted, than)
+	return v, false, nil
+}
+
+// errCostsMore ends the reading of a list.
+var errCostsMore = errors.New("costs more than the dump")
+
+// dumpCost is what the packages of the dump cost; told is false where one of them
+// does not tell its length.
+func (d *Destination) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
+	dl, rd, err := d.document(ctx, request{url: o.ResourceDump}, resourcesync.ResourceDump)
+	if err != nil {
+		return 0, false, err
+	}
+	defer dl.Close()
+	packages, err := d.dumpPackages(ctx, dl, rd)
+	told = true
+	for _, p := range packages {
+		told = told && p.promise.Length >= 0
+		cost += requestCost + p.promise.Length
+	}
+	return cost, told, err
+}

@@ -511,6 +511,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
+		d.tell(o)
 		if o.fault != nil {
 			withFault(b, d, o.loc, o.fault)
 			continue

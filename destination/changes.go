@@ -502,6 +502,7 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		}
 	}
 	from := m.Cursor
+	d.tellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.changes()
 	dl, rd, err := d.changesSince(ctx, address, kind, &from)
 	if err != nil {
@@ -738,7 +739,7 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 	}
 	if i, ok := w.items[loc]; ok {
-		w.d.log.Debug("change is superseded", "sequence", w.order[i].Sequence, "by", c.it.Sequence, "change", w.order[i].Change, "time", w.order[i].Time, "loc", c.it.Loc)
+		w.d.superseded(w.order[i], c.it)
 		w.order[i] = nil // only the last counts
 	}
 	w.items[loc] = len(w.order)
@@ -801,7 +802,6 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := hashString(it.Loc)
 			r.touched[loc] = true
-			d.log.Debug("change", "sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc)
 			rec, err := d.record(loc)
 			if err != nil {
 				yield(nil, err)
@@ -846,11 +846,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		}
 	})
 	if err == nil && len(items) > 0 {
-		through := uint64(0) // not told
-		if at.Sequence != nil {
-			through = *at.Sequence
-		}
-		d.log.Debug("changes are applied", "through", through, "until", at.Time)
+		d.tellThrough(&at)
 	}
 	return err
 }

@@ -224,6 +224,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
+		d.tell(o)
 		if o.fault != nil {
 			withFault(b, d, o.loc, o.fault)
 			continue

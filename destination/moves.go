@@ -156,6 +156,7 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 		if home := homes[entity]; home != nil && entity != "" {
 			to := hashString(home.Loc)
 			left[to] = append(left[to], loc)
+			d.superseded(it, home)
 			items[i] = nil
 		}
 	}

@@ -312,12 +312,17 @@ func (d *Destination) checkpoint(ctx context.Context, phase string, change func(
 	if err := d.crashAt("checkpoint"); err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) {
+	before := d.snapshotMeta().Cursor
+	err := d.saveMeta(func(m *meta) {
 		m.Phase, m.Generation = phase, generation
 		if change != nil {
 			change(m)
 		}
 	})
+	if err == nil {
+		d.tellPassed(&before, &next.Cursor)
+	}
+	return err
 }
 
 // retry tries again what is pending and due.

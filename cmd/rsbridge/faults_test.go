@@ -230,26 +230,33 @@ func appliedOnce(t *testing.T, file string, start, last uint64) string {
 		}
 		dec.Seek(int64(i+1), io.SeekCurrent)
 		var l struct {
-			Msg                   string
-			Sequence, By, Through uint64
+			Msg            string
+			Sequence, By   uint64
+			After, Through uint64
+			ByList         bool `json:"by_list"`
 		}
 		if json.Unmarshal(rest[:i], &l) != nil {
 			continue // cut by a kill, or not of the log
 		}
 		switch l.Msg {
-		case "change", "change is superseded":
+		case "change is applied", "change is superseded", "change is pending":
 			if l.Sequence <= start || l.Sequence > last {
 				continue
 			}
-			if l.Sequence <= through {
+			if l.Sequence <= through && seen[l.Sequence] != "change is pending" {
 				t.Errorf("change %d comes again after all up to %d were applied", l.Sequence, through)
 			}
 			if seen[l.Sequence] != "" {
 				again++ // what a fault or kill kept from being written
 			}
-			if seen[l.Sequence] = l.Msg; l.Msg == "change is superseded" && l.By <= l.Sequence {
+			if seen[l.Sequence] = l.Msg; l.Msg == "change is superseded" && l.By <= l.Sequence && !l.ByList {
 				t.Errorf("change %d is superseded by the earlier %d", l.Sequence, l.By)
 			}
+		case "changes are superseded by a list":
+			for n := max(start, l.After) + 1; n <= min(last, l.Through); n++ {
+				seen[n] = "change is superseded"
+			}
+			through = max(through, l.Through)
 		case "changes are applied":
 			through = max(through, l.Through)
 		case "mirror must be compared":
@@ -259,12 +266,12 @@ func appliedOnce(t *testing.T, file string, start, last uint64) string {
 	applied, superseded := 0, 0
 	for n := start + 1; n <= last; n++ {
 		switch seen[n] {
-		case "change":
+		case "change is applied":
 			applied++
 		case "change is superseded":
 			superseded++
 		default:
-			t.Errorf("change %d is not in the log of the destination", n)
+			t.Errorf("change %d is not applied or superseded in the log of the destination: %q", n, seen[n])
 		}
 	}
 	return fmt.Sprintf("%d applied, %d superseded, %d tried again after a fault, %d comparisons of the whole", applied, superseded, again, compared)

@@ -20,7 +20,7 @@ import (
 //
 // One that cannot be described is an error.
 func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Description, error) {
-	out, failed, err := s.describe(ctx, entities)
+	out, failed, err := s.describe(ctx, entities, 0)
 	for _, e := range slices.Sorted(maps.Keys(failed)) {
 		if err == nil {
 			err = failed[e]
@@ -32,9 +32,13 @@ func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Desc
 	return out, nil
 }
 
-// describe is Describe; what cannot be described comes by name, and not in out.
-func (s *Source) describe(ctx context.Context, entities []string) (_ []rdfres.Description, failed map[string]error, err error) {
-	d := &describer{s: s, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, failed: map[string]error{}}
+// errTooMany says that some entities have more triples than may be held at once.
+var errTooMany = errors.New("too many triples at once")
+
+// describe is Describe; what cannot be described comes by name, and not in out. With
+// most, several entities that have more triples together are errTooMany.
+func (s *Source) describe(ctx context.Context, entities []string, most int64) (_ []rdfres.Description, failed map[string]error, err error) {
+	d := &describer{s: s, most: most, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, failed: map[string]error{}}
 	for _, e := range entities {
 		d.asked[e] = true
 	}
@@ -77,6 +81,16 @@ type describer struct {
 	hard  map[string]bool // need all triples with blank nodes
 
 	failed map[string]error // cannot be described, by entity
+
+	held, most int64 // triples; most 0: any number
+}
+
+// hold counts triples that are held.
+func (d *describer) hold(n int) error {
+	if d.held += int64(n); d.most > 0 && d.held > d.most && len(d.asked) > 1 {
+		return errTooMany
+	}
+	return nil
 }
 
 func (d *describer) run(ctx context.Context) (err error) {
@@ -138,7 +152,7 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 	err = d.s.ownTriples(ctx, d.caps, d.scope, entities, "?o", func(t rdfres.Triple) error {
 		e := t.S.IRI()
 		own[e] = append(own[e], local(t))
-		return nil
+		return d.hold(1)
 	})
 	if err != nil {
 		return nil, err
@@ -182,7 +196,7 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 			return nil
 		})
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, errTooMany) {
 				return nil, err
 			}
 			// Too hard for the store: the exact way asks simple questions only.
@@ -211,6 +225,9 @@ func local(t rdfres.Triple) rdfres.Triple {
 // components reach farther come back in deeper.
 func (d *describer) closure(ctx context.Context, entities []string, depth int) (owners, deeper []string, err error) {
 	got, err := d.s.rows(ctx, d.caps, d.closurePattern(entities, depth))
+	if err == nil {
+		err = d.hold(len(got))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -480,6 +497,9 @@ func (d *describer) exact(ctx context.Context) (err error) {
 		isRest := strings.HasPrefix(x.Entity, orphanPrefix) && !s.scbd && s.cfg.Select.isZero()
 		if d.hard[x.Entity] || touched[x.Entity] || isRest {
 			d.done[x.Entity] = x.Triples
+			if err := d.hold(len(x.Triples)); err != nil {
+				return err
+			}
 		}
 	}
 	for e := range touched {
@@ -520,6 +540,9 @@ func (d *describer) constructed(ctx context.Context, entities []string) error {
 		return err
 	}
 	for e, raw := range got {
+		if err := d.hold(len(raw)); err != nil {
+			return err
+		}
 		if _, asked := d.done[e]; !asked || (in != nil && !in[e]) {
 			continue
 		}

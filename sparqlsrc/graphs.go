@@ -264,7 +264,10 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 	}
 	var read func(part []string) error
 	halve := func(part []string) error {
-		return errors.Join(read(part[:len(part)/2]), read(part[len(part)/2:]))
+		if err := read(part[:len(part)/2]); err != nil {
+			return err
+		}
+		return read(part[len(part)/2:])
 	}
 	read = func(part []string) error {
 		if ctx.Err() != nil {
@@ -394,7 +397,7 @@ func (d *describer) graphs(ctx context.Context) error {
 	}
 	err := d.s.readGraphs(ctx, d.caps, names, func(graph string, t rdfres.Triple) error {
 		d.done[graph] = append(d.done[graph], local(t))
-		return nil
+		return d.hold(1)
 	})
 	if err != nil {
 		return err

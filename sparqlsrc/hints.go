@@ -1,6 +1,8 @@
 package sparqlsrc
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,48 +56,123 @@ func (n *Named) Failed() map[string]error { return n.failed }
 // Close removes the list from the disk.
 func (n *Named) Close() error { return errors.Join(n.list.Close(), os.RemoveAll(n.dir)) }
 
-// namedBatch is how many entities are described at once, in memory.
-const namedBatch = 1000
+// namedBatch is how many entities are described at once at most, in memory; heldTriple
+// are the bytes that a triple of them is taken for.
+const (
+	namedBatch = 1000
+	heldTriple = 256
+)
 
 // Descriptions describes the entities as they are now; one that is not there (any
 // more), or not of the selection, comes with no triples. Owners of blank-node
-// components that a named entity shares come too.
+// components that a named entity shares come too, last.
+//
+// At most Config.MemoryBytes of descriptions are held, or one description.
 func (n *Named) Descriptions(ctx context.Context) iter.Seq2[rdfres.Description, error] {
 	return func(yield func(rdfres.Description, error) bool) {
-		seen := map[[16]byte]bool{} // also of those that come unasked
-		done := int64(0)
-		err := eachOf(n.list, namedBatch, func(part []string) error {
-			part = slices.DeleteFunc(part, func(e string) bool { return seen[shortKey(e)] })
-			if len(part) == 0 {
-				return nil
-			}
-			ds, failed, err := n.s.describe(ctx, part)
-			if err != nil {
-				return err
-			}
-			maps.Copy(n.failed, failed)
-			for _, d := range ds {
-				if seen[shortKey(d.Entity)] {
-					continue
-				}
-				seen[shortKey(d.Entity)] = true
-				done++
-				if !yield(d, nil) {
-					return errStopped
-				}
-			}
-			n.s.cfg.Progress("describe", done, n.list.Len())
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err := n.describe(ctx, yield); err != nil && !errors.Is(err, errStopped) {
 			yield(rdfres.Description{}, err)
 		}
 	}
 }
 
-func shortKey(entity string) [16]byte {
-	key := rdfres.EntityKey(entity)
-	return [16]byte(key[:16])
+func (n *Named) describe(ctx context.Context, yield func(rdfres.Description, error) bool) (err error) {
+	unasked, err := extsort.New(n.dir, n.s.cfg.MemoryBytes/8)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unasked.Close()) }()
+	done := int64(0)
+	var some func(part []string) error
+	some = func(part []string) error {
+		ds, failed, err := n.s.describe(ctx, part, n.s.cfg.MemoryBytes/heldTriple)
+		if errors.Is(err, errTooMany) {
+			n.s.log.Debug("too much is described at once, so half of it is", "entities", len(part))
+			if err := some(part[:len(part)/2]); err != nil {
+				return err
+			}
+			return some(part[len(part)/2:])
+		}
+		if err != nil {
+			return err
+		}
+		maps.Copy(n.failed, failed)
+		asked := map[string]bool{}
+		for _, e := range part {
+			asked[e] = true
+		}
+		for _, d := range ds {
+			if !asked[d.Entity] {
+				key := rdfres.EntityKey(d.Entity)
+				if err := unasked.Add(key[:], packDescription(d)); err != nil {
+					return err
+				}
+				continue
+			}
+			done++
+			if !yield(d, nil) {
+				return errStopped
+			}
+		}
+		n.s.cfg.Progress("describe", done, n.list.Len())
+		return nil
+	}
+	if err := eachOf(n.list, namedBatch, some); err != nil {
+		return err
+	}
+	return n.others(unasked, yield)
+}
+
+// others gives those that nobody has named, each once.
+func (n *Named) others(unasked *extsort.Sorter, yield func(rdfres.Description, error) bool) error {
+	next, stop := iter.Pull2(n.list.Sort())
+	defer stop()
+	named, err, more := next()
+	var last []byte
+	for r, rerr := range unasked.Sort() {
+		for err == nil && more && bytes.Compare(named.Key, r.Key) < 0 {
+			named, err, more = next()
+		}
+		if err := cmp.Or(rerr, err); err != nil {
+			return err
+		}
+		if bytes.Equal(r.Key, last) || more && bytes.Equal(r.Key, named.Key) {
+			continue
+		}
+		last = append(last[:0], r.Key...)
+		d, err := unpackDescription(r.Value)
+		if err != nil {
+			return err
+		}
+		if !yield(d, nil) {
+			return errStopped
+		}
+	}
+	return err
+}
+
+// packDescription writes an entity and its triples, one a line.
+func packDescription(d rdfres.Description) []byte {
+	b := append([]byte(d.Entity), '\n')
+	for _, t := range d.Triples {
+		b = t.AppendLine(b)
+	}
+	return b
+}
+
+func unpackDescription(b []byte) (d rdfres.Description, err error) {
+	entity, rest, _ := bytes.Cut(b, []byte("\n"))
+	d.Entity = string(entity)
+	for line := range bytes.Lines(rest) {
+		q, ok, err := rdfres.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			return d, fmt.Errorf("description of %s on disk: %w", d.Entity, err)
+		}
+		if ok {
+			d.Triples = append(d.Triples, q.Triple)
+		}
+	}
+	return d, nil
 }
 
 const xsdDateTime = "<http://www.w3.org/2001/XMLSchema#dateTime>"

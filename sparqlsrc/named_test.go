@@ -1,0 +1,84 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// However many entities or graphs are named, and however large they are, no more of
+// them is held than the memory that is given; what comes is the same, each once, with
+// the owners of shared blank nodes that nobody has named.
+func TestNamedInLittleMemory(t *testing.T) {
+	for _, byGraph := range []bool{false, true} {
+		t.Run(fmt.Sprint(byGraph), func(t *testing.T) {
+			client := embedded(t)
+			for i := range 40 {
+				var b strings.Builder
+				for k := range 60 {
+					fmt.Fprintf(&b, "<http://e.example/%d> <http://e.example/p> \"%d\" .\n", i, k)
+				}
+				fmt.Fprintf(&b, "<http://e.example/%d> <http://e.example/q> _:b .\n<http://e.example/other%d> <http://e.example/q> _:b .\n_:b <http://e.example/r> \"%d\" .\n", i, i%20, i)
+				if err := client.PutGraph(t.Context(), fmt.Sprintf("http://g.example/%d", i), rdfres.NTriples, sparql.Body([]byte(b.String()))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log bytes.Buffer
+			cfg := Config{Name: "data", Graphs: []string{"*"}, TempDir: t.TempDir(), MemoryBytes: 64 << 10, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+			name := "http://e.example/%d"
+			if byGraph {
+				cfg.Describe, name = "graph", "http://g.example/%d"
+			}
+			s, err := New(client, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			named, err := s.Named()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer named.Close()
+			var names []string
+			for i := range 40 {
+				names = append(names, fmt.Sprintf(name, i))
+			}
+			names = append(names, "http://e.example/other3", "http://e.example/gone")
+			for _, e := range names {
+				if err := named.Add(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := s.Describe(t.Context(), names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{}
+			for _, d := range all {
+				want[d.Entity] = fmt.Sprint(d.Triples)
+			}
+			if n := map[bool]int{false: 61, true: 42}[byGraph]; len(want) != n {
+				t.Fatalf("%d are described, want %d", len(want), n)
+			}
+			for d, err := range named.Descriptions(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text, ok := want[d.Entity]; !ok || text != fmt.Sprint(d.Triples) {
+					t.Errorf("%s (again %v): %v, want %s", d.Entity, !ok, d.Triples, text)
+				}
+				delete(want, d.Entity)
+			}
+			if len(want) > 0 {
+				t.Errorf("not described: %v", want)
+			}
+			if !strings.Contains(log.String(), "too much is described at once") {
+				t.Error("all of it was held at once")
+			}
+		})
+	}
+}

@@ -714,6 +714,9 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 // Version 2 was packed as a whole, version 1 had no replaced locations.
 const intentVersion = 3
 
+// zstdMagic begins what was packed as a whole, so no version is that number.
+const zstdMagic = 0x28
+
 // writeIntent makes the batch durable before the mirror sees it.
 func (d *Destination) writeIntent(ops []*op) error {
 	var b []byte
@@ -758,6 +761,9 @@ func (d *Destination) redo(ctx context.Context) error {
 		return err
 	}
 	b := raw
+	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic {
+		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], intentVersion)
+	}
 	if len(raw) == 0 || raw[0] != intentVersion {
 		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
 			err = errRecord

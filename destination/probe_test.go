@@ -234,3 +234,23 @@ func TestOlderLayout(t *testing.T) {
 		t.Fatalf("%+v %v", got, err)
 	}
 }
+
+// A batch that a later version intended is left to it.
+func TestIntentOfNewerVersion(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 2)
+	b.sync()
+	d := b.open()
+	batch := b.store.Batch()
+	defer batch.Close()
+	batch.Set(key(kindIntent, d.dest), []byte{intentVersion + 1, 1, 2, 3})
+	if err := batch.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 4, this one knows 3)") {
+		t.Fatal(err)
+	}
+	if raw, err := b.store.Get(key(kindIntent, d.dest)); err != nil || len(raw) != 4 {
+		t.Fatalf("%x %v", raw, err)
+	}
+}

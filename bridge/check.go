@@ -58,7 +58,7 @@ func (c *Config) resolve(dir string, d *decoder) {
 
 // fill sets what follows from other settings.
 func (c *Config) fill() {
-	if c.Public.BaseURL == "" && c.Public.Listen != "" {
+	if c.Public.BaseURL == "" && namesHost(c.Public.Listen) {
 		c.Public.BaseURL = "http://" + c.Public.Listen
 	}
 	c.Public.BaseURL = strings.TrimRight(c.Public.BaseURL, "/")
@@ -128,7 +128,7 @@ func (c *Config) check() (out []Finding) {
 	if c.Public.BaseURL != "" {
 		httpURL("public.base_url", c.Public.BaseURL)
 	} else if len(c.Sets) > 0 {
-		fault("public.base_url", "", "is needed: the addresses of all documents begin with it")
+		fault("public.base_url", "", "is needed: the addresses of all documents begin with it%s", map[bool]string{true: ", and listen names no host that others could ask"}[c.Public.Listen != ""])
 	}
 	for _, l := range []struct{ path, v string }{{"public.listen", c.Public.Listen}, {"admin.listen", c.Admin.Listen}} {
 		if l.v != "" {
@@ -310,6 +310,13 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p+".slow", s.Slow.String(), "is 0s or longer")
 		}
 	}
+}
+
+// namesHost tells that an address to listen at is of one host, and not of all that
+// this machine is known by.
+func namesHost(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && host != "" && !net.ParseIP(host).IsUnspecified()
 }
 
 func loopback(listen string) bool {

@@ -75,6 +75,19 @@ destinations:
 	}
 }
 
+// What others call this machine is not told by an address of all its networks.
+func TestBaseURLOfListen(t *testing.T) {
+	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": ""} {
+		c, err := bridge.Parse([]byte("state: ./s\npublic: {listen: \""+listen+"\"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
+		switch {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "public.base_url: is needed: the addresses of all documents begin with it, and listen names no host")):
+			t.Errorf("%s: %v", listen, err)
+		case want != "" && (err != nil || c.Public.BaseURL != want):
+			t.Errorf("%s: %v, want %s", listen, err, want)
+		}
+	}
+}
+
 // TestParseGood reads the example of the contract.
 func TestParseGood(t *testing.T) {
 	t.Setenv("RSBRIDGE_TEST_SECRET", "hush")

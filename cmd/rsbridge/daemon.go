@@ -211,7 +211,7 @@ that port is taken, at another, which is told.`,
 	f.StringVar(&prefix, "prefix", "", "removed from entity IRIs to make readable addresses")
 	f.StringVar(&listen, "listen", "127.0.0.1:8080", "serve the documents at this `ADDRESS`")
 	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
-	f.StringVar(&baseURL, "base-url", "", "the `URL` that others see (default http:// and --listen)")
+	f.StringVar(&baseURL, "base-url", "", "the `URL` that others see (default http:// and --listen, where that names a host)")
 	f.StringVar(&every, "every", "5m", "how often to scan, as a `DURATION` like 5m")
 	f.StringVar(&state, "state", "./rsbridge-state", "the state `DIR`")
 	f.StringVar(&name, "name", "data", "name of the set")

@@ -253,6 +253,10 @@ func (g *grouper) finish(ctx context.Context) error {
 	if g.blanks.Len() == 0 {
 		return nil
 	}
+	// What came is put in order while the components are found.
+	if err := errors.Join(g.endRun(), g.entities.Spill()); err != nil {
+		return err
+	}
 	if err := g.components(ctx); err != nil {
 		return fmt.Errorf("group blank nodes: %w", err)
 	}

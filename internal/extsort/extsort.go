@@ -5,7 +5,7 @@
 // equal records are kept, so that a caller may count them. What does not fit
 // into the memory bound is spilled as sorted runs to a private folder below the
 // one that New is given, and merged while it is read; everything is removed by
-// Close.
+// Close. One half of the memory is sorted and written while the other is filled.
 //
 //	s, err := extsort.New(dir, 64<<20)
 //	...
@@ -17,7 +17,7 @@
 //		...
 //	}
 //
-// A Sorter that never exceeded its memory touches no disk. One goroutine at a
+// A Sorter that never exceeded half its memory touches no disk. One goroutine at a
 // time may use a Sorter.
 package extsort
 
@@ -51,12 +51,11 @@ type Sorter struct {
 	dir    string // the private folder, "" as long as nothing was spilled
 	memory int64
 
-	keySize  int // -1 until the first Add
-	chunks   [][]byte
-	free     [][]byte // chunks to be filled again
-	arena    int64
-	index    []entry
-	scratch  []entry
+	keySize  int          // -1 until the first Add
+	arena    *arena       // that is filled
+	other    *arena       // that is written, or to be filled next
+	writing  chan written // what comes of it; nil: nothing is written
+	failed   error        // of writing
 	runs     []*run
 	nextRun  int
 	records  int64
@@ -65,6 +64,15 @@ type Sorter struct {
 	closed   bool
 	blockLen int
 	fanIn    int
+}
+
+// arena holds records in memory.
+type arena struct {
+	chunks  [][]byte
+	free    [][]byte // chunks to be filled again
+	bytes   int64
+	index   []entry
+	scratch []entry
 }
 
 // entry points to a record in the arena: four bytes of length, then the bytes.
@@ -81,7 +89,7 @@ func New(dir string, memoryBytes int64) (*Sorter, error) {
 		dir = os.TempDir()
 	}
 	memoryBytes = max(memoryBytes, MinMemory)
-	s := &Sorter{parent: dir, memory: memoryBytes, keySize: -1}
+	s := &Sorter{parent: dir, memory: memoryBytes, keySize: -1, arena: &arena{}, other: &arena{}}
 	s.blockLen = int(min(max(memoryBytes/64, 1<<10), 64<<10))
 	// Each run that is merged holds two blocks: packed and unpacked.
 	s.fanIn = int(min(max(memoryBytes/int64(3*s.blockLen), 4), 128))
@@ -105,50 +113,63 @@ func (s *Sorter) Add(key, value []byte) error {
 	if n > math.MaxInt32 {
 		return fmt.Errorf("extsort: add: record of %d bytes is too long", n)
 	}
-	if len(s.index) > 0 && s.arena+int64(n)+int64(len(s.index)+1)*entryCost > s.memory {
+	a := s.arena
+	if len(a.index) > 0 && a.bytes+int64(n)+int64(len(a.index)+1)*entryCost > s.memory/2 {
 		if err := s.spill(); err != nil {
 			return err
 		}
+		a = s.arena
 	}
-	chunk, at := s.reserve(4 + n)
+	chunk, at := a.reserve(4+n, s.chunkLen())
 	binary.LittleEndian.PutUint32(chunk[at:], uint32(n))
 	copy(chunk[at+4:], key)
 	copy(chunk[at+4+len(key):], value)
-	s.index = append(s.index, entry{prefix: prefixOf(chunk[at+4 : at+4+n]), pos: uint64(len(s.chunks)-1)<<32 | uint64(at)})
-	s.arena += int64(n)
+	a.index = append(a.index, entry{prefix: prefixOf(chunk[at+4 : at+4+n]), pos: uint64(len(a.chunks)-1)<<32 | uint64(at)})
+	a.bytes += int64(n)
 	s.records++
 	return nil
 }
 
-// reserve gives n contiguous bytes of the arena.
-func (s *Sorter) reserve(n int) (chunk []byte, at int) {
-	if k := len(s.chunks); k > 0 {
-		c := s.chunks[k-1]
+// reserve gives n contiguous bytes of an arena whose chunks have the usual size.
+func (a *arena) reserve(n, size int) (chunk []byte, at int) {
+	if k := len(a.chunks); k > 0 {
+		c := a.chunks[k-1]
 		if cap(c)-len(c) >= n {
 			at = len(c)
-			s.chunks[k-1] = c[:at+n]
-			return s.chunks[k-1], at
+			a.chunks[k-1] = c[:at+n]
+			return a.chunks[k-1], at
 		}
 	}
-	size := s.chunkLen()
-	if k := len(s.free); k > 0 && n <= size {
-		c := s.free[k-1][:n]
-		s.free = s.free[:k-1]
-		s.chunks = append(s.chunks, c)
+	if k := len(a.free); k > 0 && n <= size {
+		c := a.free[k-1][:n]
+		a.free = a.free[:k-1]
+		a.chunks = append(a.chunks, c)
 		return c, 0
 	}
-	if s.arena == 0 {
+	if a.bytes == 0 {
 		size = min(size, 64<<10) // small sorters stay small
 	}
-	s.chunks = append(s.chunks, make([]byte, n, max(n, size)))
-	return s.chunks[len(s.chunks)-1], 0
+	a.chunks = append(a.chunks, make([]byte, n, max(n, size)))
+	return a.chunks[len(a.chunks)-1], 0
+}
+
+// empty makes an arena ready for other records; chunks of the usual size are filled
+// again.
+func (a *arena) empty(size int) {
+	for _, c := range a.chunks {
+		if cap(c) == size {
+			a.free = append(a.free, c)
+		}
+	}
+	clear(a.chunks)
+	a.chunks, a.index, a.bytes = a.chunks[:0], a.index[:0], 0
 }
 
 // chunkLen is the usual size of a chunk.
 func (s *Sorter) chunkLen() int { return int(min(max(s.memory/16, 4<<10), 1<<20)) }
 
-func (s *Sorter) at(e entry) []byte {
-	c := s.chunks[e.pos>>32]
+func (a *arena) at(e entry) []byte {
+	c := a.chunks[e.pos>>32]
 	at := e.pos & math.MaxUint32
 	n := uint64(binary.LittleEndian.Uint32(c[at:]))
 	return c[at+4 : at+4+n : at+4+n]
@@ -173,15 +194,15 @@ func (s *Sorter) Sort() iter.Seq2[Record, error] {
 			return
 		}
 		if len(s.runs) == 0 {
-			for _, e := range s.index {
-				b := s.at(e)
+			for _, e := range s.arena.index {
+				b := s.arena.at(e)
 				if !yield(Record{Key: b[:s.keySize:s.keySize], Value: b[s.keySize:]}, nil) {
 					return
 				}
 			}
 			return
 		}
-		err := s.merge(s.runs, func(b []byte) bool {
+		err := s.mergeAhead(func(b []byte) bool {
 			return yield(Record{Key: b[:s.keySize:s.keySize], Value: b[s.keySize:]}, nil)
 		})
 		if err != nil {
@@ -196,15 +217,18 @@ func (s *Sorter) finish() error {
 	if s.sorted {
 		return nil
 	}
+	if err := s.written(); err != nil {
+		return err
+	}
 	if len(s.runs) == 0 {
-		s.sortIndex()
+		s.arena.sort()
 		s.sorted = true
 		return nil
 	}
-	if err := s.spill(); err != nil {
+	if err := errors.Join(s.spill(), s.written()); err != nil {
 		return err
 	}
-	s.chunks, s.free, s.index, s.scratch = nil, nil, nil, nil
+	s.arena, s.other = &arena{}, &arena{}
 	for len(s.runs) > s.fanIn {
 		if err := s.mergeDown(); err != nil {
 			return err
@@ -220,7 +244,8 @@ func (s *Sorter) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.chunks, s.free, s.index, s.scratch, s.runs = nil, nil, nil, nil, nil
+	_ = s.written() // it is removed
+	s.arena, s.other, s.runs = nil, nil, nil
 	if s.dir == "" {
 		return nil
 	}
@@ -230,52 +255,52 @@ func (s *Sorter) Close() error {
 	return nil
 }
 
-// sortIndex orders the index: a counting sort on the top bits of the prefix,
+// sort orders the index: a counting sort on the top bits of the prefix,
 // which is all of the work for hashed keys, then comparing within the buckets.
-func (s *Sorter) sortIndex() {
-	n := len(s.index)
+func (a *arena) sort() {
+	n := len(a.index)
 	if n < 2 {
 		return
 	}
 	if n < 1<<12 {
-		s.sortEntries(s.index)
+		a.sortEntries(a.index)
 		return
 	}
 	const bits = 12
 	var counts [1<<bits + 1]int
-	for _, e := range s.index {
+	for _, e := range a.index {
 		counts[e.prefix>>(64-bits)+1]++
 	}
 	for i := 1; i < len(counts); i++ {
 		counts[i] += counts[i-1]
 	}
-	if cap(s.scratch) < n {
-		s.scratch = make([]entry, n)
+	if cap(a.scratch) < n {
+		a.scratch = make([]entry, n)
 	}
-	out := s.scratch[:n]
+	out := a.scratch[:n]
 	next := counts
-	for _, e := range s.index {
+	for _, e := range a.index {
 		b := e.prefix >> (64 - bits)
 		out[next[b]] = e
 		next[b]++
 	}
 	for b := range 1 << bits {
 		if from, to := counts[b], counts[b+1]; to-from > 1 {
-			s.sortEntries(out[from:to])
+			a.sortEntries(out[from:to])
 		}
 	}
-	s.index, s.scratch = out, s.index
+	a.index, a.scratch = out, a.index
 }
 
-func (s *Sorter) sortEntries(es []entry) {
-	slices.SortFunc(es, func(a, b entry) int {
-		if a.prefix != b.prefix {
-			if a.prefix < b.prefix {
+func (a *arena) sortEntries(es []entry) {
+	slices.SortFunc(es, func(x, y entry) int {
+		if x.prefix != y.prefix {
+			if x.prefix < y.prefix {
 				return -1
 			}
 			return 1
 		}
-		return bytes.Compare(s.at(a), s.at(b))
+		return bytes.Compare(a.at(x), a.at(y))
 	})
 }
 

@@ -3,6 +3,7 @@ package extsort
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -37,7 +38,12 @@ func TestSortAgainstMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				var want []string
-				for range 30_000 {
+				for i := range 30_000 {
+					if i == 20_000 {
+						if err := s.Spill(); err != nil {
+							t.Fatal(err)
+						}
+					}
 					key := make([]byte, keySize)
 					for i := range key {
 						key[i] = byte(rng.IntN(4)) // many equal and half-equal keys
@@ -167,6 +173,43 @@ func TestDiskRefuses(t *testing.T) {
 	}
 	if failed == nil {
 		t.Error("spilling below a file was accepted")
+	}
+}
+
+// A run that could not be written ends in an error, not in fewer records, whenever it
+// is found out.
+func TestWritingFails(t *testing.T) {
+	full := errors.New("no space left")
+	for _, more := range []int{0, 10, 5000} {
+		s, _ := New(t.TempDir(), 0)
+		defer s.Close()
+		var failed error
+		add := func(n int) {
+			for i := 0; i < n && failed == nil; i++ {
+				failed = s.Add(fmt.Appendf(nil, "%08d", i), []byte("value"))
+			}
+		}
+		add(1000)
+		if s.writing == nil || failed != nil {
+			t.Fatalf("nothing is being written: %v", failed)
+		}
+		if w := <-s.writing; w.err != nil {
+			t.Fatal(w.err)
+		}
+		s.writing <- written{err: full}
+		add(more)
+		if more == 5000 && !errors.Is(failed, full) {
+			t.Errorf("adding went on: %v", failed)
+		}
+		for range 2 {
+			failed = nil
+			for _, err := range s.Sort() {
+				failed = err
+			}
+			if !errors.Is(failed, full) {
+				t.Errorf("it was read: %v", failed)
+			}
+		}
 	}
 }
 

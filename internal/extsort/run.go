@@ -110,37 +110,63 @@ func (w *runWriter) close(failed error) (*run, error) {
 	return &run{path: w.path}, nil
 }
 
-// spill writes what is in memory as a run and empties the memory.
-func (s *Sorter) spill() error {
-	if len(s.index) == 0 {
+// written is what came of writing an arena.
+type written struct {
+	run   *run
+	bytes int64
+	err   error
+}
+
+// Spill begins to write what is in memory, if something was written before, so that
+// it need not be waited for when what was added is read. More may be added.
+func (s *Sorter) Spill() error {
+	if s.closed || s.sorted || len(s.runs) == 0 && s.writing == nil {
 		return nil
 	}
-	s.sortIndex()
+	return s.spill()
+}
+
+// spill begins to write what is in memory as a run; the other arena is filled next.
+func (s *Sorter) spill() error {
+	if err := s.written(); err != nil || len(s.arena.index) == 0 {
+		return err
+	}
 	w, err := s.newRun()
 	if err != nil {
+		s.failed = err
 		return err
 	}
-	var failed error
-	for _, e := range s.index {
-		if failed = w.add(s.at(e)); failed != nil {
-			break
+	a := s.arena
+	s.arena, s.other = s.other, a
+	s.writing = make(chan written, 1)
+	go func(done chan<- written) {
+		a.sort()
+		var failed error
+		for _, e := range a.index {
+			if failed = w.add(a.at(e)); failed != nil {
+				break
+			}
 		}
+		r, err := w.close(failed)
+		done <- written{r, w.bytes, err}
+	}(s.writing)
+	return nil
+}
+
+// written waits for what is being written. Its error is final.
+func (s *Sorter) written() error {
+	if s.writing == nil {
+		return s.failed
 	}
-	r, err := w.close(failed)
-	if err != nil {
-		return err
+	w := <-s.writing
+	s.writing = nil
+	if w.err != nil {
+		s.failed = w.err
+		return w.err
 	}
 	s.spilled += w.bytes
-	s.runs = append(s.runs, r)
-	// Chunks of the usual size are filled again.
-	for _, c := range s.chunks {
-		if cap(c) == s.chunkLen() {
-			s.free = append(s.free, c)
-		}
-	}
-	clear(s.chunks)
-	s.chunks = s.chunks[:0]
-	s.index, s.arena = s.index[:0], 0
+	s.runs = append(s.runs, w.run)
+	s.other.empty(s.chunkLen())
 	return nil
 }
 
@@ -280,6 +306,62 @@ func (s *Sorter) merge(runs []*run, yield func([]byte) bool) error {
 		siftDown(heap, 0)
 	}
 	return nil
+}
+
+// aheadBatches are merged before they are asked for.
+const aheadBatches = 2
+
+// mergeAhead is merge of all runs, in a goroutine of its own, which has ended when it
+// returns, also when yield panics; a panic of merge is one of mergeAhead.
+func (s *Sorter) mergeAhead(yield func([]byte) bool) error {
+	batches, free, stop := make(chan []byte, aheadBatches), make(chan []byte, aheadBatches+2), make(chan struct{})
+	var failed error
+	var panicked any
+	go func() {
+		defer close(batches)
+		defer func() { panicked = recover() }()
+		var batch []byte // records, each after four bytes of its length
+		send := func() bool {
+			select {
+			case batches <- batch:
+			case <-stop:
+				return false
+			}
+			select {
+			case batch = <-free:
+				batch = batch[:0]
+			default:
+				batch = nil
+			}
+			return true
+		}
+		failed = s.merge(s.runs, func(rec []byte) bool {
+			batch = append(binary.LittleEndian.AppendUint32(batch, uint32(len(rec))), rec...)
+			return len(batch) < s.blockLen || send()
+		})
+		if failed == nil && len(batch) > 0 {
+			send()
+		}
+	}()
+	defer func() {
+		close(stop)
+		for range batches { // until the goroutine has ended
+		}
+	}()
+	for batch := range batches {
+		for at := 0; at < len(batch); {
+			from := at + 4
+			at = from + int(binary.LittleEndian.Uint32(batch[at:]))
+			if !yield(batch[from:at:at]) {
+				return nil
+			}
+		}
+		free <- batch // there is room for all
+	}
+	if panicked != nil {
+		panic(panicked)
+	}
+	return failed
 }
 
 func siftDown(heap []*cursor, i int) {

@@ -424,6 +424,30 @@ func chain(n int) []rdfres.Triple {
 	return append(ts, rdfres.Triple{S: rdfres.NewBlank(fmt.Sprintf("c%d", n)), P: p, O: rdfres.NewLiteral("end", "", "")})
 }
 
+// What is put in order on disk while blank nodes are grouped comes back with theirs,
+// also where a subject's triples do not come in a row.
+func TestGroupedOnDisk(t *testing.T) {
+	var ts []rdfres.Triple
+	p := rdfres.NewIRI("http://example.org/p")
+	for i := range 1500 {
+		e, b := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), rdfres.NewBlank(fmt.Sprintf("b%d", i))
+		for j := range 4 {
+			ts = append(ts, rdfres.Triple{S: e, P: p, O: rdfres.NewLiteral(fmt.Sprintf("literal %d of entity %d", j, i), "", "")})
+		}
+		ts = append(ts, rdfres.Triple{S: e, P: p, O: b}, rdfres.Triple{S: b, P: p, O: rdfres.NewLiteral(fmt.Sprint(i/2), "", "")})
+	}
+	want := expected(t, ts, false)
+	for _, shuffle := range []bool{false, true} {
+		st := sparqltest.New(ts...)
+		st.Shuffle = shuffle
+		got, stats := scanAll(t, known(source(t, st, Config{MemoryBytes: 64 << 10}), st))
+		diff(t, fmt.Sprint("shuffled ", shuffle), got, want)
+		if stats.Covered != int64(len(ts)) {
+			t.Errorf("%+v, want %d triples", stats, len(ts))
+		}
+	}
+}
+
 // Deep chains are described whole, and beyond the bounds fail by name.
 func TestDeepAndBounded(t *testing.T) {
 	ts := chain(12_000)

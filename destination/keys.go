@@ -37,9 +37,9 @@ import (
 //
 // Version 2 added x, locations that are replaced (in i and f), bad entries (in the
 // items of f), and the newest change of a cursor; version 3 h, and versions by time
-// in items; version 4 u and k, and packages in items. Earlier ones are read as they
-// are.
-const layoutVersion = 4
+// in items; version 4 u and k, and packages in items; version 5 another packing of
+// bodies. Earlier ones are read as they are.
+const layoutVersion = 5
 
 const (
 	kindVersion   = 'v'

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -164,21 +166,39 @@ func TestProbedAgain(t *testing.T) {
 	}
 }
 
+// zstandard is what layouts before 5 packed with.
+func zstandard(b []byte) []byte {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll(b, nil)
+}
+
 // A state of the first layout is taken up, and an older rsbridge refuses it then;
-// items and intents of that time are read.
+// items, intents and bodies of that time are read.
 func TestOlderLayout(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)
 	b.sync()
+	changed := b.open()
+	old := hashString(b.src.url("/set/r/e2.nt"))
+	body, err := changed.body(old)
+	if err != nil || len(body) == 0 {
+		t.Fatalf("%q %v", body, err)
+	}
 	batch := b.store.Batch()
 	defer batch.Close()
 	batch.Set([]byte{kindVersion}, []byte{1})
+	batch.Set(key(kindBody, changed.dest, old), zstandard(body))
+	b.src.put("e2.nt", "<http://ex.org/e2> <http://ex.org/p> \"other\" .\n")
 	if err := batch.Commit(true); err != nil {
 		t.Fatal(err)
 	}
 	if rep := b.sync(); !rep.InSync {
 		t.Fatalf("%+v", rep)
 	}
+	b.equal()
 	if v, err := b.store.Get([]byte{kindVersion}); err != nil || v[0] != layoutVersion {
 		t.Fatal(v, err)
 	}
@@ -193,7 +213,7 @@ func TestOlderLayout(t *testing.T) {
 	loc := hashString(b.src.url("/set/r/e1.nt"))
 	batch2 := b.store.Batch()
 	defer batch2.Close()
-	batch2.Set(key(kindIntent, d.dest), pack(append(append([]byte{1}, loc[:]...), 0)))
+	batch2.Set(key(kindIntent, d.dest), zstandard(append(append([]byte{1}, loc[:]...), 0)))
 	if err := batch2.Commit(true); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +237,7 @@ func TestOlderLayout(t *testing.T) {
 	intent = appendString(appendString(intent, string(rec.encode())), string(wire))
 	batch3 := b.store.Batch()
 	defer batch3.Close()
-	batch3.Set(key(kindIntent, d.dest), pack(intent))
+	batch3.Set(key(kindIntent, d.dest), zstandard(intent))
 	batch3.Delete(key(kindResource, d.dest, loc))
 	batch3.Delete(key(kindBody, d.dest, loc))
 	if err := batch3.Commit(true); err != nil {

@@ -408,16 +408,27 @@ func safeIRI(s string) error {
 	if !hasScheme(s[1:]) {
 		return fmt.Errorf("IRI %q is relative", shorten(s))
 	}
-	if err := rdfres.CheckIRI(s); err != nil {
-		return err
-	}
-	for _, c := range []byte(s[1 : len(s)-1]) {
-		if c <= 0x20 || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {
+	for i := 1; i < len(s)-1; i++ {
+		if c := s[i]; outsideIRI[c] {
+			if err := rdfres.CheckIRI(s); err != nil { // knows what an escape stands for
+				return err
+			}
 			return fmt.Errorf("IRI %q has the character %q, which no IRI may have", shorten(s), rune(c))
 		}
 	}
 	return nil
 }
+
+// outsideIRI has the bytes that no IRI may have.
+var outsideIRI = func() (t [256]bool) {
+	for c := range 0x21 {
+		t[c] = true
+	}
+	for _, c := range []byte("<>\"{}|^`\\") {
+		t[c] = true
+	}
+	return t
+}()
 
 // languageTag is the grammar of N-Triples: letters, then parts of letters and digits.
 func languageTag(s string) bool {

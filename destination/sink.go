@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -37,10 +36,11 @@ type Sink struct {
 	folder string   // "": a dump
 	root   *os.Root // of the folder
 
-	mu   sync.Mutex // of the files of a dump
-	file string
-	gz   bool
-	quad bool
+	mu    sync.Mutex // of the files of a dump
+	file  string
+	gz    bool
+	quad  bool
+	wrote counted
 }
 
 // sinkState is the file beside the data.
@@ -164,11 +164,12 @@ func (s *Sink) query(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if strings.Contains(q, "COUNT(*)") { // of the graph that a dump is
-		graph, n := "", int64(0)
+		graph := ""
 		if _, rest, ok := strings.Cut(q, "GRAPH <"); ok {
 			graph, _, _ = strings.Cut(rest, ">")
 		}
-		if err := s.each(graph, func([]byte) error { n++; return nil }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		n, err := s.count(graph)
+		if err != nil {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/sparql-results+json")
@@ -319,11 +320,11 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 
 // write replaces the dump.
 func (s *Sink) write(r *http.Request, graph string) error {
-	sorter, err := extsort.New(filepath.Dir(s.file), 32<<20)
+	sorter, err := newLineSorter(filepath.Dir(s.file), 32<<20)
 	if err != nil {
 		return err
 	}
-	defer sorter.Close()
+	defer sorter.close()
 	st, err := s.state()
 	if err != nil {
 		return err
@@ -343,34 +344,23 @@ func (s *Sink) write(r *http.Request, graph string) error {
 		}
 		return b
 	}
-	in := bufio.NewReaderSize(r.Body, 256<<10)
+	in := rdfres.NewLines(r.Body, rdfres.NTriples, rdfres.ReadOptions{})
 	var line []byte
-	for {
-		text, err := in.ReadBytes('\n')
-		if len(text) > 0 {
-			q, ok, perr := rdfres.ParseLine(bytes.TrimRight(text, "\r\n"))
-			if perr != nil {
-				return perr
-			}
-			if ok {
-				q.S, q.O = plain(q.S), plain(q.O)
-				line = q.Triple.AppendLine(line[:0])
-				if s.quad && graph != "" {
-					line = append(line[:len(line)-len(".\n")], "<"+graph+"> .\n"...)
-				}
-				var k [24]byte // the beginning of the line, so that keys and lines have one order
-				copy(k[:], line)
-				if err := sorter.Add(k[:], line); err != nil {
-					return err
-				}
-			}
+	for in.Next() {
+		if bytes.Contains(in.S, genid) || bytes.Contains(in.O, genid) {
+			t := in.Triple()
+			in.S, in.O = []byte(plain(t.S)), []byte(plain(t.O))
 		}
-		if err == io.EOF {
-			break
+		if s.quad && graph != "" {
+			in.G = []byte("<" + graph + ">")
 		}
-		if err != nil {
+		line = in.AppendLine(line[:0])
+		if err := sorter.add(line); err != nil {
 			return err
 		}
+	}
+	if err := in.Err(); err != nil {
+		return err
 	}
 	if authority != "" && authority != st.Authority { // read back with the new one, before or after
 		st.Authority = authority
@@ -378,32 +368,53 @@ func (s *Sink) write(r *http.Request, graph string) error {
 			return err
 		}
 	}
-	return replaceFile(s.file, func(w io.Writer) error {
+	written := counted{graph: graph}
+	err = replaceFile(s.file, func(w io.Writer) error {
 		var z *gzip.Writer
 		if s.gz {
 			z = gzip.NewWriter(w)
 			w = z
 		}
 		out := bufio.NewWriterSize(w, 256<<10)
-		var last []byte
-		for rec, err := range sorter.Sort() {
-			if err != nil {
-				return err
-			}
-			if last != nil && bytes.Equal(last, rec.Value) {
-				continue
-			}
-			last = append(last[:0], rec.Value...)
-			if _, err := out.Write(rec.Value); err != nil {
-				return err
-			}
+		written.lines, err = sorter.write(out)
+		if err == nil {
+			err = out.Flush()
 		}
-		err := out.Flush()
 		if z != nil && err == nil {
 			err = z.Close()
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if written.file, err = os.Stat(s.file); err == nil {
+		s.wrote = written
+	}
+	return err
+}
+
+var genid = []byte("/.well-known/genid/")
+
+// counted is what was written into a dump.
+type counted struct {
+	graph string
+	lines int64
+	file  os.FileInfo
+}
+
+// count tells how many triples the dump has, without reading it again when nobody
+// has touched it since it was written and counted.
+func (s *Sink) count(graph string) (n int64, err error) {
+	if at, err := os.Stat(s.file); err == nil && s.wrote.file != nil && s.wrote.graph == graph &&
+		os.SameFile(at, s.wrote.file) && at.Size() == s.wrote.file.Size() && at.ModTime().Equal(s.wrote.file.ModTime()) {
+		return s.wrote.lines, nil
+	}
+	err = s.each(graph, func([]byte) error { n++; return nil })
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return n, err
 }
 
 // replaceFile writes a file beside and puts it in place, durably.

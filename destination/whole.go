@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,6 +75,9 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	return d.checkpoint(ctx, d.meta.Phase, func(m *meta) { m.Dirty = false })
 }
 
+// blankMark stands before the label of a blank node.
+var blankMark = []byte("_:")
+
 func (d *Destination) writeWhole(w io.Writer) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -98,6 +102,12 @@ func (d *Destination) writeWhole(w io.Writer) error {
 			wire, err := unpack(body.Value)
 			if err != nil {
 				return err
+			}
+			if !bytes.Contains(wire, blankMark) && len(lay.nf.Rules) == 0 {
+				if _, err := w.Write(wire); err != nil { // as it is
+					return err
+				}
+				continue
 			}
 			ts, err := parseWire(wire)
 			if err != nil {

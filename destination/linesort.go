@@ -1,0 +1,155 @@
+package destination
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+)
+
+// lineSorter sorts the lines of N-Triples in canonical form, and leaves doubles
+// out. Lines that come in order and have one subject, which is how descriptions
+// come, are sorted as one block. The lines of one subject stand together in any
+// order of lines, because no subject with the space behind it begins another.
+type lineSorter struct {
+	dir    string
+	blocks *extsort.Sorter
+	block  []byte // collected, in order
+	last   int    // where its last line begins
+}
+
+const (
+	blockBytes = 64 << 10 // of a block
+	sameBytes  = 8 << 20  // of the lines of one subject that are sorted in memory
+)
+
+// newLineSorter uses about memory bytes and spills below dir.
+func newLineSorter(dir string, memory int64) (*lineSorter, error) {
+	blocks, err := extsort.New(dir, memory)
+	return &lineSorter{dir: dir, blocks: blocks}, err
+}
+
+// close removes what was spilled.
+func (s *lineSorter) close() error { return s.blocks.Close() }
+
+// subjectOf is the subject of a line, with the space behind it.
+func subjectOf(line []byte) []byte { return line[:bytes.IndexByte(line, ' ')+1] }
+
+// add takes a line with its newline.
+func (s *lineSorter) add(line []byte) error {
+	if len(s.block) > 0 {
+		last := s.block[s.last:]
+		if len(s.block)+len(line) <= blockBytes && bytes.HasPrefix(line, subjectOf(last)) && bytes.Compare(last, line) < 0 {
+			s.last = len(s.block)
+			s.block = append(s.block, line...)
+			return nil
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	s.last = 0
+	s.block = append(s.block[:0], line...)
+	return nil
+}
+
+func (s *lineSorter) flush() error {
+	if len(s.block) == 0 {
+		return nil
+	}
+	return addText(s.blocks, s.block)
+}
+
+// addText adds lines so that they come back in the order of their bytes.
+func addText(to *extsort.Sorter, text []byte) error {
+	var key [24]byte
+	copy(key[:], text)
+	return to.Add(key[:], text)
+}
+
+// write writes all lines and tells how many there are. It may be called once.
+func (s *lineSorter) write(w io.Writer) (lines int64, err error) {
+	if err := s.flush(); err != nil {
+		return 0, err
+	}
+	var (
+		same   []byte          // blocks of one subject
+		blocks int             // how many
+		large  *extsort.Sorter // lines of that subject that went before, where they are many
+	)
+	toLarge := func() (err error) {
+		if large == nil {
+			large, err = extsort.New(s.dir, sameBytes)
+		}
+		for line := range bytes.Lines(same) {
+			if err == nil {
+				err = addText(large, line)
+			}
+		}
+		same = same[:0]
+		return err
+	}
+	put := func(text []byte) error {
+		lines += int64(bytes.Count(text, newline))
+		_, err := w.Write(text)
+		return err
+	}
+	subject := func() error { // writes what there is of one
+		switch {
+		case large != nil:
+			if err := toLarge(); err != nil {
+				return err
+			}
+			var last []byte
+			for rec, err := range large.Sort() {
+				if err == nil && !bytes.Equal(rec.Value, last) {
+					last = append(last[:0], rec.Value...)
+					err = put(rec.Value)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			err := large.Close()
+			large = nil
+			return err
+		case blocks > 1:
+			sorted := slices.SortedFunc(bytes.Lines(same), bytes.Compare)
+			for _, line := range slices.CompactFunc(sorted, bytes.Equal) {
+				if err := put(line); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return put(same)
+	}
+	defer func() {
+		if large != nil {
+			err = errors.Join(err, large.Close())
+		}
+	}()
+	var of []byte
+	for rec, err := range s.blocks.Sort() {
+		if err != nil {
+			return lines, err
+		}
+		if blocks > 0 && !bytes.HasPrefix(rec.Value, of) {
+			if err := subject(); err != nil {
+				return lines, err
+			}
+			same, blocks = same[:0], 0
+		}
+		if blocks == 0 {
+			of = append(of[:0], subjectOf(rec.Value)...)
+		}
+		if same, blocks = append(same, rec.Value...), blocks+1; len(same) > sameBytes {
+			if err := toLarge(); err != nil {
+				return lines, err
+			}
+		}
+	}
+	return lines, subject()
+}

@@ -22,6 +22,7 @@ type op struct {
 	raw    []byte // of a mirror of files
 	fault  *fault // instead: it could not be had, and is remembered
 	settle bool   // instead: only forget what was pending
+	fresh  bool   // nothing is recorded of it
 
 	replaces []hash16 // locations that its entity has left: they go when it is stored
 	moved    bool     // it goes because its entity has another location
@@ -306,9 +307,12 @@ var errUnusable = errors.New("cannot stand in the mirror")
 // workOut compares an op with the record.
 func (d *Destination) workOut(o *op) (*delta, error) {
 	ch := &delta{op: o}
-	old, err := d.record(o.loc)
-	if err != nil {
-		return nil, err
+	var old *record
+	var err error
+	if !o.fresh {
+		if old, err = d.record(o.loc); err != nil {
+			return nil, err
+		}
 	}
 	ch.old = old
 	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples && old.Made == o.rec.Made &&

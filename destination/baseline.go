@@ -436,8 +436,11 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 			if err := listed.Add(loc[:], entity); err != nil {
 				return err
 			}
-			body, berr := readMember(z, it.Path, d.lim.resource)
-			if !yield(d.packaged(it, body, berr), nil) {
+			member := func(ctx context.Context) *outcome {
+				body, err := readMember(z, it.Path, d.lim.resource)
+				return d.packaged(ctx, it, body, err)
+			}
+			if !yield(member, nil) {
 				return errStopped
 			}
 			return nil

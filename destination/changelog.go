@@ -142,34 +142,31 @@ func (w *window) fromPackage(it *item) job {
 	}
 	d := w.d
 	body, err := readMember(it.pkg.zip, it.Path, d.lim.resource)
-	return d.packaged(it, body, err)
+	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
 }
 
 // packaged represents a member of a package; where that is not as promised, the
 // resource is fetched by itself.
-func (d *Destination) packaged(it *item, body []byte, err error) job {
-	return func(ctx context.Context) *outcome {
-		if it.Bad != "" {
-			return d.obtainSingly(ctx, it)
-		}
-		err := err
-		if err == nil {
-			err = verifyBody(body, body, it.Promise)
-		}
-		if err == nil {
-			var o *outcome
-			if o, err = d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
-				return o
-			}
-			if errors.Is(err, errContent) {
-				return &outcome{it: it, err: err}
-			}
-		}
-		d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
-		o := d.obtainSingly(ctx, it)
-		if o.err != nil {
-			o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
-		}
-		return o
+func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err error) *outcome {
+	if it.Bad != "" {
+		return d.obtainSingly(ctx, it)
 	}
+	if err == nil {
+		err = verifyBody(body, body, it.Promise)
+	}
+	if err == nil {
+		var o *outcome
+		if o, err = d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
+			return o
+		}
+		if errors.Is(err, errContent) {
+			return &outcome{it: it, err: err}
+		}
+	}
+	d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
+	o := d.obtainSingly(ctx, it)
+	if o.err != nil {
+		o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
+	}
+	return o
 }

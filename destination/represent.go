@@ -3,10 +3,12 @@ package destination
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -225,8 +227,10 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 	}
 	ts = rdfres.SortUnique(ts)
 	wireNames := false
+	var wire []byte
 	if !it.Promise.Graph.IsZero() {
-		got := rdfres.GraphDigest(ts)
+		wire = appendLines(nil, ts)
+		got := rdfres.Digest(sha256.Sum256(wire))
 		if got != it.Promise.Graph {
 			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s", shorten(p.URL), errMismatch, got, it.Promise.Graph)
 		}
@@ -239,6 +243,7 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		if err != nil {
 			return nil, fmt.Errorf("%s %w: blank nodes: %w", shorten(p.URL), errContent, err)
 		}
+		wire = appendLines(nil, ts)
 	}
 	if err := safeTriples(ts); err != nil {
 		about := ""
@@ -251,14 +256,14 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		rec.Entity = guessEntity(it.Loc, ts)
 	}
 	if rec.Graph = it.Promise.Graph; !wireNames { // else that was compared
-		rec.Graph = rdfres.GraphDigest(ts)
+		rec.Graph = sha256.Sum256(wire)
 	}
 	if !d.selected(rec.Entity, ts) {
 		rec.Flags |= flagUnselected
 		return &outcome{it: it, rec: rec}, nil
 	}
 	rec.Triples = int64(len(ts))
-	return &outcome{it: it, rec: rec, wire: appendLines(nil, ts), ts: ts}, nil
+	return &outcome{it: it, rec: rec, wire: wire, ts: ts}, nil
 }
 
 // triples are those of the wire form.
@@ -269,7 +274,14 @@ func (o *outcome) triples() ([]rdfres.Triple, error) {
 	return parseWire(o.wire)
 }
 
+// appendLines appends the wire form of sorted triples, whose SHA-256 is their graph
+// digest.
 func appendLines(b []byte, ts []rdfres.Triple) []byte {
+	n := 0
+	for _, t := range ts {
+		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
+	}
+	b = slices.Grow(b, n)
 	for _, t := range ts {
 		b = t.AppendLine(b)
 	}

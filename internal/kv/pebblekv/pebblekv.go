@@ -153,7 +153,7 @@ func (s *Store) open(o Options) (err error) {
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		MemTableSize:                o.memTable,
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       10,
 		L0StopWritesThreshold:       24,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 	}

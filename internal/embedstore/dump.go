@@ -53,45 +53,35 @@ func (n *Snapshot) dump(ctx context.Context, w io.Writer, f rdfres.Format, o Dum
 	defer cancel()
 	r := newTermReader(n.v, nil)
 	defer r.close()
-	const width = 4
-	ids := make([]id, 0, width*batchRows)
-	out := make([]string, width*batchRows)
-	flush := func() error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := r.resolve(ids, out); err != nil {
-			return err
-		}
-		for i := 0; i < len(ids); i += width {
-			g := out[i+3]
+	rows := r.walk(4, func(terms []string) error {
+		for i := 0; i < len(terms); i += 4 {
+			g := terms[i+3]
 			if !o.All {
 				g = ""
 			}
-			if err := gw.write(out[i], out[i+1], out[i+2], g); err != nil {
+			if err := gw.write(terms[i], terms[i+1], terms[i+2], g); err != nil {
 				return err
 			}
 		}
-		ids = ids[:0]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return nil
-	}
+	})
 	a := access{3, 1}
 	if o.All {
 		a = access{3, 0}
 	}
 	var ferr error
 	err = scan(n.v, nil, a, &pat, !o.All, func(q *quad) bool {
-		ids = append(ids, q[:]...)
-		if len(ids) == cap(ids) {
-			ferr = flush()
-		}
+		ferr = rows.add(q[:]...)
 		return ferr == nil
 	})
 	if err == nil {
 		err = ferr
 	}
 	if err == nil {
-		err = flush()
+		err = rows.flush()
 	}
 	if err == nil {
 		err = gw.end()

@@ -136,39 +136,15 @@ func (r *Result) Close() error {
 	return nil
 }
 
-// batch collects rows of ids and hands their terms on.
-type batch struct {
-	x     *exec
-	width int
-	ids   []id
-	out   []string
-	fn    func(terms []string) error
-}
-
-func (x *exec) newBatch(width int, fn func(terms []string) error) *batch {
-	cells := width * batchRows
-	return &batch{x: x, width: width, ids: make([]id, 0, min(cells, 64*width)), fn: fn}
-}
-
-// full tells whether the rows should be handed on; batches begin small, so that
-// small answers cost little.
-func (b *batch) full() bool { return len(b.ids) >= b.width*batchRows }
-
-func (b *batch) flush() error {
-	if len(b.ids) == 0 {
-		return nil
-	}
-	if len(b.out) < len(b.ids) {
-		b.out = make([]string, len(b.ids))
-	}
-	if err := b.x.terms.resolve(b.ids, b.out); err != nil {
+// handOut hands the terms of rows on, and does not count the time that this takes the
+// reader of the answer.
+func (x *exec) handOut(width int, fn func(terms []string) error) *rowWalk {
+	return x.terms.walk(width, func(terms []string) error {
+		start := time.Now()
+		err := fn(terms)
+		x.waited += time.Since(start)
 		return err
-	}
-	start := time.Now()
-	err := b.fn(b.out[:len(b.ids)])
-	b.x.waited += time.Since(start)
-	b.ids = b.ids[:0]
-	return err
+	})
 }
 
 // rows runs a SELECT and calls fn with the terms of several rows at once, one
@@ -186,21 +162,19 @@ func (r *Result) rows(fn func(terms []string) error) error {
 		// Rows without columns are still rows.
 		return x.runSelect(r.q, func() error { return fn(nil) })
 	}
-	b := x.newBatch(len(cols), fn)
+	w := x.handOut(len(cols), fn)
+	row := make([]id, len(cols))
 	err := x.runSelect(r.q, func() error {
 		x.solution++
-		for _, c := range cols {
-			b.ids = append(b.ids, x.row[c])
+		for i, c := range cols {
+			row[i] = x.row[c]
 		}
-		if b.full() {
-			return b.flush()
-		}
-		return nil
+		return w.add(row...)
 	})
 	if err != nil {
 		return err
 	}
-	return b.flush()
+	return w.flush()
 }
 
 func (r *Result) use(k ResultKind) error {
@@ -223,14 +197,8 @@ func (r *Result) triples(fn func(terms []string) error) error {
 	if r.given != nil {
 		return r.giveTriples(fn)
 	}
-	b := r.x.newBatch(3, fn)
-	give := func(s, p, o id) error {
-		b.ids = append(b.ids, s, p, o)
-		if b.full() {
-			return b.flush()
-		}
-		return nil
-	}
+	w := r.x.handOut(3, fn)
+	give := func(s, p, o id) error { return w.add(s, p, o) }
 	var err error
 	if r.q.form == formDescribe {
 		err = r.x.describe(r.q, give)
@@ -240,7 +208,7 @@ func (r *Result) triples(fn func(terms []string) error) error {
 	if err != nil {
 		return err
 	}
-	return b.flush()
+	return w.flush()
 }
 
 // errStopped ends an evaluation whose reader has had enough.

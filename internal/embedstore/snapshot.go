@@ -79,39 +79,24 @@ func (n *Snapshot) scan(p Pattern, fn func(q *quad) bool) error {
 	return scan(n.v, nil, chooseAccess(given, small), &pat, !p.AnyGraph, fn)
 }
 
-// batchRows is how many rows are turned into terms at once.
-const batchRows = 1024
-
 // Match streams the quads that match, in the order of an index.
 func (n *Snapshot) Match(p Pattern) iter.Seq2[rdfres.Quad, error] {
 	return func(yield func(rdfres.Quad, error) bool) {
 		r := newTermReader(n.v, nil)
 		defer r.close()
-		ids := make([]id, 0, 4*batchRows)
-		out := make([]string, 4*batchRows)
 		stopped := false
-		flush := func() error {
-			if err := r.resolve(ids, out); err != nil {
-				return err
+		rows := r.walk(4, func(terms []string) error {
+			for i := 0; i < len(terms) && !stopped; i += 4 {
+				q := rdfres.Quad{Triple: rdfres.Triple{S: rdfres.Term(terms[i]), P: rdfres.Term(terms[i+1]), O: rdfres.Term(terms[i+2])}, G: rdfres.Term(terms[i+3])}
+				stopped = !yield(q, nil)
 			}
-			for i := 0; i < len(ids); i += 4 {
-				q := rdfres.Quad{Triple: rdfres.Triple{S: rdfres.Term(out[i]), P: rdfres.Term(out[i+1]), O: rdfres.Term(out[i+2])}, G: rdfres.Term(out[i+3])}
-				if !yield(q, nil) {
-					stopped = true
-					break
-				}
-			}
-			ids = ids[:0]
 			// What was handed out may be kept: the next terms get room of their own.
 			r.arena = nil
 			return nil
-		}
+		})
 		var ferr error
 		err := n.scan(p, func(q *quad) bool {
-			ids = append(ids, q[:]...)
-			if len(ids) == cap(ids) {
-				ferr = flush()
-			}
+			ferr = rows.add(q[:]...)
 			return ferr == nil && !stopped && n.s.quit.Err() == nil
 		})
 		if err == nil {
@@ -121,7 +106,7 @@ func (n *Snapshot) Match(p Pattern) iter.Seq2[rdfres.Quad, error] {
 			err = ErrClosed
 		}
 		if err == nil && !stopped {
-			err = flush()
+			err = rows.flush()
 		}
 		if err != nil && !stopped {
 			yield(rdfres.Quad{}, err)

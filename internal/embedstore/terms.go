@@ -1,7 +1,9 @@
 package embedstore
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -108,8 +110,9 @@ func errNoTerm(i id) error {
 
 // resolve writes the terms of many ids to out. The strings are valid until the
 // next resolve. Ids that are not at hand are read in one walk in their order,
-// which is the order in which the terms came into the store.
-func (r *termReader) resolve(ids []id, out []string) error {
+// which is the order in which the terms came into the store. Those that take more
+// than most bytes give errLarge.
+func (r *termReader) resolve(ids []id, out []string, most int) error {
 	r.missing = r.missing[:0]
 	r.arena = r.arena[:0]
 	for n, i := range ids {
@@ -128,7 +131,7 @@ func (r *termReader) resolve(ids []id, out []string) error {
 			}
 		}
 	}
-	if err := r.fetch(out); err != nil {
+	if err := r.fetch(out, most); err != nil {
 		return err
 	}
 	for n, i := range ids {
@@ -137,6 +140,78 @@ func (r *termReader) resolve(ids []id, out []string) error {
 		}
 	}
 	return nil
+}
+
+// rowWalk hands out rows with their terms: few at first, so that small answers come
+// soon and cost little, then ever more at once. The terms of a large store stand far
+// from each other, and the more are asked for in one walk of the dictionary, the more
+// of them come from each block of it that is read.
+type rowWalk struct {
+	r     *termReader
+	width int
+	fn    func(terms []string) error // of several rows; valid until it returns
+	ids   []id                       // collected
+	out   []string
+	rows  int // that are handed out at once
+}
+
+const (
+	batchRows = 1024    // of a walk at first
+	mostCells = 1 << 19 // of all rows that are handed out at once
+	mostBytes = 32 << 20
+)
+
+// errLarge says that the terms of many rows take more than mostBytes.
+var errLarge = errors.New("many large terms")
+
+func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
+	return &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), rows: batchRows}
+}
+
+// add takes the ids of a row.
+func (w *rowWalk) add(row ...id) error {
+	if w.ids = append(w.ids, row...); len(w.ids) >= w.rows*w.width {
+		return w.flush()
+	}
+	return nil
+}
+
+// flush hands out what is collected.
+func (w *rowWalk) flush() error {
+	if len(w.ids) == 0 {
+		return nil
+	}
+	if full := len(w.ids) >= w.rows*w.width; full && 2*w.rows*w.width <= mostCells {
+		w.rows *= 2
+	}
+	if len(w.out) < len(w.ids) {
+		w.out = make([]string, len(w.ids))
+	}
+	err := w.give(w.ids)
+	w.ids = w.ids[:0]
+	return err
+}
+
+func (w *rowWalk) give(ids []id) error {
+	rows := len(ids) / w.width
+	most := mostBytes
+	if rows <= batchRows {
+		most = math.MaxInt
+	}
+	out := w.out[:len(ids)]
+	err := w.r.resolve(ids, out, most)
+	if err == errLarge {
+		w.rows = batchRows
+		at := rows / 2 * w.width
+		if err := w.give(ids[:at]); err != nil {
+			return err
+		}
+		return w.give(ids[at:])
+	}
+	if err != nil {
+		return err
+	}
+	return w.fn(out)
 }
 
 // stash puts bytes into the arena. A full arena is left to its strings.
@@ -161,7 +236,7 @@ func (r *termReader) stashBytes(v []byte) string {
 	return unsafe.String(&r.arena[from], len(v))
 }
 
-func (r *termReader) fetch(out []string) error {
+func (r *termReader) fetch(out []string, most int) error {
 	if len(r.missing) == 0 {
 		return nil
 	}
@@ -191,6 +266,9 @@ func (r *termReader) fetch(out []string) error {
 			return err
 		}
 		val := r.cur.Value()
+		if most -= len(val); most < 0 {
+			return errLarge
+		}
 		if m.id.kind() == idIRI && len(val) <= keptTerm {
 			t := string(val)
 			r.keep(m.id, t)

@@ -111,25 +111,35 @@ func (m *mirror) canBulk() bool {
 	return !m.lay.perEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
 }
 
+// postTriples bounds one Graph Store POST: a resource may have a million triples,
+// which many stores do not take in the time that they are given for an answer.
+const postTriples = 2 * bulkTriples
+
 // bulk adds statements by Graph Store POST: additive, so it can be repeated.
 func (m *mirror) bulk(ctx context.Context, sts []statement) error {
-	var text, told []byte
-	for i := range sts {
-		if sts[i].graph == stateGraph {
-			told = sts[i].triple.AppendLine(told)
-		} else {
-			text = sts[i].triple.AppendLine(text)
-		}
-	}
 	if err := m.inject("before"); err != nil {
 		return err
 	}
-	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, sparql.Body(text))
-	if err == nil && len(told) > 0 {
-		err = m.client.PostGraph(ctx, stateGraph, rdfres.NTriples, sparql.Body(told))
-	}
-	if err != nil {
-		return err
+	for part := range slices.Chunk(sts, postTriples) {
+		var text, told []byte
+		for i := range part {
+			if part[i].graph == stateGraph {
+				told = part[i].triple.AppendLine(told)
+			} else {
+				text = part[i].triple.AppendLine(text)
+			}
+		}
+		for _, to := range []struct {
+			graph string
+			text  []byte
+		}{{m.lay.graph, text}, {stateGraph, told}} {
+			if len(to.text) == 0 {
+				continue
+			}
+			if err := m.client.PostGraph(ctx, to.graph, rdfres.NTriples, sparql.Body(to.text)); err != nil {
+				return err
+			}
+		}
 	}
 	return m.inject("after")
 }

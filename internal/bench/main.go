@@ -57,7 +57,8 @@ type result struct {
 	Base     float64    `json:"baseline_value"`
 	Ratio    float64    `json:"ratio"`
 	Spread   [2]float64 `json:"spread"`
-	Runs     int        `json:"runs"` // interleaved, of both sides: the values are their medians
+	Runs     int        `json:"runs"`          // interleaved, of both sides: the values are their medians
+	Day      string     `json:"day,omitempty"` // of the measurement
 	Limit    float64    `json:"limit"`
 	Least    bool       `json:"least"` // the limit is the least that the ratio may be, else the most
 	Holds    bool       `json:"holds"`
@@ -212,7 +213,7 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	slices.Sort(bases)
 	mid := len(ratios) / 2
 	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
-		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: time.Now().UTC().Format(time.DateOnly), Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
 	}

@@ -81,7 +81,7 @@ func writePage(page, results string) error {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n\nMade by `make bench` and `make bench-large`; each row is a ratio against a baseline of the same run:\n" +
 		"the median of so many interleaved runs, with the spread of the ratio.\n" +
-		"A row that does not hold is shown as it is.\n\n![Every ratio beside its limit](benchmarks.svg)\n")
+		"A row that does not hold is shown as it is, and one that was not measured again stands with the day when it was.\n\n![Every ratio beside its limit](benchmarks.svg)\n")
 	var all []result
 	for _, part := range []struct{ file, title string }{
 		{"bench.json", "Beside the stores and tools themselves"},
@@ -96,13 +96,13 @@ func writePage(page, results string) error {
 			continue
 		}
 		all = append(all, r.Rows...)
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| row | what | measured | baseline | ratio | spread | runs | limit | holds |\n|---|---|---|---|---|---|---|---|---|\n", part.title, r.Machine)
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| row | what | measured | baseline | ratio | spread | runs | day | limit | holds |\n|---|---|---|---|---|---|---|---|---|---|\n", part.title, r.Machine)
 		for _, r := range r.Rows {
 			holds := "yes"
 			if !r.Holds {
 				holds = "**no**"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.limit(), holds)
+			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.Day, r.limit(), holds)
 		}
 		for _, w := range r.Weeks {
 			fmt.Fprintf(&b, "\n%s.\n\n", w.head())

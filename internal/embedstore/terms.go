@@ -21,18 +21,13 @@ type termReader struct {
 	slots []termSlot
 	miss  int
 
-	missing []missingTerm
+	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
 	arena   []byte
 }
 
 type termSlot struct {
 	id   id
 	term string
-}
-
-type missingTerm struct {
-	id   id
-	cell int
 }
 
 const (
@@ -127,7 +122,7 @@ func (r *termReader) resolve(ids []id, out []string, most int) error {
 			if s := r.slot(i); s.id == i {
 				out[n] = s.term
 			} else {
-				r.missing = append(r.missing, missingTerm{i, n})
+				r.missing = append(r.missing, uint64(i)<<cellBits|uint64(n))
 			}
 		}
 	}
@@ -159,13 +154,14 @@ const (
 	batchRows = 1024    // of a walk at first
 	mostCells = 1 << 19 // of all rows that are handed out at once
 	mostBytes = 32 << 20
+	cellBits  = 64 - 8*idBytes // of the number of a cell
 )
 
 // errLarge says that the terms of many rows take more than mostBytes.
 var errLarge = errors.New("many large terms")
 
 func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
-	return &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), rows: batchRows}
+	return &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), rows: max(1, min(batchRows, mostCells/width))}
 }
 
 // add takes the ids of a row.
@@ -240,15 +236,7 @@ func (r *termReader) fetch(out []string, most int) error {
 	if len(r.missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(r.missing, func(a, b missingTerm) int {
-		if a.id != b.id {
-			if a.id < b.id {
-				return -1
-			}
-			return 1
-		}
-		return a.cell - b.cell
-	})
+	slices.Sort(r.missing)
 	if r.cur == nil {
 		c, err := r.v.iter(spaceTerm)
 		if err != nil {
@@ -256,25 +244,27 @@ func (r *termReader) fetch(out []string, most int) error {
 		}
 		r.cur = c
 	}
-	for n := 0; n < len(r.missing); n++ {
-		m := r.missing[n]
-		if n > 0 && r.missing[n-1].id == m.id {
-			out[m.cell] = out[r.missing[n-1].cell]
+	last, from := id(0), 0
+	for _, m := range r.missing {
+		i, cell := id(m>>cellBits), int(m&(1<<cellBits-1))
+		if i == last {
+			out[cell] = out[from]
 			continue
 		}
-		if err := r.moveTo(m.id); err != nil {
+		last, from = i, cell
+		if err := r.moveTo(i); err != nil {
 			return err
 		}
 		val := r.cur.Value()
 		if most -= len(val); most < 0 {
 			return errLarge
 		}
-		if m.id.kind() == idIRI && len(val) <= keptTerm {
+		if i.kind() == idIRI && len(val) <= keptTerm {
 			t := string(val)
-			r.keep(m.id, t)
-			out[m.cell] = t
+			r.keep(i, t)
+			out[cell] = t
 		} else {
-			out[m.cell] = r.stashBytes(val)
+			out[cell] = r.stashBytes(val)
 		}
 	}
 	return nil

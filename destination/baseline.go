@@ -23,7 +23,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
 	if !r.dry {
 		if m.Phase != phaseBaseline {
-			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set = d.cfg.Source, d.cfg.Set }); err != nil {
+			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.ByList = d.cfg.Source, d.cfg.Set, false }); err != nil {
 				return err
 			}
 		} else if m.Resources > 0 {
@@ -36,6 +36,11 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	if err != nil {
 		return err
 	}
+	if !dump && !r.dry && !m.ByList {
+		if err := d.saveMeta(func(m *meta) { m.ByList = true }); err != nil {
+			return err
+		}
+	}
 	var end func(*meta)
 	switch {
 	case dump:
@@ -45,7 +50,12 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 			d.log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
 			r.plan, r.planned = planning{}, counts{}
-			end, err = d.compare(ctx, r, o, nil)
+			if !r.dry {
+				err = d.saveMeta(func(m *meta) { m.ByList = true })
+			}
+			if r.dry || err == nil {
+				end, err = d.compare(ctx, r, o, nil)
+			}
 		} else if n := r.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
 			r.why("the dump leaves out %d files, which are taken from the Resource List", n)
 			before := r.c.unchanged
@@ -78,7 +88,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		end(m)
-		m.Gap = ""
+		m.Gap, m.ByList = "", false
 	})
 }
 

@@ -27,7 +27,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 	switch {
 	case o.ResourceDump == "" || o.ResourceList == "":
 		return nil, o.ResourceDump != "", nil
-	case m.Resources > 0 && !rest:
+	case m.Resources > 0 && (!rest || m.ByList):
 		return nil, false, nil
 	case !part && !rest:
 		return nil, true, nil
@@ -64,7 +64,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 	if err != nil {
 		if !errors.Is(err, errCostsMore) {
 			d.log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
-			return nil, true, ctx.Err()
+			return nil, m.Resources == 0, ctx.Err()
 		}
 		r.why("what is wanted costs more one by one than the Resource Dump")
 		return nil, true, nil

@@ -98,6 +98,7 @@ type meta struct {
 	Space      uint32    `json:"space"`
 	Authority  string    `json:"authority,omitempty"` // of skolem IRIs, never changed
 	Phase      string    `json:"phase,omitempty"`     // "", baseline, current
+	ByList     bool      `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Generation uint64    `json:"generation"`          // last write that the mirror has confirmed
 	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole

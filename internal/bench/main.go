@@ -64,6 +64,8 @@ type result struct {
 	Holds    bool       `json:"holds"`
 }
 
+func today() string { return time.Now().UTC().Format(time.DateOnly) }
+
 // env is what the rows share.
 type env struct {
 	dir     string
@@ -213,7 +215,7 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	slices.Sort(bases)
 	mid := len(ratios) / 2
 	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
-		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: time.Now().UTC().Format(time.DateOnly), Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: today(), Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
 	}

@@ -399,7 +399,7 @@ func (d *day) documents(b *bridge.Bridge, path string) {
 func (w weekResult) rows(each [2][]float64) []result {
 	row := func(id, what, unit string, value, base float64) result {
 		return result{ID: "week-" + w.Scenario + "-" + id, What: what + ", a week of " + w.Scenario + ": its last days", Value: value, Unit: unit, Baseline: "its first four", Base: base,
-			Ratio: value / base, Spread: [2]float64{value / base, value / base}, Limit: weekLimit, Holds: value/base <= weekLimit}
+			Ratio: value / base, Spread: [2]float64{value / base, value / base}, Runs: 1, Day: today(), Limit: weekLimit, Holds: value/base <= weekLimit}
 	}
 	most := func(id, what, unit string, of func(day) float64) result {
 		var parts [2]float64

@@ -156,7 +156,12 @@ func (r *Result) writeSolutions(w *bufio.Writer, f rowFormat) error {
 			row(nil)
 		} else {
 			for i := 0; i < len(terms); i += len(vars) {
-				row(terms[i : i+len(vars)])
+				if row(terms[i : i+len(vars)]); len(buf) > 64<<10 { // a term may come in every row
+					if _, err := w.Write(buf); err != nil {
+						return err
+					}
+					buf = buf[:0]
+				}
 			}
 		}
 		_, err := w.Write(buf)

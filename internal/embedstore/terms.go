@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 	"unsafe"
 )
 
@@ -147,7 +148,9 @@ type rowWalk struct {
 	fn    func(terms []string) error // of several rows; valid until it returns
 	ids   []id                       // collected
 	out   []string
-	rows  int // that are handed out at once
+	rows  int           // that are handed out at once
+	since time.Time     // the last were
+	quick time.Duration // that rows may take until there are more of them
 }
 
 const (
@@ -161,7 +164,9 @@ const (
 var errLarge = errors.New("many large terms")
 
 func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
-	return &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), rows: max(1, min(batchRows, mostCells/width))}
+	w := &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), since: time.Now(), quick: time.Second}
+	w.rows = w.first()
+	return w
 }
 
 // add takes the ids of a row.
@@ -177,37 +182,44 @@ func (w *rowWalk) flush() error {
 	if len(w.ids) == 0 {
 		return nil
 	}
-	if full := len(w.ids) >= w.rows*w.width; full && 2*w.rows*w.width <= mostCells {
-		w.rows *= 2
-	}
 	if len(w.out) < len(w.ids) {
 		w.out = make([]string, len(w.ids))
 	}
-	err := w.give(w.ids)
+	split, err := w.give(w.ids)
 	w.ids = w.ids[:0]
+	took := time.Since(w.since)
+	switch w.since = w.since.Add(took); { // a reader is not left waiting where rows come slowly
+	case split || took > 4*w.quick:
+		w.rows = w.first()
+	case took < w.quick && 2*w.rows*w.width <= mostCells:
+		w.rows *= 2
+	}
 	return err
 }
 
-func (w *rowWalk) give(ids []id) error {
-	rows := len(ids) / w.width
+// first is how many rows are handed out at once at first.
+func (w *rowWalk) first() int { return max(1, min(batchRows, mostCells/w.width)) }
+
+// give tells whether the rows had to be handed out in parts.
+func (w *rowWalk) give(ids []id) (split bool, err error) {
 	most := mostBytes
-	if rows <= batchRows {
+	if len(ids) <= w.first()*w.width {
 		most = math.MaxInt
 	}
 	out := w.out[:len(ids)]
-	err := w.r.resolve(ids, out, most)
-	if err == errLarge {
-		w.rows = batchRows
-		at := rows / 2 * w.width
-		if err := w.give(ids[:at]); err != nil {
-			return err
+	switch err := w.r.resolve(ids, out, most); err {
+	case nil:
+		return false, w.fn(out)
+	case errLarge:
+		at := len(ids) / w.width / 2 * w.width
+		if _, err := w.give(ids[:at]); err != nil {
+			return true, err
 		}
-		return w.give(ids[at:])
+		_, err := w.give(ids[at:])
+		return true, err
+	default:
+		return false, err
 	}
-	if err != nil {
-		return err
-	}
-	return w.fn(out)
 }
 
 // stash puts bytes into the arena. A full arena is left to its strings.

@@ -2,9 +2,11 @@ package embedstore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -42,20 +44,57 @@ func TestRowWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer snap.Close()
-	split, parts, rows := false, 0, 0
-	w := newTermReader(snap.v, nil)
-	defer w.close()
-	walk := w.walk(4, nil)
-	walk.fn = func(terms []string) error {
-		split = split || walk.rows == batchRows && parts > 0
-		parts, rows = parts+1, rows+len(terms)/4
+	r := newTermReader(snap.v, nil)
+	defer r.close()
+	parts, rows, most := 0, 0, 0
+	walk := r.walk(4, func(terms []string) error {
+		parts, rows, most = parts+1, rows+len(terms)/4, max(most, len(terms)/4)
 		return nil
+	})
+	walk.quick = time.Hour // whatever the machine has to do beside
+	var werr error
+	err = scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { werr = walk.add(q[:]...); return werr == nil })
+	if err = errors.Join(err, werr, walk.flush()); err != nil || rows != 12_000 {
+		t.Fatal(rows, err)
 	}
-	err = scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { err = walk.add(q[:]...); return err == nil })
-	if err == nil {
-		err = walk.flush()
+	// 1,024 rows, 2,048 and 4,096; the other 4,832, whose first 1,832 take 46 MB, as two
+	// quarters and a half.
+	if most != 4096 || parts != 6 {
+		t.Fatalf("%d parts, at most %d rows", parts, most)
 	}
-	if err != nil || rows != 12_000 || !split || parts > 12 {
-		t.Fatalf("%d rows in %d parts, taken apart: %v; %v", rows, parts, split, err)
+}
+
+// An answer is written on as it grows, also where one large term is in every row.
+func TestAnswerIsNotHeld(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer s.Close()
+	var doc bytes.Buffer
+	shared := strings.Repeat("0123456789", 500)
+	for i := range 6000 {
+		fmt.Fprintf(&doc, "<http://e/%d> <http://e/p> \"%s\" .\n", i, shared)
+	}
+	if _, err := s.Load(t.Context(), "", rdfres.NTriples, &doc, LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []rowFormat{rowsTSV, rowsJSON, rowsXML, rowsCSV} {
+		res, err := s.Query(t.Context(), "SELECT ?s ?o { ?s ?p ?o }", QueryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w longest
+		if err := errors.Join(res.WriteRows(&w, string(f)), res.Close()); err != nil || w.all < 6000*5000 || w.one > 128<<10 {
+			t.Fatalf("%v: %d bytes, %d of them at once; %v", f, w.all, w.one, err)
+		}
+	}
+}
+
+// longest notes the longest of what is written.
+type longest struct{ all, one int }
+
+func (l *longest) Write(p []byte) (int, error) {
+	l.all, l.one = l.all+len(p), max(l.one, len(p))
+	return len(p), nil
 }

@@ -91,10 +91,14 @@ func TestSelectWithDump(t *testing.T) {
 
 // The rest of a baseline that was interrupted comes as costs less.
 func TestRestOfBaselineWithDump(t *testing.T) {
-	for _, after := range []int{2, 31} { // batches of about three
+	for _, c := range []struct {
+		after  int  // batches of about three
+		byList bool // it had begun with the list, which may be newer than the dump
+		kind   string
+	}{{2, false, "resourcedump"}, {31, false, "resourcelist"}, {2, true, "resourcelist"}} {
 		b := newBench(t)
 		s := b.src
-		s.ours, s.dump = true, true
+		s.ours, s.dump = true, !c.byList
 		b.cfg.Concurrency = 1
 		b.cfg.MemoryBytes = 100 << 10
 		for i := range 100 {
@@ -106,7 +110,7 @@ func TestRestOfBaselineWithDump(t *testing.T) {
 			if point == "written" {
 				n++
 			}
-			if n > after {
+			if n > c.after {
 				return errInjected
 			}
 			return nil
@@ -115,14 +119,11 @@ func TestRestOfBaselineWithDump(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.dumps()
+		s.dump = true
 		dry := b.dry(SyncOptions{})
 		rep := b.sync()
-		kind := "resourcelist"
-		if after == 2 {
-			kind = "resourcedump"
-		}
-		if got := b.dumps() > 0; got != (after == 2) || dry.Plan.Documents[0].Kind != kind {
-			t.Fatalf("after %d: dump %v: %s\nforetold: %s", after, got, rep.Why, dry.Why)
+		if got := b.dumps() > 0; got != (c.kind == "resourcedump") || dry.Plan.Documents[0].Kind != c.kind {
+			t.Fatalf("%+v: dump %v: %s\nforetold: %s", c, got, rep.Why, dry.Why)
 		}
 		b.equal()
 	}

@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // An entity of very many triples is mirrored, changed by one triple, and removed as any
@@ -26,24 +24,6 @@ func TestBigEntity(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stores := map[string]func(t *testing.T) (sparql.Endpoint, string){
-		"embedded": func(t *testing.T) (sparql.Endpoint, string) {
-			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
-		},
-		"fuseki": func(t *testing.T) (sparql.Endpoint, string) {
-			s := teststores.Fuseki(t)
-			return sparql.Endpoint{Name: "fuseki", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
-		},
-		"oxigraph": func(t *testing.T) (sparql.Endpoint, string) {
-			s := teststores.Oxigraph(t)
-			return sparql.Endpoint{Name: "oxigraph", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
-		},
-	}
 	big := func(from int) string {
 		var s strings.Builder
 		for i := range triples {
@@ -53,7 +33,7 @@ func TestBigEntity(t *testing.T) {
 		}
 		return s.String()
 	}
-	for name, get := range stores {
+	for name, get := range realMirrors {
 		for _, layout := range []string{"single", "per-entity"} {
 			t.Run(name+"-"+layout, func(t *testing.T) {
 				e, graph := get(t)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
@@ -38,13 +37,9 @@ func (a *accepting) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAuditReadsAsProbed(t *testing.T) {
 	for _, graph := range []string{"single", "per-entity"} {
 		t.Run(graph, func(t *testing.T) {
-			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			asked := &accepting{RoundTripper: store.Transport()}
-			e := sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: asked}
+			e, _ := embeddedMirror(t)
+			asked := &accepting{RoundTripper: e.Transport}
+			e.Transport = asked
 			c, err := sparql.New(e)
 			if err != nil {
 				t.Fatal(err)

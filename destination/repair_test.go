@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -19,31 +17,11 @@ import (
 // Whatever somebody wrote into the mirror by hand, blank nodes too, goes by
 // audit --repair, and nothing else does.
 func TestRepairRemovesBlankNodes(t *testing.T) {
-	stores := map[string]func(t *testing.T) (sparql.Endpoint, string){
-		"embedded": func(t *testing.T) (sparql.Endpoint, string) {
-			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
-		},
-		"embedded-gsp": func(t *testing.T) (sparql.Endpoint, string) {
-			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
-		},
-		"fuseki": func(t *testing.T) (sparql.Endpoint, string) {
-			s := teststores.Fuseki(t)
-			return sparql.Endpoint{Name: "fuseki", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
-		},
-		"oxigraph": func(t *testing.T) (sparql.Endpoint, string) {
-			s := teststores.Oxigraph(t)
-			return sparql.Endpoint{Name: "oxigraph", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
-		},
+	stores := maps.Clone(realMirrors)
+	stores["embedded-gsp"] = func(t *testing.T) (sparql.Endpoint, string) {
+		e, graph := embeddedMirror(t)
+		e.Update = ""
+		return e, graph
 	}
 	for name, get := range stores {
 		for _, layout := range []string{"single", "per-entity"} {

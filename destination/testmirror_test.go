@@ -12,7 +12,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -371,4 +373,26 @@ func (m *testMirror) exec(text string) {
 	if err := m.update(text); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// realMirrors are stores that no test here imitates: an endpoint, and a graph that is empty.
+var realMirrors = map[string]func(t *testing.T) (sparql.Endpoint, string){
+	"embedded": embeddedMirror,
+	"fuseki": func(t *testing.T) (sparql.Endpoint, string) {
+		s := teststores.Fuseki(t)
+		return sparql.Endpoint{Name: "fuseki", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
+	},
+	"oxigraph": func(t *testing.T) (sparql.Endpoint, string) {
+		s := teststores.Oxigraph(t)
+		return sparql.Endpoint{Name: "oxigraph", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore}, s.Graph
+	},
+}
+
+func embeddedMirror(t *testing.T) (sparql.Endpoint, string) {
+	store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
 }

@@ -67,7 +67,8 @@ const (
 // more), or not of the selection, comes with no triples. Owners of blank-node
 // components that a named entity shares come too, last.
 //
-// At most Config.MemoryBytes of descriptions are held, or one description.
+// At most Config.MemoryBytes of descriptions are held, or one named entity with the
+// owners of what it shares.
 func (n *Named) Descriptions(ctx context.Context) iter.Seq2[rdfres.Description, error] {
 	return func(yield func(rdfres.Description, error) bool) {
 		if err := n.describe(ctx, yield); err != nil && !errors.Is(err, errStopped) {

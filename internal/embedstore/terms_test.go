@@ -14,11 +14,7 @@ import (
 // Rows are handed out in their order, whole and once, whether their terms are few,
 // many, or too large for as many rows as are handed out at once.
 func TestRowWalk(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openTest(t, t.TempDir())
 	var doc bytes.Buffer
 	large := strings.Repeat("0123456789", 2500)
 	for i := range 12_000 {
@@ -66,11 +62,7 @@ func TestRowWalk(t *testing.T) {
 
 // An answer is written on as it grows, also where one large term is in every row.
 func TestAnswerIsNotHeld(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openTest(t, t.TempDir())
 	var doc bytes.Buffer
 	shared := strings.Repeat("0123456789", 500)
 	for i := range 6000 {

@@ -11,11 +11,9 @@ import (
 // Parts reads what a pattern gives in answers that a store does not cut: by
 // batches of keys, the values of one of its variables. A batch whose answer is as
 // long as the limit is halved; a key that has more rows than one answer may hold
-// is read by the hash of its rows, a sixteenth at a time. Rows are given only
-// when it is known that their answer was whole.
-//
-// Where no limit is known and the store cuts an answer somewhere, that is not
-// seen here: hold the number of rows against a count.
+// is read by the hash of its rows, a sixteenth at a time. Rows are given only when
+// their answer was whole: when there are as many as the store counts, since a busy
+// one may leave rows out without a word.
 type Parts struct {
 	Client  *Client
 	As      Reading // format of SELECT; "" as Client.Select chooses
@@ -64,11 +62,21 @@ func hashed(prefix string, vars ...string) string {
 }
 
 // Keys gives the IRIs that Key takes, some thousand at a time, and fails when
-// they do not agree with the store's own count of them. A key may come twice.
+// they do not agree with the store's own count of them, nor do those of sixteen
+// parts with counts of their own. A key may come twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
-	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) }"
-	_, err := p.agreed(ctx, count, "different values of "+p.Key, 2, func(counted int64) (total int64, err error) {
-		depth := 0
+	err := p.keysBelow(ctx, "", 1, f)
+	if !errors.Is(err, errDisagree) {
+		return err
+	}
+	return eachDigit("", func(prefix string) error { return p.keysBelow(ctx, prefix, 2, f) })
+}
+
+// keysBelow gives the keys whose hash begins with a prefix.
+func (p *Parts) keysBelow(ctx context.Context, prefix string, tries int, f func(keys []string) error) error {
+	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) " + hashed(prefix, p.Key) + "}"
+	_, err := p.agreed(ctx, count, "different values of "+p.Key, tries, func(counted int64) (total int64, err error) {
+		depth := len(prefix)
 		for n := counted; n > min(keysOnce, p.limit()*2/3); n /= 16 {
 			depth++
 		}
@@ -94,7 +102,7 @@ func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 			}
 			return f(keys)
 		}
-		err = walk("")
+		err = walk(prefix)
 		return total, err
 	})
 	return err
@@ -136,7 +144,7 @@ func (p *Parts) below(ctx context.Context, prefix string, tries int, f func(Row)
 			if len(prefix) < min(depth, deepestHash) {
 				return eachDigit(prefix, walk)
 			}
-			return p.restricted(ctx, "", hashed(prefix, p.Key), row)
+			return p.restricted(ctx, "", hashed(prefix, p.Key), p.part, row) // all are counted above
 		}
 		if counted > 0 {
 			err = walk(prefix)
@@ -187,9 +195,14 @@ func eachDigit(prefix string, f func(string) error) error {
 	return nil
 }
 
+// mayPass tells whether less may come whole.
+func mayPass(err error) bool {
+	return errors.Is(err, errCut) || errors.Is(err, errDisagree) || IsTooLarge(err)
+}
+
 // narrower tells whether a part that failed is asked again in smaller parts.
 func (p *Parts) narrower(err error, prefix string) bool {
-	return len(prefix) < deepestHash && (errors.Is(err, errCut) || IsTooLarge(err))
+	return len(prefix) < deepestHash && mayPass(err)
 }
 
 // Of gives the rows of some keys, Key first, then Others. A row is valid during
@@ -208,7 +221,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 					n, values = i, values[:i]
 					break
 				}
-				if err := p.restricted(ctx, "FILTER(isIRI("+p.Key+") && STR("+p.Key+") = "+EscapeString(k)+") ", "", f); err != nil {
+				if err := p.restricted(ctx, "FILTER(isIRI("+p.Key+") && STR("+p.Key+") = "+EscapeString(k)+") ", "", p.confirmed, f); err != nil {
 					return fmt.Errorf("%s: %w", k, err)
 				}
 				keys, n = keys[1:], 0
@@ -220,14 +233,14 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 			continue
 		}
 		restrict := "VALUES " + p.Key + " { " + strings.Join(values, " ") + " } "
-		err := p.part(ctx, restrict, "", f)
+		err := p.confirmed(ctx, restrict, "", f)
 		switch {
 		case err == nil:
-		case n > 1 && (errors.Is(err, errCut) || IsTooLarge(err)):
+		case n > 1 && mayPass(err):
 			p.Batch = max(1, n/2)
 			continue
 		case n == 1 && p.narrower(err, ""):
-			if err := p.restricted(ctx, restrict, "", f); err != nil {
+			if err := p.restricted(ctx, restrict, "", p.confirmed, f); err != nil {
 				return fmt.Errorf("%s: %w", keys[0], err)
 			}
 		default:
@@ -241,14 +254,14 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 // Blanks gives the rows whose Key is a blank node. Labels hold within one
 // answer, and these may be several.
 func (p *Parts) Blanks(ctx context.Context, f func(Row) error) error {
-	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", f)
+	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", p.confirmed, f)
 }
 
 // restricted reads what is between two restrictions, in as many parts as needed.
-func (p *Parts) restricted(ctx context.Context, before, after string, f func(Row) error) error {
+func (p *Parts) restricted(ctx context.Context, before, after string, part func(ctx context.Context, before, after string, f func(Row) error) error, f func(Row) error) error {
 	var walk func(prefix string) error
 	walk = func(prefix string) error {
-		err := p.part(ctx, before, after+hashed(prefix, p.Others...), f)
+		err := part(ctx, before, after+hashed(prefix, p.Others...), f)
 		if err != nil && p.narrower(err, prefix) {
 			return eachDigit(prefix, walk)
 		}
@@ -257,22 +270,51 @@ func (p *Parts) restricted(ctx context.Context, before, after string, f func(Row
 	return walk("")
 }
 
-// part reads one answer into memory and gives its rows when it was whole.
+// part reads one answer into memory and gives its rows when it was not cut.
 func (p *Parts) part(ctx context.Context, before, after string, f func(Row) error) error {
+	got, err := p.answer(ctx, before, after)
+	if err != nil {
+		return err
+	}
+	return each(got, f)
+}
+
+// confirmed is part, of an answer that has as many rows as the store counts.
+func (p *Parts) confirmed(ctx context.Context, before, after string, f func(Row) error) error {
 	var got []Row
-	err := p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}", 1+len(p.Others), func(row Row) error {
-		got = append(got, slices.Clone(row))
-		return nil
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + before + p.Pattern + after + "}"
+	_, err := p.agreed(ctx, count, "rows", 2, func(counted int64) (n int64, err error) {
+		if counted >= p.limit() {
+			return 0, errCut
+		}
+		got, err = p.answer(ctx, before, after)
+		return int64(len(got)), err
 	})
 	if err != nil {
 		return err
 	}
-	for _, row := range got {
+	return each(got, f)
+}
+
+func each(rows []Row, f func(Row) error) error {
+	for _, row := range rows {
 		if err := f(row); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// answer reads the rows between two restrictions into memory, none where it fails.
+func (p *Parts) answer(ctx context.Context, before, after string) (got []Row, err error) {
+	err = p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}", 1+len(p.Others), func(row Row) error {
+		got = append(got, slices.Clone(row))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
 }
 
 // rows reads one answer; errCut where it may go on.

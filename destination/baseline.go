@@ -17,7 +17,8 @@ import (
 )
 
 // baseline brings records and mirror to a snapshot of the source: by the dump or by
-// comparing with the Resource List, as costs less. It can be interrupted anywhere; what is done is not done again.
+// comparing with the Resource List, as costs less. It can be interrupted anywhere;
+// what is done is not done again.
 func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	r.mode("baseline")
 	m := d.snapshotMeta()

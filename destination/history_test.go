@@ -17,7 +17,8 @@ import (
 
 // TestRandomHistories changes a source at random, lets requests fail and cuts
 // runs at every point between the mirror and the records, as a crash would, and
-// restores the state from backups. In the end, without faults, mirror and source are equal and the audit says so.
+// restores the state from backups. In the end, without faults, mirror and source are
+// equal and the audit says so.
 // RSBRIDGE_HISTORIES sets how many histories are played.
 func TestRandomHistories(t *testing.T) {
 	n := 24

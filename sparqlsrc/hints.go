@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -152,9 +153,9 @@ func (n *Named) others(unasked *extsort.Sorter, yield func(rdfres.Description, e
 	return err
 }
 
-// packDescription writes an entity and its triples, one a line.
+// packDescription writes an entity after its length, and its triples, one a line.
 func packDescription(d rdfres.Description) []byte {
-	b := append([]byte(d.Entity), '\n')
+	b := append(binary.AppendUvarint(nil, uint64(len(d.Entity))), d.Entity...)
 	for _, t := range d.Triples {
 		b = t.AppendLine(b)
 	}
@@ -162,9 +163,13 @@ func packDescription(d rdfres.Description) []byte {
 }
 
 func unpackDescription(b []byte) (d rdfres.Description, err error) {
-	entity, rest, _ := bytes.Cut(b, []byte("\n"))
-	d.Entity = string(entity)
-	for line := range bytes.Lines(rest) {
+	n, at := binary.Uvarint(b)
+	if at <= 0 || n > uint64(len(b)-at) {
+		return d, errors.New("a description on disk is not whole")
+	}
+	b = b[at:]
+	d.Entity = string(b[:n])
+	for line := range bytes.Lines(b[n:]) {
 		q, ok, err := rdfres.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
 		if err != nil {
 			return d, fmt.Errorf("description of %s on disk: %w", d.Entity, err)

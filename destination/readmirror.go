@@ -106,6 +106,7 @@ func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only f
 		m.readInParts(came, now)
 	}
 	p := m.parts(pattern, vars[0], vars[1:]...)
+	p.Confirm = true
 	return p.Keys(ctx, func(keys []string) error {
 		if only != nil {
 			wanted := keys[:0]

@@ -258,7 +258,7 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 
 // parts reads ?s ?p ?o of a pattern in parts, by ?s.
 func (s *Source) parts(caps sparql.Capabilities, pattern string) *sparql.Parts {
-	p := &sparql.Parts{Client: s.client, As: caps.SelectReading(), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize()}
+	p := &sparql.Parts{Client: s.client, As: caps.SelectReading(), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize(), Confirm: true}
 	for _, limit := range []int64{caps.RowLimit, s.lastShort()} {
 		if limit > 0 && (p.Limit == 0 || limit < p.Limit) {
 			p.Limit = limit

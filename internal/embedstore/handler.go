@@ -2,7 +2,6 @@ package embedstore
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 	"github.com/rsbridge/rsbridge/rdfres"

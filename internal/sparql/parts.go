@@ -12,8 +12,8 @@ import (
 // batches of keys, the values of one of its variables. A batch whose answer is as
 // long as the limit is halved; a key that has more rows than one answer may hold
 // is read by the hash of its rows, a sixteenth at a time. Rows are given only when
-// their answer was whole: when there are as many as the store counts, since a busy
-// one may leave rows out without a word.
+// their answer was not cut, as far as a limit is known; what a store leaves out
+// without a word is seen with Confirm, or by holding the rows against a count.
 type Parts struct {
 	Client  *Client
 	As      Reading // format of SELECT; "" as Client.Select chooses
@@ -22,6 +22,7 @@ type Parts struct {
 	Others  []string
 	Limit   int64 // rows at which answers are cut; 0 none is known
 	Batch   int   // keys of one query, halved where the store refuses them; default 200
+	Confirm bool  // Of and Blanks hold each answer against the store's count, and ask again where it is less
 }
 
 const (
@@ -144,7 +145,7 @@ func (p *Parts) below(ctx context.Context, prefix string, tries int, f func(Row)
 			if len(prefix) < min(depth, deepestHash) {
 				return eachDigit(prefix, walk)
 			}
-			return p.restricted(ctx, "", hashed(prefix, p.Key), p.part, row) // all are counted above
+			return p.restricted(ctx, "", hashed(prefix, p.Key), false, row) // all are counted above
 		}
 		if counted > 0 {
 			err = walk(prefix)
@@ -221,7 +222,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 					n, values = i, values[:i]
 					break
 				}
-				if err := p.restricted(ctx, "FILTER(isIRI("+p.Key+") && STR("+p.Key+") = "+EscapeString(k)+") ", "", p.confirmed, f); err != nil {
+				if err := p.restricted(ctx, "FILTER(isIRI("+p.Key+") && STR("+p.Key+") = "+EscapeString(k)+") ", "", p.Confirm, f); err != nil {
 					return fmt.Errorf("%s: %w", k, err)
 				}
 				keys, n = keys[1:], 0
@@ -233,14 +234,14 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 			continue
 		}
 		restrict := "VALUES " + p.Key + " { " + strings.Join(values, " ") + " } "
-		err := p.confirmed(ctx, restrict, "", f)
+		err := p.part(ctx, restrict, "", p.Confirm, f)
 		switch {
 		case err == nil:
 		case n > 1 && mayPass(err):
 			p.Batch = max(1, n/2)
 			continue
 		case n == 1 && p.narrower(err, ""):
-			if err := p.restricted(ctx, restrict, "", p.confirmed, f); err != nil {
+			if err := p.restricted(ctx, restrict, "", p.Confirm, f); err != nil {
 				return fmt.Errorf("%s: %w", keys[0], err)
 			}
 		default:
@@ -254,14 +255,14 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 // Blanks gives the rows whose Key is a blank node. Labels hold within one
 // answer, and these may be several.
 func (p *Parts) Blanks(ctx context.Context, f func(Row) error) error {
-	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", p.confirmed, f)
+	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", p.Confirm, f)
 }
 
 // restricted reads what is between two restrictions, in as many parts as needed.
-func (p *Parts) restricted(ctx context.Context, before, after string, part func(ctx context.Context, before, after string, f func(Row) error) error, f func(Row) error) error {
+func (p *Parts) restricted(ctx context.Context, before, after string, confirm bool, f func(Row) error) error {
 	var walk func(prefix string) error
 	walk = func(prefix string) error {
-		err := part(ctx, before, after+hashed(prefix, p.Others...), f)
+		err := p.part(ctx, before, after+hashed(prefix, p.Others...), confirm, f)
 		if err != nil && p.narrower(err, prefix) {
 			return eachDigit(prefix, walk)
 		}
@@ -271,33 +272,25 @@ func (p *Parts) restricted(ctx context.Context, before, after string, part func(
 }
 
 // part reads one answer into memory and gives its rows when it was not cut.
-func (p *Parts) part(ctx context.Context, before, after string, f func(Row) error) error {
-	got, err := p.answer(ctx, before, after)
-	if err != nil {
-		return err
-	}
-	return each(got, f)
-}
-
-// confirmed is part, of an answer that has as many rows as the store counts.
-func (p *Parts) confirmed(ctx context.Context, before, after string, f func(Row) error) error {
+func (p *Parts) part(ctx context.Context, before, after string, confirm bool, f func(Row) error) error {
 	var got []Row
-	count := "SELECT (COUNT(*) AS ?n) WHERE { " + before + p.Pattern + after + "}"
-	_, err := p.agreed(ctx, count, "rows", 2, func(counted int64) (n int64, err error) {
+	read := func(counted int64) (n int64, err error) {
 		if counted >= p.limit() {
 			return 0, errCut
 		}
 		got, err = p.answer(ctx, before, after)
 		return int64(len(got)), err
-	})
+	}
+	var err error
+	if confirm {
+		_, err = p.agreed(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+before+p.Pattern+after+"}", "rows", 2, read)
+	} else {
+		_, err = read(0)
+	}
 	if err != nil {
 		return err
 	}
-	return each(got, f)
-}
-
-func each(rows []Row, f func(Row) error) error {
-	for _, row := range rows {
+	for _, row := range got {
 		if err := f(row); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func TestPartsLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := sparql.Parts{Client: c, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 100}
+		p := sparql.Parts{Client: c, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 100, Confirm: true}
 		if column == "?s\n" {
 			var got []string
 			if err := p.Keys(t.Context(), func(keys []string) error { got = append(got, keys...); return nil }); err != nil {
@@ -137,7 +137,7 @@ func TestPartsOfVirtuoso(t *testing.T) {
 	if err := c.PutGraph(t.Context(), s.Graph, rdfres.NTriples, sparql.Body(text)); err != nil {
 		t.Fatal(err)
 	}
-	got := readInParts(t, sparql.Parts{Client: c, Pattern: "GRAPH <" + s.Graph + "> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 10_000})
+	got := readInParts(t, sparql.Parts{Client: c, Pattern: "GRAPH <" + s.Graph + "> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 10_000, Confirm: true})
 	if !slices.Equal(got, data) {
 		lacking := slices.DeleteFunc(slices.Clone(data), func(x rdfres.Triple) bool { return slices.Contains(got, x) })
 		t.Fatalf("%d triples of %d; lacking %d, among them %v", len(got), len(data), len(lacking), lacking[:min(3, len(lacking))])

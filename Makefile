@@ -46,11 +46,11 @@ bench: build
 # simulated week of each of the sources that ResourceSync was made for. Takes forty
 # minutes, of them ten for the weeks (make bench-weeks).
 bench-large: build
-	CGO_ENABLED=0 $(GO) run ./internal/bench -large -o build/bench-large.json $(BENCHFLAGS)
+	CGO_ENABLED=0 $(GO) run ./internal/bench -large -o docs/benchmarks/bench-large.json $(BENCHFLAGS)
 	$(MAKE) bench-weeks
 
 bench-weeks: build
-	CGO_ENABLED=0 $(GO) run ./internal/bench -weeks $(WEEKS) -o build/bench-weeks.json $(WEEKFLAGS)
+	CGO_ENABLED=0 $(GO) run ./internal/bench -weeks $(WEEKS) -o docs/benchmarks/bench-weeks.json $(WEEKFLAGS)
 	$(GO) run ./internal/bench -page docs/benchmarks.md
 
 # The reference pages and notices that are made from the code.

@@ -6,9 +6,9 @@
 //	make bench ROW=scan   those whose names begin so: scan-oxigraph, scan-fuseki ...
 //
 // A row is the median of five interleaved runs of both sides (-runs), with the
-// spread. The same goes to build/bench.json, where rows that were not measured
-// this time stay; make bench writes docs/benchmarks.md and its plot from it. Rows
-// that need a store which is not there are named and left out.
+// spread. The same goes to docs/benchmarks/bench.json, where rows that were not
+// measured this time stay; make bench writes docs/benchmarks.md and its plot from it.
+// Rows that need a store which is not there are named and left out.
 package main
 
 import (
@@ -47,7 +47,7 @@ type row struct {
 	unitName string
 }
 
-// result is a row of build/bench.json.
+// result is a row of docs/benchmarks/bench.json.
 type result struct {
 	ID       string     `json:"id"`
 	What     string     `json:"what"`
@@ -95,8 +95,8 @@ func main() {
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	dir := flag.String("dir", "", "keep the data of rows in this folder, and use what an earlier run left there")
 	cpu := flag.String("cpuprofile", "", "write a profile of all that is run here")
-	out := flag.String("o", filepath.Join("build", "bench.json"), "write the results here")
-	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from build/bench.json and build/bench-large.json")
+	out := flag.String("o", filepath.Join("docs", "benchmarks", "bench.json"), "write the results here")
+	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from the results beside -o")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
 	weeks := flag.String("weeks", "", "simulate a week of this scenario, or of all, instead of the rows")
 	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")

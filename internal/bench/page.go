@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// report is build/bench.json.
+// report is docs/benchmarks/bench.json.
 type report struct {
 	Machine string   `json:"machine"`
 	Rows    []result `json:"rows"`

@@ -60,7 +60,7 @@ const (
 	weekLimit = 1.25
 )
 
-// weekResult is one week in build/bench-weeks.json.
+// weekResult is one week in docs/benchmarks/bench-weeks.json.
 type weekResult struct {
 	Scenario     string  `json:"scenario"`
 	What         string  `json:"what"`
@@ -425,7 +425,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// weekReport is build/bench-weeks.json.
+// weekReport is docs/benchmarks/bench-weeks.json.
 type weekReport struct {
 	report
 	Weeks []weekResult `json:"weeks"`

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -86,21 +87,39 @@ type mirror struct {
 	server string // how the store named itself in the last answer that was looked at
 	lay    layout
 	mark   string
-	limit  int   // triples of one update request; adapts down
-	cutAt  int64 // rows after which an answer was seen to end; 0 none
+	limit  int           // triples of one update request; adapts
+	most   int           // that it may become
+	passed int           // triples of an update that went well
+	quick  time.Duration // an update that took less may be followed by a larger one
+	cutAt  int64         // rows after which an answer was seen to end; 0 none
 	log    *slog.Logger
 	fault  func(point string) error // tests: called before and after a write
 }
 
+// What a store takes in one update is learned from what is written there: from
+// the first of them twice as many each time, as long as that is quick.
 const (
-	defaultUpdateTriples = 10_000
-	maxUpdateBytes       = 8 << 20
+	sureUpdateTriples  = 1_000 // whatever goes wrong with these is not for their number
+	firstUpdateTriples = 5_000
+	mostUpdateTriples  = 20_000
+	quickUpdate        = time.Second / 2
+	maxUpdateBytes     = 8 << 20
 )
 
 func (m *mirror) setLimit() {
-	m.limit = defaultUpdateTriples
-	if n := m.caps.UpdateTriples; n > 0 {
+	m.limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
+	if n := m.caps.UpdateTriples; n > 0 { // an earlier version has tried it
 		m.limit = min(n, 50_000)
+		m.most, m.passed = m.limit, m.limit
+	}
+}
+
+// grow makes updates larger after one of n triples was taken quickly, and never as
+// large as one that was refused.
+func (m *mirror) grow(n int, took time.Duration) {
+	m.passed = max(m.passed, n)
+	if took < m.quick && n >= m.limit/2 {
+		m.limit = min(2*m.limit, max(m.most, m.limit))
 	}
 }
 
@@ -299,11 +318,16 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 // request sends ops as one update, in halves where the store refuses it whole.
 func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail string) error {
 	text := m.updateText(drops, ops, tail)
+	began := time.Now()
 	err := m.client.Update(ctx, text)
-	if err == nil || ctx.Err() != nil {
+	if err == nil {
+		m.grow(len(ops), time.Since(began))
+		return nil
+	}
+	if ctx.Err() != nil {
 		return err
 	}
-	if len(ops) <= 1 || !refusal(err) {
+	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
 		if len(ops) == 1 && refusal(err) {
 			return fmt.Errorf("%w: %s: %w", errRefused, shorten(strings.TrimSpace(string(ops[0].st.triple.AppendLine(nil)))), err)
 		}
@@ -318,6 +342,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 		return err
 	}
 	m.limit = max(100, min(m.limit, half))
+	m.most = m.limit
 	return nil
 }
 
@@ -336,6 +361,19 @@ func refusal(err error) bool {
 		return false
 	}
 	return e.Status >= 400
+}
+
+// tooMuch tells whether an update of n triples may do in halves: where the store has
+// refused it, and where it came to nothing and is larger than all that went well.
+func (m *mirror) tooMuch(err error, n int) bool {
+	var e *sparql.Error
+	if n > m.passed && errors.As(err, &e) {
+		switch e.Status {
+		case 0, 408, 502, 503, 504:
+			return true
+		}
+	}
+	return refusal(err)
 }
 
 func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,5 +84,46 @@ func TestSequenceOfLargeChange(t *testing.T) {
 	said := strings.Join(b.mir.lines("urn:rsbridge:state"), "\n")
 	if want := fmt.Sprintf("#sequence> \"%d\"", *st.Sequence); !strings.Contains(said, want) {
 		t.Errorf("the mirror does not say %s:\n%s", want, said)
+	}
+}
+
+// How large an update may be is learned from what is written: each is twice as large
+// as the one before while the store takes them quickly, until one is refused.
+func TestUpdatesGrow(t *testing.T) {
+	for status, most := range map[int]int{0: 0, http.StatusRequestEntityTooLarge: 12_000, http.StatusGatewayTimeout: 12_000, http.StatusServiceUnavailable: 3000} {
+		b := newBench(t)
+		b.caps.UpdateTriples = 0
+		b.mir.noGSP = true
+		var sizes []int
+		b.mir.refuse = func(text string) int {
+			n := strings.Count(text, "/v> ")
+			if most > 0 && n > most {
+				return status
+			}
+			if n > 0 {
+				sizes = append(sizes, n)
+			}
+			return 0
+		}
+		var values []string
+		for i := range 100_000 {
+			values = append(values, fmt.Sprint(i))
+		}
+		b.src.put("big.nt", nt("big", values...))
+		d := b.open()
+		d.mirror.quick = time.Hour
+		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 1 {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		want := []int{5000, 10_000, 20_000, 20_000, 20_000, 20_000, 5000}
+		switch most {
+		case 3000:
+			want = slices.Repeat([]int{2500}, 40)
+		case 12_000:
+			want = []int{5000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 5000}
+		}
+		if !slices.Equal(sizes, want) {
+			t.Errorf("at most %d: updates of %v triples", most, sizes)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func (d *Destination) probeRecord() (*probed, error) {
 func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.server}
 	var err error
-	if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true}); err != nil {
+	if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
 		return nil, fmt.Errorf("probe the mirror %s: %w", d.target, err)
 	}
 	if !p.Writable && !d.mirror.gspOnly() {

@@ -575,6 +575,14 @@ func TestProbe(t *testing.T) {
 		t.Errorf("the probe left %v", g)
 	}
 	before := len(st.Queries())
+	if caps, err = connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil || !caps.Writable || caps.UpdateTriples != 0 {
+		t.Errorf("%+v, %v", caps, err)
+	}
+	for _, q := range st.Queries() {
+		if strings.Contains(q, "INSERT") && strings.Count(q, "\n") > 500 {
+			t.Errorf("a brief probe wrote %d lines", strings.Count(q, "\n"))
+		}
+	}
 	if caps, err = connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{}); err != nil || caps.Writable {
 		t.Errorf("%+v, %v", caps, err)
 	}

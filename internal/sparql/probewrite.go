@@ -30,8 +30,10 @@ func (p *prober) write(caller context.Context) {
 		return
 	}
 	p.step(ctx, "atomic requests", func(ctx context.Context) error { return p.transactional(ctx, scratch) })
-	p.step(ctx, "labels", func(ctx context.Context) error { return p.writtenLabels(ctx, scratch) })
-	p.step(ctx, "update size", func(ctx context.Context) error { return p.updateSize(ctx, scratch) })
+	if !p.brief {
+		p.step(ctx, "labels", func(ctx context.Context) error { return p.writtenLabels(ctx, scratch) })
+		p.step(ctx, "update size", func(ctx context.Context) error { return p.updateSize(ctx, scratch) })
+	}
 	if p.speed {
 		p.step(ctx, "write speed", func(ctx context.Context) error { return p.writeSpeed(ctx, scratch) })
 	}

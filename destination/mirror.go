@@ -130,16 +130,17 @@ func (m *mirror) canBulk() bool {
 	return !m.lay.perEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
 }
 
-// postTriples bounds one Graph Store POST: a resource may have a million triples,
-// which many stores do not take in the time that they are given for an answer.
-const postTriples = 2 * bulkTriples
+// postBatches bounds one Graph Store POST, by what a batch is there: a resource may
+// have a million triples, which many stores do not take in the time that they are
+// given for an answer.
+const postBatches = 2
 
 // bulk adds statements by Graph Store POST: additive, so it can be repeated.
 func (m *mirror) bulk(ctx context.Context, sts []statement) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(sts, postTriples) {
+	for part := range slices.Chunk(sts, postBatches*m.bulkTriples()) {
 		var text, told []byte
 		for i := range part {
 			if part[i].graph == stateGraph {

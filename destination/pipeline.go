@@ -155,6 +155,17 @@ func (n *newcomers) add(loc hash16) (fresh bool) {
 // request itself costs nothing, small enough to be held with its intent.
 const bulkTriples = 50_000
 
+// bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
+// commits: of uploads twice as large each triple takes it a quarter longer.
+const bulkTriplesRDF4J = 25_000
+
+func (m *mirror) bulkTriples() int {
+	if m.client.LikeRDF4J() {
+		return bulkTriplesRDF4J
+	}
+	return bulkTriples
+}
+
 // firstTriples are enough for the first of those batches: the mirror need not wait.
 const firstTriples = 10_000
 
@@ -224,7 +235,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 func (b *batcher) enough() bool {
 	limit := b.limit
 	if b.bulk && b.d.mirror.canBulk() {
-		limit = bulkTriples
+		limit = b.d.mirror.bulkTriples()
 		if b.running == nil {
 			limit = firstTriples
 		}

@@ -33,6 +33,7 @@ type testMirror struct {
 	rewriteUpdate  func(iri string) string             // what it makes of an IRI in an update
 	noUpdate       bool                                // the Graph Store Protocol only
 	noGSP          bool
+	under          string            // the path before those of its addresses
 	transport      http.RoundTripper // nil: over connections
 	hook           func(w http.ResponseWriter, r *http.Request) bool
 }
@@ -50,7 +51,8 @@ func newTestMirror(t testing.TB) *testMirror {
 }
 
 func (m *testMirror) client() *sparql.Client {
-	e := sparql.Endpoint{Name: "mirror", Query: m.srv.URL + "/query", Update: m.srv.URL + "/update", GraphStore: m.srv.URL + "/data", Transport: m.transport, Retries: 1}
+	base := m.srv.URL + m.under
+	e := sparql.Endpoint{Name: "mirror", Query: base + "/query", Update: base + "/update", GraphStore: base + "/data", Transport: m.transport, Retries: 1}
 	if m.noUpdate {
 		e.Update = ""
 	}
@@ -66,6 +68,7 @@ func (m *testMirror) client() *sparql.Client {
 }
 
 func (m *testMirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.URL.Path = strings.TrimPrefix(r.URL.Path, m.under)
 	if m.hook != nil && m.hook(w, r) {
 		return
 	}

@@ -304,7 +304,7 @@ func (p *prober) readings(ctx context.Context) {
 		p.c.log.Error("probe", "err", err)
 		return
 	}
-	rdf4j := p.c.likeRDF4J()
+	rdf4j := p.c.LikeRDF4J()
 	table := rdf4j && p.caps.Product != "GraphDB" && !p.c.noTable.Load() // of its literals is not known whether "a"@en and "a"@EN are one
 	readTable := func(ctx context.Context, fn TripleFunc) error {
 		return p.c.StreamSelect(ctx, sel, ReadSelectBinary, fn)
@@ -374,9 +374,9 @@ func (p *prober) readings(ctx context.Context) {
 	}
 }
 
-// likeRDF4J tells whether the address is of the form of RDF4J, which says no more
+// LikeRDF4J tells whether the address is of the form of RDF4J, which says no more
 // of itself than Jetty.
-func (c *Client) likeRDF4J() bool { return strings.Contains(c.endpoint.Query, "/repositories/") }
+func (c *Client) LikeRDF4J() bool { return strings.Contains(c.endpoint.Query, "/repositories/") }
 
 // usual is how much faster than on a sample each way has been on whole graphs of a
 // million triples, in proportion.
@@ -384,7 +384,7 @@ func (c *Client) usual(product string) map[Reading]float64 {
 	switch {
 	case strings.Contains(product, "Fuseki"):
 		return map[Reading]float64{ReadGraphStore: 4, ReadSelectTSV: 1.2, ReadConstruct: 1.6, ReadSelectJSON: 0.5}
-	case c.likeRDF4J():
+	case c.LikeRDF4J():
 		return map[Reading]float64{ReadGraphStore: 1, ReadSelectTSV: 2, ReadConstruct: 1, ReadSelectJSON: 1.5, ReadSelectBinary: 2}
 	}
 	return map[Reading]float64{ReadGraphStore: 1.2, ReadSelectTSV: 1.2, ReadConstruct: 1, ReadSelectJSON: 0.9}

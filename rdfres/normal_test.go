@@ -96,6 +96,28 @@ func TestMeasuredStores(t *testing.T) {
 	}
 }
 
+// TestDetectConfusedLiteral: a Fuseki that had held the xsd:long of the same digits
+// gave it back for an integer. One such literal must not bring a rule that takes
+// for one what the store keeps side by side: the mirror would lose one of them.
+func TestDetectConfusedLiteral(t *testing.T) {
+	written := readTriples(t, "testdata/normal/written.nt")
+	read := readTriples(t, "testdata/normal/fuseki.nt")
+	clean, _ := DetectNormalForm(written, read)
+	given, back := xsdTerm("9223372036854775807^integer"), xsdTerm("9223372036854775807^long")
+	for i := range read {
+		if read[i].O == given {
+			read[i].O = back
+		}
+	}
+	n, unexplained := DetectNormalForm(written, read)
+	if !slices.Equal(n.Rules, clean.Rules) {
+		t.Errorf("rules %v, want %v", n.Rules, clean.Rules)
+	}
+	if len(unexplained) != 2 || unexplained[0].O != given || unexplained[1].O != back {
+		t.Errorf("unexplained: %v", unexplained)
+	}
+}
+
 // virtuosoLoses is what Virtuoso 7.2.5 refuses, and PT60S, which it gives back as
 // PT60.6S.
 var virtuosoLoses = strings.Fields(`PT60S^dayTimeDuration

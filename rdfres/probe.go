@@ -76,7 +76,11 @@ func ProbeTriples() []Triple {
 // was given (ProbeTriples, or any triples without blank nodes), read what it
 // gave back. Of each family the variant is chosen under which most of written is
 // found in read again, then the one that takes fewest of the terms that the
-// store tells apart for one, then the narrowest.
+// store tells apart for one, then the narrowest. None is chosen that takes two
+// terms for one that the store gave back side by side, for one subject and
+// predicate, whatever else it would explain: a store may also confuse a literal
+// with one that it was given before (Jena TDB2: an integer beyond 56 bits comes
+// back as the xsd:long of the same digits), which says nothing of the others.
 //
 // unexplained are the triples of written that are not in read under that form
 // (refused, lost, or rewritten in a way that has no rule), and those of read
@@ -98,7 +102,7 @@ func DetectNormalForm(written, read []Triple) (n NormalForm, unexplained []Tripl
 		best, bestScore := "", d.score(n)
 		for _, rule := range family {
 			with := NormalForm{Rules: append(slices.Clone(n.Rules), rule)}
-			if s := d.score(with); s.less(bestScore) {
+			if s := d.score(with); s.less(bestScore) && !d.refutes(with) {
 				best, bestScore = rule, s
 			}
 		}
@@ -153,6 +157,20 @@ func (d *detection) score(n NormalForm) (s score) {
 	}
 	s.confused = len(d.terms) - len(forms)
 	return s
+}
+
+// refutes tells whether terms that were read side by side are one under n.
+func (d *detection) refutes(n NormalForm) bool {
+	for _, read := range d.read {
+		forms := make(map[Term]Term, len(read))
+		for _, o := range read {
+			if other, ok := forms[n.Term(o)]; ok && other != o {
+				return true
+			}
+			forms[n.Term(o)] = o
+		}
+	}
+	return false
 }
 
 // missing counts the terms of a that are not in b under n.

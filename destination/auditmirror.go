@@ -17,8 +17,10 @@ import (
 )
 
 // mirrorCompare compares what the records own with what the mirror holds: the
-// graph is read once, sorted on disk by subject, and merged with the ownership
-// index, which is in the same order. With fix the mirror is repaired on the way.
+// graph is read, the hashes of its triples are sorted on disk by subject and merged
+// with the ownership index, which is in the same order. Subjects that have triples
+// which nobody owns are read again, to tell which ones: those of a mirror that is as
+// it should be are never sorted themselves. With fix the mirror is repaired on the way.
 type mirrorCompare struct {
 	d      *Destination
 	fix    bool
@@ -82,21 +84,23 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 		return err
 	}
 	c.broken = map[hash16]bool{}
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes)
-	if err != nil {
-		return err
-	}
-	defer sorter.Close()
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
 	}
-	if err := c.read(ctx, sorter); err != nil {
-		return fmt.Errorf("read the mirror: %w", err)
+	later, err := newSubjectList(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+	if err != nil {
+		return err
 	}
+	defer later.close()
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	if err := c.merge(ctx, sorter, snap); err != nil {
+	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
+	}
+	if later.list.Len() > 0 {
+		if err := c.byTriple(ctx, snap, later); err != nil {
+			return err
+		}
 	}
 	if err := c.flush(ctx); err != nil {
 		return err
@@ -110,27 +114,27 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	return c.provenance(ctx, snap)
 }
 
-// read streams the mirror into the sorter: key subject and triple hash in normal
-// form, value graph, zero byte, line.
-func (c *mirrorCompare) read(ctx context.Context, sorter *extsort.Sorter) error {
-	d := c.d
-	m := d.mirror
+// read gives add each triple of the mirror and its form in the store's normal form.
+// One may come twice.
+func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, normal rdfres.Triple) error) error {
+	m := c.d.mirror
 	var got int64
-	var k, val []byte
-	add := func(graph string, t rdfres.Triple) error {
-		n := m.lay.nf.Triple(t)
+	each := func(graph string, t rdfres.Triple) error {
 		if got++; got%8192 == 0 {
-			d.opt.Progress("mirror", got, 0)
+			c.d.opt.Progress("mirror", got, 0)
 		}
-		s, h := subjectHash(graph, n.S), tripleHash(graph, n)
-		k = append(append(k[:0], s[:]...), h[:]...)
-		val = append(append(val[:0], graph...), 0)
-		return sorter.Add(k, t.AppendLine(val))
+		return add(graph, t, m.lay.nf.Triple(t))
 	}
+	var err error
 	if m.lay.perEntity {
-		return c.readEntities(ctx, add)
+		err = c.readEntities(ctx, each)
+	} else {
+		err = c.readSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
 	}
-	return c.readSingle(ctx, &got, func(t rdfres.Triple) error { return add("", t) })
+	if err != nil {
+		return fmt.Errorf("read the mirror: %w", err)
+	}
+	return nil
 }
 
 // held is one triple as the mirror holds it.
@@ -148,7 +152,34 @@ type group struct {
 	lists  [][]byte
 }
 
-func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader) error {
+// byTriple compares the subjects of a list, triple by triple.
+func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjectList) error {
+	d := c.d
+	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	var k, val []byte
+	err = c.read(ctx, func(graph string, t, normal rdfres.Triple) error {
+		s := subjectHash(graph, normal.S)
+		if !of.maybe(s) {
+			return nil
+		}
+		h := tripleHash(graph, normal)
+		k = append(append(k[:0], s[:]...), h[:]...)
+		val = append(append(val[:0], graph...), 0)
+		return sorter.Add(k, t.AppendLine(val))
+	})
+	if err != nil {
+		return err
+	}
+	return c.merge(ctx, sorter, snap, of)
+}
+
+// merge compares the subjects of a list with triples of the mirror: key subject and
+// triple hash in normal form, value graph, zero byte, line.
+func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
 	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
 	defer stopOwned()
 	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
@@ -156,25 +187,28 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	g, gerr, gok := nextOwned()
 	h, herr, hok := nextHeld()
 	n := 0
-	for gok || hok {
+	for rec, err := range of.list.Sort() {
+		if err != nil {
+			return err
+		}
+		cur := group{subj: hash16(rec.Key)}
+		for gok && gerr == nil && string(g.subj[:]) < string(cur.subj[:]) {
+			g, gerr, gok = nextOwned()
+		}
 		if gok && gerr != nil {
 			return gerr
 		}
-		if hok && herr != nil {
-			return herr
+		for hok && herr == nil && string(h.Key[:16]) < string(cur.subj[:]) {
+			h, herr, hok = nextHeld()
 		}
 		if n++; n%1024 == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			c.d.opt.Progress("subjects", int64(n), 0)
+			c.d.opt.Progress("subjects", int64(n), of.list.Len())
 		}
-		cur := group{}
-		switch {
-		case gok && (!hok || string(g.subj[:]) <= string(h.Key[:16])):
+		if gok && g.subj == cur.subj {
 			cur = *g
-		default:
-			copy(cur.subj[:], h.Key[:16])
 		}
 		seen := make([]bool, len(cur.owned)/16)
 		var extra []held
@@ -209,9 +243,6 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 			if err := c.differ(ctx, &cur, missing, extra); err != nil {
 				return err
 			}
-		}
-		if gok && g.subj == cur.subj {
-			g, gerr, gok = nextOwned()
 		}
 	}
 	return nil
@@ -294,16 +325,28 @@ type lack struct {
 	owner owner
 }
 
+// tolerated are the triples of a subject that the store rewrites by itself.
+func (d *Destination) tolerated(subj hash16) (map[hash16]bool, error) {
+	var all map[hash16]bool
+	prefix := key(kindRewritten, d.space, subj)
+	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = map[hash16]bool{}
+		}
+		all[hash16(pair.Key[len(prefix):])] = true
+	}
+	return all, nil
+}
+
 // differ works on one subject whose triples are not as owned.
 func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, extra []held) error {
 	d := c.d
-	tolerated := map[hash16]bool{}
-	prefix := key(kindRewritten, d.space, g.subj)
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return err
-		}
-		tolerated[hash16(pair.Key[len(prefix):])] = true
+	tolerated, err := d.tolerated(g.subj)
+	if err != nil {
+		return err
 	}
 	var ownerHere *owner
 	for i := range g.owners {

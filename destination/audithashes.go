@@ -1,0 +1,207 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"iter"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// partHashes is how many triples of a subject that come in a row are one record.
+const partHashes = 256
+
+// byHash compares all subjects by the hashes of their triples. Where the mirror has
+// triples that nobody owns, or more of one subject than are held in memory, the
+// subject is left for later; what else differs is worked on here.
+func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subjectList) error {
+	sorter, err := extsort.New(c.d.cfg.TempDir, c.d.cfg.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	defer sorter.Close()
+	if err := c.readHashes(ctx, sorter); err != nil {
+		return err
+	}
+	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
+	defer stopOwned()
+	g, gerr, gok := nextOwned()
+	n := int64(0)
+	compare := func(subj hash16, hashes []hash16) error { // first of what is owned alone
+		for gok && gerr == nil && string(g.subj[:]) < string(subj[:]) {
+			if err := c.hashesDiffer(ctx, g, nil, later); err != nil {
+				return err
+			}
+			g, gerr, gok = nextOwned()
+		}
+		if gok && gerr != nil {
+			return gerr
+		}
+		if n++; n%1024 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			c.d.opt.Progress("subjects", n, 0)
+		}
+		if !gok || g.subj != subj {
+			return c.hashesDiffer(ctx, &group{subj: subj}, hashes, later)
+		}
+		if err := c.hashesDiffer(ctx, g, hashes, later); err != nil {
+			return err
+		}
+		g, gerr, gok = nextOwned()
+		return nil
+	}
+	var subj hash16
+	var hashes []hash16
+	for rec, err := range sorter.Sort() {
+		if err != nil {
+			return err
+		}
+		if s := hash16(rec.Key); s != subj && len(hashes) > 0 {
+			if err := compare(subj, hashes); err != nil {
+				return err
+			}
+			hashes = hashes[:0]
+		}
+		subj = hash16(rec.Key)
+		if len(hashes) > c.d.lim.diffCap {
+			continue // it is left for later
+		}
+		for h := range slices.Chunk(rec.Value, 16) {
+			hashes = append(hashes, hash16(h))
+		}
+	}
+	if len(hashes) > 0 {
+		if err := compare(subj, hashes); err != nil {
+			return err
+		}
+	}
+	for gok {
+		if gerr != nil {
+			return gerr
+		}
+		if err := c.hashesDiffer(ctx, g, nil, later); err != nil {
+			return err
+		}
+		g, gerr, gok = nextOwned()
+	}
+	return nil
+}
+
+// readHashes streams the mirror into a sorter: key subject hash, value the hashes of
+// triples in normal form. Most stores give the triples of a subject in a row, which
+// are one record.
+func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter) error {
+	var graph string
+	var subject rdfres.Term
+	var subj hash16
+	var part []byte
+	flush := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		err := sorter.Add(subj[:], part)
+		part = part[:0]
+		return err
+	}
+	err := c.read(ctx, func(in string, _, normal rdfres.Triple) error {
+		if subject != normal.S || graph != in || len(part) == 16*partHashes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if subject != normal.S || graph != in {
+			graph, subject, subj = in, normal.S, subjectHash(in, normal.S)
+		}
+		h := tripleHash(in, normal)
+		part = append(part, h[:]...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
+// any order.
+func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []hash16, later *subjectList) error {
+	if len(hashes) > c.d.lim.diffCap {
+		return later.add(g.subj)
+	}
+	slices.SortFunc(hashes, func(a, b hash16) int { return bytes.Compare(a[:], b[:]) })
+	hashes = slices.Compact(hashes)
+	var missing []hash16
+	var extra []held
+	owned := g.owned
+	for _, h := range hashes {
+		for len(owned) > 0 && string(owned[:16]) < string(h[:]) {
+			missing = append(missing, hash16(owned))
+			owned = owned[16:]
+		}
+		if len(owned) > 0 && string(owned[:16]) == string(h[:]) {
+			owned = owned[16:]
+		} else {
+			extra = append(extra, held{hash: h})
+		}
+	}
+	for h := range slices.Chunk(owned, 16) {
+		missing = append(missing, hash16(h))
+	}
+	if len(missing)+len(extra) == 0 {
+		return nil
+	}
+	if len(extra) > 0 { // what the store has made of others need not be read again
+		tolerated, err := c.d.tolerated(g.subj)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(extra, func(e held) bool { return !tolerated[e.hash] }) {
+			return later.add(g.subj)
+		}
+	}
+	return c.differ(ctx, g, missing, extra)
+}
+
+// subjectList is the subjects to look at again, in order.
+type subjectList struct {
+	list  *extsort.Sorter
+	known []uint64 // a bit for each beginning of a hash
+}
+
+// listBits are the bits of a hash's beginning: 2 MiB for all of them.
+const listBits = 24
+
+func newSubjectList(dir string, memory int64) (*subjectList, error) {
+	list, err := extsort.New(dir, memory)
+	return &subjectList{list: list}, err
+}
+
+func (l *subjectList) close() error { return l.list.Close() }
+
+func (l *subjectList) bit(subj hash16) (word, mask uint64) {
+	n := uint64(binary.BigEndian.Uint32(subj[:])) >> (32 - listBits)
+	return n / 64, 1 << (n % 64)
+}
+
+// add takes a subject once.
+func (l *subjectList) add(subj hash16) error {
+	if l.known == nil {
+		l.known = make([]uint64, 1<<listBits/64)
+	}
+	word, mask := l.bit(subj)
+	l.known[word] |= mask
+	return l.list.Add(subj[:], nil)
+}
+
+// maybe tells whether a subject can be in the list. Of some that are not it says so
+// as well.
+func (l *subjectList) maybe(subj hash16) bool {
+	word, mask := l.bit(subj)
+	return l.known[word]&mask != 0
+}

@@ -1,0 +1,166 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Whatever is missing in a mirror and whatever is too much, of few subjects or of
+// all, an audit tells it as a plain comparison of sets does, and a repair mends it.
+func TestAuditAgainstSets(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 9))
+			b := newBench(t)
+			if seed%2 == 0 {
+				b.cfg.MemoryBytes = 1 // sorts on disk
+			}
+			triples := map[hash16]map[rdfres.Triple]bool{} // by resource
+			owners := map[rdfres.Term][]hash16{}           // by subject
+			for i := range 40 {
+				var body strings.Builder
+				for range 1 + rng.IntN(8) {
+					fmt.Fprintf(&body, "<http://ex.org/e%d> <http://ex.org/v> \"%d\" .\n", i, rng.IntN(50))
+				}
+				if i == 7 {
+					for n := range 3 * partHashes {
+						fmt.Fprintf(&body, "<http://ex.org/e%d> <http://ex.org/long> \"%d\" .\n", i, n)
+					}
+				}
+				for range rng.IntN(4) { // others have it too
+					fmt.Fprintf(&body, "<http://ex.org/shared%d> <http://ex.org/v> \"%d\" .\n", rng.IntN(5), rng.IntN(6))
+				}
+				name := fmt.Sprintf("e%d.nt", i)
+				b.src.put(name, body.String())
+				loc := hashString(b.src.url("/set/r/" + name))
+				triples[loc] = map[rdfres.Triple]bool{}
+				for q, err := range rdfres.Read(strings.NewReader(body.String()), rdfres.NTriples, rdfres.ReadOptions{}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					triples[loc][q.Triple] = true
+					if !slices.Contains(owners[q.S], loc) {
+						owners[q.S] = append(owners[q.S], loc)
+					}
+				}
+			}
+			order := func(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) }
+			for _, locs := range owners {
+				slices.SortFunc(locs, order)
+			}
+			b.sync()
+			b.equal()
+			for _, changes := range []int{1, 3, 40, 700} {
+				whole := maps.Clone(b.mir.graphs[graphA])
+				held := b.mir.graphs[graphA]
+				for range changes {
+					switch all := slices.Collect(maps.Keys(held)); rng.IntN(6) {
+					case 0, 1:
+						if len(all) > 1 {
+							delete(held, all[rng.IntN(len(all))])
+						}
+					case 2:
+						subject := all[rng.IntN(len(all))].S
+						maps.DeleteFunc(held, func(t rdfres.Triple, _ bool) bool { return t.S == subject && len(held) > 1 })
+					case 3:
+						held[rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://ex.org/stranger%d", rng.IntN(9))), P: rdfres.NewIRI("http://ex.org/v"), O: rdfres.NewIRI(fmt.Sprintf("http://ex.org/o%d", rng.IntN(9)))}] = true
+					default:
+						held[rdfres.Triple{S: all[rng.IntN(len(all))].S, P: rdfres.NewIRI("http://ex.org/hand"), O: rdfres.NewIRI(fmt.Sprintf("http://ex.org/o%d", rng.IntN(9)))}] = true
+					}
+				}
+				lacks, excess, strangers := map[hash16]int{}, map[hash16]bool{}, map[rdfres.Term]bool{}
+				for tr := range whole {
+					if !held[tr] {
+						i := slices.IndexFunc(owners[tr.S], func(loc hash16) bool { return triples[loc][tr] })
+						lacks[owners[tr.S][i]]++
+					}
+				}
+				for tr := range held {
+					if locs := owners[tr.S]; whole[tr] {
+						continue
+					} else if len(locs) > 0 {
+						excess[locs[0]] = true
+					} else {
+						strangers[tr.S] = true
+					}
+				}
+				var missing, different, extra int64
+				for loc, n := range lacks {
+					if n == len(triples[loc]) {
+						missing++
+						delete(excess, loc)
+					} else {
+						excess[loc] = true
+					}
+				}
+				different, extra = int64(len(excess)), int64(len(strangers))
+				for _, most := range []int{defaultLimits().diffCap, 3} { // triples of a subject that are held in memory
+					d := b.open()
+					d.lim.diffCap = most
+					rep, err := d.Audit(context.Background(), AuditOptions{})
+					if err != nil || rep.Missing != missing || rep.Different != different || rep.Extra != extra || rep.Equal != (missing+different+extra == 0) {
+						t.Fatalf("after %d changes, with %d: %d missing, %d different, %d extra: %+v %v", changes, most, missing, different, extra, rep, err)
+					}
+				}
+				if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				b.equal()
+			}
+		})
+	}
+}
+
+// A subject that is in the list is never passed over.
+func TestSubjectList(t *testing.T) {
+	l, err := newSubjectList(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	rng := rand.New(rand.NewPCG(3, 3))
+	random := func() (h hash16) {
+		for i := range h {
+			h[i] = byte(rng.IntN(256))
+		}
+		return h
+	}
+	var want []string
+	for range 5000 {
+		h := random()
+		if err := l.add(h); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, string(h[:]))
+	}
+	others := 0
+	for range 5000 {
+		if l.maybe(random()) {
+			others++
+		}
+	}
+	if others > 50 {
+		t.Errorf("%d of 5000 others may be in it", others)
+	}
+	slices.Sort(want)
+	var got []string
+	for rec, err := range l.list.Sort() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.maybe(hash16(rec.Key)) {
+			t.Fatalf("%x is passed over", rec.Key)
+		}
+		got = append(got, string(rec.Key))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d came back of %d", len(got), len(want))
+	}
+}

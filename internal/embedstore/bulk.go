@@ -93,6 +93,8 @@ func (b *bulk) addSegment(ctx context.Context, g *segment) error {
 	}
 	w := newTables(b.s)
 	defer w.discard()
+	iris := w.sibling()
+	defer iris.discard()
 	first := id(b.next) << 2 // what is not below is new
 	fresh := false
 	for i, term := range g.terms {
@@ -111,13 +113,17 @@ func (b *bulk) addSegment(ctx context.Context, g *segment) error {
 		if ids[i+1], err = b.fresh(kind); err != nil {
 			return err
 		}
-		if err := w.set(termKey(ids[i+1]), []byte(term)); err != nil {
+		to := w
+		if kind == idIRI {
+			to = iris
+		}
+		if err := to.set(termKey(ids[i+1]), []byte(term)); err != nil {
 			return err
 		}
 		fresh = true
 	}
 	if fresh {
-		if err := w.finish(); err != nil {
+		if err := errors.Join(w.finish(), iris.finish()); err != nil {
 			return err
 		}
 		h := w.sibling()

@@ -162,17 +162,22 @@ func TestKill(t *testing.T) {
 // checkDictionary sees that no term of an unfinished write is left.
 func checkDictionary(t testing.TB, s *Store) {
 	t.Helper()
-	it, err := pebbleView{s.db}.iter(spaceTerm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		if i := getID(it.Key()[1:]); uint64(i>>2) >= s.next {
-			t.Fatalf("term %s has the id %d, and the next is %d", it.Value(), i, s.next)
-		}
-		if back, err := lookup(pebbleView{s.db}, string(it.Value())); err != nil || back != getID(it.Key()[1:]) {
-			t.Fatalf("term %s has the ids %d and %d", it.Value(), back, getID(it.Key()[1:]))
+	for _, space := range [...]byte{spaceTerm, spaceIRI} {
+		err := eachTermFrom(pebbleView{s.db}, space, 0, func(key, term []byte) error {
+			i := getID(key[1:])
+			if uint64(i>>2) >= s.next {
+				t.Fatalf("term %s has the id %d, and the next is %d", term, i, s.next)
+			}
+			if back, err := lookup(pebbleView{s.db}, string(term)); err != nil || back != i {
+				t.Fatalf("term %s has the ids %d and %d", term, back, i)
+			}
+			if termSpace(i) != space || kindOf(string(term)) != i.kind() {
+				t.Fatalf("term %s with the id %d stands in space %d", term, i, space)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

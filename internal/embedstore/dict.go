@@ -9,13 +9,6 @@ import (
 // dropTermsFrom removes the terms from number next on: a write put them into
 // the dictionary and then failed or was killed before it was committed.
 func (s *Store) dropTermsFrom(next uint64) error {
-	v := pebbleView{s.db}
-	it, err := v.iter(spaceTerm)
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	lo := termKey(id(next) << 2)
 	b := s.db.NewBatch()
 	defer func() {
 		if b != nil {
@@ -23,27 +16,84 @@ func (s *Store) dropTermsFrom(next uint64) error {
 		}
 	}()
 	n := 0
-	for ok := it.SeekGE(lo); ok; ok = it.Next() {
-		k := hashKey(hashTerm(string(it.Value())))
-		b.Delete(k[:], nil)
-		n++
-		if b.Len() > 1<<20 {
+	for _, space := range [...]byte{spaceTerm, spaceIRI} {
+		err := eachTermFrom(pebbleView{s.db}, space, next, func(_, term []byte) error {
+			k := hashKey(hashTerm(string(term)))
+			b.Delete(k[:], nil)
+			n++
+			if b.Len() < 1<<20 {
+				return nil
+			}
 			full := b
 			b = s.db.NewBatch()
-			if err := s.apply(full, pebble.NoSync); err != nil {
-				return err
-			}
+			return s.apply(full, pebble.NoSync)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if err := it.Error(); err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return nil
 	}
 	// The terms go after their hashes, so that a kill in between is repeated.
-	b.DeleteRange(lo, []byte{spaceTerm + 1}, nil)
+	for _, space := range [...]byte{spaceTerm, spaceIRI} {
+		b.DeleteRange(appendID([]byte{space}, id(next)<<2), []byte{space + 1}, nil)
+	}
 	s.log.Info("removed terms of a write that was not finished", "terms", n)
 	last := b
 	b = nil
 	return s.apply(last, pebble.Sync)
+}
+
+// eachTermFrom calls fn for the keys of a space of terms from a number on, and their
+// terms.
+func eachTermFrom(v view, space byte, number uint64, fn func(key, term []byte) error) error {
+	it, err := v.iter(space)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.SeekGE(appendID([]byte{space}, id(number)<<2)); ok; ok = it.Next() {
+		if err := fn(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// moveIRIs makes a store of version 1 one of version 2. A kill in between is
+// repeated: what was moved is not there any more.
+func (s *Store) moveIRIs() error {
+	s.log.Info("moving the IRIs of the store to where this version looks for them")
+	b := s.db.NewBatch()
+	defer func() { b.Close() }()
+	b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
+	b.Set(keyMoving, nil, nil)
+	send := func(o *pebble.WriteOptions) error {
+		full := b
+		b = s.db.NewBatch()
+		return s.apply(full, o)
+	}
+	if err := send(pebble.Sync); err != nil { // from here on no earlier version opens it
+		return err
+	}
+	err := eachTermFrom(pebbleView{s.db}, spaceTerm, 0, func(key, term []byte) error {
+		i := getID(key[1:])
+		if i.kind() != idIRI {
+			return nil
+		}
+		b.Delete(key, nil)
+		b.Set(termKey(i), term, nil)
+		if b.Len() < 1<<20 {
+			return nil
+		}
+		return send(pebble.NoSync)
+	})
+	if err != nil {
+		return err
+	}
+	b.Delete(keyMoving, nil)
+	return send(pebble.Sync)
 }
 
 func putNext(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -14,16 +14,20 @@ import (
 //	00 name                  facts about the store: "next", "version"
 //	01 graph                 triples of a graph, 8 bytes; no key: the graph is empty
 //	02 hash                  id of a term by the first 16 bytes of its SHA-256
-//	03 id                    the term of an id, in canonical N-Triples
+//	03 id                    the literal of an id, in canonical N-Triples
+//	04 id                    the IRI of an id, in canonical N-Triples
 //	10 s p o g, 11 p o s g, 12 o s p g, 13 g s p o    the quads, empty values
 //
-// An id takes 5 bytes. Blank nodes have no keys in 02 and 03: their label is
-// their id.
+// An id takes 5 bytes. Blank nodes have no keys in 02 to 04: their label is
+// their id. Literals come with what they were first said of and are read again with
+// it; IRIs lead everywhere. They stand apart, so that those that are asked for from
+// anywhere stand close together.
 const (
 	spaceMeta  = 0x00
 	spaceCount = 0x01
 	spaceHash  = 0x02
 	spaceTerm  = 0x03
+	spaceIRI   = 0x04
 	spaceSPOG  = 0x10
 	spacePOSG  = 0x11
 	spaceOSPG  = 0x12
@@ -36,12 +40,13 @@ const (
 	quadKeyLen = 1 + recBytes
 	maxID      = id(1)<<40 - 1
 
-	storeVersion = 1
+	storeVersion = 2 // in version 1 the IRIs stood among the literals
 )
 
 var (
 	keyNext    = append([]byte{spaceMeta}, "next"...)
 	keyVersion = append([]byte{spaceMeta}, "version"...)
+	keyMoving  = append([]byte{spaceMeta}, "moving"...) // there while moveIRIs is not done
 )
 
 // id names a term: a number that grows with the first appearance, shifted left
@@ -157,7 +162,15 @@ func decodeQuad(key []byte, index int, q *quad) {
 }
 
 func countKey(g id) []byte { return appendID([]byte{spaceCount}, g) }
-func termKey(i id) []byte  { return appendID([]byte{spaceTerm}, i) }
+func termKey(i id) []byte  { return appendID([]byte{termSpace(i)}, i) }
+
+// termSpace is where the term of an id stands.
+func termSpace(i id) byte {
+	if i.kind() == idIRI {
+		return spaceIRI
+	}
+	return spaceTerm
+}
 
 type hash16 [16]byte
 

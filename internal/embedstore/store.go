@@ -155,8 +155,16 @@ func (s *Store) open() (err error) {
 		if err := s.apply(b, pebble.Sync); err != nil {
 			return err
 		}
-	} else if n := binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):]); n != storeVersion {
+	} else if n := binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):]); n < 1 || n > storeVersion {
 		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
+	} else {
+		_, moving, err := v.get(keyMoving)
+		if err == nil && (moving || n == 1) {
+			err = s.moveIRIs()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	val, ok, err = v.get(keyNext)
 	if err != nil {

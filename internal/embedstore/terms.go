@@ -16,14 +16,19 @@ import (
 type termReader struct {
 	v     view
 	local *localTerms
-	cur   cursor
-	at    id // number of the term that cur stands on
+	curs  [2]termCursor // of literals, and of IRIs
 
 	slots []termSlot
 	miss  int
 
 	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
 	arena   []byte
+}
+
+// termCursor walks one of the spaces of terms.
+type termCursor struct {
+	cursor
+	at id // number of the term that it stands on
 }
 
 type termSlot struct {
@@ -43,9 +48,11 @@ func newTermReader(v view, local *localTerms) *termReader {
 }
 
 func (r *termReader) close() {
-	if r.cur != nil {
-		r.cur.Close()
-		r.cur = nil
+	for i := range r.curs {
+		if r.curs[i].cursor != nil {
+			r.curs[i].Close()
+			r.curs[i].cursor = nil
+		}
 	}
 }
 
@@ -86,7 +93,7 @@ func (r *termReader) term(i id) (string, error) {
 		return s.term, nil
 	}
 	var key [6]byte
-	key[0] = spaceTerm
+	key[0] = termSpace(i)
 	putID(key[1:], i)
 	val, ok, err := r.v.get(key[:])
 	if err != nil {
@@ -249,13 +256,6 @@ func (r *termReader) fetch(out []string, most int) error {
 		return nil
 	}
 	slices.Sort(r.missing)
-	if r.cur == nil {
-		c, err := r.v.iter(spaceTerm)
-		if err != nil {
-			return err
-		}
-		r.cur = c
-	}
 	last, from := id(0), 0
 	for _, m := range r.missing {
 		i, cell := id(m>>cellBits), int(m&(1<<cellBits-1))
@@ -264,10 +264,11 @@ func (r *termReader) fetch(out []string, most int) error {
 			continue
 		}
 		last, from = i, cell
-		if err := r.moveTo(i); err != nil {
+		cur, err := r.moveTo(i)
+		if err != nil {
 			return err
 		}
-		val := r.cur.Value()
+		val := cur.Value()
 		if most -= len(val); most < 0 {
 			return errLarge
 		}
@@ -282,34 +283,43 @@ func (r *termReader) fetch(out []string, most int) error {
 	return nil
 }
 
-// moveTo places the cursor on the term of i.
-func (r *termReader) moveTo(i id) error {
-	if r.at != 0 && r.at <= i && i-r.at <= 8<<2 && r.cur.Valid() {
-		for r.at < i {
-			if !r.cur.Next() {
+// moveTo places a cursor on the term of i.
+func (r *termReader) moveTo(i id) (*termCursor, error) {
+	space := termSpace(i)
+	c := &r.curs[space-spaceTerm]
+	if c.cursor == nil {
+		cur, err := r.v.iter(space)
+		if err != nil {
+			return nil, err
+		}
+		c.cursor = cur
+	}
+	if c.at != 0 && c.at <= i && i-c.at <= 8<<2 && c.Valid() {
+		for c.at < i {
+			if !c.Next() {
 				break
 			}
-			r.at = getID(r.cur.Key()[1:])
+			c.at = getID(c.Key()[1:])
 		}
-		if r.at == i && r.cur.Valid() {
-			return nil
+		if c.at == i && c.Valid() {
+			return c, nil
 		}
 	}
 	var key [6]byte
-	key[0] = spaceTerm
+	key[0] = space
 	putID(key[1:], i)
-	r.at = 0
-	if !r.cur.SeekGE(key[:]) {
-		if err := r.cur.Error(); err != nil {
-			return fmt.Errorf("read the store: %w", err)
+	c.at = 0
+	if !c.SeekGE(key[:]) {
+		if err := c.Error(); err != nil {
+			return nil, fmt.Errorf("read the store: %w", err)
 		}
-		return errNoTerm(i)
+		return nil, errNoTerm(i)
 	}
-	r.at = getID(r.cur.Key()[1:])
-	if r.at != i {
-		return errNoTerm(i)
+	c.at = getID(c.Key()[1:])
+	if c.at != i {
+		return nil, errNoTerm(i)
 	}
-	return nil
+	return c, nil
 }
 
 // localTerms are the terms that one query has made or named and the store does

@@ -23,6 +23,7 @@ import (
 type bulk struct {
 	s      *Store
 	next   uint64
+	first  id // what is not below came with this write
 	blanks labelMap
 	sort   *sorter // graph order
 	counts map[id]int64
@@ -31,7 +32,7 @@ type bulk struct {
 }
 
 func (l *load) writeBulk(ctx context.Context, g id, replacing bool) (added, removed int64, err error) {
-	b := &bulk{s: l.s, next: l.s.next, blanks: labelMap{s: l.s}, sort: newSorter(l.s), counts: map[id]int64{}}
+	b := &bulk{s: l.s, next: l.s.next, first: id(l.s.next) << 2, blanks: labelMap{s: l.s}, sort: newSorter(l.s), counts: map[id]int64{}}
 	defer b.sort.discard()
 	defer b.blanks.close()
 	done := false
@@ -239,6 +240,9 @@ func (b *bulk) writeQuads(ctx context.Context, w *tables, replaced *id, all bool
 	err = b.sort.each(ctx, func(r *record) error {
 		for {
 			if held.leap {
+				if r.unpack(3, &q); slices.Max(q[:]) >= b.first { // no quad can have the term yet
+					return change(r, opSet)
+				}
 				held.leapTo(r)
 			}
 			if !held.ok || held.rec.compare(r) >= 0 {

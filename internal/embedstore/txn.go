@@ -181,6 +181,20 @@ func (t *txn) removeHeld(q *quad) error {
 	return nil
 }
 
+// untouched tells that nothing was changed so far.
+func (t *txn) untouched() bool {
+	return t.over == nil && t.batch.Empty() && len(t.counts) == 0 && t.next == t.first
+}
+
+// wipe takes everything away, the terms too, in one step that costs nothing:
+// quads that are removed one by one are only hidden by what says so, and their
+// terms stay for ever. Numbers are not given a second time. Nothing else may be done
+// in the transaction.
+func (t *txn) wipe() error {
+	t.changed = true
+	return t.batch.DeleteRange([]byte{spaceCount}, []byte{spaceGSPO + 1}, nil)
+}
+
 // settle writes the counts of what was changed so far, so that reads of the
 // transaction see them.
 func (t *txn) settle() error {

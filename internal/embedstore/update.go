@@ -95,7 +95,7 @@ func (u *updater) one() (more bool, err error) {
 	case opModify:
 		err = u.modify(op)
 	case opClear, opDrop:
-		err = u.clear(op.a)
+		err = u.clear(op.a, u.p.tok.kind == tokEOF)
 	case opCreate:
 		var n int64
 		if n, err = u.countOf(op.a); err == nil && n > 0 && !op.silent {
@@ -292,8 +292,15 @@ func (u *updater) countOf(r graphRef) (int64, error) {
 }
 
 // clear is CLEAR and DROP: without empty graphs they are the same, and a graph
-// that is not there is empty.
-func (u *updater) clear(r graphRef) error {
+// that is not there is empty. last says that no operation follows.
+func (u *updater) clear(r graphRef, last bool) error {
+	if last && u.t.untouched() {
+		if all, err := u.isAll(r); err != nil {
+			return err
+		} else if all {
+			return u.t.wipe()
+		}
+	}
 	if r.kind == 'g' || r.kind == 'd' {
 		g, ok, err := u.graphOf(r)
 		if err != nil || !ok {
@@ -317,6 +324,30 @@ func (u *updater) clear(r graphRef) error {
 		}
 	}
 	return nil
+}
+
+// isAll tells whether the store holds nothing beside what is named.
+func (u *updater) isAll(r graphRef) (bool, error) {
+	named := id(0)
+	if r.kind == 'g' {
+		g, ok, err := u.graphOf(r)
+		if err != nil || !ok {
+			return false, err
+		}
+		named = g
+	}
+	all := true
+	err := graphCounts(u.t.v, func(g id, _ int64) bool {
+		switch r.kind {
+		case 'g', 'd':
+			all = g == named
+		case 'a':
+		default:
+			all = g != 0
+		}
+		return all
+	})
+	return all, err
 }
 
 // eachQuad walks a graph as it is now; the transaction may be changed meanwhile.

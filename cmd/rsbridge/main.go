@@ -62,9 +62,11 @@ var part = &codeError{code: exitPart}
 
 // limitMemory sets a soft limit for the Go heap unless GOMEMLIMIT does: what
 // streams needs little, and each embedded store keeps caches.
-func limitMemory(embedded int) {
+func limitMemory(embedded int) { limitMemoryTo(200 + 150*int64(embedded)) }
+
+func limitMemoryTo(megabytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(200+150*embedded) << 20)
+		debug.SetMemoryLimit(megabytes << 20)
 	}
 }
 

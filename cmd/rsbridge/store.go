@@ -49,8 +49,13 @@ func thereIsAStore(dir string) error {
 }
 
 // withStore opens or makes the store for the time of do.
-func (a *app) withStore(dir string, do func(*embedstore.Store) error) (err error) {
-	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log})
+func (a *app) withStore(dir string, do func(*embedstore.Store) error) error {
+	return a.withCache(dir, 0, do)
+}
+
+// withCache is withStore with so many bytes for the cache of the store.
+func (a *app) withCache(dir string, cache int64, do func(*embedstore.Store) error) (err error) {
+	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache})
 	if err != nil {
 		return err
 	}
@@ -274,10 +279,15 @@ func (a *app) text(arg string) (string, error) {
 
 func (a *app) storeServe() *cobra.Command {
 	var listen string
+	var cache int64
 	c := &cobra.Command{Use: "serve DIR", Short: "Serve SPARQL at /query and /update and the Graph Store at /data", Args: cobra.ExactArgs(1),
 		Example: "  rsbridge store serve ./origin --listen 127.0.0.1:7878",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(args[0], func(s *embedstore.Store) error {
+			if cache < 1 {
+				return usage("--cache %d: it needs one megabyte or more", cache)
+			}
+			limitMemoryTo(200 + 2*cache) // blocks that were replaced wait for the collector
+			return a.withCache(args[0], cache<<20, func(s *embedstore.Store) error {
 				l, err := net.Listen("tcp", listen)
 				if err != nil {
 					return err
@@ -293,5 +303,6 @@ func (a *app) storeServe() *cobra.Command {
 			})
 		}}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7878", "address and port; the store is open to whoever reaches it")
+	c.Flags().Int64Var(&cache, "cache", 192, "megabytes of the store to keep in memory, where what is looked up here and there need not be read again; the process takes up to twice as many, and 200 more")
 	return c
 }

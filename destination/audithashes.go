@@ -24,7 +24,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 		return err
 	}
 	defer sorter.Close()
-	if err := c.readHashes(ctx, sorter); err != nil {
+	if err := c.readHashes(ctx, sorter, later); err != nil {
 		return err
 	}
 	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
@@ -95,8 +95,9 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 
 // readHashes streams the mirror into a sorter: key subject hash, value the hashes of
 // triples in normal form. Most stores give the triples of a subject in a row, which
-// are one record.
-func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter) error {
+// are one record. Blank nodes are left for later: nobody owns what they are the subject
+// of, and in another answer they may have other labels.
+func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, later *subjectList) error {
 	var graph string
 	var subject rdfres.Term
 	var subj hash16
@@ -110,6 +111,10 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter) 
 		return err
 	}
 	err := c.read(ctx, func(in string, _, normal rdfres.Triple) error {
+		if normal.S.Kind() == rdfres.KindBlank {
+			later.blanks = true
+			return nil
+		}
 		if subject != normal.S || graph != in || len(part) == 16*partHashes {
 			if err := flush(); err != nil {
 				return err
@@ -170,8 +175,9 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []has
 
 // subjectList is the subjects to look at again, in order.
 type subjectList struct {
-	list  *extsort.Sorter
-	known []uint64 // a bit for each beginning of a hash
+	list   *extsort.Sorter
+	known  []uint64 // a bit for each beginning of a hash
+	blanks bool     // and all blank nodes
 }
 
 // listBits are the bits of a hash's beginning: 2 MiB for all of them.
@@ -184,12 +190,14 @@ func newSubjectList(dir string, memory int64) (*subjectList, error) {
 
 func (l *subjectList) close() error { return l.list.Close() }
 
+func (l *subjectList) empty() bool { return l.list.Len() == 0 && !l.blanks }
+
 func (l *subjectList) bit(subj hash16) (word, mask uint64) {
 	n := uint64(binary.BigEndian.Uint32(subj[:])) >> (32 - listBits)
 	return n / 64, 1 << (n % 64)
 }
 
-// add takes a subject once.
+// add takes a subject; one may come more than once.
 func (l *subjectList) add(subj hash16) error {
 	if l.known == nil {
 		l.known = make([]uint64, 1<<listBits/64)
@@ -203,5 +211,5 @@ func (l *subjectList) add(subj hash16) error {
 // as well.
 func (l *subjectList) maybe(subj hash16) bool {
 	word, mask := l.bit(subj)
-	return l.known[word]&mask != 0
+	return l.known != nil && l.known[word]&mask != 0
 }

@@ -97,7 +97,7 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
 	}
-	if later.list.Len() > 0 {
+	if !later.empty() {
 		if err := c.byTriple(ctx, snap, later); err != nil {
 			return err
 		}
@@ -163,7 +163,11 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 	var k, val []byte
 	err = c.read(ctx, func(graph string, t, normal rdfres.Triple) error {
 		s := subjectHash(graph, normal.S)
-		if !of.maybe(s) {
+		if normal.S.Kind() == rdfres.KindBlank {
+			if err := of.add(s); err != nil { // by the label that it has in this answer
+				return err
+			}
+		} else if !of.maybe(s) {
 			return nil
 		}
 		h := tripleHash(graph, normal)
@@ -187,11 +191,16 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	g, gerr, gok := nextOwned()
 	h, herr, hok := nextHeld()
 	n := 0
+	var last hash16
 	for rec, err := range of.list.Sort() {
 		if err != nil {
 			return err
 		}
 		cur := group{subj: hash16(rec.Key)}
+		if n > 0 && cur.subj == last {
+			continue
+		}
+		last = cur.subj
 		for gok && gerr == nil && string(g.subj[:]) < string(cur.subj[:]) {
 			g, gerr, gok = nextOwned()
 		}

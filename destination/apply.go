@@ -113,7 +113,11 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 		if o.it == nil {
 			o.it = &item{Loc: d.locOf(o), Promise: promise{Length: -1}}
 		}
-		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, fmt.Errorf("%w: %w", errRefused, err), o.replaces...)}
+		refused := err
+		if !errors.Is(err, errRefused) {
+			refused = fmt.Errorf("%w: %w", errRefused, err)
+		}
+		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, refused, o.replaces...)}
 	}
 	return d.applyOnce(ctx, ops, nil, c, false, change)
 }

@@ -399,9 +399,11 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 				st := ops[i].st
 				line = appendSPARQL(line[:0], st.triple)
 				b.Write(line)
-				if kind == 'd' && st.normal {
-					line = appendSPARQL(line[:0], m.lay.nf.Triple(st.triple))
-					b.Write(line)
+				if kind == 'd' {
+					for _, t := range m.lay.otherForms(st) {
+						line = appendSPARQL(line[:0], t)
+						b.Write(line)
+					}
 				}
 			}
 			if graph != "" {

@@ -151,3 +151,57 @@ func TestRepairOfWhatNoListTells(t *testing.T) {
 		b.equal()
 	}
 }
+
+// A mirror's graph that was saved and loaded again holds what the store had shown,
+// in the form shown; what the source deletes then goes all the same.
+func TestDeletesAfterReload(t *testing.T) {
+	ctx := context.Background()
+	for name, get := range realMirrors {
+		t.Run(name, func(t *testing.T) {
+			e, graph := get(t)
+			c, err := sparql.New(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			b := newBench(t)
+			cfg := b.cfg
+			cfg.GraphIRI = graph
+			d, err := Open(ctx, b.store, c, cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all strings.Builder
+			for _, o := range []string{"1^decimal", "2.0^decimal", "3.10^decimal", "5.^decimal", "-7^decimal", "8.000^decimal", "01^integer", "1.50^double", "1^boolean"} {
+				lexical, datatype, _ := strings.Cut(o, "^")
+				all.WriteString(`<http://ex.org/a> <http://ex.org/p> "` + lexical + `"^^<http://www.w3.org/2001/XMLSchema#` + datatype + "> .\n")
+			}
+			b.src.put("a.nt", all.String())
+			b.src.put("b.nt", nt("b", "x"))
+			if rep, err := d.Sync(ctx, SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			shown, err := c.Select(ctx, "SELECT ?s ?p ?o WHERE { GRAPH <"+graph+"> { ?s ?p ?o } }")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var saved []byte
+			for row, err := range shown.Rows {
+				if err != nil {
+					t.Fatal(err)
+				}
+				saved = rdfres.Triple{S: row[0], P: row[1], O: row[2]}.AppendLine(saved)
+			}
+			if err := c.Update(ctx, "DROP GRAPH <"+graph+"> ; INSERT DATA { GRAPH <"+graph+"> {\n"+string(saved)+"} }"); err != nil {
+				t.Fatal(err)
+			}
+			b.src.put("a.nt", nt("a", "left"))
+			if rep, err := d.Sync(ctx, SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			if rep, err := d.Audit(ctx, AuditOptions{}); err != nil || !rep.Equal {
+				t.Errorf("%+v %v", rep, err)
+			}
+		})
+	}
+}

@@ -78,6 +78,23 @@ func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, err
 	return slices.CompactFunc(out, func(a, b statement) bool { return a.hash == b.hash }), nil
 }
 
+// otherForms are those in which a statement may stand in the store too: when what
+// the store gave back was loaded again, as a backup in N-Quads is, it is no longer
+// the form that was written. TDB2 shows the decimal 1 as 1.0, and does not find
+// the one by the other.
+func (l *layout) otherForms(st *statement) (out []rdfres.Triple) {
+	n := l.nf.Triple(st.triple)
+	if st.normal {
+		out = append(out, n)
+	}
+	whole, ok := strings.CutSuffix(string(n.O), `"^^<http://www.w3.org/2001/XMLSchema#decimal>`)
+	if ok && slices.Contains(l.nf.Rules, "decimal-47bit") && !strings.Contains(whole, ".") {
+		n.O = rdfres.NewLiteral(whole[1:]+".0", "", "http://www.w3.org/2001/XMLSchema#decimal")
+		out = append(out, n)
+	}
+	return out
+}
+
 func subjectHash(graph string, s rdfres.Term) hash16 {
 	if graph == "" {
 		return hashString(string(s))

@@ -162,22 +162,23 @@ func (p *Publisher) put(s *set) {
 	p.paths.Store(&paths)
 }
 
-// movedError comes for a NAME that was made with a former prefix.
+// movedError comes for a NAME that was made with a former prefix, or by a version that
+// cut long ones elsewhere.
 type movedError struct{ entity string }
 
 func (e *movedError) Error() string { return "the resource has moved" }
 
-// formerly finds the entity of a NAME that was made with a former prefix.
+// formerly finds the entity of a NAME that another prefix, or another version, gave it.
 func (s *set) formerly(snap *snapshot, name string) error {
-	for _, prefix := range s.former {
+	for _, prefix := range append([]string{s.at.Prefix}, s.former...) {
 		key, hashed := HashedName(name)
 		entity := ""
 		if !hashed {
 			var err error
-			if entity, err = DecodeName(name, prefix); err != nil {
+			if entity, err = decodeFull(name, prefix); err != nil {
 				continue
 			}
-		} else if st, err := snap.view.EntityByKey(key); err == nil && EncodeName(st.Entity, prefix) == name {
+		} else if st, err := snap.view.EntityByKey(key); err == nil && strings.HasPrefix(fullName(st.Entity, prefix), name[:len(name)-hashedTail]) {
 			entity = st.Entity
 		}
 		if entity == "" {

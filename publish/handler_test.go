@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -387,6 +388,31 @@ func TestFormerPrefix(t *testing.T) {
 	}
 	if loc, err := w.pub.Location("data", berlin); err != nil || loc != testBase+"/data/r/erlin.jsonld" {
 		t.Errorf("Location = %s, %v", loc, err)
+	}
+}
+
+// TestFormerlyLongName: names that an earlier version did not cut, or cut elsewhere,
+// are redirected.
+func TestFormerlyLongName(t *testing.T) {
+	w := newWorld(t, SetConfig{})
+	long, longer := "http://example.org/e/"+strings.Repeat("x", 300), "http://example.org/e/"+strings.Repeat("y", 2000)
+	w.scan(map[string]int{long: 1, longer: 2}, false, rdfres.JSONLD)
+	w.publish()
+	key := rdfres.EntityKey(longer)
+	for old, entity := range map[string]string{
+		fullName(long, ""): long,
+		fullName(longer, "")[:maxName-hashedTail] + "~-" + hex.EncodeToString(key[:]): longer,
+	} {
+		to := testBase + "/data/r/" + EncodeName(entity, "") + ".nt"
+		if rec := w.get(testBase + "/data/r/" + old + ".nt"); rec.Code != 301 || rec.Header().Get("Location") != to {
+			t.Errorf("%s: %d %s", old, rec.Code, rec.Header().Get("Location"))
+		}
+		if rec := w.get(to); rec.Code != 200 {
+			t.Errorf("%s: %d", to, rec.Code)
+		}
+	}
+	if rec := w.get(testBase + "/data/r/" + fullName(long, "") + "x.nt"); rec.Code != 404 {
+		t.Errorf("what never was: %d", rec.Code)
 	}
 }
 

@@ -9,8 +9,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// maxName is the longest NAME in bytes; a longer one ends in a hash.
-const maxName = 1024
+// maxName is the longest NAME in bytes, and maxSegment what may stand between two
+// slashes, so that a file system can hold it with a suffix; a longer one ends in a hash.
+const (
+	maxName    = 1024
+	maxSegment = 240
+	hashedTail = 2 + 2*len(rdfres.Digest{})
+)
 
 // ErrHashedName comes from DecodeName for a NAME that ends in the hash of its
 // entity; HashedName gives the key by which the state finds it.
@@ -34,30 +39,54 @@ const upperHex = "0123456789ABCDEF"
 // An entity outside prefix is written in full. A NAME that begins with a scheme
 // and a colon is a full IRI; where the rest after prefix looks like that, its
 // colon is escaped (Category~3AFoo). What is outside prefix and has no scheme
-// begins with ~~. Beyond 1,024 bytes a NAME is cut and ends in ~- and the hex of
-// rdfres.EntityKey.
+// begins with ~~. Beyond 1,024 bytes, or 240 between two slashes, a NAME is cut and
+// ends in ~- and the hex of rdfres.EntityKey.
 func EncodeName(entity, prefix string) string {
-	rest, inside := strings.CutPrefix(entity, prefix)
-	var name string
-	switch {
-	case inside && rest != "" && prefix != "":
-		name = escapeName(rest, scheme(rest))
-	case scheme(entity) > 0:
-		name = escapeName(entity, 0)
-	case prefix == "" && entity != "":
-		name = escapeName(entity, 0)
-	default:
-		name = "~~" + escapeName(entity, 0)
-	}
-	if len(name) <= maxName {
+	name := fullName(entity, prefix)
+	cut := cutName(name)
+	if cut == len(name) {
 		return name
 	}
 	key := rdfres.EntityKey(entity)
-	cut := maxName - 2 - 2*len(key)
-	for name[cut-1] == '~' || name[cut-2] == '~' && cut > 2 { // never through an escape
+	return name[:cut] + "~-" + hex.EncodeToString(key[:])
+}
+
+// fullName is a NAME of any length.
+func fullName(entity, prefix string) string {
+	rest, inside := strings.CutPrefix(entity, prefix)
+	switch {
+	case inside && rest != "" && prefix != "":
+		return escapeName(rest, scheme(rest))
+	case scheme(entity) > 0, prefix == "" && entity != "":
+		return escapeName(entity, 0)
+	}
+	return "~~" + escapeName(entity, 0)
+}
+
+// cutName tells how much of a name stands before its hash: all of it where it needs
+// none.
+func cutName(name string) int {
+	cut := len(name)
+	if cut > maxName {
+		cut = maxName - hashedTail
+	}
+	for from := 0; from < cut; {
+		end := len(name)
+		if i := strings.IndexByte(name[from:], '/'); i >= 0 {
+			end = from + i
+		}
+		if most := from + maxSegment; end > most || cut < len(name) && end >= cut && cut > most-hashedTail {
+			cut = min(cut, most-hashedTail)
+		}
+		from = end + 1
+	}
+	if cut == len(name) {
+		return cut
+	}
+	for name[cut-1] == '~' || cut > 1 && name[cut-2] == '~' { // never through an escape
 		cut--
 	}
-	return name[:cut] + "~-" + hex.EncodeToString(key[:])
+	return cut
 }
 
 // scheme gives the place of the colon after an IRI scheme, or 0.
@@ -187,6 +216,19 @@ func DecodeName(name, prefix string) (entity string, err error) {
 	if _, ok := HashedName(name); ok {
 		return "", ErrHashedName
 	}
+	entity, err = decodeFull(name, prefix)
+	if err == nil && cutName(name) < len(name) {
+		return "", notAName(name)
+	}
+	return entity, err
+}
+
+func notAName(name string) error {
+	return fmt.Errorf("%w: %q is not written as the names here are", ErrName, clipText(name))
+}
+
+// decodeFull is the inverse of fullName.
+func decodeFull(name, prefix string) (entity string, err error) {
 	full, marked := strings.CutPrefix(name, "~~")
 	s, err := unescapeName(full)
 	if err != nil {
@@ -197,16 +239,16 @@ func DecodeName(name, prefix string) (entity string, err error) {
 	} else {
 		entity = prefix + s
 	}
-	if len(name) > maxName || EncodeName(entity, prefix) != name {
-		return "", fmt.Errorf("%w: %q is not written as the names here are", ErrName, clipText(name))
+	if fullName(entity, prefix) != name {
+		return "", notAName(name)
 	}
 	return entity, nil
 }
 
 // HashedName gives the rdfres.EntityKey in which a long NAME ends.
 func HashedName(name string) (key rdfres.Digest, ok bool) {
-	i := len(name) - 2 - 2*len(key)
-	if i <= 0 || len(name) > maxName || len(name) < maxName-4 || name[i:i+2] != "~-" {
+	i := len(name) - hashedTail
+	if i <= 0 || len(name) > maxName || name[i:i+2] != "~-" {
 		return key, false
 	}
 	for _, c := range []byte(name[i+2:]) {

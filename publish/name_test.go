@@ -49,16 +49,37 @@ func TestEncodeName(t *testing.T) {
 	}
 }
 
+// fits tells whether a NAME can be a file, with a suffix.
+func fits(name string) bool {
+	for segment := range strings.SplitSeq(name, "/") {
+		if len(segment) > maxSegment {
+			return false
+		}
+	}
+	return len(name) <= maxName
+}
+
 func TestLongName(t *testing.T) {
-	for n := 1000; n < 1100; n++ {
-		for _, tail := range []string{"a", "é", " "} {
-			e := dbp + strings.Repeat("x", n) + strings.Repeat(tail, 40)
+	var beginnings []string
+	for n := range 300 {
+		beginnings = append(beginnings, strings.Repeat("x", n), strings.Repeat("segment/", 100)+strings.Repeat("x", n))
+	}
+	for n := 900; n < 1100; n++ {
+		beginnings = append(beginnings, strings.Repeat("y/", n/2)+strings.Repeat("x", n%2), strings.Repeat("y", 200)+"/"+strings.Repeat("z", n))
+	}
+	hashedOnes := 0
+	for _, beginning := range beginnings {
+		for _, tail := range []string{"a", "é", " ", "/b"} {
+			e := dbp + beginning + strings.Repeat(tail, 40)
 			name := EncodeName(e, dbp)
-			if len(name) > maxName {
-				t.Fatalf("%d bytes", len(name))
+			if !fits(name) || fits(fullName(e, dbp)) != (name == fullName(e, dbp)) {
+				t.Fatalf("%d bytes: %s", len(name), name)
 			}
 			back, err := DecodeName(name, dbp)
 			key, hashed := HashedName(name)
+			if hashed {
+				hashedOnes++
+			}
 			switch {
 			case hashed != errors.Is(err, ErrHashedName):
 				t.Fatalf("HashedName(%q) = %v, DecodeName says %v", name, hashed, err)
@@ -68,6 +89,9 @@ func TestLongName(t *testing.T) {
 				t.Fatalf("DecodeName(%q) = %q, %v", name, back, err)
 			}
 		}
+	}
+	if all := 4 * len(beginnings); hashedOnes < all/4 || hashedOnes > all*9/10 {
+		t.Fatalf("%d of %d names end in a hash", hashedOnes, all)
 	}
 }
 
@@ -98,10 +122,11 @@ func FuzzName(f *testing.F) {
 	f.Add(dbp+"Berlin", dbp)
 	f.Add("a//./..//x.html/~", "")
 	f.Add("http://a/http://b", "http://a/")
+	f.Add(dbp+strings.Repeat("й", 300), dbp)
 	f.Fuzz(func(t *testing.T, entity, prefix string) {
 		name := EncodeName(entity, prefix)
-		if len(name) > maxName {
-			t.Fatalf("EncodeName(%q, %q) has %d bytes", entity, prefix, len(name))
+		if !fits(name) {
+			t.Fatalf("EncodeName(%q, %q) = %q is too long", entity, prefix, name)
 		}
 		full := "/s/r/" + name + ".jsonld"
 		if path.Clean(full) != full {

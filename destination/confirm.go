@@ -75,16 +75,14 @@ func (m *mirror) confirm(ctx context.Context, p *plan) error {
 		}
 		return nil
 	}
-	var err error
+	parts := m.parts(m.pattern(), "?s", "?p", "?o")
+	row := func(r sparql.Row) error { return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
 	if m.lay.perEntity {
-		err = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o").Of(ctx, keys, func(r sparql.Row) error {
-			return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
-		})
-	} else {
-		err = m.parts(m.pattern(), "?s", "?p", "?o").Of(ctx, keys, func(r sparql.Row) error {
-			return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]})
-		})
+		parts = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
+		row = func(r sparql.Row) error { return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]}) }
 	}
+	parts.Confirm = len(p.deletes) > 0 // what a store leaves out of an answer would pass for deleted
+	err := parts.Of(ctx, keys, row)
 	if errors.Is(err, errUnconfirmed) {
 		return err
 	}

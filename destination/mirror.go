@@ -370,7 +370,9 @@ func (m *mirror) tooMuch(err error, n int) bool {
 	var e *sparql.Error
 	if n > m.passed && errors.As(err, &e) {
 		switch e.Status {
-		case 0, 408, 502, 503, 504:
+		case 0:
+			return sparql.IsStalled(err) // not where nobody listens
+		case 408, 502, 503, 504:
 			return true
 		}
 	}

@@ -181,6 +181,7 @@ func (m *mirror) pattern() string {
 
 func (c *mirrorCompare) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
 	p := c.d.mirror.parts(c.d.mirror.pattern(), "?s", "?p", "?o")
+	p.Confirm = true // rows that come twice would stand for others that do not come
 	row := func(r sparql.Row) error { return add(rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
 	err := p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
 	if err == nil {

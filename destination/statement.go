@@ -89,8 +89,11 @@ func (l *layout) otherForms(st *statement) (out []rdfres.Triple) {
 	}
 	whole, ok := strings.CutSuffix(string(n.O), `"^^<http://www.w3.org/2001/XMLSchema#decimal>`)
 	if ok && slices.Contains(l.nf.Rules, "decimal-47bit") && !strings.Contains(whole, ".") {
-		n.O = rdfres.NewLiteral(whole[1:]+".0", "", "http://www.w3.org/2001/XMLSchema#decimal")
-		out = append(out, n)
+		shown := rdfres.NewLiteral(whole[1:]+".0", "", "http://www.w3.org/2001/XMLSchema#decimal")
+		if l.nf.Term(shown) == n.O { // beyond 47 bits it is another literal
+			n.O = shown
+			out = append(out, n)
+		}
 	}
 	return out
 }

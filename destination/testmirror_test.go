@@ -107,6 +107,7 @@ var (
 	graphShape  = regexp.MustCompile(`GRAPH <([^>]*)> \{ \?s \?p \?o \}`)
 	markShape   = regexp.MustCompile(`^SELECT \?p \?o WHERE \{ GRAPH <([^>]*)> \{ <([^>]*)> \?p \?o \} \}`)
 	probeShape  = regexp.MustCompile(`^SELECT \?g \?s \?o WHERE \{ GRAPH \?g \{ \?s (\S+) \?o`)
+	keysShape   = regexp.MustCompile(`VALUES \?(\w) \{ ([^}]*) \}`)
 	valuesShape = regexp.MustCompile(`^SELECT (.*) WHERE \{ VALUES \?([gs]) \{ ([^}]*) \} GRAPH`)
 	toldShape   = regexp.MustCompile(`^SELECT \?s \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?s <([^>]*)> <([^>]*)> \. \?s \?p \?o \} \}`)
 	othersShape = regexp.MustCompile(`^SELECT \?m \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?m <([^>]*)> ("[^"]*") \. \?m \?p \?o \} \}`)
@@ -143,7 +144,11 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 		fmt.Fprintf(w, `{"head":{},"boolean":%v}`, some)
 	case strings.HasPrefix(q, "SELECT (COUNT"):
 		w.Header().Set("Content-Type", "application/sparql-results+json")
-		fmt.Fprintf(w, `{"head":{"vars":["n"]},"results":{"bindings":[{"n":{"type":"literal","value":"%d","datatype":"http://www.w3.org/2001/XMLSchema#integer"}}]}}`, len(m.graphs[graph]))
+		n := len(m.graphs[graph])
+		if v := keysShape.FindStringSubmatch(q); v != nil {
+			n = len(m.ofKeys(graph, v[1], v[2]))
+		}
+		fmt.Fprintf(w, `{"head":{"vars":["n"]},"results":{"bindings":[{"n":{"type":"literal","value":"%d","datatype":"http://www.w3.org/2001/XMLSchema#integer"}}]}}`, n)
 	case markShape.MatchString(q):
 		g := markShape.FindStringSubmatch(q)
 		for t := range m.graphs[g[1]] {
@@ -175,7 +180,7 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 			}
 		}
 		tsv("?g\t?m", rows)
-	case strings.HasPrefix(q, "SELECT ?g ?s ?p ?o"):
+	case strings.HasPrefix(q, "SELECT ?g ?s ?p ?o") && !valuesShape.MatchString(q):
 		for g, ts := range m.graphs {
 			for t := range ts {
 				if g != "" {
@@ -196,17 +201,7 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 		tsv("?g\t?s\t?o", rows)
 	case valuesShape.MatchString(q):
 		v := valuesShape.FindStringSubmatch(q)
-		for g, ts := range m.graphs {
-			for t := range ts {
-				key, row := string(t.S), []rdfres.Term{t.S, t.P, t.O}
-				if v[2] == "g" {
-					key, row = "<"+g+">", append([]rdfres.Term{rdfres.NewIRI(g)}, row...)
-				}
-				if (v[2] == "g" || g == graph) && slices.Contains(strings.Fields(v[3]), key) {
-					rows = append(rows, row)
-				}
-			}
-		}
+		rows = m.ofKeys(graph, v[2], v[3])
 		tsv(strings.ReplaceAll(v[1], " ", "\t"), rows)
 	case strings.HasPrefix(q, "CONSTRUCT"):
 		w.Header().Set("Content-Type", "application/n-triples")
@@ -214,6 +209,24 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 	default:
 		http.Error(w, "unknown query: "+q, http.StatusBadRequest)
 	}
+}
+
+// ofKeys are the triples that have one of the subjects in a graph, or with their graph
+// those of graphs.
+func (m *testMirror) ofKeys(graph, variable, values string) (rows [][]rdfres.Term) {
+	keys := strings.Fields(values)
+	for g, ts := range m.graphs {
+		for t := range ts {
+			key, row := string(t.S), []rdfres.Term{t.S, t.P, t.O}
+			if variable == "g" {
+				key, row = "<"+g+">", append([]rdfres.Term{rdfres.NewIRI(g)}, row...)
+			}
+			if (variable == "g" || g == graph) && slices.Contains(keys, key) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
 }
 
 func (m *testMirror) dump(w io.Writer, graph string) {

@@ -42,6 +42,14 @@ func (s *set) open(ctx context.Context) error {
 			why = "the log ends before what was published"
 		case tail > gen.Sequence:
 			why = "changes were dropped from the log before they were published"
+		case gen.Names < namesVersion:
+			renamed, err := s.longNames()
+			if err != nil {
+				return err
+			}
+			if renamed {
+				why = "entities with long names have other addresses than they had"
+			}
 		}
 		if why != "" {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
@@ -57,6 +65,22 @@ func (s *set) open(ctx context.Context) error {
 	}
 	_, _, err = s.publish(ctx)
 	return err
+}
+
+// longNames tells whether the address of an entity is not the one that it had before
+// the names were cut as they are now.
+func (s *set) longNames() (bool, error) {
+	view := s.cfg.Log.View()
+	defer view.Close()
+	for st, err := range view.Known(rdfres.Digest{}, rdfres.Digest{}) {
+		if err != nil {
+			return false, err
+		}
+		if name := fullName(st.Entity, s.at.Prefix); cutName(name) < len(name) {
+			return true, nil
+		}
+	}
+	return false, view.Err()
 }
 
 // startAnew leaves only the generation's number and that of the last list, so
@@ -319,7 +343,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	if again { // the addresses are new: nobody has followed them
 		baseSeq, baseAt = head, at
 	}
-	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
+	w.gen = genRecord{Version: recordVersion, Names: namesVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
 		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}

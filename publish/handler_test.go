@@ -416,6 +416,36 @@ func TestFormerlyLongName(t *testing.T) {
 	}
 }
 
+// TestNamesOfBefore: where entities have other names than when their lists were made,
+// new lists begin, so that no mirror goes by both; elsewhere nothing does.
+func TestNamesOfBefore(t *testing.T) {
+	for entity, anew := range map[string]bool{"http://example.org/e/short": false, "http://example.org/e/" + strings.Repeat("x", 300): true} {
+		w := newWorld(t, SetConfig{})
+		w.scan(map[string]int{entity: 1}, false, rdfres.JSONLD)
+		w.publish()
+		w.scan(map[string]int{entity: 2}, false, rdfres.JSONLD)
+		before := w.publish()
+		kept := w.pub.lookup(w.cfg.Name).kv
+		var gen genRecord
+		if ok, err := getJSON(kept, []byte("g"), &gen); err != nil || !ok || gen.Names != namesVersion {
+			t.Fatalf("%+v %v", gen, err)
+		}
+		gen.Names = 0 // of an earlier version
+		b := kept.Batch()
+		w.must(setJSON(b, []byte("g"), gen))
+		w.must(b.Commit(true))
+		w.reopen()
+		now := genRecord{}
+		if _, err := getJSON(w.pub.lookup(w.cfg.Name).kv, []byte("g"), &now); err != nil || (now.Number > before.Number) != anew || (now.StartSeq > gen.StartSeq) != anew {
+			t.Errorf("new lists %t: %+v %v", anew, now, err)
+		}
+		w.reopen()
+		if again := w.mustGeneration(); again.Number != now.Number {
+			t.Errorf("generation %d after another start, %d before", again.Number, now.Number)
+		}
+	}
+}
+
 // TestReadersWhilePublishing: whatever is read at any moment is whole and true.
 func TestReadersWhilePublishing(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, PartEntries: 20, RotateEntries: 30})

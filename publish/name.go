@@ -15,6 +15,8 @@ const (
 	maxName    = 1024
 	maxSegment = 240
 	hashedTail = 2 + 2*len(rdfres.Digest{})
+
+	namesVersion = 1 // of where names are cut; in 0 a segment could have 1,024 bytes
 )
 
 // ErrHashedName comes from DecodeName for a NAME that ends in the hash of its

@@ -27,6 +27,8 @@ type genRecord struct {
 	Inventory string    `json:"inventory,omitempty"`
 	StartSeq  uint64    `json:"start_seq"` // Change Lists begin after this change
 	StartAt   time.Time `json:"start_at"`
+	// Names is namesVersion when it was made; 0 where long names were cut elsewhere.
+	Names int `json:"names,omitempty"`
 	// Entries says with what the entries of the Resource List were measured (set.measureTag).
 	Entries string `json:"entries,omitempty"`
 	// Alternates are the states of other sets that it was made with.

@@ -402,6 +402,9 @@ func (s *Source) inParts(ctx context.Context, caps sparql.Capabilities, pattern 
 		}
 		return f(rdfres.Triple{S: row[0], P: row[1], O: row[2]})
 	})
+	if errors.Is(err, sparql.ErrTruncated) {
+		return fmt.Errorf("%w: %w", ErrShort, err)
+	}
 	if err != nil {
 		return err
 	}

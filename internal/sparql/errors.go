@@ -86,6 +86,9 @@ func IsTooLarge(err error) bool {
 	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
 }
 
+// IsStalled tells whether a request ended because it made no progress.
+func IsStalled(err error) bool { return errors.Is(err, errStalled) }
+
 // statusError reads what an answer that is not 2xx says.
 func statusError(op, url string, res *http.Response, body []byte, username string) *Error {
 	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: excerpt(body)}

@@ -66,8 +66,13 @@ func hashed(prefix string, vars ...string) string {
 // they do not agree with the store's own count of them, nor do those of sixteen
 // parts with counts of their own. A key may come twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
-	err := p.keysBelow(ctx, "", 1, f)
-	if !errors.Is(err, errDisagree) {
+	var failed error // of f
+	give := func(keys []string) error {
+		failed = f(keys)
+		return failed
+	}
+	err := p.keysBelow(ctx, "", 1, give)
+	if failed != nil || !errors.Is(err, errDisagree) {
 		return err
 	}
 	return eachDigit("", func(prefix string) error { return p.keysBelow(ctx, prefix, 2, f) })

@@ -191,16 +191,16 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	g, gerr, gok := nextOwned()
 	h, herr, hok := nextHeld()
 	n := 0
-	var last hash16
+	var before hash16
 	for rec, err := range of.list.Sort() {
 		if err != nil {
 			return err
 		}
 		cur := group{subj: hash16(rec.Key)}
-		if n > 0 && cur.subj == last {
+		if n > 0 && cur.subj == before {
 			continue
 		}
-		last = cur.subj
+		before = cur.subj
 		for gok && gerr == nil && string(g.subj[:]) < string(cur.subj[:]) {
 			g, gerr, gok = nextOwned()
 		}

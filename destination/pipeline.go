@@ -156,7 +156,7 @@ func (n *newcomers) add(loc hash16) (fresh bool) {
 const bulkTriples = 50_000
 
 // bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
-// commits: of uploads twice as large each triple takes it a quarter longer.
+// commits: by itself it takes a little longer for each triple of uploads twice as large.
 const bulkTriplesRDF4J = 25_000
 
 func (m *mirror) bulkTriples() int {

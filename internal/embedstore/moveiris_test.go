@@ -45,13 +45,6 @@ func asVersion1(t *testing.T, s *Store, some func() bool) {
 func TestStoreOfVersion1(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	dir := t.TempDir()
-	open := func() *Store {
-		s, err := Open(dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
 	dumped := func(s *Store) string {
 		var b bytes.Buffer
 		if err := s.Dump(context.Background(), &b, rdfres.NQuads, DumpOptions{All: true}); err != nil {
@@ -59,7 +52,7 @@ func TestStoreOfVersion1(t *testing.T) {
 		}
 		return b.String()
 	}
-	s := open()
+	s := openTest(t, dir)
 	more := func(n int, bulk bool) {
 		var lines strings.Builder
 		for range n {
@@ -86,7 +79,7 @@ func TestStoreOfVersion1(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = open()
+		s = openTest(t, dir)
 		if got := dumped(s); got != want {
 			t.Fatalf("%d: %d bytes of quads before, %d after", i, len(want), len(got))
 		}

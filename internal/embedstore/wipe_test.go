@@ -19,14 +19,7 @@ func TestClearAgainstSets(t *testing.T) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(5, 11))
 	dir := t.TempDir()
-	open := func() *Store {
-		s, err := Open(dir, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	s := open()
+	s := openTest(t, dir)
 	defer func() { s.Close() }()
 	graphs := []string{"", "http://example.org/g1", "http://example.org/g2"}
 	name := func(g string) string {
@@ -120,7 +113,7 @@ func TestClearAgainstSets(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s = open()
+			s = openTest(t, dir)
 		}
 		total := 0
 		got := held()

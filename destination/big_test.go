@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 // An entity of very many triples is mirrored, changed by one triple, and removed as any
@@ -37,11 +36,7 @@ func TestBigEntity(t *testing.T) {
 		for _, layout := range []string{"single", "per-entity"} {
 			t.Run(name+"-"+layout, func(t *testing.T) {
 				e, graph := get(t)
-				c, err := sparql.New(e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
+				c := clientOf(t, e)
 				b := newBench(t)
 				b.src.ours = true
 				cfg := b.cfg

@@ -40,11 +40,7 @@ func TestAuditReadsAsProbed(t *testing.T) {
 			e, _ := embeddedMirror(t)
 			asked := &accepting{RoundTripper: e.Transport}
 			e.Transport = asked
-			c, err := sparql.New(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := clientOf(t, e)
 			b := newBench(t)
 			if b.cfg.Graph = graph; graph == "per-entity" {
 				b.cfg.GraphIRI = "http://mirror.example/{entity}"

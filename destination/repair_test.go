@@ -27,11 +27,7 @@ func TestRepairRemovesBlankNodes(t *testing.T) {
 		for _, layout := range []string{"single", "per-entity"} {
 			t.Run(name+"-"+layout, func(t *testing.T) {
 				e, graph := get(t)
-				c, err := sparql.New(e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
+				c := clientOf(t, e)
 				b := newBench(t)
 				b.caps.Product = name
 				b.remember(e)
@@ -63,6 +59,7 @@ func TestRepairRemovesBlankNodes(t *testing.T) {
 					}()
 				}
 				text := `<http://ex.org/a> <http://ex.org/p> _:h . _:h <http://ex.org/q> "1" ; <http://ex.org/q> "by hand" ; <http://ex.org/r> _:i , _:h . _:i <http://ex.org/r> <http://ex.org/b> . <http://ex.org/a> <http://ex.org/p> "hand" . `
+				var err error
 				if e.Update == "" {
 					err = postText(c, where, text)
 				} else {
@@ -159,11 +156,7 @@ func TestDeletesAfterReload(t *testing.T) {
 	for name, get := range realMirrors {
 		t.Run(name, func(t *testing.T) {
 			e, graph := get(t)
-			c, err := sparql.New(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := clientOf(t, e)
 			b := newBench(t)
 			cfg := b.cfg
 			cfg.GraphIRI = graph

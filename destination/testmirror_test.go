@@ -412,3 +412,14 @@ func embeddedMirror(t *testing.T) (sparql.Endpoint, string) {
 	t.Cleanup(func() { store.Close() })
 	return sparql.Endpoint{Name: "embedded", Query: "http://embedded/query", Update: "http://embedded/update", GraphStore: "http://embedded/data", Transport: store.Transport()}, "http://mirror.example/g"
 }
+
+// clientOf is a client that is closed with the test.
+func clientOf(t testing.TB, e sparql.Endpoint) *sparql.Client {
+	t.Helper()
+	c, err := sparql.New(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // An entity of very many triples is mirrored, changed by one triple, and removed as any

@@ -68,6 +68,7 @@ func (n *Snapshot) dump(ctx context.Context, w io.Writer, f rdfres.Format, o Dum
 		}
 		return nil
 	})
+	rows.free = !o.All || f == rdfres.NQuads
 	a := access{3, 1}
 	if o.All {
 		a = access{3, 0}

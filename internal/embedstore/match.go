@@ -119,13 +119,17 @@ func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 		return nil
 	}
 	a := chooseAccess(given, small)
+	allNamed := bindG >= 0 && !given[0] && !given[1] && !given[2]
+	if allNamed {
+		a.index = 3
+	}
 	cur, err := x.cursor(a.index)
 	if err != nil {
 		return err
 	}
 	var inner error
 	var last quad
-	err = scan(x.v, cur, a, pat, one, func(q *quad) bool {
+	each := func(q *quad) bool {
 		if inner = x.tick(); inner != nil {
 			return false
 		}
@@ -149,7 +153,12 @@ func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 			inner = fn(q)
 		}
 		return inner == nil
-	})
+	}
+	if allNamed {
+		err = scanNamed(cur, each)
+	} else {
+		err = scan(x.v, cur, a, pat, one, each)
+	}
 	x.giveBack(a.index, cur)
 	if inner != nil {
 		return inner

@@ -201,3 +201,15 @@ next:
 	}
 	return cur.Error()
 }
+
+// scanNamed calls fn for each quad of a named graph. The default graph, which may be
+// the largest, stands before them.
+func scanNamed(cur cursor, fn func(q *quad) bool) error {
+	var q quad
+	for ok := cur.SeekGE(appendID([]byte{spaceGSPO}, 1)); ok; ok = cur.Next() {
+		if decodeQuad(cur.Key(), 3, &q); !fn(&q) {
+			return nil
+		}
+	}
+	return cur.Error()
+}

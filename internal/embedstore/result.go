@@ -163,6 +163,7 @@ func (r *Result) rows(fn func(terms []string) error) error {
 		return x.runSelect(r.q, func() error { return fn(nil) })
 	}
 	w := x.handOut(len(cols), fn)
+	w.free = len(r.q.orderBy) == 0 && x.inSubjectOrder(r.q, cols[0])
 	row := make([]id, len(cols))
 	err := x.runSelect(r.q, func() error {
 		x.solution++
@@ -198,6 +199,7 @@ func (r *Result) triples(fn func(terms []string) error) error {
 		return r.giveTriples(fn)
 	}
 	w := r.x.handOut(3, fn)
+	w.free = r.q.form == formConstruct && len(r.q.orderBy) == 0 && r.q.plainCopy()
 	give := func(s, p, o id) error { return w.add(s, p, o) }
 	var err error
 	if r.q.form == formDescribe {

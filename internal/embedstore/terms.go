@@ -1,9 +1,11 @@
 package embedstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"time"
@@ -20,6 +22,7 @@ type termReader struct {
 
 	slots []termSlot
 	miss  int
+	iris  *iriTable // of the rows that were arranged, nil for none
 
 	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
 	arena   []byte
@@ -28,7 +31,8 @@ type termReader struct {
 // termCursor walks one of the spaces of terms.
 type termCursor struct {
 	cursor
-	at id // number of the term that it stands on
+	at  id // number of the term that it stands on
+	far id // to the next one, about
 }
 
 type termSlot struct {
@@ -129,6 +133,8 @@ func (r *termReader) resolve(ids []id, out []string, most int) error {
 		default:
 			if s := r.slot(i); s.id == i {
 				out[n] = s.term
+			} else if t, ok := r.iris.get(i); ok {
+				out[n] = t
 			} else {
 				r.missing = append(r.missing, uint64(i)<<cellBits|uint64(n))
 			}
@@ -148,21 +154,29 @@ func (r *termReader) resolve(ids []id, out []string, most int) error {
 // rowWalk hands out rows with their terms: few at first, so that small answers come
 // soon and cost little, then ever more at once. The terms of a large store stand far
 // from each other, and the more are asked for in one walk of the dictionary, the more
-// of them come from each block of it that is read.
+// of them come from each block of it that is read. Where the order of rows is free,
+// very many are collected as ids and put into the order in which their literals came
+// into the store (arrange).
 type rowWalk struct {
 	r     *termReader
 	width int
 	fn    func(terms []string) error // of several rows; valid until it returns
+	free  bool                       // rows may come in any order, those of equal first columns together
 	ids   []id                       // collected
+	order []rowRun                   // of those, where they were arranged
+	next  []id                       // that are handed out now, in that order
 	out   []string
-	rows  int           // that are handed out at once
+	most  int           // cells that are handed out at once
+	many  int           // cells that are arranged at once
+	rows  int           // that are handed out at once now
 	since time.Time     // the last were
 	quick time.Duration // that rows may take until there are more of them
 }
 
 const (
-	batchRows = 1024    // of a walk at first
-	mostCells = 1 << 19 // of all rows that are handed out at once
+	batchRows = 1024          // of a walk at first
+	mostCells = 1 << 19       // of all rows that are handed out at once
+	manyCells = 8 * mostCells // of all rows that are arranged
 	mostBytes = 32 << 20
 	cellBits  = 64 - 8*idBytes // of the number of a cell
 )
@@ -171,41 +185,192 @@ const (
 var errLarge = errors.New("many large terms")
 
 func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
-	w := &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), since: time.Now(), quick: time.Second}
+	w := &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), most: mostCells, many: manyCells, since: time.Now(), quick: time.Second}
 	w.rows = w.first()
 	return w
 }
 
 // add takes the ids of a row.
 func (w *rowWalk) add(row ...id) error {
-	if w.ids = append(w.ids, row...); len(w.ids) >= w.rows*w.width {
+	if w.ids = append(w.ids, row...); len(w.ids) < w.rows*w.width {
+		return nil
+	}
+	if !w.free || 2*w.rows*w.width <= w.most {
 		return w.flush()
 	}
-	return nil
+	if cap(w.ids) < w.many { // at once what it comes to
+		w.ids = append(make([]id, 0, w.many), w.ids...)
+	}
+	if len(w.ids)+w.width <= w.many {
+		return nil
+	}
+	return w.arrange()
 }
 
 // flush hands out what is collected.
 func (w *rowWalk) flush() error {
-	if len(w.ids) == 0 {
+	for len(w.ids) > w.rows*w.width {
+		if err := w.arrange(); err != nil {
+			return err
+		}
+	}
+	err := w.handOut(w.ids)
+	w.ids = w.ids[:0]
+	return err
+}
+
+func (w *rowWalk) handOut(ids []id) error {
+	if len(ids) == 0 {
 		return nil
 	}
-	if len(w.out) < len(w.ids) {
-		w.out = make([]string, len(w.ids))
+	if len(w.out) < len(ids) {
+		w.out = make([]string, len(ids))
 	}
-	split, err := w.give(w.ids)
-	w.ids = w.ids[:0]
+	split, err := w.give(ids)
 	took := time.Since(w.since)
 	switch w.since = w.since.Add(took); { // a reader is not left waiting where rows come slowly
 	case split || took > 4*w.quick:
 		w.rows = w.first()
-	case took < w.quick && 2*w.rows*w.width <= mostCells:
+	case took < w.quick && 2*w.rows*w.width <= w.most:
 		w.rows *= 2
 	}
 	return err
 }
 
+// rowRun are rows of equal first columns.
+type rowRun struct {
+	came     id // the last of their literals: when they came into the store
+	from, to int32
+}
+
+// arrange hands out what is collected in the order of its last literals: a literal
+// may be an old one that was met again, and the last one is where what is said of a
+// subject was new. The last run may go on: it is kept, unless it is all there is.
+func (w *rowWalk) arrange() error {
+	w.order = w.order[:0]
+	for at := 0; at < len(w.ids); at += w.width {
+		if at == 0 || w.ids[at] != w.ids[at-w.width] {
+			w.order = append(w.order, rowRun{from: int32(at)})
+		}
+		run := &w.order[len(w.order)-1]
+		run.to = int32(at + w.width)
+		for _, i := range w.ids[at : at+w.width] {
+			if i.kind() == idLiteral && !i.isLocal() {
+				run.came = max(run.came, i)
+			}
+		}
+	}
+	end := len(w.ids)
+	if last := len(w.order) - 1; last > 0 {
+		end = int(w.order[last].from)
+		w.order = w.order[:last]
+	}
+	if err := w.r.readIRIs(w.ids[:end]); err != nil {
+		return err
+	}
+	slices.SortFunc(w.order, func(a, b rowRun) int { return cmp.Or(cmp.Compare(a.came, b.came), cmp.Compare(a.from, b.from)) })
+	w.next = w.next[:0]
+	for _, run := range w.order {
+		for from, to := int(run.from), int(run.to); from < to; {
+			n := min(to-from, w.rows*w.width-len(w.next))
+			w.next = append(w.next, w.ids[from:from+n]...)
+			if from += n; len(w.next) < w.rows*w.width {
+				continue
+			}
+			if err := w.handOut(w.next); err != nil {
+				return err
+			}
+			w.next = w.next[:0]
+		}
+	}
+	if err := w.handOut(w.next); err != nil {
+		return err
+	}
+	w.ids = append(w.ids[:0], w.ids[end:]...)
+	return nil
+}
+
+// iriTable are IRIs that are read in one walk, for very many rows at once: subjects
+// and objects are named from everywhere, and it is the fewer walks that make reading
+// them quick.
+type iriTable struct {
+	ids   []id // ascending
+	ends  []uint32
+	text  []byte
+	slots []uint32 // index in ids and 1, by hash
+}
+
+// mostIRIs is how long the text of a table becomes.
+const mostIRIs = 24 << 20
+
+// readIRIs makes the table of the rows that come next. What it does not hold is read
+// with its rows.
+func (r *termReader) readIRIs(cells []id) error {
+	t := &iriTable{}
+	if r.iris != nil {
+		t.ids, t.ends, t.slots = r.iris.ids[:0], r.iris.ends[:0], r.iris.slots
+	}
+	r.iris = nil // until it is whole
+	last := id(0)
+	for _, i := range cells {
+		if i.kind() == idIRI && i != last && !i.isLocal() && r.slot(i).id != i {
+			t.ids = append(t.ids, i)
+			last = i
+		}
+	}
+	slices.Sort(t.ids)
+	t.ids = slices.Compact(t.ids)
+	for n, i := range t.ids {
+		cur, err := r.moveTo(i)
+		if err != nil {
+			return err
+		}
+		if t.text = append(t.text, cur.Value()...); len(t.text) > mostIRIs {
+			t.ids = t.ids[:n]
+			break
+		}
+		t.ends = append(t.ends, uint32(len(t.text)))
+	}
+	size := 1 << bits.Len(uint(2*len(t.ids)))
+	if len(t.slots) != size {
+		t.slots = make([]uint32, size)
+	}
+	clear(t.slots)
+	for n, i := range t.ids {
+		at := t.slotOf(i)
+		for ; t.slots[at] != 0; at = (at + 1) & (len(t.slots) - 1) {
+		}
+		t.slots[at] = uint32(n + 1)
+	}
+	r.iris = t
+	return nil
+}
+
+func (t *iriTable) slotOf(i id) int {
+	return int(uint64(i>>2) * 0x9E3779B97F4A7C15 >> 32 & uint64(len(t.slots)-1))
+}
+
+// get gives the term of an id that the table holds.
+func (t *iriTable) get(i id) (string, bool) {
+	if t == nil || i.kind() != idIRI {
+		return "", false
+	}
+	for at := t.slotOf(i); t.slots[at] != 0; at = (at + 1) & (len(t.slots) - 1) {
+		n := t.slots[at] - 1
+		if t.ids[n] != i {
+			continue
+		}
+		from := uint32(0)
+		if n > 0 {
+			from = t.ends[n-1]
+		}
+		return unsafe.String(&t.text[from], int(t.ends[n]-from)), true
+	}
+	return "", false
+}
+
 // first is how many rows are handed out at once at first.
-func (w *rowWalk) first() int { return max(1, min(batchRows, mostCells/w.width)) }
+func (w *rowWalk) first() int { return max(1, min(batchRows, w.most/w.width)) }
 
 // give tells whether the rows had to be handed out in parts.
 func (w *rowWalk) give(ids []id) (split bool, err error) {
@@ -294,12 +459,14 @@ func (r *termReader) moveTo(i id) (*termCursor, error) {
 		}
 		c.cursor = cur
 	}
-	if c.at != 0 && c.at <= i && i-c.at <= 8<<2 && c.Valid() {
+	if c.at != 0 && c.at <= i && i-c.at <= 12*max(c.far, 1<<2) && c.Valid() { // some steps take less than to seek
 		for c.at < i {
 			if !c.Next() {
 				break
 			}
-			c.at = getID(c.Key()[1:])
+			next := getID(c.Key()[1:])
+			c.far = (15*c.far + next - c.at) / 16
+			c.at = next
 		}
 		if c.at == i && c.Valid() {
 			return c, nil

@@ -480,9 +480,29 @@ func (x *exec) shortcut(q *query, emit next) (bool, error) {
 		}
 	}
 	if g, ok := j.parts[0].(*graphNode); ok && x.g.mode == 0 {
+		if !g.g.isVar() {
+			return x.shortcutNamed(q, g, emit)
+		}
 		return x.shortcutGraphs(q, g, emit)
 	}
 	return false, nil
+}
+
+// shortcutNamed is SELECT (COUNT(*) AS ?n) { GRAPH <g> { ?s ?p ?o } }.
+func (x *exec) shortcutNamed(q *query, n *graphNode, emit next) (bool, error) {
+	j, ok := n.in.(*joinNode)
+	if !ok || len(j.parts) != 1 || len(j.filters) > 0 || q.distinct {
+		return false, nil
+	}
+	t, ok := j.parts[0].(*tripleNode)
+	if !ok || !x.isEverything(t) {
+		return false, nil
+	}
+	g, err := lookup(x.v, n.g.term)
+	if err != nil || g == 0 || x.ds.named != nil && !x.ds.named[g] {
+		return false, err
+	}
+	return x.shortcutCount(q, t, g, emit)
 }
 
 // isEverything tells whether t is ?s ?p ?o with three free variables.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -250,28 +251,35 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		}
 		return f(end)
 	}
+	again := scan.start > 0 && scan.seen.again()
+	give := func(n int, it *item) error {
+		if n <= scan.start && (!again || it.Time.Before(scan.seen.was.Time)) || !scan.wanted(it, from) {
+			return nil
+		}
+		return f(change{it: it, list: dl.url, position: n})
+	}
+	if !scan.many {
+		for _, k := range scan.kept {
+			if err := give(k.position, k.item); err != nil {
+				return err
+			}
+		}
+		return f(end)
+	}
 	r, err := d.reader(dl)
 	if err != nil {
 		return err
 	}
 	n := 0
-	again := scan.start > 0 && scan.seen.again()
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		n++
-		if n <= scan.start && !again {
+		if n++; n <= scan.start && !again {
 			return nil
 		}
 		it, err := d.changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}
-		if n <= scan.start && it.Time.Before(scan.seen.was.Time) {
-			return nil
-		}
-		if !scan.wanted(it, from) {
-			return nil
-		}
-		return f(change{it: it, list: dl.url, position: n})
+		return give(n, it)
 	})
 	if err != nil {
 		return err
@@ -319,8 +327,10 @@ type changeScan struct {
 	lastSeq   uint64
 	byTime    bool // choose by time: the list does not know our position
 	sorted    []*item
-	numbered  bool      // every entry tells its number
-	minTime   time.Time // of all entries that tell one
+	kept      []keptItem // that may be wanted
+	many      bool       // more of those than are kept
+	numbered  bool       // every entry tells its number
+	minTime   time.Time  // of all entries that tell one
 	maxTime   time.Time
 	sight     sighting
 	seen      looker
@@ -328,6 +338,11 @@ type changeScan struct {
 }
 
 const maxUnordered = 500_000
+
+type keptItem struct {
+	*item
+	position int
+}
 
 // scanChanges finds where to go on, and whether the list is in order. Lists of
 // early dialects have the newest first; what is out of order is sorted.
@@ -349,6 +364,13 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 			return err
 		}
 		s.count++
+		switch {
+		case s.many || from.Sequence != nil && it.Sequence > 0 && it.Sequence <= *from.Sequence: // applied, whatever else the list tells
+		case len(s.kept) == d.lim.keptItems:
+			s.many, s.kept = true, nil
+		default:
+			s.kept = append(s.kept, keptItem{it, s.count})
+		}
 		if s.count == 1 {
 			s.firstTime, s.firstSeq = it.Time, it.Sequence
 		}
@@ -368,7 +390,7 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 				s.maxTime = it.Time
 			}
 		}
-		if from.Identity != "" && it.identity() == from.Identity && (!s.found || from.List != dl.url || at != from.Position) {
+		if from.Identity != "" && strings.HasPrefix(from.Identity, it.Loc) && it.identity() == from.Identity && (!s.found || from.List != dl.url || at != from.Position) {
 			s.found = true
 			at = s.count
 		}

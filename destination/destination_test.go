@@ -99,6 +99,7 @@ func (b *bench) open() *Destination {
 	}
 	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.attempts, d.lim.dead = 2, 1000
+	d.lim.keptItems = 4 // lists of the tests are shorter and longer
 	b.d = d
 	return d
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +28,11 @@ var largeRows = []row{
 	growth("dump", "Resource Dump of all", func(m measures) float64 { return m.seconds["dump"] }),
 	growth("mirror", "mirror from the dump, divided by the store's own upload", func(m measures) float64 { return m.seconds["sync"] / m.seconds["upload"] }),
 	growth("audit", "audit", func(m measures) float64 { return m.seconds["audit"] }),
+	{id: "large-inventory", what: "bytes that an audit by inventory receives, ten times as many", baseline: "allowed", limit: 1, large: true, unitName: "kB",
+		value: func(ctx context.Context, e *env) (float64, float64, error) {
+			_, big, err := e.sizes(ctx)
+			return big.inventory, 1000, err
+		}},
 	resident("source", "scan"),
 	resident("destination", "sync", "audit"),
 	{id: "large-disk", what: "state of the source on disk, without published files", baseline: "its N-Triples under zstd -3", limit: 4, large: true, unitName: "MB",
@@ -42,6 +48,7 @@ type measures struct {
 	seconds       map[string]float64
 	peak          map[string]float64 // MB
 	state, packed float64            // MB
+	inventory     float64            // kB received by an audit of that depth
 }
 
 func growth(name, what string, value func(measures) float64) row {
@@ -144,13 +151,15 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	configure := func(more string) error {
 		return os.WriteFile(config, fmt.Appendf(nil, largeConfig, dir, public, admin, origin.query, origin.update, origin.data, mirror.query, mirror.update, mirror.data, more), 0o600)
 	}
-	step := func(name, command string) error {
-		cmd := exec.CommandContext(ctx, filepath.Join("bin", "rsbridge"), command, "-c", config)
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+	var out, said bytes.Buffer
+	step := func(name string, command ...string) error {
+		cmd := exec.CommandContext(ctx, filepath.Join("bin", "rsbridge"), append(command, "-c", config)...)
+		out.Reset()
+		said.Reset()
+		cmd.Stdout, cmd.Stderr = &out, &said
 		began := time.Now()
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w: %.1000s", command, err, said.Bytes())
+			return fmt.Errorf("%s: %w: %.1000s%.1000s", name, err, said.Bytes(), out.Bytes())
 		}
 		m.seconds[name] = time.Since(began).Seconds()
 		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
@@ -174,7 +183,24 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	if err := m.documents(ctx, config); err != nil {
 		return m, err
 	}
-	return m, errors.Join(step("sync", "sync"), step("audit", "audit"))
+	if err := errors.Join(step("sync", "sync"), step("audit", "audit"), step("inventory", "audit", "--depth", "inventory", "--json")); err != nil {
+		return m, err
+	}
+	var audited struct {
+		Destinations []struct {
+			Equal bool
+			Depth string
+			Bytes int64
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &audited); err != nil {
+		return m, fmt.Errorf("audit by inventory: %w: %.300s", err, out.Bytes())
+	}
+	if d := audited.Destinations; len(d) != 1 || !d[0].Equal || d[0].Depth != "inventory" {
+		return m, fmt.Errorf("audit by inventory: %.300s", out.Bytes())
+	}
+	m.inventory = float64(audited.Destinations[0].Bytes) / 1000
+	return m, nil
 }
 
 // documents makes the Resource List and the Resource Dump in this process.

@@ -309,6 +309,7 @@ func (r *termReader) readIRIs(cells []id) error {
 	t := &iriTable{}
 	if r.iris != nil {
 		t.ids, t.ends, t.slots = r.iris.ids[:0], r.iris.ends[:0], r.iris.slots
+		t.text = make([]byte, 0, len(r.iris.text)) // its strings may be kept by a reader
 	}
 	r.iris = nil // until it is whole
 	last := id(0)

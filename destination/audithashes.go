@@ -166,7 +166,8 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []has
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(extra, func(e held) bool { return !tolerated[e.hash] }) {
+		made := explained(tolerated, missing, extra)
+		if slices.ContainsFunc(extra, func(e held) bool { return !made[e.hash] }) {
 			return later.add(g.subj)
 		}
 	}

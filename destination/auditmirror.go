@@ -334,20 +334,39 @@ type lack struct {
 	owner owner
 }
 
-// tolerated are the triples of a subject that the store rewrites by itself.
-func (d *Destination) tolerated(subj hash16) (map[hash16]bool, error) {
-	var all map[hash16]bool
+// tolerated are the triples of a subject that the store rewrites by itself, each with
+// what it makes of it. What was recorded before both were (empty) counts no more.
+func (d *Destination) tolerated(subj hash16) (map[hash16]hash16, error) {
+	var all map[hash16]hash16
 	prefix := key(kindRewritten, d.space, subj)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
-		if all == nil {
-			all = map[hash16]bool{}
+		if len(pair.Value) != 16 {
+			continue
 		}
-		all[hash16(pair.Key[len(prefix):])] = true
+		if all == nil {
+			all = map[hash16]hash16{}
+		}
+		all[hash16(pair.Key[len(prefix):])] = hash16(pair.Value)
 	}
 	return all, nil
+}
+
+// explained are those of the triples that nobody owns which the store has made of
+// some that are missing. What it made and somebody has removed explains nothing.
+func explained(tolerated map[hash16]hash16, missing []hash16, extra []held) map[hash16]bool {
+	if len(tolerated) == 0 {
+		return nil
+	}
+	made := map[hash16]bool{}
+	for _, h := range missing {
+		if m, ok := tolerated[h]; ok && slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) {
+			made[m] = true
+		}
+	}
+	return made
 }
 
 // differ works on one subject whose triples are not as owned.
@@ -357,6 +376,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	if err != nil {
 		return err
 	}
+	made := explained(tolerated, missing, extra)
 	var ownerHere *owner
 	for i := range g.owners {
 		if g.owners[i].dest == d.dest {
@@ -378,7 +398,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		if !mine {
 			continue // of another destination: its own audit tells
 		}
-		if tolerated[h] {
+		if m, ok := tolerated[h]; ok && made[m] {
 			rewritten[l.owner.loc] = true
 			continue
 		}
@@ -393,7 +413,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	kept := extra[:0]
 	triples := make([]rdfres.Triple, 0, len(extra))
 	for _, e := range extra {
-		if tolerated[e.hash] {
+		if made[e.hash] {
 			if ownerHere != nil {
 				rewritten[ownerHere.loc] = true
 			}
@@ -433,8 +453,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		rewritten[l.owner.loc] = true
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
-			b.Set(key(kindRewritten, d.space, g.subj, l.hash), nil)
-			b.Set(key(kindRewritten, d.space, g.subj, extra[match].hash), nil)
+			b.Set(key(kindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
 			err := b.Commit(true)
 			b.Close()
 			if err != nil {

@@ -361,6 +361,16 @@ func TestStoreThatRewrites(t *testing.T) {
 	if err != nil || !a.Equal || a.Rewritten != 1 || b.mir.updates != updates {
 		t.Fatalf("repaired again: %+v %v", a, err)
 	}
+	// What the store has made of it is missed when somebody takes it away.
+	for _, text := range []string{"", " ;\nINSERT DATA { GRAPH <" + graphA + "> { \n<http://ex.org/odd> <http://ex.org/v> \"altered\" .\n} }"} {
+		b.mir.exec("DELETE DATA { GRAPH <" + graphA + "> {\n<http://ex.org/odd> <http://ex.org/v> \"ODD ONE\" .\n} }" + text)
+		if a, err = b.open().Audit(context.Background(), AuditOptions{}); err != nil || a.Different != 1 {
+			t.Fatalf("after %s: %+v %v", text, a, err)
+		}
+		if a, err = b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !a.Equal || a.Rewritten != 1 {
+			t.Fatalf("after %s: %+v %v", text, a, err)
+		}
+	}
 	b.src.remove("odd.nt")
 	b.sync()
 	want := b.src.want()

@@ -25,7 +25,7 @@ import (
 //	o SPACE SUBJECT DEST LOC             -> hashes of the triples with this subject that the resource owns, 16 bytes each, sorted
 //	g SPACE GRAPH                        -> DEST LOC: the resource that owns a per-entity graph, then the graph's IRI
 //	d DEST LOC-or-ENTITY                 -> a difference that the last audit found, JSON
-//	w SPACE SUBJECT TRIPLE               -> a difference that survived a repair: the store rewrites by itself
+//	w SPACE SUBJECT TRIPLE               -> TRIPLE that the store makes of it by itself: a difference that survived a repair
 //	h DEST ENTITY NUMBER                 -> a version that is not current any more (keep: versions); NUMBER 8 bytes big endian, growing
 //	q DEST GRAPH                         -> IRI of a graph that the mirror says is ours and no record knows; while a comparison runs
 //	u DEST LOC                           -> a resource that is no RDF: the path of its file, "" for none

@@ -438,7 +438,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 					continue
 				}
 				same := t.O.Kind() == rdfres.KindLiteral && l.st.triple.O.Kind() == rdfres.KindLiteral
-				if same && (rdfres.ValueEqual(l.st.triple.O, t.O) || c.second) {
+				if same && (rdfres.ValueEqual(l.st.triple.O, t.O) || c.second || d.mirror.iris.virtuoso && virtuosoGeometry(l.st.triple.O, t.O)) {
 					match = i
 					break
 				}

@@ -235,7 +235,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		}
 		return strings.Compare(a.st.graph, b.st.graph)
 	})
-	drops := ""
+	var drops []string
 	var posts []*statement
 	var removes, free []string
 	disown := func(g string) {
@@ -253,15 +253,17 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 			}
 			continue
 		}
-		drops += "DROP SILENT GRAPH <" + g + "> ;\n"
+		drops = append(drops, "DROP SILENT GRAPH <"+g+"> ;\n")
 	}
 	for _, s := range p.clears {
-		drops += "DELETE WHERE { GRAPH <" + stateGraph + "> { <" + s + "> ?p ?o } } ;\n"
+		drops = append(drops, "DELETE WHERE { GRAPH <"+stateGraph+"> { <"+s+"> ?p ?o } } ;\n")
 	}
 	for _, g := range p.frees {
 		disown(g)
 	}
-	drops += m.disownText(free)
+	if text := m.disownText(free); text != "" {
+		drops = append(drops, text)
+	}
 	check := m.checkpointText(cp)
 	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
@@ -283,9 +285,20 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		}
 	}
 	separate := !m.caps.Transactional || len(posts) > 0 // data first, checkpoint last
-	for len(ops) > 0 || drops != "" {
-		n, size := 0, 0
+	for m.iris.virtuoso && len(drops) > virtuosoOperations {
+		if err := m.request(ctx, strings.Join(drops[:virtuosoOperations], ""), nil, ""); err != nil {
+			return err
+		}
+		drops = drops[virtuosoOperations:]
+	}
+	for len(ops) > 0 || len(drops) > 0 {
+		n, size, graphs := 0, 0, 0
 		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
+			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
+				if graphs++; graphs > virtuosoOperations {
+					break
+				}
+			}
 			t := ops[n].st.triple
 			size += len(t.S) + len(t.P) + len(t.O)
 			n++
@@ -294,13 +307,13 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		if n == len(ops) && !separate {
 			tail = check
 		}
-		if err := m.request(ctx, drops, ops[:n], tail); err != nil {
+		if err := m.request(ctx, strings.Join(drops, ""), ops[:n], tail); err != nil {
 			return err
 		}
 		if tail != "" {
 			check = ""
 		}
-		ops, drops = ops[n:], ""
+		ops, drops = ops[n:], nil
 	}
 	if err := m.post(ctx, posts); err != nil {
 		return err
@@ -410,6 +423,9 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 			}
 			if graph != "" {
 				b.WriteString("} ")
+			}
+			if m.alone(ops[i-1]) {
+				break
 			}
 		}
 		b.WriteString("} ;\n")

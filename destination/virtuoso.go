@@ -2,6 +2,7 @@ package destination
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,4 +73,31 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 		}
 	}
 	return "", true
+}
+
+// virtuosoOperations is how many operations one request to a Virtuoso has. The time
+// that it takes grows with their square, and some 700 are refused.
+const virtuosoOperations = 100
+
+// alone tells whether the triples of one graph make an operation of their own. In a
+// DELETE DATA of several graphs Virtuoso 7 leaves each literal that has a language
+// tag, or a datatype that it does not hold by value, and says that it is done.
+func (m *mirror) alone(op updateOp) bool { return m.iris.virtuoso && op.kind == 'd' }
+
+var wktPart = regexp.MustCompile(`[(),]|[^(),\s]+`)
+
+// virtuosoGeometry tells whether Virtuoso has made the one of the other: it holds a
+// geo:wktLiteral as a geometry of its own, with coordinates of 32 bits, and shows it
+// as such.
+func virtuosoGeometry(given, held rdfres.Term) bool {
+	wkt, _, from := given.Literal()
+	text, _, to := held.Literal()
+	if from != "http://www.opengis.net/ont/geosparql#wktLiteral" || to != "http://www.openlinksw.com/schemas/virtrdf#Geometry" {
+		return false
+	}
+	return slices.EqualFunc(wktPart.FindAllString(wkt, -1), wktPart.FindAllString(text, -1), func(a, b string) bool {
+		x, errA := strconv.ParseFloat(a, 32)
+		y, errB := strconv.ParseFloat(b, 32)
+		return x == y && errA == nil && errB == nil || strings.EqualFold(a, b)
+	})
 }

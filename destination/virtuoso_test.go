@@ -66,3 +66,44 @@ func TestVirtuosoLiterals(t *testing.T) {
 		}
 	}
 }
+
+// One update of many graphs takes from each what it is to take, also the literals
+// with a language or a datatype of their own, and so does a removal of many.
+func TestVirtuosoManyGraphs(t *testing.T) {
+	store := teststores.Virtuoso(t)
+	client, err := sparql.New(sparql.Endpoint{Name: "virtuoso", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	b := newBench(t)
+	cfg := b.cfg
+	cfg.Graph, cfg.GraphIRI = "per-entity", store.Graph+"/{entity}"
+	const entities = virtuosoOperations + 20
+	// The literal that stays keeps its graph alive; the others go with the next version.
+	for version, count := range []int{entities, entities, 1} {
+		for i := range entities {
+			name := fmt.Sprintf("e%d.nt", i)
+			if i >= count {
+				b.src.remove(name)
+				continue
+			}
+			s := fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/v> ", i)
+			b.src.put(name, fmt.Sprintf("%[1]s\"stays\"@en .\n%[1]s\"v%[2]d\"@en-GB .\n%[1]s\"%[2]d\"^^<http://ex.org/odd> .\n%[1]s\"POINT(1.%[2]d 2)\"^^<http://www.opengis.net/ont/geosparql#wktLiteral> .\n", s, version))
+		}
+		d, err := Open(context.Background(), b.store, client, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+			t.Fatalf("version %d: %+v %v", version, rep, err)
+		}
+		if a, err := d.Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Resources != int64(count) {
+			t.Fatalf("version %d: %+v %v", version, a, err)
+		}
+		got := string(store.GetBelow(t, store.Graph+"/"))
+		if n := strings.Count(got, "\n"); n != 4*count || strings.Count(got, fmt.Sprintf(`"v%d"@en-`, version)) != count {
+			t.Fatalf("version %d: %d triples: %.500s", version, n, got)
+		}
+	}
+}

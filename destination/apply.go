@@ -218,7 +218,7 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
 		case bulk && d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts):
-			err = d.mirror.bulk(ctx, p.inserts)
+			err = d.mirror.bulk(ctx, p.inserts, nil)
 		default:
 			generation++
 			next := d.meta

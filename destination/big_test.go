@@ -100,6 +100,9 @@ func TestBigEntityIsPostedInParts(t *testing.T) {
 					t.Error(err)
 				}
 				r.Body = io.NopCloser(bytes.NewReader(body))
+				if bytes.HasPrefix(body, []byte("BRDF")) {
+					return false // which this mirror does not take
+				}
 				most, posts = max(most, bytes.Count(body, []byte("\n"))), posts+1
 			}
 			return false

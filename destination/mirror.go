@@ -135,33 +135,44 @@ func (m *mirror) canBulk() bool {
 // given for an answer.
 const postBatches = 2
 
-// bulk adds statements by Graph Store POST: additive, so it can be repeated.
-func (m *mirror) bulk(ctx context.Context, sts []statement) error {
+// bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
+// what uploads has made of them ahead, nil if nothing.
+func (m *mirror) bulk(ctx context.Context, sts []statement, ready []*sparql.Upload) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	for part := range slices.Chunk(sts, postBatches*m.bulkTriples()) {
-		var text, told []byte
-		for i := range part {
-			if part[i].graph == stateGraph {
-				told = part[i].triple.AppendLine(told)
-			} else {
-				text = part[i].triple.AppendLine(text)
-			}
+		if ready == nil {
+			ready = m.uploads(part)
 		}
-		for _, to := range []struct {
-			graph string
-			text  []byte
-		}{{m.lay.graph, text}, {stateGraph, told}} {
-			if len(to.text) == 0 {
-				continue
-			}
-			if err := m.client.PostGraph(ctx, to.graph, rdfres.NTriples, sparql.Body(to.text)); err != nil {
+		for _, u := range ready {
+			if err := m.client.Post(ctx, u); err != nil {
 				return err
 			}
 		}
+		ready = nil
 	}
 	return m.inject("after")
+}
+
+// uploads are what is posted for some statements; nil for more than go at once.
+func (m *mirror) uploads(sts []statement) (ups []*sparql.Upload) {
+	if len(sts) > postBatches*m.bulkTriples() {
+		return nil
+	}
+	for _, graph := range []string{m.lay.graph, stateGraph} {
+		of := func(st statement) bool { return (st.graph == stateGraph) == (graph == stateGraph) }
+		if slices.ContainsFunc(sts, of) {
+			ups = append(ups, m.client.NewUpload(graph, func(yield func(rdfres.Triple) bool) {
+				for i := range sts {
+					if of(sts[i]) && !yield(sts[i].triple) {
+						return
+					}
+				}
+			}))
+		}
+	}
+	return ups
 }
 
 func (m *mirror) inject(point string) error {

@@ -43,6 +43,7 @@ type Client struct {
 
 	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
 	noTable  atomic.Bool  // something was not for the binary form (errNotForTable)
+	noBinary atomic.Bool  // the store took triples that it had refused as binary RDF
 	manner   atomic.Int32 // how queries are sent: mannerDirect, mannerForm
 	direct   atomic.Bool  // a query was answered that came as it is
 	maxRows  atomic.Int64 // as the store advertised

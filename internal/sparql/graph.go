@@ -212,15 +212,15 @@ func (c *Client) Update(ctx context.Context, update string) error {
 
 // PutGraph replaces a graph, "" the default graph. body is opened once; see Body.
 func (c *Client) PutGraph(ctx context.Context, graph string, f rdfres.Format, body func() (io.ReadCloser, error)) error {
-	return c.sendGraph(ctx, "replace graph", http.MethodPut, graph, f, body)
+	return c.sendGraph(ctx, "replace graph", http.MethodPut, graph, f.MediaType(), body)
 }
 
 // PostGraph adds to a graph, "" the default graph. body is opened once; see Body.
 func (c *Client) PostGraph(ctx context.Context, graph string, f rdfres.Format, body func() (io.ReadCloser, error)) error {
-	return c.sendGraph(ctx, "add to graph", http.MethodPost, graph, f, body)
+	return c.sendGraph(ctx, "add to graph", http.MethodPost, graph, f.MediaType(), body)
 }
 
-func (c *Client) sendGraph(ctx context.Context, op, method, graph string, f rdfres.Format, body func() (io.ReadCloser, error)) error {
+func (c *Client) sendGraph(ctx context.Context, op, method, graph, mediaType string, body func() (io.ReadCloser, error)) error {
 	u, err := c.graphURL(graph)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (c *Client) sendGraph(ctx context.Context, op, method, graph string, f rdfr
 		return &Error{Op: c.op(op), URL: redact(u), Err: fmt.Errorf("read what is to be sent: %w", err)}
 	}
 	defer up.close()
-	return c.exec(ctx, request{op: op, method: method, url: u, contentType: f.MediaType(), accept: "*/*", body: up.open, length: up.size})
+	return c.exec(ctx, request{op: op, method: method, url: u, contentType: mediaType, accept: "*/*", body: up.open, length: up.size})
 }
 
 // DeleteGraph removes a graph, "" the default graph's content. One that is not there is no error.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -158,6 +159,8 @@ type delta struct {
 type worked struct {
 	changes []*delta
 	plan    *plan
+	intent  []byte           // made ahead, with uploads; nil: not yet
+	uploads []*sparql.Upload // of what is posted
 }
 
 func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
@@ -166,7 +169,7 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 		return nil, err
 	}
 	p, err := d.plan(changes, batch)
-	return &worked{changes, p}, err
+	return &worked{changes: changes, plan: p}, err
 }
 
 // workAhead works a batch out while another one, of the locations busy, is being
@@ -186,7 +189,15 @@ func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
+	if d.posts(w.plan) {
+		w.intent, w.uploads = intentOf(ops), d.mirror.uploads(w.plan.inserts)
+	}
 	return w
+}
+
+// posts tells whether a plan can go by Graph Store POST.
+func (d *Destination) posts(p *plan) bool {
+	return d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts)
 }
 
 func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
@@ -208,7 +219,10 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 			}
 		}
 	} else if !p.empty() {
-		if err := d.writeIntent(ops); err != nil {
+		if ready.intent == nil {
+			ready.intent = intentOf(ops)
+		}
+		if err := d.writeIntent(ready.intent); err != nil {
 			return err
 		}
 		if err := d.crashAt("intent"); err != nil {
@@ -217,8 +231,8 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 		switch {
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
-		case bulk && d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts):
-			err = d.mirror.bulk(ctx, p.inserts, nil)
+		case bulk && d.posts(p):
+			err = d.mirror.bulk(ctx, p.inserts, ready.uploads)
 		default:
 			generation++
 			next := d.meta
@@ -718,17 +732,16 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 
 // ---- intent
 
-// intentVersion of what writeIntent writes: packed bodies, as they are recorded.
+// intentVersion of what intentOf makes: packed bodies, as they are recorded.
 // Version 2 was packed as a whole, version 1 had no replaced locations.
 const intentVersion = 3
 
 // zstdMagic begins what was packed as a whole, so no version is that number.
 const zstdMagic = 0x28
 
-// writeIntent makes the batch durable before the mirror sees it.
-func (d *Destination) writeIntent(ops []*op) error {
-	var b []byte
-	b = append(b, intentVersion)
+// intentOf is what is kept of a batch until it is recorded.
+func intentOf(ops []*op) []byte {
+	b := []byte{intentVersion}
 	for _, o := range ops {
 		if o.fault != nil || o.settle {
 			continue
@@ -749,9 +762,14 @@ func (d *Destination) writeIntent(ops []*op) error {
 		}
 		b = appendString(b, string(o.packed))
 	}
+	return b
+}
+
+// writeIntent makes a batch durable before the mirror sees it.
+func (d *Destination) writeIntent(intent []byte) error {
 	batch := d.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindIntent, d.dest), b)
+	batch.Set(key(kindIntent, d.dest), intent)
 	if err := batch.Commit(true); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -28,8 +29,50 @@ type op struct {
 	replaces []hash16 // locations that its entity has left: they go when it is stored
 	moved    bool     // it goes because its entity has another location
 
-	sts    []statement // made ahead by a worker, with packed
+	sts    []statement // made ahead by a worker, with packed and was
 	packed []byte
+	was    *former
+}
+
+// former is what a resource was, read ahead by a worker. It holds as long as the
+// record is the same.
+type former struct {
+	rec *record
+	sts []statement
+}
+
+// mostFormer is how many triples are read ahead for one resource.
+const mostFormer = 1000
+
+// former is nil where nothing is read ahead, or cannot be: that is told when the batch
+// is worked out.
+func (d *Destination) former(loc hash16, rec *record) *former {
+	if rec.Triples == 0 || rec.Triples > mostFormer {
+		return nil
+	}
+	sts, err := d.recordedStatements(loc, rec)
+	if err != nil {
+		return nil
+	}
+	return &former{rec, sts}
+}
+
+// of tells whether it is what a record stands for.
+func (f *former) of(rec *record) bool {
+	return f != nil && bytes.Equal(f.rec.encode(), rec.encode())
+}
+
+// recordedStatements are those of the kept representation, which is taken as it is.
+func (d *Destination) recordedStatements(loc hash16, rec *record) ([]statement, error) {
+	wire, err := d.body(loc)
+	if err != nil {
+		return nil, err
+	}
+	ts, err := parseWire(wire)
+	if err != nil {
+		return nil, err
+	}
+	return d.mirror.lay.statements(rec.Entity, ts)
 }
 
 // counts of what batches did.
@@ -349,21 +392,14 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		return ch, nil
 	}
 	if old != nil && old.Triples > 0 {
-		var ts []rdfres.Triple
-		wire, err := d.body(o.loc)
-		if err == nil {
-			ts, err = parseWire(wire)
-		}
-		switch {
-		case errors.Is(err, errRecord) || errors.Is(err, kv.ErrNotFound):
+		if o.was.of(old) {
+			ch.oldSts = o.was.sts
+		} else if ch.oldSts, err = d.recordedStatements(o.loc, old); errors.Is(err, errRecord) || errors.Is(err, kv.ErrNotFound) {
 			// What it owned is found in the index; what of it must go from the
 			// mirror, only a comparison can tell.
 			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
 			ch.lost = true
-		case err != nil:
-			return nil, err
-		}
-		if ch.oldSts, err = d.mirror.lay.statements(old.Entity, ts); err != nil {
+		} else if err != nil {
 			return nil, err
 		}
 		ch.oldGraph, _ = d.mirror.lay.graphOf(old.Entity)

@@ -329,6 +329,7 @@ type changeScan struct {
 	sorted    []*item
 	kept      []keptItem // that may be wanted
 	many      bool       // more of those than are kept
+	brief     bool       // of some only number and time were read
 	numbered  bool       // every entry tells its number
 	minTime   time.Time  // of all entries that tell one
 	maxTime   time.Time
@@ -345,8 +346,18 @@ type keptItem struct {
 }
 
 // scanChanges finds where to go on, and whether the list is in order. Lists of
-// early dialects have the newest first; what is out of order is sorted.
+// early dialects have the newest first; what is out of order is sorted. Of what the
+// numbers say is applied, little is looked at.
 func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, error) {
+	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
+	s, err := d.scanChangesBy(dl, from, numbers)
+	if err == nil && s.brief && !s.numbered { // the position does not follow from the numbers
+		s, err = d.scanChangesBy(dl, from, false)
+	}
+	return s, err
+}
+
+func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*changeScan, error) {
 	r, err := d.reader(dl)
 	if err != nil {
 		return nil, err
@@ -359,9 +370,15 @@ func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, erro
 	ordered, descending, strictly, sequences := true, true, false, true
 	at := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		it, err := d.changeItem(e, r, dl)
-		if err != nil {
-			return err
+		var it *item
+		if seq, _ := sequenceOf(&e.Meta); numbers && seq > 0 && seq < *from.Sequence {
+			s.brief = true
+			it = &item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
+		} else {
+			var err error
+			if it, err = d.changeItem(e, r, dl); err != nil {
+				return err
+			}
 		}
 		s.count++
 		switch {
@@ -837,8 +854,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			case rec != nil && !rec.has(flagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
-				} else if j = w.fromPackage(it); j == nil {
-					j = d.updateJob(it, loc, rec)
+				} else {
+					if j = w.fromPackage(it); j == nil {
+						j = d.updateJob(it, loc, rec)
+					}
+					j = d.withFormer(j, loc, rec)
 				}
 			default:
 				if p := w.fromPackage(it); p != nil {
@@ -871,6 +891,17 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		d.tellThrough(&at)
 	}
 	return err
+}
+
+// withFormer reads beside the others what a resource was.
+func (d *Destination) withFormer(j job, loc hash16, rec *record) job {
+	return func(ctx context.Context) *outcome {
+		o := j(ctx)
+		if o.err == nil {
+			o.was = d.former(loc, rec)
+		}
+		return o
+	}
 }
 
 // finish applies the rest and remembers the document that was read to its end.

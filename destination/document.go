@@ -137,10 +137,12 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 	}
 }
 
-// eachEntry reads the entries of an opened document in order.
+// eachEntry calls f for the entries of an opened document, in order. An entry is valid
+// until f returns.
 func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
+	e := &resourcesync.Entry{}
 	for {
-		e, err := r.Next()
+		err := r.NextInto(e)
 		if err == io.EOF {
 			return nil
 		}

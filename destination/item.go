@@ -107,12 +107,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	}
 	it.Entity = e.Meta.Ext[resourcesync.ExtEntity] // several describes links might name it
 	it.Sequence, _ = sequenceOf(&e.Meta)
-	if r != nil {
-		it.Time = r.ChangeTime(e)
-	}
-	if it.Time.IsZero() {
-		it.Time = e.Meta.DateTime
-	}
+	it.Time = changeTime(r, e)
 	var alternates, duplicates []resourcesync.Link
 	for _, l := range e.Links {
 		switch l.Rel {
@@ -169,6 +164,17 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		}
 	}
 	return it
+}
+
+// changeTime is the time of the change that an entry tells of, zero where it tells
+// none; r may be nil.
+func changeTime(r *resourcesync.Reader, e *resourcesync.Entry) time.Time {
+	if r != nil {
+		if t := r.ChangeTime(e); !t.IsZero() {
+			return t
+		}
+	}
+	return e.Meta.DateTime
 }
 
 // override takes what a link promises by itself.

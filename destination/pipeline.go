@@ -171,7 +171,7 @@ const firstTriples = 10_000
 
 // earlyTriples are enough for a batch while none is being written: the mirror works
 // from early on beside the fetching, and what it falls behind makes batches larger.
-const earlyTriples = 1000
+const earlyTriples = 400
 
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 	b := &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
@@ -191,7 +191,7 @@ func (b *batcher) learnLimit() { b.limit = max(b.d.mirror.limit/2, 50) }
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
-	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, replaces: o.replaces}
+	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces}
 	switch f, err := b.d.faultOf(p.loc); {
 	case err != nil:
 		return err
@@ -200,7 +200,7 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	}
 	if o.err != nil {
 		b.d.log.Warn("resource is pending", "loc", shorten(o.it.Loc), "error", o.err)
-		p.rec, p.wire = nil, nil
+		p.rec, p.wire, p.was = nil, nil, nil
 		p.fault = b.d.newFault(o.it, p.loc, o.err, p.replaces...)
 	}
 	return b.add(ctx, p)
@@ -218,9 +218,12 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	b.seen[p.loc] = true
 	p.fresh = b.first != nil && b.first.add(p.loc)
 	b.ops = append(b.ops, p)
-	if p.rec != nil {
+	switch {
+	case p.was != nil && p.rec != nil:
+		b.triples += differing(p.was.sts, p.sts)
+	case p.rec != nil:
 		b.triples += int(p.rec.Triples)
-	} else {
+	default:
 		b.triples += 10 // deletions are read from the records
 	}
 	if b.d.cfg.Provenance {
@@ -229,6 +232,23 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	b.bytes += int64(len(p.wire) + len(p.raw))
 	b.triples += 10 * len(p.replaces)
 	return nil
+}
+
+// differing is how many statements one has and the other has not.
+func differing(a, b []statement) int {
+	in := make(map[hash16]bool, len(a))
+	for i := range a {
+		in[a[i].hash] = true
+	}
+	n := len(in)
+	for i := range b {
+		if in[b[i].hash] {
+			n--
+		} else {
+			n++
+		}
+	}
+	return n
 }
 
 // enough tells whether what is collected makes a batch.

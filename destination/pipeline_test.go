@@ -127,3 +127,30 @@ func TestUpdatesGrow(t *testing.T) {
 		}
 	}
 }
+
+// What was read ahead of a resource counts as long as its record is the same.
+func TestFormer(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 2)
+	b.sync()
+	loc := hashString(b.src.url("/set/r/e1.nt"))
+	rec, err := b.d.record(loc)
+	if err != nil || rec == nil {
+		t.Fatal(rec, err)
+	}
+	was := b.d.former(loc, rec)
+	if was == nil || len(was.sts) != int(rec.Triples) {
+		t.Fatalf("read ahead: %+v", was)
+	}
+	was.sts = was.sts[:0] // shows whether it is used
+	for _, later := range []bool{false, true} {
+		if later {
+			b.src.put("e1.nt", nt("e1", "later"))
+			b.sync()
+		}
+		ch, err := b.d.workOut(&op{loc: loc, was: was})
+		if err != nil || (len(ch.oldSts) > 0) != later {
+			t.Fatalf("later %t: %d statements, %v", later, len(ch.oldSts), err)
+		}
+	}
+}

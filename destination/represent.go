@@ -24,6 +24,7 @@ type outcome struct {
 	err  error
 
 	sts    []statement // see prepare
+	was    *former
 	packed []byte
 	notRDF bool   // fetched now, and no RDF
 	raw    []byte // the verified body, for a mirror of files

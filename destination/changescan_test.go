@@ -1,0 +1,83 @@
+package destination
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	rs "github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// What the numbers of a list say is applied is looked at briefly. It makes no
+// difference to what is found: lists of numbers that ascend, repeat or end half way,
+// with cursors of every kind.
+func TestBriefScan(t *testing.T) {
+	var list string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, list) }))
+	defer srv.Close()
+	b := newBench(t)
+	b.cfg.Source = srv.URL
+	d := b.open()
+	r := rand.New(rand.NewPCG(1, 2))
+	brief, again := 0, 0
+	for range 300 {
+		var doc strings.Builder
+		doc.WriteString(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/" xmlns:b="` + rs.NamespaceBridge + `"><rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>` + "\n")
+		n, at, seq := r.IntN(12), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), uint64(r.IntN(4))
+		numbered := r.IntN(4) > 0
+		var items []*item
+		for i := range n {
+			at, seq = at.Add(time.Duration(r.IntN(3))*time.Second), seq+uint64(r.IntN(2))
+			it := &item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq}
+			ext := ""
+			if numbered || i < n/2 {
+				ext = fmt.Sprintf(` b:%s="%d"`, rs.ExtSequence, seq)
+			} else {
+				it.Sequence = 0
+			}
+			fmt.Fprintf(&doc, `<url><loc>%s</loc><rs:md change="updated" datetime="%s"%s/></url>`+"\n", it.Loc, stamp(at), ext)
+			items = append(items, it)
+		}
+		doc.WriteString("</urlset>")
+		list = doc.String()
+		from := &cursor{Time: at, List: srv.URL + "/changelist.xml"}
+		if s := uint64(r.IntN(8)); r.IntN(4) > 0 {
+			from.Sequence = &s
+		}
+		if len(items) > 0 && r.IntN(3) > 0 {
+			it := items[r.IntN(len(items))]
+			from.Newest, from.Identity = newestOf(it), it.identity()
+			if it.Sequence > 0 {
+				from.Sequence = &it.Sequence
+			}
+		}
+		dl, _, err := d.document(t.Context(), request{url: from.List}, rs.ChangeList)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err1 := d.scanChanges(dl, from)
+		all, err2 := d.scanChangesBy(dl, from, false)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if one.brief {
+			brief++
+			one.brief, one.seen, all.seen = false, looker{}, looker{} // of a list without numbers
+			one.found, all.found = false, false                       // as well
+		} else if all.count > 0 && !all.numbered && from.Sequence != nil {
+			again++
+		}
+		if !reflect.DeepEqual(one, all) {
+			t.Fatalf("cursor %+v, list\n%s\n%+v\nis not\n%+v", from, list, one, all)
+		}
+		dl.Close()
+	}
+	if brief < 30 || again < 30 {
+		t.Fatalf("%d were scanned briefly, %d once more", brief, again)
+	}
+}

@@ -31,7 +31,7 @@ var Presets = []Preset{
 		Limits: "form bodies of 200,000 bytes; small numbers are kept by value; language tags in canonical case"},
 	{Name: "rdf4j", Product: "Eclipse RDF4J Server", URL: "http://localhost:8080/rdf4j-server", Repository: "repository", Tested: true,
 		Query: "URL/repositories/REPOSITORY", Update: "URL/repositories/REPOSITORY/statements", GraphStore: "URL/repositories/REPOSITORY/rdf-graphs/service",
-		Limits: "the default graph shows all named graphs; DESCRIBE is symmetric; TSV is not the W3C form (its binary form is read, or JSON); form bodies of 200,000 bytes"},
+		Limits: "the default graph shows all named graphs; DESCRIBE is symmetric; TSV is not the W3C form (its binary form is read, or JSON); what is uploaded goes in its binary form (`application/x-binary-rdf`, or N-Triples where that is refused); form bodies of 200,000 bytes"},
 	{Name: "virtuoso", Product: "Virtuoso 7", URL: "http://localhost:8890", Tested: true,
 		Query: "URL/sparql-auth", Update: "URL/sparql-auth", GraphStore: "URL/sparql-graph-crud-auth",
 		OpenQuery: "URL/sparql", OpenUpdate: "", OpenGraphStore: "URL/sparql-graph-crud",

@@ -136,6 +136,9 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 // hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
 // any order.
 func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []hash16, later *subjectList) error {
+	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o owner) bool { return o.dest == c.d.dest }) {
+		return nil // in a graph of another destination
+	}
 	if len(hashes) > c.d.lim.diffCap {
 		return later.add(g.subj)
 	}

@@ -279,6 +279,50 @@ func TestTwoDestinationsOneGraph(t *testing.T) {
 	b.same(b.mir.lines(graphA), union())
 }
 
+// What the store has made of a literal of one destination is neither told nor
+// removed by the audit of another, in one graph as in graphs beside each other.
+func TestTwoDestinationsRewritten(t *testing.T) {
+	for _, layout := range []string{"single", "per-entity"} {
+		t.Run(layout, func(t *testing.T) {
+			b := newBench(t)
+			b.mir.rewrite = func(tr rdfres.Triple) rdfres.Triple {
+				if lex, lang, dt := tr.O.Literal(); tr.O.Kind() == rdfres.KindLiteral && strings.HasPrefix(lex, "odd") {
+					tr.O = rdfres.NewLiteral(strings.ToUpper(lex), lang, dt)
+				}
+				return tr
+			}
+			other := newBench(t)
+			c := &bench{t: t, src: other.src, mir: b.mir, store: b.store, cfg: other.cfg, clock: b.clock, caps: b.caps}
+			c.cfg.Name = "second"
+			if layout == "per-entity" {
+				for _, x := range []*bench{b, c} {
+					x.src.ours = true
+					x.cfg.Graph, x.cfg.GraphIRI, x.cfg.Adopt = layout, "http://mirror.example/"+x.cfg.Name+"/{entity}", true
+				}
+			}
+			fill(b.src, 3)
+			c.src.put("odd.nt", nt("odd", "odd one", "even"))
+			for _, x := range []*bench{b, c} {
+				x.sync()
+			}
+			for _, repair := range []bool{false, true} {
+				if a, err := b.open().Audit(t.Context(), AuditOptions{Repair: repair}); err != nil || !a.Equal || a.Repaired != 0 {
+					t.Fatalf("the other's: %+v %v", a, err)
+				}
+			}
+			if a, err := c.open().Audit(t.Context(), AuditOptions{}); err != nil || a.Different != 1 {
+				t.Fatalf("%+v %v", a, err)
+			}
+			if a, err := c.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !a.Equal || a.Rewritten != 1 {
+				t.Fatalf("%+v %v", a, err)
+			}
+			if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Rewritten != 0 {
+				t.Fatalf("the other's, known: %+v %v", a, err)
+			}
+		})
+	}
+}
+
 func TestPerEntityGraphs(t *testing.T) {
 	b := newBench(t)
 	b.src.ours = true

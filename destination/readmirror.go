@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -236,8 +237,14 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	}
 }
 
+// ownsGraph tells of the record of a per-entity graph whether it is of this
+// destination. Others in the same store have theirs: their audits tell of them.
+func (d *Destination) ownsGraph(record []byte) bool {
+	return len(record) >= 20 && id(binary.BigEndian.Uint32(record)) == d.dest
+}
+
 // readEntities reads the graphs that are ours: owned by a resource or in the
-// mirror, or of the form that the template gives.
+// mirror, or of the form that the template gives and nobody else's.
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror
@@ -254,14 +261,16 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		_, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
+		owner, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
-		v := err == nil || named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after)
-		if !v {
-			if v, err = c.ghost(g); err != nil {
-				return false, err
+		v := err == nil && d.ownsGraph(owner)
+		if err != nil {
+			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
+				if v, err = c.ghost(g); err != nil {
+					return false, err
+				}
 			}
 		}
 		if len(ours) > 100_000 {
@@ -288,6 +297,9 @@ func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(strin
 		}
 		if len(pair.Value) < 20 {
 			return errRecord
+		}
+		if !c.d.ownsGraph(pair.Value) {
+			continue
 		}
 		g := string(pair.Value[20:])
 		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {

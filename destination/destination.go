@@ -73,6 +73,7 @@ type Destination struct {
 	space   id
 	target  string
 	spaceL  *sync.Mutex // held from the plan of a batch to its record
+	probeL  *sync.Mutex // held while the store is probed for the first time
 
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
@@ -316,6 +317,8 @@ func (d *Destination) load() error {
 	}
 	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &sync.Mutex{})
 	d.spaceL = l.(*sync.Mutex)
+	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
+	d.probeL = l.(*sync.Mutex)
 
 	raw, err := d.store.Get(key(kindMeta, d.dest))
 	switch {

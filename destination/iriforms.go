@@ -367,7 +367,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 	}
 	for _, name := range found.Update { // only forms that an update changes are written so
 		i := slices.IndexFunc(iriForms, func(f iriForm) bool { return f.name == name })
-		graph := iriForms[i].probes[0]
+		graph := iriForms[i].probes[0] + strings.ToLower(token) // another probe at the same time has its own
 		key := "graph" + token + name
 		line := rdfres.Triple{S: rdfres.NewIRI("urn:rsbridge:probe:" + token), P: property, O: rdfres.NewLiteral(key, "", "")}.AppendLine(nil)
 		if err := post(graph, line); err != nil {

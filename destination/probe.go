@@ -40,25 +40,36 @@ func (d *Destination) ready(ctx context.Context) error {
 	if d.mirror.limit > 0 && d.sameForm() == nil {
 		return nil
 	}
-	p, err := d.probeRecord()
+	p, err := d.probedOnce(ctx)
 	if err != nil {
 		return err
 	}
+	return d.take(ctx, p)
+}
+
+// probedOnce is what is known of the mirror's store, after probing it where nothing is:
+// once, however many destinations begin at the same time.
+func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
+	d.probeL.Lock()
+	defer d.probeL.Unlock()
+	p, err := d.probeRecord()
+	if err != nil {
+		return nil, err
+	}
 	if p == nil {
-		if p, err = d.probe(ctx, nil); err != nil {
-			return err
-		}
-	} else if p.IRIs == nil {
+		return d.probe(ctx, nil)
+	}
+	if p.IRIs == nil {
 		iris, err := d.mirror.probeIRIs(ctx)
 		if err != nil {
-			return fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
+			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
 		}
 		p.IRIs = &iris
 		if err := d.saveProbe(p, false); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return d.take(ctx, p)
+	return p, nil
 }
 
 // take makes a probe the one that is worked with.

@@ -406,6 +406,8 @@ func (m *mirror) tooMuch(err error, n int) bool {
 func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 	var b bytes.Buffer
 	b.WriteString(drops)
+	text, ops := m.anyCase(ops)
+	b.WriteString(text)
 	var line []byte
 	for i := 0; i < len(ops); {
 		kind := ops[i].kind
@@ -443,6 +445,33 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 	}
 	b.WriteString(tail)
 	return strings.TrimSuffix(strings.TrimRight(b.String(), "\n "), ";")
+}
+
+// anyCase is an update that removes what DELETE DATA does not find in an RDF4J, by
+// comparing strings, and the operations that are left: it takes language tags for the
+// same in any case and holds them apart, so that it looks for "a"@en-US by what it
+// has met of "a"@en-us elsewhere.
+func (m *mirror) anyCase(ops []updateOp) (string, []updateOp) {
+	if !m.client.LikeRDF4J() || !slices.Contains(m.lay.nf.Rules, "language-case") {
+		return "", ops
+	}
+	var b []byte
+	rest := make([]updateOp, 0, len(ops))
+	for _, op := range ops {
+		graph, object := m.graphFor(op.st), string(op.st.triple.O)
+		end := strings.LastIndexByte(object, '"') + 1
+		lang, tagged := strings.CutPrefix(object[end:], "@")
+		if op.kind != 'd' || !tagged || end == 0 || graph == "" { // without a graph all would be meant
+			rest = append(rest, op)
+			continue
+		}
+		b = fmt.Appendf(b, "(<%s> %s %s ", graph, op.st.triple.S, op.st.triple.P)
+		b = fmt.Appendf(appendObject(b, object[:end]), " \"%s\")\n", strings.ToLower(lang))
+	}
+	if len(b) == 0 {
+		return "", ops
+	}
+	return fmt.Sprintf("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES (?g ?s ?p ?v ?l) {\n%s} GRAPH ?g { ?s ?p ?o } FILTER(STR(?o) = ?v && LCASE(LANG(?o)) = ?l) } ;\n", b), rest
 }
 
 func (m *mirror) graphFor(st *statement) string {

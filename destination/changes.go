@@ -371,7 +371,7 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	at := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
 		var it *item
-		if seq, _ := sequenceOf(&e.Meta); numbers && seq > 0 && seq < *from.Sequence {
+		if seq, _ := sequenceOf(&e.Meta); numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence) {
 			s.brief = true
 			it = &item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
 		} else {

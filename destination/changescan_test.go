@@ -53,7 +53,8 @@ func TestBriefScan(t *testing.T) {
 			it := items[r.IntN(len(items))]
 			from.Newest, from.Identity = newestOf(it), it.identity()
 			if it.Sequence > 0 {
-				from.Sequence = &it.Sequence
+				reached := it.Sequence + uint64(r.IntN(2)*r.IntN(4)) // a list may reach beyond its last entry
+				from.Sequence = &reached
 			}
 		}
 		dl, _, err := d.document(t.Context(), request{url: from.List}, rs.ChangeList)

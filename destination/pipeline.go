@@ -230,6 +230,9 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		b.triples += provenanceTriples
 	}
 	b.bytes += int64(len(p.wire) + len(p.raw))
+	if p.was != nil { // their size is not that of what changes
+		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
+	}
 	b.triples += 10 * len(p.replaces)
 	return nil
 }
@@ -250,6 +253,9 @@ func differing(a, b []statement) int {
 	}
 	return n
 }
+
+// statementBytes is about what a statement takes in memory, with its text.
+const statementBytes = 250
 
 // enough tells whether what is collected makes a batch.
 func (b *batcher) enough() bool {

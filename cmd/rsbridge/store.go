@@ -303,6 +303,6 @@ func (a *app) storeServe() *cobra.Command {
 			})
 		}}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7878", "address and port; the store is open to whoever reaches it")
-	c.Flags().Int64Var(&cache, "cache", 192, "megabytes of the store to keep in memory, where what is looked up here and there need not be read again; the process takes up to twice as many, and 200 more")
+	c.Flags().Int64Var(&cache, "cache", 192, "megabytes of the store to keep in memory, where what is looked up here and there need not be read again; the process takes up to twice as many, and 250 more")
 	return c
 }

@@ -196,7 +196,7 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	if err := json.Unmarshal(out.Bytes(), &audited); err != nil {
 		return m, fmt.Errorf("audit by inventory: %w: %.300s", err, out.Bytes())
 	}
-	if d := audited.Destinations; len(d) != 1 || !d[0].Equal || d[0].Depth != "inventory" {
+	if d := audited.Destinations; len(d) != 1 || !d[0].Equal || d[0].Bytes <= 0 || d[0].Depth != "inventory" {
 		return m, fmt.Errorf("audit by inventory: %.300s", out.Bytes())
 	}
 	m.inventory = float64(audited.Destinations[0].Bytes) / 1000

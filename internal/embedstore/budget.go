@@ -6,7 +6,8 @@ import (
 )
 
 // Budget bounds what one query or update may use; what exceeds it fails with a
-// *BudgetError. Zero fields mean the default. Streaming needs none of it: rows
+// *BudgetError. Zero fields mean the default. Streaming needs none of it
+// (a large answer is read some million rows ahead, in at most 100 MB): rows
 // and memory are counted for what must be held at once (sorting, grouping,
 // distinct sets, joins that cannot follow an index).
 type Budget struct {

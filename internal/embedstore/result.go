@@ -163,7 +163,7 @@ func (r *Result) rows(fn func(terms []string) error) error {
 		return x.runSelect(r.q, func() error { return fn(nil) })
 	}
 	w := x.handOut(len(cols), fn)
-	w.free = len(r.q.orderBy) == 0 && x.inSubjectOrder(r.q, cols[0])
+	w.free = len(cols) > 1 && len(r.q.orderBy) == 0 && x.inSubjectOrder(r.q, cols[0])
 	row := make([]id, len(cols))
 	err := x.runSelect(r.q, func() error {
 		x.solution++

@@ -163,6 +163,7 @@ type rowWalk struct {
 	fn    func(terms []string) error // of several rows; valid until it returns
 	free  bool                       // rows may come in any order, those of equal first columns together
 	ids   []id                       // collected
+	last  id                         // first column of the row that was handed out last
 	order []rowRun                   // of those, where they were arranged
 	next  []id                       // that are handed out now, in that order
 	out   []string
@@ -177,6 +178,7 @@ const (
 	batchRows = 1024          // of a walk at first
 	mostCells = 1 << 19       // of all rows that are handed out at once
 	manyCells = 8 * mostCells // of all rows that are arranged
+	manyRows  = 1 << 20
 	mostBytes = 32 << 20
 	cellBits  = 64 - 8*idBytes // of the number of a cell
 )
@@ -185,7 +187,7 @@ const (
 var errLarge = errors.New("many large terms")
 
 func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
-	w := &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), most: mostCells, many: manyCells, since: time.Now(), quick: time.Second}
+	w := &rowWalk{r: r, width: width, fn: fn, ids: make([]id, 0, 64*width), most: mostCells, many: min(manyCells, manyRows*width), since: time.Now(), quick: time.Second}
 	w.rows = w.first()
 	return w
 }
@@ -201,7 +203,7 @@ func (w *rowWalk) add(row ...id) error {
 	if cap(w.ids) < w.many { // at once what it comes to
 		w.ids = append(make([]id, 0, w.many), w.ids...)
 	}
-	if len(w.ids)+w.width <= w.many {
+	if len(w.ids)+w.width <= w.many && (len(w.ids)>>16 == (len(w.ids)-w.width)>>16 || time.Since(w.since) < w.quick) {
 		return nil
 	}
 	return w.arrange()
@@ -226,6 +228,7 @@ func (w *rowWalk) handOut(ids []id) error {
 	if len(w.out) < len(ids) {
 		w.out = make([]string, len(ids))
 	}
+	w.last = ids[len(ids)-w.width]
 	split, err := w.give(ids)
 	took := time.Since(w.since)
 	switch w.since = w.since.Add(took); { // a reader is not left waiting where rows come slowly
@@ -259,6 +262,9 @@ func (w *rowWalk) arrange() error {
 				run.came = max(run.came, i)
 			}
 		}
+	}
+	if len(w.order) > 0 && w.ids[0] == w.last {
+		w.order[0].came = 0 // it goes on
 	}
 	end := len(w.ids)
 	if last := len(w.order) - 1; last > 0 {

@@ -62,7 +62,11 @@ func (c *Client) Post(ctx context.Context, u *Upload) error {
 	var refused error
 	if u.binary != nil && !c.noBinary.Load() {
 		err := c.sendGraph(ctx, "add to graph", http.MethodPost, u.graph, binaryType, Body(u.binary))
-		if !notUnderstood(err) {
+		if err == nil {
+			c.takesBinary.Store(true)
+			return nil
+		}
+		if ctx.Err() != nil || !notUnderstood(err) && (c.takesBinary.Load() || busy(err)) {
 			return err
 		}
 		refused = err
@@ -87,6 +91,20 @@ func notUnderstood(err error) bool {
 	}
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+		return true
+	}
+	return false
+}
+
+// busy tells an answer that has nothing to do with what was sent. What does, may also
+// be a connection that was closed before the body was read, or a proxy's answer.
+func busy(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return true // of ours
+	}
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	}
 	return false

@@ -25,7 +25,9 @@ func TestPost(t *testing.T) {
 		"an older one":     {"/repositories/a", map[string]int{binary: 415}, []string{binary, lines, lines}, false},
 		"version unknown":  {"/repositories/a", map[string]int{binary: 400}, []string{binary, lines, lines}, false},
 		"a triple refused": {"/repositories/a", map[string]int{binary: 400, lines: 400}, []string{binary, lines, binary, lines}, true},
-		"not allowed":      {"/repositories/a", map[string]int{binary: 403}, []string{binary, binary}, true},
+		"a proxy's":        {"/repositories/a", map[string]int{binary: 403}, []string{binary, lines, lines}, false},
+		"cut off":          {"/repositories/a", map[string]int{binary: -1}, []string{binary, lines, lines}, false},
+		"not allowed":      {"/repositories/a", map[string]int{binary: 401}, []string{binary, binary}, true},
 		"busy":             {"/repositories/a", map[string]int{binary: 503}, []string{binary, binary}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +39,10 @@ func TestPost(t *testing.T) {
 				}
 				kind := r.Header.Get("Content-Type")
 				got, bodies = append(got, kind), append(bodies, string(body))
-				if s := c.status[kind]; s != 0 {
+				switch s := c.status[kind]; {
+				case s < 0:
+					panic(http.ErrAbortHandler)
+				case s != 0:
 					http.Error(w, "no", s)
 				}
 			}))

@@ -41,15 +41,16 @@ type Client struct {
 	pace      pace.Pacer
 	log       *slog.Logger
 
-	tsv      atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
-	noTable  atomic.Bool  // something was not for the binary form (errNotForTable)
-	noBinary atomic.Bool  // the store took triples that it had refused as binary RDF
-	manner   atomic.Int32 // how queries are sent: mannerDirect, mannerForm
-	direct   atomic.Bool  // a query was answered that came as it is
-	maxRows  atomic.Int64 // as the store advertised
-	requests atomic.Int64
-	bytes    atomic.Int64
-	closed   atomic.Bool
+	tsv         atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
+	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
+	noBinary    atomic.Bool  // the store took triples that it had refused as binary RDF
+	takesBinary atomic.Bool  // it has taken some
+	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm
+	direct      atomic.Bool  // a query was answered that came as it is
+	maxRows     atomic.Int64 // as the store advertised
+	requests    atomic.Int64
+	bytes       atomic.Int64
+	closed      atomic.Bool
 }
 
 // New makes a client; it sends nothing. The addresses must be absolute http or

@@ -169,7 +169,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []has
 		if err != nil {
 			return err
 		}
-		made := explained(tolerated, missing, extra)
+		made := g.explained(tolerated, missing, extra)
 		if slices.ContainsFunc(extra, func(e held) bool { return !made[e.hash] }) {
 			return later.add(g.subj)
 		}

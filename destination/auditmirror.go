@@ -354,15 +354,17 @@ func (d *Destination) tolerated(subj hash16) (map[hash16]hash16, error) {
 	return all, nil
 }
 
-// explained are those of the triples that nobody owns which the store has made of
-// some that are missing. What it made and somebody has removed explains nothing.
-func explained(tolerated map[hash16]hash16, missing []hash16, extra []held) map[hash16]bool {
+// explained are the triples that the mirror has which the store has made of some that
+// are missing: extra ones, that nobody owns, or owned ones. What it made and somebody has
+// removed explains nothing.
+func (g *group) explained(tolerated map[hash16]hash16, missing []hash16, extra []held) map[hash16]bool {
 	if len(tolerated) == 0 {
 		return nil
 	}
 	made := map[hash16]bool{}
 	for _, h := range missing {
-		if m, ok := tolerated[h]; ok && slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) {
+		m, ok := tolerated[h]
+		if ok && (slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) || holds(g.owned, m) && !slices.Contains(missing, m)) {
 			made[m] = true
 		}
 	}
@@ -376,7 +378,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	if err != nil {
 		return err
 	}
-	made := explained(tolerated, missing, extra)
+	made := g.explained(tolerated, missing, extra)
 	var ownerHere *owner
 	for i := range g.owners {
 		if g.owners[i].dest == d.dest {
@@ -436,13 +438,15 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		if l.st != nil {
 			for i := range extra {
 				t := triples[i]
-				if paired[i] || t.P != l.st.triple.P || extra[i].graph != l.st.graph {
+				if paired[i] || t.P != l.st.triple.P || extra[i].graph != l.st.graph || t.O.Kind() != rdfres.KindLiteral || l.st.triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				same := t.O.Kind() == rdfres.KindLiteral && l.st.triple.O.Kind() == rdfres.KindLiteral
-				if same && (rdfres.ValueEqual(l.st.triple.O, t.O) || c.second || d.mirror.iris.virtuoso && virtuosoGeometry(l.st.triple.O, t.O)) {
+				if rdfres.ValueEqual(l.st.triple.O, t.O) || d.mirror.iris.virtuoso && virtuosoGeometry(l.st.triple.O, t.O) {
 					match = i
 					break
+				}
+				if c.second && match < 0 { // any other, where none is like it
+					match = i
 				}
 			}
 		}

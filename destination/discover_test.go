@@ -377,6 +377,12 @@ func TestStoreThatRewrites(t *testing.T) {
 	if got := b.mir.lines(graphA); !slices.Equal(got, want) {
 		t.Fatalf("the rewritten triple stayed: %v", got)
 	}
+	// It may be what a resource has as well.
+	b.src.put("odd.nt", nt("odd", "odd one", "ODD ONE", "even"))
+	b.sync()
+	if a, err = b.open().Audit(context.Background(), AuditOptions{}); err != nil || !a.Equal || a.Rewritten != 1 {
+		t.Fatalf("both forms: %+v %v", a, err)
+	}
 }
 
 var codepoint = regexp.MustCompile(`\\u[0-9A-Fa-f]{4}`)

@@ -503,7 +503,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			continue
 		}
 		if c.fix {
-			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash}
+			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash, shown: true}
 			st.normal = d.mirror.lay.nf.Triple(t) != t
 			c.plan.deletes = append(c.plan.deletes, st)
 		}

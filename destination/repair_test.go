@@ -195,6 +195,16 @@ func TestDeletesAfterReload(t *testing.T) {
 			if rep, err := d.Audit(ctx, AuditOptions{}); err != nil || !rep.Equal {
 				t.Errorf("%+v %v", rep, err)
 			}
+			// What somebody else wrote is shown otherwise, too.
+			if err := c.Update(ctx, "PREFIX x: <http://www.w3.org/2001/XMLSchema#> INSERT DATA { GRAPH <"+graph+"> { <http://ex.org/b> <http://ex.org/p> 77.50, 3.00, 100.0, '100'^^x:decimal, 0.000, '-1.500'^^x:decimal, '+04.2'^^x:decimal, 123456789.1230000 } }"); err != nil {
+				t.Fatal(err)
+			}
+			if rep, err := d.Audit(ctx, AuditOptions{}); err != nil || rep.Equal {
+				t.Errorf("%+v %v", rep, err)
+			}
+			if rep, err := d.Audit(ctx, AuditOptions{Repair: true}); err != nil || !rep.Equal {
+				t.Errorf("%+v %v", rep, err)
+			}
 		})
 	}
 }

@@ -23,6 +23,7 @@ type statement struct {
 	subj   hash16
 	hash   hash16
 	normal bool // the normal form differs from triple
+	shown  bool // read from the mirror: not the form that was written, perhaps
 }
 
 // layout says where and how resources stand in the mirror.
@@ -80,20 +81,30 @@ func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, err
 
 // otherForms are those in which a statement may stand in the store too: when what
 // the store gave back was loaded again, as a backup in N-Quads is, it is no longer
-// the form that was written. TDB2 shows the decimal 1 as 1.0, and does not find
-// the one by the other.
+// the form that was written. TDB2 shows the decimal 1 as 1.0 and 7.50 as 7.5, and does
+// not find the one by the other, nor by a variable.
 func (l *layout) otherForms(st *statement) (out []rdfres.Triple) {
 	n := l.nf.Triple(st.triple)
 	if st.normal {
 		out = append(out, n)
 	}
-	whole, ok := strings.CutSuffix(string(n.O), `"^^<http://www.w3.org/2001/XMLSchema#decimal>`)
-	if ok && slices.Contains(l.nf.Rules, "decimal-47bit") && !strings.Contains(whole, ".") {
-		shown := rdfres.NewLiteral(whole[1:]+".0", "", "http://www.w3.org/2001/XMLSchema#decimal")
-		if l.nf.Term(shown) == n.O { // beyond 47 bits it is another literal
-			n.O = shown
-			out = append(out, n)
+	lexical, ok := strings.CutSuffix(string(n.O), `"^^<http://www.w3.org/2001/XMLSchema#decimal>`)
+	if !ok || !slices.Contains(l.nf.Rules, "decimal-47bit") {
+		return out
+	}
+	value, zeros := n.O, 0
+	if lexical = lexical[1:]; !strings.Contains(lexical, ".") {
+		lexical, zeros = lexical+".", 1
+	}
+	if st.shown {
+		zeros = 15
+	}
+	for range zeros {
+		lexical += "0"
+		if n.O = rdfres.NewLiteral(lexical, "", "http://www.w3.org/2001/XMLSchema#decimal"); l.nf.Term(n.O) != value {
+			break // beyond 47 bits it is another literal
 		}
+		out = append(out, n)
 	}
 	return out
 }

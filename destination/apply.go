@@ -64,11 +64,7 @@ func (f *former) of(rec *record) bool {
 
 // recordedStatements are those of the kept representation, which is taken as it is.
 func (d *Destination) recordedStatements(loc hash16, rec *record) ([]statement, error) {
-	wire, err := d.body(loc)
-	if err != nil {
-		return nil, err
-	}
-	ts, err := parseWire(wire)
+	ts, err := d.bodyTriples(loc)
 	if err != nil {
 		return nil, err
 	}
@@ -895,16 +891,20 @@ func (d *Destination) body(loc hash16) ([]byte, error) {
 	return unpack(raw)
 }
 
+func (d *Destination) bodyTriples(loc hash16) ([]rdfres.Triple, error) {
+	wire, err := d.body(loc)
+	if err != nil {
+		return nil, err
+	}
+	return parseWire(wire)
+}
+
 // wireOf reads the kept wire form and proves it by its digest.
 func (d *Destination) wireOf(loc hash16, rec *record) ([]rdfres.Triple, error) {
 	if rec.Triples == 0 {
 		return nil, nil
 	}
-	wire, err := d.body(loc)
-	if err != nil {
-		return nil, err
-	}
-	ts, err := parseWire(wire)
+	ts, err := d.bodyTriples(loc)
 	if err != nil {
 		return nil, err
 	}

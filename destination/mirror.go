@@ -303,10 +303,10 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		drops = drops[virtuosoOperations:]
 	}
 	for len(ops) > 0 || len(drops) > 0 {
-		n, size, graphs := 0, 0, 0
+		n, size, operations := 0, 0, len(drops)
 		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
 			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
-				if graphs++; graphs > virtuosoOperations {
+				if operations++; operations > virtuosoOperations {
 					break
 				}
 			}

@@ -15,11 +15,7 @@ import (
 // other. What is to go goes all the same.
 func TestRDF4JLanguageCase(t *testing.T) {
 	store := teststores.RDF4J(t)
-	client, err := sparql.New(sparql.Endpoint{Name: "rdf4j", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := clientOf(t, sparql.Endpoint{Name: "rdf4j", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore})
 	elsewhere := store.Graph + "/elsewhere"
 	t.Cleanup(func() { store.Clear(t, elsewhere) })
 	label := "label of " + store.Graph

@@ -15,11 +15,7 @@ import (
 // different.
 func TestVirtuosoLiterals(t *testing.T) {
 	store := teststores.Virtuoso(t)
-	client, err := sparql.New(sparql.Endpoint{Name: "virtuoso", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := virtuosoClient(t, store)
 	const xsd = "http://www.w3.org/2001/XMLSchema#"
 	b := newBench(t)
 	fill(b.src, 300)
@@ -71,11 +67,7 @@ func TestVirtuosoLiterals(t *testing.T) {
 // with a language or a datatype of their own, and so does a removal of many.
 func TestVirtuosoManyGraphs(t *testing.T) {
 	store := teststores.Virtuoso(t)
-	client, err := sparql.New(sparql.Endpoint{Name: "virtuoso", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := virtuosoClient(t, store)
 	b := newBench(t)
 	cfg := b.cfg
 	cfg.Graph, cfg.GraphIRI = "per-entity", store.Graph+"/{entity}"
@@ -106,4 +98,8 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 			t.Fatalf("version %d: %d triples: %.500s", version, n, got)
 		}
 	}
+}
+
+func virtuosoClient(t *testing.T, store teststores.Server) *sparql.Client {
+	return clientOf(t, sparql.Endpoint{Name: "virtuoso", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
 }

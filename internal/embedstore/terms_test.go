@@ -35,13 +35,7 @@ func TestRowWalk(t *testing.T) {
 	if got.String() != want { // subjects came in their order, and so they stand
 		t.Fatalf("%d bytes, not the %d that were loaded", got.Len(), len(want))
 	}
-	snap, err := s.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer snap.Close()
-	r := newTermReader(snap.v, nil)
-	defer r.close()
+	snap, r := readTerms(t, s)
 	parts, rows, most := 0, 0, 0
 	walk := r.walk(4, func(terms []string) error {
 		parts, rows, most = parts+1, rows+len(terms)/4, max(most, len(terms)/4)
@@ -49,7 +43,7 @@ func TestRowWalk(t *testing.T) {
 	})
 	walk.quick = time.Hour // whatever the machine has to do beside
 	var werr error
-	err = scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { werr = walk.add(q[:]...); return werr == nil })
+	err := scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { werr = walk.add(q[:]...); return werr == nil })
 	if err = errors.Join(err, werr, walk.flush()); err != nil || rows != 12_000 {
 		t.Fatal(rows, err)
 	}
@@ -114,13 +108,7 @@ func TestArrangedRows(t *testing.T) {
 	if _, err := s.Load(t.Context(), "", rdfres.NTriples, &doc, LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	snap, err := s.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer snap.Close()
-	r := newTermReader(snap.v, nil)
-	defer r.close()
+	snap, r := readTerms(t, s)
 	for rows := 1; rows <= 16; rows++ {
 		quick := time.Hour // at first, some are not arranged
 		if rows == 16 {
@@ -147,7 +135,7 @@ func TestArrangedRows(t *testing.T) {
 		})
 		walk.free, walk.rows, walk.most, walk.many, walk.quick = true, rows, 64, 1000, quick
 		var werr error
-		err = scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { werr = walk.add(q[:]...); return werr == nil })
+		err := scan(snap.v, nil, access{3, 1}, &quad{}, true, func(q *quad) bool { werr = walk.add(q[:]...); return werr == nil })
 		if err = errors.Join(err, werr, walk.flush()); err != nil || len(want) > 0 {
 			t.Fatal(sum, len(want), err)
 		}
@@ -170,4 +158,17 @@ func TestArrangedRows(t *testing.T) {
 			t.Fatalf("%d steps back in %d subjects", back, len(subjects))
 		}
 	}
+}
+
+func readTerms(t *testing.T, s *Store) (*Snapshot, *termReader) {
+	snap, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newTermReader(snap.v, nil)
+	t.Cleanup(func() {
+		r.close()
+		snap.Close()
+	})
+	return snap, r
 }

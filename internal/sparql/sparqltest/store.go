@@ -245,7 +245,9 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
 	}
 	if fault != nil && fault.Hang {
-		w.WriteHeader(status)
+		// Never 204: that has no body, so the client would send its next request
+		// on this connection, and nobody would answer it.
+		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		return

@@ -94,8 +94,17 @@ var errOverlap = errors.New("graph belongs to another resource")
 func (d *Destination) apply(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
-	return d.applyLocked(ctx, ops, ready, c, bulk, change)
+	if d.unfinished {
+		return errUnfinished
+	}
+	err := d.applyLocked(ctx, ops, ready, c, bulk, change)
+	d.unfinished = err != nil
+	return err
 }
+
+// errUnfinished keeps the intent of a batch that may stand in the mirror in part, until
+// the next run has redone it.
+var errUnfinished = errors.New("a batch before this one could not be written")
 
 func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	if d.folder != nil {
@@ -811,6 +820,7 @@ func (d *Destination) writeIntent(intent []byte) error {
 // redo carries out the batch that a crash or a failed write left behind. It may
 // stand in the mirror whole, in part or not at all; afterwards it does.
 func (d *Destination) redo(ctx context.Context) error {
+	d.unfinished = false
 	raw, err := d.store.Get(key(kindIntent, d.dest))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil

@@ -163,7 +163,8 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	if err != nil {
 		return false, err
 	}
-	return true, w.apply(ctx, nil)
+	err = w.apply(ctx, nil)
+	return err == nil, err
 }
 
 // archivedPackages are the packages of the Change Dumps that an archive names.

@@ -97,7 +97,10 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 func (d *Destination) ownFailure(err error) bool {
 	var pe *os.PathError
 	var fe *fetchError
-	if errors.As(err, &fe) {
+	switch {
+	case d.unfinished: // nothing else may be written
+		return true
+	case errors.As(err, &fe):
 		return false
 	}
 	return errors.As(err, &pe) || errors.Is(err, errRecord) || errors.Is(err, errMirror) || errors.Is(err, errInjected)

@@ -83,6 +83,8 @@ type Destination struct {
 
 	noFaults atomic.Bool // it is known that none is recorded
 
+	unfinished bool // guarded by spaceL: a batch of this run could not be written
+
 	crash func(point string) error // tests: an error here is a crash there
 
 	planning *planning // of a shadow, nil of any other

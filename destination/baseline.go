@@ -334,7 +334,7 @@ func (d *Destination) holdDeletes(gone, held, listed int64) string {
 // order is fetched from its own location.
 func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
 	req := request{url: o.ResourceDump}
-	if known != nil && known.URL == o.ResourceDump {
+	if known != nil && known.URL == o.ResourceDump && known.stands() {
 		req.etag, req.modified = known.ETag, known.Modified
 	}
 	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
@@ -353,7 +353,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	if s, ok := sequenceOf(&h.Meta); ok {
 		sequence = &s
 	}
-	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest {
+	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest && state.stands() {
 		return nil, errUnchangedList
 	}
 	packages, err := d.dumpPackages(ctx, dl, rd)

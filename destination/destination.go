@@ -157,6 +157,10 @@ type listState struct {
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
 }
 
+// stands tells that the document stands for what it names: an index without a time
+// stays as it is while its parts change.
+func (l *listState) stands() bool { return !l.Index || !l.At.IsZero() }
+
 const (
 	phaseBaseline = "baseline"
 	phaseCurrent  = "current"

@@ -220,6 +220,41 @@ func TestUnchangedListIsNotProcessed(t *testing.T) {
 	}
 }
 
+// An index that tells no time, as that of a plain Sitemap, stays as it is when its
+// parts change.
+func TestUnchangedIndexIsRead(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 3)
+	b.cfg.Source = s.url("/sitemap.xml")
+	const sitemap = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`
+	answerAt(s, "/sitemap.xml", func(w http.ResponseWriter, r *http.Request) {
+		s.serveXML(w, r, []byte(strings.Replace(sitemap, "urlset", "sitemapindex", 1)+`<sitemap><loc>`+s.url("/part.xml")+`</loc></sitemap></sitemapindex>`))
+	})
+	index := s.hook
+	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/part.xml" {
+			return index(w, r)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		io.WriteString(w, sitemap)
+		for name := range s.bodies {
+			_, at := s.lastOf(name, len(s.log))
+			fmt.Fprintf(w, `<url><loc>%s</loc><lastmod>%s</lastmod></url>`, s.url(s.folder+name), at.Format(time.RFC3339Nano))
+		}
+		io.WriteString(w, "</urlset>")
+		return true
+	}
+	b.sync()
+	s.put("e1.nt", nt("e1", "changed"))
+	s.put("new.nt", nt("new", "x"))
+	if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Created != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
 // A list of the same snapshot is told by its first bytes where the server has no
 // validators; its length tells of a source that changes it and not its time.
 func TestUnchangedRootTime(t *testing.T) {

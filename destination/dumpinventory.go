@@ -48,7 +48,7 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 // dumpInventory is readInventory of a source without a Resource List.
 func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory, known *listState) error {
 	req := request{url: o.ResourceDump}
-	if known != nil && known.URL == o.ResourceDump {
+	if known != nil && known.URL == o.ResourceDump && known.stands() {
 		req.etag, req.modified = known.ETag, known.Modified
 	}
 	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
@@ -65,7 +65,7 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.sequence = &s
 	}
-	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest {
+	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest && v.state.stands() {
 		return errUnchangedList
 	}
 	packages, err := d.dumpPackages(ctx, dl, rd)

@@ -102,7 +102,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		return v, d.dumpInventory(ctx, o, v, known)
 	}
 	req := request{url: o.ResourceList}
-	if known != nil && known.URL == o.ResourceList {
+	if known != nil && known.URL == o.ResourceList && known.stands() {
 		req.etag, req.modified = known.ETag, known.Modified
 		req.unchanged = d.sameRoot(known)
 	}
@@ -123,7 +123,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.sequence = &s
 	}
-	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && (!h.Index || !v.at.IsZero()) {
+	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && v.state.stands() {
 		return nil, errUnchangedList
 	}
 	n := int64(0)

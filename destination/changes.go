@@ -918,7 +918,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 		return w.apply(ctx, nil)
 	}
 	return w.apply(ctx, func(m *meta) {
-		if m.Held != "" && w.d.cfg.OnGap == "stop" {
+		if !m.heldDeletes() { // what is held of a gap
 			m.Held = ""
 		}
 	})

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -40,6 +41,34 @@ func TestDeletionsBesideMoves(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is held stays held when there are changes and no gap.
+func TestHeldWhereGapsStop(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	b.cfg.OnGap = "stop"
+	fill(s, 40)
+	b.sync()
+	s.mu.Lock()
+	for i := range 15 {
+		delete(s.bodies, fmt.Sprintf("e%d.nt", i))
+	}
+	s.mu.Unlock()
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !strings.HasPrefix(rep.Held, "15 of 40 ") {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	for i := range 2 {
+		s.put("e20.nt", nt("e20", fmt.Sprint("x", i)))
+		if rep := b.sync(); !strings.HasPrefix(rep.Held, "15 of 40 ") || rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+	}
+	b.cfg.MaxDeleteRatio = 1
+	if rep := b.sync(); rep.Held != "" || !rep.InSync || rep.Deleted != 15 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
 }
 
 // What was held and is then deleted by changes does not stay held, though the

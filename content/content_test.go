@@ -188,6 +188,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestClockSetBack: files that were looked at by a clock far ahead do not wait for it.
+func TestClockSetBack(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.file("/a", text("file", `"x"`))
+	w.scan([]string{w.srv.URL + "/a"})
+	right := w.now
+	w.now = right.AddDate(10, 0, 0)
+	w.run(false)
+	w.file("/a", text("another file", `"y"`))
+	w.now = right
+	if rep := w.run(false); rep.Updated != 1 {
+		t.Fatalf("%+v", rep)
+	}
+}
+
 // TestRate: requests are spaced.
 func TestRate(t *testing.T) {
 	f := newWorld(t, Config{Rate: 2}).f

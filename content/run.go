@@ -302,7 +302,7 @@ func (r *run) due(c *candidate) bool {
 	case l.Misses == 1 && c.current != nil:
 		wait = min(wait, secondLook)
 	}
-	return !r.now.Before(l.At.Add(wait))
+	return !r.now.Before(l.At.Add(wait)) || r.now.Before(l.At) // by a clock that has been set back since
 }
 
 // leave counts a file that is not looked at in this run.

@@ -90,10 +90,12 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	sortParts(parts)
 	parts = skipApplied(parts, from)
 	if strict && len(parts) > 1 && parts[0].url == from.List && from.Closed {
-		if err := d.proveClosed(ctx, p, parts[0].url); err != nil {
+		switch same, err := d.sameClosed(ctx, p, parts[0].url); {
+		case err != nil:
 			return err
+		case same:
+			parts = parts[1:]
 		}
-		parts = parts[1:]
 	}
 	return d.eachChangeIn(ctx, parts, from, p, f)
 }
@@ -129,12 +131,13 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 	return p.end()
 }
 
-// proveClosed looks for the newest change in the closed list that was applied up
-// to its end; unless the list has changed this costs one conditional request.
-func (d *Destination) proveClosed(ctx context.Context, p *proof, address string) error {
+// sameClosed tells whether the closed list that was applied up to its end is still the
+// same: one whose end was to come when it was written may have got more changes. This
+// costs one conditional request.
+func (d *Destination) sameClosed(ctx context.Context, p *proof, address string) (bool, error) {
 	from := p.from
-	if from.Newest == nil || p.done {
-		return nil
+	if from.Newest == nil {
+		return true, nil
 	}
 	req := request{url: address}
 	if from.Last.URL == address {
@@ -144,23 +147,13 @@ func (d *Destination) proveClosed(ctx context.Context, p *proof, address string)
 	if err != nil {
 		var fe *fetchError
 		if errors.As(err, &fe) && fe.Gone {
-			return nil // retention took it meanwhile: where the next list begins tells
+			return true, nil // retention took it meanwhile: where the next list begins tells
 		}
-		return err
+		return false, err
 	}
 	defer dl.Close()
-	if dl.notModified || from.Last.URL == address && from.Last.Digest == dl.digest.String() {
-		p.done = true
-		return nil
-	}
-	scan, err := d.scanChanges(dl, from)
-	if err != nil {
-		return err
-	}
-	if err := p.check(scan, address); err != nil {
-		return err
-	}
-	return scan.seen.late(scan.head.Meta.From)
+	p.done = dl.notModified || from.Last.URL == address && from.Last.Digest == dl.digest.String()
+	return p.done, nil
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its
@@ -251,9 +244,16 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		}
 		return f(end)
 	}
-	again := scan.start > 0 && scan.seen.again()
+	var again time.Time // what is of it and before the cursor's change is applied again
+	switch {
+	case scan.start == 0:
+	case scan.seen.again():
+		again = scan.seen.was.Time
+	case from.List != dl.url && from.Newest != nil: // nobody knows what stood there
+		again = from.Newest.Time
+	}
 	give := func(n int, it *item) error {
-		if n <= scan.start && (!again || it.Time.Before(scan.seen.was.Time)) || !scan.wanted(it, from) {
+		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) {
 			return nil
 		}
 		return f(change{it: it, list: dl.url, position: n})
@@ -272,7 +272,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	}
 	n := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		if n++; n <= scan.start && !again {
+		if n++; n <= scan.start && again.IsZero() {
 			return nil
 		}
 		it, err := d.changeItem(e, r, dl)
@@ -468,9 +468,19 @@ func (s *changeScan) wanted(it *item, from *cursor) bool {
 		return it.Sequence > *from.Sequence
 	}
 	if s.byTime && !from.Time.IsZero() && !it.Time.IsZero() {
-		return !it.Time.Before(from.Time)
+		// A change of before its own list begins is of a clock that was set back.
+		return !it.Time.Before(from.applied()) || it.Time.Before(s.head.Meta.From)
 	}
 	return true
+}
+
+// applied is the time before which a list without numbers has nothing new. The end of a
+// list may be later than its last change, and even later than now.
+func (c *cursor) applied() time.Time {
+	if n := c.Newest; n != nil && !n.Time.IsZero() && n.Time.Before(c.Time) {
+		return n.Time
+	}
+	return c.Time
 }
 
 // gap finds out whether changes between the cursor and this first list are lost.

@@ -103,6 +103,9 @@ type proof struct {
 	from    *cursor // where the poll began
 	done    bool
 	earlier bool // a list was read that ends before it
+
+	until time.Time // where the lists that were read end
+	open  bool      // one of them has no end
 }
 
 // check looks at what was found in a list, before any of its changes is handed
@@ -113,6 +116,12 @@ func (p *proof) check(s *changeScan, list string) error {
 		return nil
 	}
 	f := s.head.Meta.From
+	p.open = p.open || s.head.Meta.Until.IsZero()
+	for _, t := range []time.Time{s.head.Meta.Until, s.maxTime} {
+		if t.After(p.until) {
+			p.until = t
+		}
+	}
 	numbered := n.Sequence > 0 && s.numbered
 	switch {
 	case s.sight.seen:
@@ -162,8 +171,14 @@ func (p *proof) lost(n *newest) error {
 
 // end tells after the last list that the newest change should have been in one.
 func (p *proof) end() error {
-	if p != nil && p.from.Newest != nil && !p.done && p.earlier {
-		return &gapError{fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", p.from.Newest.Sequence, p.from.Newest)}
+	if p == nil || p.from.Newest == nil || p.done {
+		return nil
+	}
+	switch n := p.from.Newest; {
+	case p.earlier:
+		return &gapError{fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
+	case !p.open && !p.until.IsZero() && p.until.Before(n.Time):
+		return &gapError{fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", stamp(p.until), n)}
 	}
 	return nil
 }

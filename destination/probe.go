@@ -339,12 +339,19 @@ func (d *Destination) sawServer(ctx context.Context) error {
 		p.Server = now
 		return d.saveProbe(p, false)
 	}
-	if d.opt.Now().Sub(p.At) < probePause {
+	if d.recent(p, probePause) {
 		return nil
 	}
 	d.log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
 	_, err = d.probeAgain(ctx, p)
 	return err
+}
+
+// recent tells of a probe that is not older than that. One that is still to come was made
+// by a clock that has been set back since.
+func (d *Destination) recent(p *probed, age time.Duration) bool {
+	since := d.opt.Now().Sub(p.At)
+	return since >= 0 && since < age
 }
 
 // probeAgain tells whether the store keeps literals otherwise than was known.
@@ -364,7 +371,7 @@ func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool
 // which the normal form does not explain: the store may have become another one.
 func (d *Destination) unexplained(ctx context.Context, n int64) (changed bool, err error) {
 	p, err := d.probeRecord()
-	if err != nil || p == nil || n == 0 || d.opt.Now().Sub(p.At) < time.Hour {
+	if err != nil || p == nil || n == 0 || d.recent(p, time.Hour) {
 		return false, err
 	}
 	d.log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)

@@ -123,6 +123,21 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	return d.compareWith(ctx, r, o, v)
 }
 
+// errStaleList says that a list cannot tell what is lost, and would set the mirror back.
+var errStaleList = errors.New("the Resource List is older than what is mirrored, and the changes do not reach back to it")
+
+// compareNewer is compare, unless the list is stale.
+func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+	v, err := d.readInventory(ctx, o, known)
+	if err != nil {
+		return nil, err
+	}
+	if c := d.snapshotMeta().Cursor; v.stale(&c) {
+		return nil, errors.Join(errStaleList, v.Close())
+	}
+	return d.compareWith(ctx, r, o, v)
+}
+
 // compareWith is compare with an inventory that was read, which it closes.
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()

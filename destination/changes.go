@@ -531,13 +531,13 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		var err error
 		what := "Resource List"
 		if o.ResourceList != "" {
-			end, err = d.compare(ctx, r, o, &m.Inventory)
+			end, err = d.compareNewer(ctx, r, o, &m.Inventory)
 		} else {
 			what = "Resource Dump"
 			end, err = d.dump(ctx, r, o, &m.Inventory)
 		}
 		switch {
-		case errors.Is(err, errUnchangedList):
+		case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
 		case err != nil:
 			return err
 		default:
@@ -642,19 +642,23 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		return d.saveMeta(func(m *meta) { m.Held = r.rep.Held })
 	}
 	if depth == 0 && (o.ResourceList != "" || o.ResourceDump != "") {
-		r.mode("baseline")
 		var end func(*meta)
 		var err error
+		how := "compared with the Resource List, fetching what differs"
 		if o.ResourceList != "" {
-			r.why("compared with the Resource List, fetching what differs")
-			end, err = d.compare(ctx, r, o, nil)
+			end, err = d.compareNewer(ctx, r, o, nil)
 		} else {
-			r.why("taken again from the Resource Dump")
+			how = "taken again from the Resource Dump"
 			end, err = d.dump(ctx, r, o, nil)
 		}
+		if errors.Is(err, errStaleList) {
+			return d.leaveGap(ctx, r, o, gap, dl)
+		}
+		r.why("%s", how)
 		if err != nil {
 			return err
 		}
+		r.mode("baseline")
 		if r.dry {
 			if !r.plan.base {
 				return nil
@@ -668,7 +672,12 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		return d.increment(ctx, r, o, depth+1)
 	}
-	// Nothing can close it. What is there is applied, and the gap stays told.
+	return d.leaveGap(ctx, r, o, gap, dl)
+}
+
+// leaveGap is for a gap that nothing can close: what is there is applied, and it stays
+// told.
+func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, dl *download) error {
 	why := "gap: " + gap.why + "; the source has no newer inventory to close it with"
 	if r.dry {
 		return nil
@@ -684,7 +693,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	address, _ := o.changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
+	from.Time, from.Sequence, from.Identity, from.Newest, from.Seen = time.Time{}, nil, "", nil, nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -568,6 +569,39 @@ func TestGap(t *testing.T) {
 		}
 		if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !rep.InSync {
 			t.Fatalf("%+v %v", rep, err)
+		}
+		b.equal()
+	}
+}
+
+// A list that is older than what is mirrored, with changes that do not reach back to it,
+// does not set the mirror back: the gap is told until there is a newer one.
+func TestGapWithAnOldList(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		b := newBench(t)
+		s := b.src
+		s.ours = ours
+		fill(s, 6)
+		s.frozen, s.listAt, s.listSeq = maps.Clone(s.bodies), s.now, len(s.log)
+		b.sync()
+		s.put("new.nt", nt("new", "x"))
+		s.put("e1.nt", nt("e1", "second"))
+		b.sync()
+		b.same(b.mir.lines(graphA), s.want())
+		s.put("e2.nt", nt("e2", "lost"))
+		s.put("e3.nt", nt("e3", "second"))
+		s.drop = len(s.log) - 1
+		for range 2 {
+			if rep := b.sync(); rep.InSync || !strings.Contains(rep.Held, "gap: ") || rep.Deleted+rep.Failed+rep.Pending > 0 {
+				t.Fatalf("%+v", rep)
+			}
+			if got := strings.Join(b.mir.lines(graphA), ""); !strings.Contains(got, "/new>") || strings.Count(got, "second") != 2 || strings.Contains(got, "lost") {
+				t.Fatal(got)
+			}
+		}
+		s.frozen, s.listAt = nil, time.Time{}
+		if rep := b.sync(); !rep.InSync || rep.Updated != 1 {
+			t.Fatalf("%+v", rep)
 		}
 		b.equal()
 	}

@@ -25,6 +25,7 @@ type inventory struct {
 	order    uint64
 	overlaid bool
 	blind    int64 // entries that do not tell which resource they mean
+	hole     bool  // the changes do not reach back to the list
 
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
@@ -190,7 +191,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	}
 	v.overlaid = true
 	from := &cursor{Time: v.at, Sequence: v.sequence}
-	err := d.eachChange(ctx, o, from, false, func(c change) error {
+	add := func(c change) error {
 		if c.it == nil {
 			return nil
 		}
@@ -201,11 +202,25 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 			d.planning.change(c.list, c.kind())
 		}
 		return v.add(c.it)
-	})
+	}
+	err := d.eachChange(ctx, o, from, true, add)
+	var gap *gapError
+	if v.hole = errors.As(err, &gap); v.hole {
+		err = d.eachChange(ctx, o, from, false, add)
+	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)
 	}
 	return nil
+}
+
+// stale tells that the list is older than where we stand, and that what was changed since
+// is not all there: it says less than what is mirrored.
+func (v *inventory) stale(c *cursor) bool {
+	if v.sequence != nil && c.Sequence != nil {
+		return v.hole && *v.sequence < *c.Sequence
+	}
+	return v.hole && !v.at.IsZero() && v.at.Before(c.Time)
 }
 
 // stored yields the records of the destination in the order of location hashes.

@@ -241,13 +241,13 @@ func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta
 	var err error
 	switch {
 	case o.ResourceList != "":
-		end, err = d.compare(ctx, r, o, known)
+		end, err = d.compareNewer(ctx, r, o, known)
 	case o.ResourceDump != "":
 		end, err = d.dump(ctx, r, o, known)
 	default:
 		return nil
 	}
-	if errors.Is(err, errUnchangedList) {
+	if errors.Is(err, errUnchangedList) || errors.Is(err, errStaleList) {
 		return nil
 	}
 	if err != nil {

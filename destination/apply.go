@@ -160,7 +160,9 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		if o.it == nil {
-			o.it = &item{Loc: d.locOf(o), Promise: promise{Length: -1}}
+			if o.it = (&item{Loc: d.locOf(o), Promise: promise{Length: -1}}); o.rec == nil {
+				o.it.Change = "deleted"
+			}
 		}
 		refused := err
 		if !errors.Is(err, errRefused) {
@@ -967,6 +969,12 @@ func (d *Destination) newFault(it *item, loc hash16, err error, replaces ...hash
 		f.State = "failed"
 	}
 	return f
+}
+
+// waits tells that the pause is not over. One that is longer than any was made by a
+// clock that has been set back since.
+func (f *fault) waits(now time.Time, longest time.Duration) bool {
+	return f.Next.After(now) && f.Next.Sub(now) <= longest
 }
 
 // withFault adds a fault to a batch.

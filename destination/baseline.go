@@ -211,7 +211,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				continue
 			}
 			delete(pending, p.loc)
-			if f != nil && !r.retry && f.Next.After(now) && len(replaces) == 0 {
+			if f != nil && !r.retry && f.waits(now, d.lim.retryMax) && len(replaces) == 0 {
 				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}

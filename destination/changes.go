@@ -867,9 +867,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			j := d.fetchJob(it)
 			switch {
-			case it.Bad != "":
-			case it.Change == "deleted":
-				j = func(context.Context) *outcome { return &outcome{it: it} }
+			case it.Bad != "", it.Change == "deleted":
 			case rec != nil && !rec.has(flagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }

@@ -748,6 +748,64 @@ func TestMirrorRefusesOne(t *testing.T) {
 	b.equal()
 }
 
+// A deletion that the mirror has refused is tried again as what it is, in the next run
+// and after a restart.
+func TestMirrorRefusesDeletion(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		b := newBench(t)
+		fill(b.src, 10)
+		b.sync()
+		b.src.remove("e5.nt")
+		if killed {
+			d := b.open()
+			d.crash = func(point string) error {
+				if point == "intent" {
+					return errInjected
+				}
+				return nil
+			}
+			if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
+				t.Fatal(err)
+			}
+		}
+		b.mir.refuse = func(text string) int {
+			if strings.Contains(text, "DELETE DATA") && strings.Contains(text, "/e5>") {
+				return 400
+			}
+			return 0
+		}
+		if rep := b.sync(); rep.InSync || !killed && rep.Failed != 1 {
+			t.Fatalf("%+v", rep)
+		}
+		b.mir.refuse = nil
+		b.clock = b.clock.Add(2 * time.Hour)
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("killed %v: %+v", killed, rep)
+		}
+		b.equal()
+	}
+}
+
+// A pause that a clock far ahead has made is over when the clock is right again.
+func TestPauseOfAnotherClock(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	b.sync()
+	b.src.put("e1.nt", nt("e1", "x"))
+	b.src.lie["e1.nt"] = true
+	right := b.clock
+	b.clock = right.AddDate(10, 0, 0)
+	if rep := b.sync(); rep.Pending != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.clock = right
+	b.src.lie["e1.nt"] = false
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
 func TestGraphStoreOnly(t *testing.T) {
 	for _, per := range []bool{false, true} {
 		b := newBench(t)

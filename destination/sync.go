@@ -336,7 +336,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 				yield(nil, f.err)
 				return
 			}
-			if r.touched[loc] || (!r.retry && f.Next.After(now)) {
+			if r.touched[loc] || (!r.retry && f.waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := decodeItem(f.Item)
@@ -362,7 +362,10 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 }
 
 func (d *Destination) fetchJob(it *item) job {
-	if !it.AsOf.IsZero() {
+	switch {
+	case it.Change == "deleted" && it.Bad == "": // there is nothing to fetch, also when the mirror has refused it before
+		return func(context.Context) *outcome { return &outcome{it: it} }
+	case !it.AsOf.IsZero():
 		return func(ctx context.Context) *outcome { return d.obtainAsOf(ctx, it) }
 	}
 	return func(ctx context.Context) *outcome { return d.obtain(ctx, it) }

@@ -446,7 +446,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.keptFor(ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -502,7 +502,7 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		}
 	}
 	dropped := func(ch *delta) bool {
-		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph]
+		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.keptFor(ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[hash16][]*statement{} // by subject
 	asked := map[hash16]bool{}
@@ -564,6 +564,13 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		}
 	}
 	return p, d.planProvenance(p, changes)
+}
+
+// keptFor tells whether a per-entity graph is recorded for a resource. What has left
+// it, and was kept because its new place could not be had, has it no more.
+func (d *Destination) keptFor(graph string, loc hash16) bool {
+	v, err := d.store.Get(key(kindGraph, d.space, hashString(graph)))
+	return err == nil && d.ownsGraph(v) && hash16(v[4:20]) == loc
 }
 
 // remember writes what is known now, and the changed meta, in one commit.
@@ -655,7 +662,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 			b.Set(ownedKey(d.space, subj, d.dest, o.loc), hashes)
 		}
 		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
-			if ch.oldGraph != "" {
+			if ch.oldGraph != "" && d.keptFor(ch.oldGraph, o.loc) {
 				b.Delete(key(kindGraph, d.space, hashString(ch.oldGraph)))
 			}
 		}

@@ -371,6 +371,32 @@ func TestPerEntityGraphs(t *testing.T) {
 	want()
 }
 
+// The graph of an entity stays while one of its locations has it, whatever becomes of
+// another one that had it before.
+func TestGraphOfAnotherLocationStays(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "{entity}"
+	fill(s, 4)
+	b.sync()
+	s.remove("e1.nt")
+	s.put("e1.ttl", nt("e1", "turtle")) // has the graph
+	s.put("e1.jsonld", `[{"@id":"http://ex.org/e1","http://ex.org/v":[{"@value":"json"}]}]`)
+	if rep := b.sync(); rep.Failed != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || rep.Failed != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.same(b.mir.lines("http://ex.org/e1"), []string{nt("e1", "turtle")})
+	s.remove("e1.jsonld")
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equalGraphs()
+}
+
 func TestAuditSeesAndRepairs(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 20)

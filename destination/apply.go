@@ -338,7 +338,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 				continue // the batch says itself what becomes of it
 			}
 			named[loc] = true
-			left, err := d.workOut(&op{loc: loc, moved: true})
+			left, err := d.workOut(&op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
 			if err != nil {
 				return nil, nil, err
 			}

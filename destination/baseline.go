@@ -158,6 +158,19 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		now        = d.opt.Now()
 		total      = v.sorter.Len()
 	)
+	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
+		for p, err := range d.merged(v, snap) {
+			if err != nil || ctx.Err() != nil {
+				return nil, errors.Join(err, ctx.Err())
+			}
+			if p.there() && waiting[p.loc] {
+				back = append(back, p.loc)
+			}
+		}
+		return back, nil
+	}); err != nil {
+		return nil, err
+	}
 	moves, err := d.findMoves(ctx, v, snap)
 	if err != nil {
 		return nil, err

@@ -847,6 +847,16 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	if err := w.packagesFor(ctx, items); err != nil {
 		return err
 	}
+	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
+		for _, it := range items {
+			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[hashString(it.Loc)] {
+				back = append(back, hashString(it.Loc))
+			}
+		}
+		return back, nil
+	}); err != nil {
+		return err
+	}
 	left, err := d.pairMoves(items)
 	if err != nil {
 		return err

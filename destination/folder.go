@@ -220,6 +220,17 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		b.Delete(key(kindResource, d.dest, loc))
 		return nil
 	}
+	leave := func(o *op) error { // the locations that its entity has left
+		for _, loc := range o.replaces {
+			if !named[loc] {
+				named[loc] = true
+				if err := remove(loc, o.rec != nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
 	for _, o := range ops {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -235,6 +246,9 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		}
 		if o.rec == nil {
 			if err := remove(o.loc, o.moved); err != nil {
+				return err
+			}
+			if err := leave(o); err != nil {
 				return err
 			}
 			continue
@@ -273,13 +287,8 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			resources++
 		}
 		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
-		for _, loc := range o.replaces {
-			if !named[loc] {
-				named[loc] = true
-				if err := remove(loc, true); err != nil {
-					return err
-				}
-			}
+		if err := leave(o); err != nil {
+			return err
 		}
 	}
 	generation := d.meta.Generation

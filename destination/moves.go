@@ -163,6 +163,37 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 	return left, nil
 }
 
+// returned takes what the source has again out of what goes when a pending resource is
+// stored. find tells which of the locations that wait for that it has.
+func (d *Destination) returned(find func(waiting map[hash16]bool) ([]hash16, error)) error {
+	waiting := map[hash16]bool{}
+	for _, f := range d.faults() {
+		if f.err != nil {
+			return f.err
+		}
+		for _, loc := range f.Replaces {
+			waiting[loc] = true
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	back, err := find(waiting)
+	if err != nil || len(back) == 0 {
+		return err
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	for loc, f := range d.faults() {
+		if f.err != nil {
+			return f.err
+		}
+		f.Replaces = slices.DeleteFunc(f.Replaces, func(l hash16) bool { return slices.Contains(back, l) })
+		withFault(b, d, loc, f.fault)
+	}
+	return b.Commit(true)
+}
+
 // replacing makes a job tell what its resource replaces.
 func replacing(j job, locs []hash16) job {
 	if len(locs) == 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +172,89 @@ func TestMoveCrashes(t *testing.T) {
 			}
 			b.equalAll()
 		}
+	}
+}
+
+// An entity that is gone from its new location, before it could be had there, is gone:
+// a mirror that never removes keeps what it has, and any other has neither.
+func TestGoneBeforeItsMoveWasDone(t *testing.T) {
+	for _, kind := range []string{"", "deleted", "folder"} {
+		b := newBench(t)
+		s := b.src
+		s.ours = true
+		dir := t.TempDir()
+		if b.cfg.Keep = kind; kind == "folder" {
+			b.cfg.Keep, b.cfg.GraphIRI = "", ""
+		}
+		run := func() SyncReport {
+			t.Helper()
+			if kind != "folder" {
+				return b.sync()
+			}
+			sink, err := FolderSink(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			rep, err := b.openSink(sink).Sync(context.Background(), SyncOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rep
+		}
+		fill(s, 4)
+		run()
+		s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/set/moved/e1.nt" {
+				http.NotFound(w, r)
+				return true
+			}
+			return false
+		}
+		s.moveAll("/set/moved/", true)
+		if rep := run(); rep.Pending != 1 {
+			t.Fatalf("%s: %+v", kind, rep)
+		}
+		s.remove("e1.nt")
+		if rep := run(); !rep.InSync || rep.Deleted != 1 {
+			t.Fatalf("%s: %+v", kind, rep)
+		}
+		there := strings.Contains(strings.Join(b.mir.lines(graphA), ""), "/e1>")
+		if kind == "folder" {
+			_, err := os.Stat(filepath.Join(dir, "set/r/e1.nt"))
+			there = err == nil
+		}
+		if there != (kind == "deleted") {
+			t.Errorf("%s: e1 is in the mirror: %v", kind, there)
+		}
+	}
+}
+
+// A location that is in the source again stays, though a pending one of the same
+// entity was to replace it.
+func TestReturnedToWhatItLeft(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		b := newBench(t)
+		s := b.src
+		s.ours = true
+		fill(s, 4)
+		b.sync()
+		s.remove("e1.nt")
+		s.put("e1.ttl", nt("e1", "turtle"))
+		s.lie["e1.ttl"] = true
+		if rep := b.sync(); rep.Pending != 1 {
+			t.Fatalf("%+v", rep)
+		}
+		s.put("e1.nt", nt("e1", "a", "1"))
+		if !full {
+			b.sync()
+		}
+		s.lie["e1.ttl"] = false
+		rep, err := b.open().Sync(context.Background(), SyncOptions{Full: full, Retry: true})
+		if err != nil || !rep.InSync {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		b.equal()
 	}
 }
 

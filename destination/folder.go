@@ -248,6 +248,12 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			if err := remove(o.loc, o.moved); err != nil {
 				return err
 			}
+			if o.it != nil {
+				files.close()
+				if err := d.removeStray(o.it.Loc); err != nil {
+					return err
+				}
+			}
 			if err := leave(o); err != nil {
 				return err
 			}
@@ -480,6 +486,24 @@ func (d *Destination) removeFile(name string) error {
 	return nil
 }
 
+// removeStray removes the file that a crash has left of a resource that was never
+// recorded.
+func (d *Destination) removeStray(loc string) error {
+	for _, name := range []string{d.pathOf(loc), hashedPath(loc)} {
+		if _, ok, err := d.ownerOf(name); err != nil {
+			return err
+		} else if ok {
+			continue
+		}
+		if st, err := d.root().Lstat(name); err == nil && st.Mode().IsRegular() {
+			if err := d.removeFile(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // files compares the records with the folder. What is missing or otherwise is
 // fetched again, what nobody owns is removed, when it is to be repaired.
 func (c *mirrorCompare) files(ctx context.Context) error {
@@ -575,7 +599,12 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		case e.IsDir(), name == folderState, strings.HasPrefix(path.Base(name), ".rsbridge-"):
 			return nil
 		}
-		_, ok, err := d.ownerOf(name)
+		owner, ok, err := d.ownerOf(name)
+		if err == nil && ok && d.folder == nil { // its record comes after the file
+			var rec *record
+			rec, err = d.record(owner)
+			ok = rec != nil
+		}
 		if err == nil && !ok {
 			extra = append(extra, name)
 		}

@@ -179,17 +179,25 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 			}
 		}
 		b.Set(key(kindOther, d.dest, loc), []byte(name))
-	case other(old):
+	case other(old), rec == nil && old == nil && ch.op.it != nil && d.beside != nil: // of the latter a crash may have left the file
 		if d.beside != nil {
-			name, err := d.fileOf(old.Loc)
+			at := ""
+			if old != nil {
+				at = old.Loc
+			} else {
+				at = ch.op.it.Loc
+			}
+			name, err := d.fileOf(at)
+			switch {
+			case err != nil:
+			case name != "":
+				err = d.removeFile(name)
+				b.Delete(d.nameKey(name))
+			case old == nil:
+				err = d.removeStray(at)
+			}
 			if err != nil {
 				return 0, err
-			}
-			if name != "" {
-				if err := d.removeFile(name); err != nil {
-					return 0, err
-				}
-				b.Delete(d.nameKey(name))
 			}
 		}
 		b.Delete(key(kindOther, d.dest, loc))

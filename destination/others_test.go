@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -116,6 +117,67 @@ func TestFilesBesideAStore(t *testing.T) {
 
 // What is no RDF is counted and listed without files as well, never makes a run
 // that is not in sync, and is fetched when files are asked for later.
+// What a crash has left of a resource that was never recorded goes with it, and is found
+// where nothing tells that it went.
+func TestFileOfACrash(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		for _, folder := range []bool{true, false} {
+			b := newBench(t)
+			s := b.src
+			s.ours = true
+			dir := t.TempDir()
+			open := b.open
+			if b.cfg.Files = dir; folder {
+				b.cfg.Files, b.cfg.GraphIRI = "", ""
+				sink, err := FolderSink(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer sink.Close()
+				open = func() *Destination { return b.openSink(sink) }
+			}
+			run := func(d *Destination) error {
+				_, err := d.Sync(context.Background(), SyncOptions{})
+				return err
+			}
+			fill(s, 2)
+			s.put("a.pdf", "%PDF a")
+			if err := run(open()); err != nil {
+				t.Fatal(err)
+			}
+			s.put("b.pdf", "%PDF b")
+			d := open()
+			d.crash = func(point string) error {
+				if point == "file" || folder && point == "written" {
+					return errInjected
+				}
+				return nil
+			}
+			if err := run(d); !errors.Is(err, errInjected) {
+				t.Fatal(err)
+			}
+			if s.remove("b.pdf"); !told {
+				s.mu.Lock()
+				s.log = s.log[:3]
+				s.mu.Unlock()
+			}
+			if err := run(open()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "set/r/b.pdf")); os.IsNotExist(err) != told {
+				t.Fatalf("told %v, folder %v: %v", told, folder, err)
+			}
+			rep, err := open().Audit(context.Background(), AuditOptions{Repair: true})
+			if err != nil || !rep.Equal || (rep.Repaired == 1) == told {
+				t.Fatalf("told %v, folder %v: %+v %v", told, folder, rep, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "set/r/b.pdf")); !os.IsNotExist(err) {
+				t.Fatalf("told %v, folder %v: %v", told, folder, err)
+			}
+		}
+	}
+}
+
 func TestFilesAskedForLater(t *testing.T) {
 	b := newBench(t)
 	s := b.src

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -172,6 +173,52 @@ func TestBrokenDownloadIsTakenUpAgain(t *testing.T) {
 	}
 	if len(ranges) != 3 {
 		t.Fatalf("asked for %v", ranges)
+	}
+	b.equal()
+}
+
+// A rest of other bytes, from a proxy that does not know If-Range, is not put behind
+// those that came before.
+func TestRestOfAnotherFile(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.changes = false
+	fill(s, 200)
+	list := func() []byte {
+		rec := httptest.NewRecorder()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.serveList(rec, httptest.NewRequest(http.MethodGet, listXML, nil), -1)
+		return rec.Body.Bytes()
+	}
+	whole, tag := list(), `"v1"`
+	answerAt(s, listXML, func(w http.ResponseWriter, r *http.Request) {
+		from := 0
+		if h := r.Header.Get("Range"); h != "" {
+			fmt.Sscanf(h, "bytes=%d-", &from)
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(whole)-1, len(whole)))
+		}
+		w.Header().Set("ETag", tag)
+		rest := whole[from:]
+		w.Header().Set("Content-Length", fmt.Sprint(len(rest)))
+		if from > 0 {
+			w.WriteHeader(http.StatusPartialContent)
+		}
+		if tag != `"v1"` {
+			w.Write(rest)
+			return
+		}
+		w.Write(rest[:len(rest)/2])
+		at := s.now
+		s.put("e0.nt", nt("e0", "b", "0")) // as long as before, and in the first half
+		s.now = at
+		s.log[len(s.log)-1].at = s.log[0].at
+		whole, tag = list(), `"v2"`
+	})
+	d := b.open()
+	d.lim.attempts = 5
+	if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 200 {
+		t.Fatalf("%+v %v", rep, err)
 	}
 	b.equal()
 }

@@ -193,9 +193,10 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 		*validator = "" // what we hold is not part of it any more
 		return fail(errors.New("the server does not know the rest of what it began"), true)
 	case resp.StatusCode == http.StatusPartialContent:
-		if r.rangeFrom == 0 || !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.rangeFrom)) {
+		tag := resp.Header.Get("ETag")
+		if r.rangeFrom == 0 || !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.rangeFrom)) || tag != "" && tag != r.ifRange {
 			*validator = ""
-			return fail(fmt.Errorf("asked for bytes from %d, got %q", r.rangeFrom, resp.Header.Get("Content-Range")), true)
+			return fail(fmt.Errorf("asked for bytes from %d of %s, got %q of %s", r.rangeFrom, r.ifRange, resp.Header.Get("Content-Range"), tag), true)
 		}
 	case r.rangeFrom > 0: // it changed meanwhile, or ranges are not known: from the start
 		if err := d.restart(sum); err != nil {

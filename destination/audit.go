@@ -108,6 +108,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 		if err := d.saveMeta(func(m *meta) {
 			before := m.Cursor
 			end(m)
+			m.Again = false
 			if o.followed() {
 				m.Cursor = before // the changes are followed from where they were
 			}
@@ -354,7 +355,7 @@ func (d *Destination) askAgain(loc hash16) error {
 	b := d.store.Batch()
 	defer b.Close()
 	b.Set(key(kindResource, d.dest, loc), rec.encode())
-	return b.Commit(true)
+	return d.commit(b, func(m *meta) { m.Again = true })
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and

@@ -580,7 +580,7 @@ func (d *Destination) forget(loc hash16) error {
 	b := d.store.Batch()
 	defer b.Close()
 	b.Set(key(kindResource, d.dest, loc), rec.encode())
-	return b.Commit(true)
+	return d.commit(b, func(m *meta) { m.Again = true })
 }
 
 func (r *record) forget() {

@@ -24,7 +24,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
 	if !r.dry {
 		if m.Phase != phaseBaseline {
-			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.ByList = d.cfg.Source, d.cfg.Set, false }); err != nil {
+			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.ByList, m.Again = d.cfg.Source, d.cfg.Set, false, false }); err != nil {
 				return err
 			}
 		} else if m.Resources > 0 {
@@ -78,7 +78,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	}
 	if r.dry {
 		return d.saveMeta(func(m *meta) {
-			m.Phase = phaseBaseline
+			m.Phase, m.Again = phaseBaseline, false
 			if end(m); !r.complete || r.plan.base {
 				m.Phase = phaseCurrent
 			}
@@ -89,7 +89,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		end(m)
-		m.Gap, m.ByList = "", false
+		m.Gap, m.ByList, m.Again = "", false, false
 	})
 }
 

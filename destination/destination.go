@@ -104,6 +104,7 @@ type meta struct {
 	ByList     bool      `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Generation uint64    `json:"generation"`          // last write that the mirror has confirmed
 	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
+	Again      bool      `json:"again,omitempty"`     // records were forgotten: everything must be compared with the source before the next increment
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
 	Owned      bool      `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
 	Resources  int64     `json:"resources"`

@@ -555,7 +555,7 @@ func (c *mirrorCompare) forget(loc hash16, rec *record) error {
 	b := c.d.store.Batch()
 	defer b.Close()
 	b.Set(key(kindResource, c.d.dest, loc), forgotten.encode())
-	return b.Commit(true)
+	return c.d.commit(b, func(m *meta) { m.Again = true })
 }
 
 func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {

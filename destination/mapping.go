@@ -81,5 +81,5 @@ func (d *Destination) remap(r *run) (bool, error) {
 			}
 		}
 	}
-	return true, d.commit(b, func(m *meta) { m.Map = id })
+	return true, d.commit(b, func(m *meta) { m.Map, m.Again = id, true })
 }

@@ -92,6 +92,31 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// Another map that could not be begun with is not forgotten.
+func TestMapBegunAgain(t *testing.T) {
+	b := newBench(t)
+	b.src.ours = true
+	fill(b.src, 4)
+	b.sync()
+	b.cfg.Map = "CONSTRUCT { ?entity <http://cat.example/p> ?v } WHERE { ?entity <http://ex.org/v> ?v }"
+	b.mir.refuse = func(string) int { return 507 }
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil {
+		t.Fatalf("%+v", rep)
+	}
+	b.mir.refuse = nil
+	if rep := b.sync(); !rep.InSync || rep.Updated != 4 {
+		t.Fatalf("%+v", rep)
+	}
+	for _, l := range b.mir.lines(graphA) {
+		if !strings.Contains(l, "cat.example/p>") {
+			t.Errorf("in the mirror: %s", l)
+		}
+	}
+	if rep := b.sync(); !rep.InSync || rep.Mode != "none" {
+		t.Fatalf("%+v", rep)
+	}
+}
+
 func TestMapRefused(t *testing.T) {
 	b := newBench(t)
 	for _, bad := range []string{"nonsense", "SELECT * WHERE { ?s ?p ?o }"} {

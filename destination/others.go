@@ -258,7 +258,10 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 	if refetch && some {
 		r.why("files is %s now: the resources that are no RDF are fetched for it", d.cfg.Files)
 	}
-	return refetch && some, d.commit(b, func(m *meta) { m.Others, m.Files, m.NotRDF = true, d.cfg.Files, n })
+	return refetch && some, d.commit(b, func(m *meta) {
+		m.Others, m.Files, m.NotRDF = true, d.cfg.Files, n
+		m.Again = m.Again || refetch && some
+	})
 }
 
 // beside compares the files beside a store with the records.

@@ -149,7 +149,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		r.reselected = true
 	}
 	return some > 0, d.commit(b, func(m *meta) {
-		m.Part = id
+		m.Part, m.Again = id, m.Again || some > 0
 		m.Resources += back
 		m.NotRDF += others
 	})

@@ -144,7 +144,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	r.full = r.full || r.remapped || reselected || moved
-	m = d.snapshotMeta()
+	if m = d.snapshotMeta(); m.Again && !r.full {
+		r.why("a comparison with the source was not finished")
+		r.full = true
+	}
 	moved = m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {
 	case m.Phase == "":
@@ -167,11 +170,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		r.why("%s: everything in the mirror would be compared", m.Compare)
 	} else if m.Compare != "" {
 		r.why("%s: everything in the mirror is compared", m.Compare)
-		full := r.full
 		if err := d.compareMirror(ctx, r); err != nil {
 			return err
 		}
-		if r.full && !full { // what is kept of some cannot be trusted any more
+		if d.snapshotMeta().Again { // what is kept of some cannot be trusted any more
 			if err := d.baseline(ctx, r, offer); err != nil {
 				return err
 			}
@@ -454,7 +456,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if !r.until.IsZero() {
 		rep.Until = &r.until
 	}
-	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == ""
+	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == "" && !m.Again
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
 		if runErr == nil {

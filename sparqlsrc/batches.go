@@ -38,7 +38,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 		return fmt.Errorf("count before reading: %w", err)
 	}
 	blankPattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o)) "
-	err = s.readCounted(ctx, caps, blankPattern, g.add)
+	err = s.readCounted(ctx, caps, blankPattern, by == "predicates" && constructs(caps, scope), g.add)
 	if errors.Is(err, ErrShort) && !s.scbd && scope.single() {
 		s.log.Info("the triples with blank nodes do not come in one answer; reading them entity by entity", "err", err)
 		if e := g.close(); e != nil {
@@ -177,8 +177,8 @@ func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, sc
 	return nil
 }
 
-// readCounted reads a pattern in one answer, confirmed by counts.
-func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, pattern string, f sparql.TripleFunc) error {
+// readCounted reads a pattern in one answer, by CONSTRUCT or SELECT, confirmed by counts.
+func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, pattern string, construct bool, f sparql.TripleFunc) error {
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + pattern + "}"
 	before, err := s.client.Count(ctx, count)
 	if err != nil {
@@ -188,10 +188,15 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 		return nil
 	}
 	rows := int64(0)
-	err = s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", caps.SelectReading(), func(sub, p, o []byte) error {
+	add := func(sub, p, o []byte) error {
 		rows++
 		return f(sub, p, o)
-	})
+	}
+	if construct && before <= manyTriples {
+		err = s.client.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+pattern+"}", add)
+	} else {
+		err = s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", caps.SelectReading(), add)
+	}
 	if err != nil {
 		return err
 	}

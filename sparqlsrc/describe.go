@@ -520,7 +520,7 @@ func (d *describer) exact(ctx context.Context) (err error) {
 func (s *Source) readSkolemAndBlank(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper) error {
 	mark := sparql.EscapeString(string(genidMark))
 	pattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o) || CONTAINS(STR(?s), " + mark + ") || (isIRI(?o) && CONTAINS(STR(?o), " + mark + "))) "
-	return s.readCounted(ctx, caps, pattern, func(sub, p, o []byte) error {
+	return s.readCounted(ctx, caps, pattern, false, func(sub, p, o []byte) error {
 		// What only looks like one of ours is no business of the components.
 		if sub, o := localTerm(sub), localTerm(o); sub[0] != '_' && o[0] != '_' {
 			return nil

@@ -15,9 +15,9 @@ import (
 // Strategies are the ways of a full scan. In one answer: "whole", by the way that
 // the probe found fastest, or the way that is named. In parts, each confirmed by a
 // count of its own and, where it is cut or refused, narrowed and asked for again by
-// itself: "classes" (the rest comes last), "prefixes" of the selection (likewise),
-// "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
-var Strategies = append(oneAnswer, "classes", "prefixes", "hash", "graphs", "batches")
+// itself: "predicates", "classes" (the rest comes last), "prefixes" of the selection
+// (likewise), "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
+var Strategies = append(oneAnswer, "predicates", "classes", "prefixes", "hash", "graphs", "batches")
 
 var oneAnswer = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON), string(sparql.ReadSelectBinary)}
 
@@ -56,8 +56,11 @@ func (s *Source) inOneAnswer() bool {
 // byPartitions reads the triples without blank nodes, one part after the other.
 // again is how many of them came in vain, and once more.
 func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabilities, sc *scope, g *grouper, read func()) (again int64, err error) {
-	if by == "graphs" {
+	switch by {
+	case "graphs":
 		return 0, s.byGraphs(ctx, caps, sc, g, read)
+	case "predicates":
+		return s.byPredicates(ctx, caps, sc, g, read)
 	}
 	part := func(what, pattern string) error {
 		defer read()

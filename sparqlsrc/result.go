@@ -28,7 +28,7 @@ type Stats struct {
 	Requests  int64
 	Bytes     int64
 	Truncated int64  // answers that were cut and asked again
-	Way       string // how it was read: a sparql.Reading, or "batches"
+	Way       string // how it was read: a sparql.Reading, or one of Strategies
 }
 
 // Scan is a complete, verified download, grouped by entity on disk. Close it.

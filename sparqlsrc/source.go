@@ -59,6 +59,7 @@ type Source struct {
 	scbd      bool
 	byGraph   bool       // each named graph is an entity
 	construct *construct // nil unless Describe is a CONSTRUCT
+	many      int64      // manyTriples, less in tests
 
 	mu     sync.Mutex
 	probed *sparql.Capabilities
@@ -78,7 +79,7 @@ func New(c *sparql.Client, cfg Config) (*Source, error) {
 
 // newSource checks the configuration; c is nil where the data is in files.
 func newSource(c *sparql.Client, cfg Config) (*Source, error) {
-	s := &Source{client: c, cfg: cfg, log: cfg.Logger}
+	s := &Source{client: c, cfg: cfg, log: cfg.Logger, many: manyTriples}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

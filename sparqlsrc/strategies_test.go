@@ -179,12 +179,76 @@ func TestFailedPart(t *testing.T) {
 	}
 }
 
+// What is refused of some predicates is asked for as two halves, one of them as a SELECT
+// and then in parts; what was whole is not asked for again.
+func TestFailedPredicates(t *testing.T) {
+	ts := divided(300)
+	st := sparqltest.New(ts...)
+	s := known(source(t, st, Config{Strategy: "predicates"}), st)
+	const p = "VALUES ?p { <http://a.example/p1> }"
+	st.Fault = func(op, q string) *sparqltest.Fault {
+		if strings.HasPrefix(q, "CONSTRUCT") && strings.Contains(q, "<http://a.example/p1>") || strings.HasPrefix(q, "SELECT ?s ?p ?o") && strings.Contains(q, p) && !strings.Contains(q, "MD5") {
+			return &sparqltest.Fault{Status: 500, Body: "FRVEC: array in for vectored over max vector length"}
+		}
+		return nil
+	}
+	got, stats := scanAll(t, s)
+	diff(t, "with a predicate that is refused", got, expected(t, ts, false))
+	times, parts := map[string]int{}, 0
+	for _, q := range st.Queries() {
+		switch {
+		case strings.Contains(q, "COUNT") || !strings.Contains(q, "VALUES ?p"):
+		case strings.Contains(q, "MD5"):
+			parts++
+		case !strings.Contains(q, "<http://a.example/p1>"):
+			times[q]++
+		}
+	}
+	for q, n := range times {
+		if n != 1 {
+			t.Errorf("asked %d times: %s", n, q)
+		}
+	}
+	if stats.Way != "predicates" || len(times) == 0 || parts == 0 {
+		t.Errorf("read by %s; %d bunches, and %d parts of one predicate", stats.Way, len(times), parts)
+	}
+}
+
+// A Virtuoso is asked by predicates where one graph holds many triples, and in one
+// answer where it holds few, or where the predicates do not give what it counts.
+func TestManyTriplesOfVirtuoso(t *testing.T) {
+	ts := divided(300)
+	for _, c := range []struct {
+		many  int64
+		fault bool
+		way   string
+	}{{1000, false, "predicates"}, {1000, true, "construct"}, {5000, false, "construct"}} {
+		st := sparqltest.New(ts...)
+		s := source(t, st, Config{})
+		s.many = c.many
+		s.SetCapabilities(sparql.Capabilities{Product: "Virtuoso", Readings: []sparql.Reading{sparql.ReadConstruct, sparql.ReadSelectJSON}})
+		if c.fault {
+			st.Rewrite = func(op, q string, answer []byte) []byte {
+				if strings.Contains(q, "GROUP BY") {
+					return bytes.ReplaceAll(answer, []byte("http://a.example/p0"), []byte("http://a.example/p2"))
+				}
+				return answer
+			}
+		}
+		got, stats := scanAll(t, s)
+		diff(t, c.way, got, expected(t, ts, false))
+		if stats.Way != c.way {
+			t.Errorf("%d triples, many are %d: read by %s, want %s", len(ts), c.many, stats.Way, c.way)
+		}
+	}
+}
+
 // A store that leaves out rows is read again where its count tells so, in smaller
 // parts; when it leaves out rows of those too, the scan ends and nothing is changed.
 func TestRowsLeftOut(t *testing.T) {
 	ts := divided(300)
 	want := expected(t, ts, false)
-	for _, strategy := range []string{"classes", "hash"} {
+	for _, strategy := range []string{"predicates", "classes", "hash"} {
 		for _, times := range []int{1, 1e6} {
 			t.Run(fmt.Sprint(strategy, times), func(t *testing.T) {
 				st := sparqltest.New(ts...)

@@ -260,7 +260,7 @@ func (e *env) baseline(ctx context.Context, s server) (took, base time.Duration,
 	if err := st.drop(ctx, uploadGraph); err != nil {
 		return 0, 0, err
 	}
-	if base, err = st.load(ctx, e, uploadGraph); err != nil {
+	if base, err = s.load(ctx, e, uploadGraph); err != nil {
 		return 0, 0, err
 	}
 	if err := st.drop(ctx, uploadGraph); err != nil {

@@ -284,6 +284,19 @@ func (p *parser) selectQuery(graph string, in []solution) (vars []string, rows [
 		rows = p.group(graph, in)
 	}
 	p.s.shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	if p.take("GROUP") {
+		p.must("BY")
+		v := p.next()[1:]
+		n := map[rdfres.Term]int{}
+		for _, r := range rows {
+			n[r[v]]++
+		}
+		out := []solution{}
+		for key, n := range n {
+			out = append(out, solution{v: key, countAs: number(n)})
+		}
+		return []string{v, countAs}, out
+	}
 	if countAs != "" {
 		n := len(rows)
 		if v, ok := strings.CutPrefix(countOf, "distinct "); ok {
@@ -293,7 +306,7 @@ func (p *parser) selectQuery(graph string, in []solution) (vars []string, rows [
 			}
 			n = len(set)
 		}
-		return []string{countAs}, []solution{{countAs: rdfres.NewLiteral(strconv.Itoa(n), "", "http://www.w3.org/2001/XMLSchema#integer")}}
+		return []string{countAs}, []solution{{countAs: number(n)}}
 	}
 	if distinct {
 		seen := map[string]bool{}
@@ -314,6 +327,10 @@ func (p *parser) selectQuery(graph string, in []solution) (vars []string, rows [
 		rows = kept
 	}
 	return vars, p.modifiers(rows)
+}
+
+func number(n int) rdfres.Term {
+	return rdfres.NewLiteral(strconv.Itoa(n), "", "http://www.w3.org/2001/XMLSchema#integer")
 }
 
 func clones(in []solution) []solution {

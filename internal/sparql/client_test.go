@@ -701,3 +701,34 @@ func TestVirtuosoBooleans(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// TestPartialAnswers: what a store says is only a part of an answer is none, and half
+// as much may be asked for.
+func TestPartialAnswers(t *testing.T) {
+	const rows = `{"head":{"vars":["s"]},"results":{"bindings":[{"s":{"type":"uri","value":"http://example.org/a"}}]}}`
+	for name, tell := range map[string]func(w http.ResponseWriter){
+		"by its status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusPartialContent) },
+		"by a header":   func(w http.ResponseWriter) { w.Header().Set("X-SQL-State", "S1TAT") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.Header.Get("Accept"), "json") {
+					w.Header().Set("Content-Type", "application/sparql-results+json")
+					tell(w)
+					io.WriteString(w, rows)
+					return
+				}
+				w.Header().Set("Content-Type", "application/n-triples")
+				tell(w)
+				io.WriteString(w, "<http://example.org/a> <http://example.org/p> \"1\" .\n")
+			}), nil)
+			_, err := c.SelectAs(t.Context(), "SELECT ?s WHERE { ?s ?p ?o }", sparql.ReadSelectJSON)
+			if !errors.Is(err, sparql.ErrTruncated) || !sparql.IsTooLarge(err) {
+				t.Errorf("SELECT: %v", err)
+			}
+			if err := c.StreamGraph(t.Context(), "", func(_, _, _ []byte) error { return nil }); !errors.Is(err, sparql.ErrTruncated) {
+				t.Errorf("graph: %v", err)
+			}
+		})
+	}
+}

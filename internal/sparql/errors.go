@@ -151,6 +151,12 @@ func transportError(ctx, parent context.Context, op, url string, timeout time.Du
 	return e
 }
 
+// isPartial tells whether an answer is a part of itself, and the store says so: Virtuoso
+// gives what it has found when the time of a question is over.
+func isPartial(res *http.Response) bool {
+	return res.StatusCode == http.StatusPartialContent || res.Header.Get("X-Sql-State") == "S1TAT"
+}
+
 // retryAfter reads the header: seconds or a date. 0: not given.
 func retryAfter(value string, now time.Time) time.Duration {
 	if value == "" {

@@ -177,6 +177,11 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			}
 			return give(statusError(c.op(r.op), shown, res, text, c.endpoint.Username))
 		}
+		if isPartial(res) {
+			_ = res.Body.Close()
+			return give(&Error{Op: c.op(r.op), URL: shown, Status: res.StatusCode, Err: ErrTruncated,
+				Hint: "the store sent what it had found when its time was over: raise that (Virtuoso: ExecutionTimeout, MaxQueryExecutionTime)"})
+		}
 		out := &response{header: res.Header, status: res.StatusCode}
 		out.mediaType, _, _ = mime.ParseMediaType(res.Header.Get("Content-Type"))
 		out.body = &bodyReader{

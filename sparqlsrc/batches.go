@@ -131,9 +131,12 @@ func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, sc
 	cfg.Select = Select{}
 	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize(), limit: s.lastShort()}
 	err = eachOf(owners, s.batchSize(), func(part []string) error {
-		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}}
+		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}, failed: map[string]error{}}
 		if _, err := d.batch(ctx, part); err != nil {
 			return err
+		}
+		for _, why := range d.failed {
+			return why
 		}
 		for e := range d.hard {
 			return fmt.Errorf("%w: the blank nodes of %s are too many or too deep for one answer: raise the row limit of the store", ErrShort, e)
@@ -299,9 +302,10 @@ func eachOf(list *extsort.Sorter, size int, f func([]string) error) error {
 }
 
 // eachBatch calls ask with as many entities as the store takes; a batch that is
-// too large for it, or whose answer was cut, is halved. ask must have no effect
-// when it fails.
+// too large for it, or whose answer was cut twice, is halved: a store that is written
+// to may count another number than it gave. ask must have no effect when it fails.
 func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]string) error) error {
+	cut := -1 // where a batch begins that was cut
 	for from := 0; from < len(entities); {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -313,6 +317,8 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 		case err == nil:
 			from += n
 			s.grow(n, time.Since(began))
+		case n > 1 && errors.Is(err, ErrShort) && cut != from:
+			cut = from
 		case n > 1 && (sparql.IsTooLarge(err) || errors.Is(err, ErrShort)):
 			s.log.Info("a batch was too large for the store", "entities", n, "err", err)
 			s.shrink(n)

@@ -217,7 +217,7 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	}
 	text := timeText(since)
 	day := sparql.EscapeString(text[:10])
-	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10, STR(?m) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
+	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10 || SUBSTR(STR(?m), 11, 1) != \"T\", SUBSTR(STR(?m), 1, 10) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
 		") || (DATATYPE(?m) = " + xsdDateTime + " && ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ")) "
 	if err := s.eachSubject(ctx, caps, scope, pattern+filter, f); err != nil {
 		return fmt.Errorf("what was modified since %s: %w", text, err)
@@ -319,7 +319,13 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		out[row[0].IRI()] = p
 	}
 	if s.onLimit(rows, caps) || rows >= 1000 && isRound(rows) {
-		return nil, fmt.Errorf("count by %s: %w: the answer has %d rows, which looks like the row limit of the store", by, ErrShort, rows)
+		n, err := s.client.Count(ctx, "SELECT (COUNT(DISTINCT ?k) AS ?n) WHERE { "+pattern+"}")
+		if err == nil && n != rows {
+			err = fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("count by %s: %w", by, err)
+		}
 	}
 	return out, nil
 }

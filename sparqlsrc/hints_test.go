@@ -1,6 +1,7 @@
 package sparqlsrc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -17,6 +19,9 @@ const hinted = `<http://e.example/old> <http://purl.org/dc/terms/modified> "2026
 <http://e.example/west> <http://purl.org/dc/terms/modified> "2026-03-04T23:00:00-14:00"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://e.example/day> <http://purl.org/dc/terms/modified> "2026-03-05"^^<http://www.w3.org/2001/XMLSchema#date> .
 <http://e.example/text> <http://purl.org/dc/terms/modified> "2026-03-05T12:00:00Z" .
+<http://e.example/zoned> <http://purl.org/dc/terms/modified> "2026-03-05-05:00"^^<http://www.w3.org/2001/XMLSchema#date> .
+<http://e.example/blank> <http://purl.org/dc/terms/modified> "2026-03-05 12:00:00" .
+<http://e.example/year> <http://purl.org/dc/terms/modified> "2025" .
 <http://e.example/issued> <http://purl.org/dc/terms/issued> "2026-03-06T12:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
 <http://e.example/none> <http://e.example/p> "x" .
 <http://e.example/old> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e.example/C> .
@@ -48,7 +53,7 @@ func checkHints(t *testing.T, client *sparql.Client, graph string) {
 		got = nil
 	}
 	err = s.ModifiedSince(ctx, []string{"http://purl.org/dc/terms/modified"}, since, add)
-	want("modified", "day new text west", err)
+	want("modified", "blank day new text west zoned", err)
 	err = s.ModifiedSince(ctx, []string{"http://purl.org/dc/terms/modified", "http://purl.org/dc/terms/issued"}, since.Add(20*time.Hour), add)
 	want("two properties", "issued", err)
 	err = s.NamedSince(ctx, "SELECT ?x ?entity WHERE { GRAPH <"+graph+"> { ?entity <http://purl.org/dc/terms/issued> ?x FILTER(?x >= ?since) } }", since, add)
@@ -60,11 +65,11 @@ func checkHints(t *testing.T, client *sparql.Client, graph string) {
 	err = s.OfPartition(ctx, ByClass, "http://e.example/C", add)
 	want("of a class", "new old", err)
 	graphs, err := s.Partitions(ctx, ByGraph)
-	if p := graphs[graph]; err != nil || len(graphs) != 1 || p.Entities != 8 {
+	if p := graphs[graph]; err != nil || len(graphs) != 1 || p.Entities != 11 {
 		t.Errorf("graphs: %v %v", graphs, err)
 	}
 	err = s.OfPartition(ctx, ByGraph, graph, add)
-	want("of a graph", "day issued new none old text west", err)
+	want("of a graph", "blank day issued new none old text west year zoned", err)
 	named, err := s.Named()
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +117,32 @@ func TestHintsOfStores(t *testing.T) {
 			defer client.Close()
 			checkHints(t, client, srv.Graph)
 		})
+	}
+}
+
+// TestRoundCounts: a number of rows that looks like a limit is counted, and is
+// wrong only if there are more.
+func TestRoundCounts(t *testing.T) {
+	client := embedded(t)
+	var data strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&data, "<http://e.example/%d> a <http://e.example/C%d> .\n", i, i)
+	}
+	if err := client.PutGraph(t.Context(), "http://g.example/", rdfres.Turtle, sparql.Body([]byte(data.String()))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(client, Config{Name: "hints", Graphs: []string{"http://g.example/"}, TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := s.Partitions(t.Context(), ByClass); err != nil || len(parts) != 2000 {
+		t.Errorf("%d classes: %v", len(parts), err)
+	}
+	st := sparqltest.New(nameTriples(15_100)...)
+	st.RowLimit = 15_000
+	err = source(t, st, Config{}).NamedSince(t.Context(), "SELECT ?entity { ?entity <http://example.org/name> ?n }", time.Time{}, func(string) error { return nil })
+	if !errors.Is(err, ErrShort) {
+		t.Errorf("15,000 rows of more: %v", err)
 	}
 }
 

@@ -373,14 +373,14 @@ func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
 	return rows > 0 && (rows == s.lastShort() || rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
 }
 
-// isRound tells whether a number of rows looks like somebody's limit: 1, 2, 2.5
-// or 5 times a power of ten from 100 on, or a power of two from 1,024 on.
+// isRound tells whether a number of rows looks like somebody's limit: some thousands,
+// 1, 2, 2.5 or 5 times a power of ten from 100 on, or a power of two from 1,024 on.
 func isRound(n int64) bool {
-	if n >= 1024 && n&(n-1) == 0 {
-		return true
-	}
 	if n < 100 {
 		return false
+	}
+	if n%1000 == 0 || n >= 1024 && n&(n-1) == 0 {
+		return true
 	}
 	for n%10 == 0 {
 		n /= 10

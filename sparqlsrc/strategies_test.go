@@ -472,3 +472,35 @@ func TestWayNotProbed(t *testing.T) {
 		}
 	}
 }
+
+// TestMovingStore: a store that is written to between an answer and its count is asked
+// again, and batches do not become smaller for ever.
+func TestMovingStore(t *testing.T) {
+	var ts []rdfres.Triple
+	var entities []string
+	for i := range 50 {
+		e := fmt.Sprintf("http://example.org/e%d", i)
+		entities = append(entities, e)
+		for k := range 2 { // 100 rows, which may be a limit
+			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(e), P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(k), "", "")})
+		}
+	}
+	st := sparqltest.New(ts...)
+	s := known(source(t, st, Config{}), st)
+	size := s.batchSize()
+	moves := 3
+	st.After = func(op, body string) {
+		if strings.HasPrefix(body, "SELECT ?s ?p ?o") && moves > 0 {
+			moves--
+			o := rdfres.NewLiteral(fmt.Sprint("more ", moves), "", "")
+			st.Add("", rdfres.Triple{S: rdfres.NewIRI(entities[0]), P: "<http://example.org/p>", O: o})
+		}
+	}
+	ds, err := s.Describe(t.Context(), entities)
+	if err != nil || len(ds) != len(entities) {
+		t.Fatalf("%d are described: %v", len(ds), err)
+	}
+	if s.batchSize() != size {
+		t.Errorf("batches of %d, not %d", s.batchSize(), size)
+	}
+}

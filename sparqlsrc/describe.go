@@ -149,10 +149,13 @@ func (d *describer) run(ctx context.Context) (err error) {
 // lead to blank nodes, everything in one answer, to a growing depth.
 func (d *describer) batch(ctx context.Context, entities []string) (owners []string, err error) {
 	own := map[string][]rdfres.Triple{}
-	err = d.s.ownTriples(ctx, d.caps, d.scope, entities, "?o", func(t rdfres.Triple) error {
-		e := t.S.IRI()
-		own[e] = append(own[e], local(t))
-		return d.hold(1)
+	entities, err = d.each(entities, func(entities []string) error {
+		clear(own)
+		return d.s.ownTriples(ctx, d.caps, d.scope, entities, "?o", func(t rdfres.Triple) error {
+			e := t.S.IRI()
+			own[e] = append(own[e], local(t))
+			return d.bound(e, own[e])
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -161,9 +164,6 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 	skolem := false
 	for _, e := range entities {
 		ts := own[e]
-		if len(ts) > d.s.cfg.MaxDescriptionTriples {
-			return nil, fmt.Errorf("describe %s: more than max_description_triples (%d)", e, d.s.cfg.MaxDescriptionTriples)
-		}
 		if slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return t.O.Kind() == rdfres.KindBlank }) {
 			if _, err := sparql.EscapeIRI(e); err != nil {
 				d.hard[e] = true
@@ -213,6 +213,37 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 		d.hard[e] = true
 	}
 	return owners, nil
+}
+
+// entityError is of an entity that cannot be described.
+type entityError struct {
+	entity string
+	err    error
+}
+
+func (e *entityError) Error() string { return fmt.Sprintf("describe %s: %v", e.entity, e.err) }
+func (e *entityError) Unwrap() error { return e.err }
+
+// bound counts one more triple of an entity that has these now.
+func (d *describer) bound(entity string, ts []rdfres.Triple) error {
+	if most := d.s.cfg.MaxDescriptionTriples; len(ts) > most {
+		return &entityError{entity, fmt.Errorf("more than max_description_triples (%d)", most)}
+	}
+	return d.hold(1)
+}
+
+// each reads some entities, again without one that cannot be described: that fails,
+// by its name, and is not among those that it gives back.
+func (d *describer) each(entities []string, read func([]string) error) ([]string, error) {
+	for held := d.held; ; d.held = held {
+		err := read(entities)
+		var one *entityError
+		if !errors.As(err, &one) || !slices.Contains(entities, one.entity) {
+			return entities, err
+		}
+		d.failed[one.entity] = one
+		entities = slices.DeleteFunc(slices.Clone(entities), func(e string) bool { return e == one.entity })
+	}
 }
 
 func local(t rdfres.Triple) rdfres.Triple {

@@ -362,7 +362,7 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 		}
 	}
 	for _, why := range sc.Failed() {
-		return why
+		return &entityError{graph, why}
 	}
 	return nil
 }
@@ -395,9 +395,14 @@ func (d *describer) graphs(ctx context.Context) error {
 		}
 		names = append(names, e)
 	}
-	err := d.s.readGraphs(ctx, d.caps, names, func(graph string, t rdfres.Triple) error {
-		d.done[graph] = append(d.done[graph], local(t))
-		return d.hold(1)
+	names, err := d.each(names, func(names []string) error {
+		for e := range d.asked {
+			d.done[e] = nil
+		}
+		return d.s.readGraphs(ctx, d.caps, names, func(graph string, t rdfres.Triple) error {
+			d.done[graph] = append(d.done[graph], local(t))
+			return d.bound(graph, d.done[graph])
+		})
 	})
 	if err != nil {
 		return err
@@ -407,7 +412,7 @@ func (d *describer) graphs(ctx context.Context) error {
 			continue
 		}
 		if d.done[e], err = d.s.nameOwn(e, d.done[e]); err != nil {
-			return fmt.Errorf("describe %s: %w", e, err)
+			d.failed[e] = &entityError{e, err}
 		}
 	}
 	return nil

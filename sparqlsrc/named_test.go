@@ -82,3 +82,54 @@ func TestNamedInLittleMemory(t *testing.T) {
 		})
 	}
 }
+
+// One that is named and has more triples than may be held fails by its name, and the
+// others are described.
+func TestNamedTooLarge(t *testing.T) {
+	for _, byGraph := range []bool{false, true} {
+		t.Run(fmt.Sprint(byGraph), func(t *testing.T) {
+			client := embedded(t)
+			for i, n := range []int{3, 50, 4} {
+				var b strings.Builder
+				for k := range n {
+					fmt.Fprintf(&b, "<http://e.example/%d> <http://e.example/p> \"%d\" .\n", i, k)
+				}
+				if err := client.PutGraph(t.Context(), fmt.Sprintf("http://g.example/%d", i), rdfres.NTriples, sparql.Body([]byte(b.String()))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cfg := Config{Name: "data", Graphs: []string{"*"}, TempDir: t.TempDir(), MaxDescriptionTriples: 20}
+			name := "http://e.example/%d"
+			if byGraph {
+				cfg.Describe, name = "graph", "http://g.example/%d"
+			}
+			s, err := New(client, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			named, err := s.Named()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer named.Close()
+			for i := range 3 {
+				if err := named.Add(fmt.Sprintf(name, i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := map[string]int{}
+			for d, err := range named.Descriptions(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[d.Entity] = len(d.Triples)
+			}
+			if len(got) != 2 || got[fmt.Sprintf(name, 0)] != 3 || got[fmt.Sprintf(name, 2)] != 4 {
+				t.Errorf("described: %v", got)
+			}
+			if why := named.Failed()[fmt.Sprintf(name, 1)]; len(named.Failed()) != 1 || why == nil || !strings.Contains(why.Error(), "max_description_triples (20)") {
+				t.Errorf("failed: %v", named.Failed())
+			}
+		})
+	}
+}

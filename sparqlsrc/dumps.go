@@ -152,8 +152,8 @@ func stat(path string) (DumpFile, error) {
 func dumpName(path string) string {
 	for _, suffixes := range [][]string{{".gz", ".zst", ".zstd", ".bz2"}, {".nt", ".nq", ".ttl"}} {
 		for _, s := range suffixes {
-			if rest, ok := strings.CutSuffix(strings.ToLower(path), s); ok {
-				path = path[:len(rest)]
+			if n := len(path) - len(s); n >= 0 && strings.EqualFold(path[n:], s) {
+				path = path[:n]
 				break
 			}
 		}

@@ -333,7 +333,7 @@ func TestNewDumpsRefuses(t *testing.T) {
 
 func TestCompareNames(t *testing.T) {
 	for _, tc := range [][2]string{
-		{"a-9.nt", "a-10.nt.gz"}, {"full.nt.gz", "full-2.nt"}, {"2024-01-31.nq", "2024-02-01.nq.zst"}, {"b/1", "b/01x"}, {"a/zz", "b/1"},
+		{"a-9.nt", "a-10.nt.gz"}, {"full.nt.gz", "full-2.nt"}, {"2024-01-31.nq", "2024-02-01.nq.zst"}, {"b/1", "b/01x"}, {"a/zz", "b/1"}, {"/İİİİİİ/1.NT.GZ", "/İİİİİİ/2.nt"},
 	} {
 		if compareNames(dumpName(tc[0]), dumpName(tc[1])) >= 0 || compareNames(dumpName(tc[1]), dumpName(tc[0])) <= 0 {
 			t.Errorf("%s is not before %s", tc[0], tc[1])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -42,6 +43,9 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		}
 		if len(made) == 0 {
 			continue
+		}
+		if err := syncDir(filepath.Join(s.dir, "changedump")); err != nil {
+			return err
 		}
 		from = time.Time{}
 		b := s.kv.Batch()

@@ -594,11 +594,15 @@ func (s *set) openDumps() error {
 		}
 		if s.dir != "" && s.allThere([]packageRecord{rec}) {
 			cds = append(cds, rec)
-			keep[rec.File], keep[rec.Manifest] = true, true
-		} else {
-			cds = nil // what is left must be without gaps
-			b.Delete(append([]byte(nil), pair.Key...))
+			continue
 		}
+		for _, gone := range append(cds, rec) { // what is left must be without gaps
+			b.Delete(keyOf('D', gone.Number, gone.Last))
+		}
+		cds = nil
+	}
+	for _, rec := range cds {
+		keep[rec.File], keep[rec.Manifest] = true, true
 	}
 	if err := b.Commit(true); err != nil {
 		return err

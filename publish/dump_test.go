@@ -208,3 +208,29 @@ func TestPackagePathsDifferBeyondCase(t *testing.T) {
 		t.Errorf("%d members: %v", len(seen), seen)
 	}
 }
+
+// TestChangeDumpWithoutGaps: what is left of a Change Dump whose package was lost begins
+// after it, however often it is opened.
+func TestChangeDumpWithoutGaps(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 2, Capabilities: []string{"resourcelist", "changelist", "changedump"}})
+	w.scan(map[string]int{"http://example.org/e/0": 0}, false, w.cfg.Format)
+	w.publish()
+	for round := range 12 {
+		w.clock.add(time.Minute)
+		w.scan(map[string]int{fmt.Sprintf("http://example.org/e/%d", round): round + 1}, true, w.cfg.Format)
+		w.publish()
+	}
+	w.must(w.pub.Dump(t.Context(), "data"))
+	_, packages := w.all(w.url("changedump.xml"))
+	if len(packages) < 4 {
+		t.Fatalf("%d packages", len(packages))
+	}
+	w.must(os.Remove(filepath.Join(w.o.Dir, strings.TrimPrefix(packages[1].Loc, testBase))))
+	for range 3 {
+		w.reopen()
+		_, left := w.all(w.url("changedump.xml"))
+		if len(left) != len(packages)-2 || left[0].Loc != packages[2].Loc {
+			t.Errorf("left are %d of %d packages, the first is %s", len(left), len(packages), left[0].Loc)
+		}
+	}
+}

@@ -120,6 +120,9 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 			return named.Add(entity)
 		}
 	}
+	if next.At.Before(last.At) {
+		return errEverything{"the clock was set back since they were followed last"}
+	}
 	overlap := time.Duration(h.Overlap)
 	if len(h.Modified) > 0 {
 		if err := s.source.ModifiedSince(ctx, h.Modified, last.At.Add(-overlap), add("modified")); err != nil {

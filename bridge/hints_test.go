@@ -212,3 +212,35 @@ func TestHintCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestHintsAfterClockSetBack: what changed while the clock was ahead is not passed over
+// by hints that ask for what is newer.
+func TestHintsAfterClockSetBack(t *testing.T) {
+	cfg := small(t.TempDir())
+	set := cfg.Sets["data"]
+	set.Hints.Modified = []string{"http://purl.org/dc/terms/modified"}
+	cfg.Sets["data"] = set
+	now := time.Now()
+	ahead := time.Hour
+	b, err := Open(t.Context(), cfg, Options{Now: func() time.Time { return now.Add(ahead) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	x := things{"a1": {"1", at(now)}, "a2": {"1", at(now)}}
+	fill(t, b, "source", x.nt())
+	look(t, b, "scan:data", nil)
+	ahead = 0
+	now = now.Add(10 * time.Minute)
+	x["a1"] = [2]string{"2", at(now)}
+	fill(t, b, "source", x.nt())
+	if rep := look(t, b, "hint:data", nil); rep.Finder != "scan" || rep.Updated != 1 {
+		t.Errorf("%+v", rep)
+	}
+	now = now.Add(10 * time.Minute)
+	x["a2"] = [2]string{"2", at(now)}
+	fill(t, b, "source", x.nt())
+	if rep := look(t, b, "hint:data", nil); rep.Finder != "hint" || rep.Updated != 1 {
+		t.Errorf("then: %+v", rep)
+	}
+}

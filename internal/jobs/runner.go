@@ -153,7 +153,35 @@ func (r *Runner) recover() error {
 }
 
 // Schedule starts the cron schedules; they end with Close.
-func (r *Runner) Schedule() { r.cron.Start() }
+func (r *Runner) Schedule() {
+	r.cron.Start()
+	r.wg.Go(r.minute)
+}
+
+// minute begins the schedules anew where the clock was set back: each waits until
+// the time of its next run has come, which may then be years.
+func (r *Runner) minute() {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for last := r.now().UTC(); ; { // in UTC, a time has no reading of the clock that nobody sets
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := r.now().UTC()
+		if now.Before(last) {
+			r.log.Warn("the clock was set back; the schedules begin anew", "from", last, "to", now)
+			r.mu.Lock()
+			if !r.closed {
+				r.cron.Stop()
+				r.cron.Start()
+			}
+			r.mu.Unlock()
+		}
+		last = now
+	}
+}
 
 // Start queues a run that begins after this call. If a run of the same job with
 // equal args is queued and has not begun, that one is returned and joined is
@@ -425,9 +453,9 @@ func (r *Runner) Watch(ctx context.Context) <-chan Run {
 // Close stops the schedules, lets what runs go on for grace, then cancels it,
 // and waits for all.
 func (r *Runner) Close(grace time.Duration) error {
-	stopped := r.cron.Stop()
 	r.mu.Lock()
 	r.closed = true
+	stopped := r.cron.Stop()
 	var waiting []*active
 	for _, a := range r.active {
 		if a.run.State == Queued {

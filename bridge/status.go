@@ -154,6 +154,13 @@ func (b *Bridge) Faults() map[string]error {
 	return out
 }
 
+// StateFault tells why the state cannot be written, nil if it can: then no run begins.
+func (b *Bridge) StateFault() error {
+	nothing := b.records.Batch()
+	defer nothing.Close()
+	return nothing.Commit(false)
+}
+
 // StoreFaults are the embedded stores that cannot be used at present, by name, and why.
 func (b *Bridge) StoreFaults() map[string]error {
 	out := map[string]error{}

@@ -305,3 +305,17 @@ func TestStores(t *testing.T) {
 		t.Error("an answer that was cut off looks whole")
 	}
 }
+
+// TestStateFault: a bridge whose state cannot be written is not ready.
+func TestStateFault(t *testing.T) {
+	w := newWorld(t, httpapi.Options{})
+	w.is(w.do("GET", "/readyz", ""), 200)
+	if err := w.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.b = nil
+	defer w.srv.Close()
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.HasPrefix(string(a.body), "failed: state: ") {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+}

@@ -94,9 +94,9 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 }
 
 // readyz tells whether the bridge does its work: not yet while it starts, no
-// longer while it stops, and not when an embedded store cannot be used, as after its
-// folder was removed. A destination that cannot be opened is named, a line each; the
-// rest works, so the answer is still 200.
+// longer while it stops, and not when its state cannot be written, as on a full disk,
+// or an embedded store cannot be used, as after its folder was removed. A destination
+// that cannot be opened is named, a line each; the rest works, so the answer is still 200.
 func (a *api) readyz(c *gin.Context) {
 	switch {
 	case a.stopping.Err() != nil:
@@ -105,15 +105,22 @@ func (a *api) readyz(c *gin.Context) {
 		c.String(http.StatusServiceUnavailable, "starting\n")
 	default:
 		text, status := "ready\n", http.StatusOK
+		line := func(what string, err error) {
+			text += "failed: " + what + ": " + strings.Join(strings.Fields(err.Error()), " ") + "\n"
+		}
 		if faults := a.b.StoreFaults(); len(faults) > 0 {
 			text, status = "", http.StatusServiceUnavailable
 			for _, name := range slices.Sorted(maps.Keys(faults)) {
-				text += "failed: store " + name + ": " + strings.Join(strings.Fields(faults[name].Error()), " ") + "\n"
+				line("store "+name, faults[name])
 			}
+		}
+		if err := a.b.StateFault(); err != nil {
+			text, status = strings.TrimPrefix(text, "ready\n"), http.StatusServiceUnavailable
+			line("state", err)
 		}
 		faults := a.b.Faults()
 		for _, name := range slices.Sorted(maps.Keys(faults)) {
-			text += "failed: destination " + name + ": " + strings.Join(strings.Fields(faults[name].Error()), " ") + "\n"
+			line("destination "+name, faults[name])
 		}
 		c.Data(status, "text/plain; charset=utf-8", []byte(text))
 	}

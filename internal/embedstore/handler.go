@@ -20,22 +20,31 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// maxText is the longest query, and the longest form, that is taken.
-const maxText = 256 << 20
+// maxText is the longest query, and the longest form, that is taken; publicText
+// is that of those that anybody may send. Both are held in memory.
+const (
+	maxText    = 256 << 20
+	publicText = 8 << 20
+)
 
 // Handler serves the SPARQL 1.1 Protocol at /query and /update and the Graph
 // Store Protocol at /data, relative to where it is mounted (use
 // http.StripPrefix). An answer that fails in the middle aborts the connection.
 func (s *Store) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/query", s.QueryHandler())
+	mux.HandleFunc("/query", s.wrap(s.queries(maxText)))
 	mux.HandleFunc("/update", s.wrap(s.serveUpdate))
 	mux.HandleFunc("/data", s.wrap(s.serveData))
 	return mux
 }
 
-// QueryHandler serves the query part of the SPARQL Protocol only, whatever the path.
-func (s *Store) QueryHandler() http.Handler { return http.HandlerFunc(s.wrap(s.serveQuery)) }
+// QueryHandler serves the query part of the SPARQL Protocol only, whatever the
+// path, to anybody: its texts are shorter.
+func (s *Store) QueryHandler() http.Handler { return s.wrap(s.queries(publicText)) }
+
+func (s *Store) queries(most int64) func(w *response, r *http.Request) error {
+	return func(w *response, r *http.Request) error { return s.serveQuery(w, r, most) }
+}
 
 // httpError is an answer other than the wished one.
 type httpError struct {
@@ -175,8 +184,8 @@ func bodyType(r *http.Request) (string, error) {
 	return t, nil
 }
 
-func readText(r *http.Request) (string, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxText))
+func readText(r *http.Request, most int64) (string, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	return string(data), bodyError(err)
 }
 
@@ -190,7 +199,7 @@ func bodyError(err error) error {
 }
 
 // parameters are those of the SPARQL Protocol: of the address, and of a form.
-func parameters(r *http.Request, direct, what string) (url.Values, string, error) {
+func parameters(r *http.Request, direct, what string, most int64) (url.Values, string, error) {
 	params, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, "", refuse(http.StatusBadRequest, "the address: %w", err)
@@ -206,7 +215,7 @@ func parameters(r *http.Request, direct, what string) (url.Values, string, error
 	case direct:
 		return params, "", nil
 	case "application/x-www-form-urlencoded":
-		text, err := readText(r)
+		text, err := readText(r, most)
 		if err != nil {
 			return nil, "", err
 		}
@@ -229,16 +238,16 @@ func checkOnce(params url.Values, what string) error {
 	return nil
 }
 
-func (s *Store) serveQuery(w *response, r *http.Request) error {
+func (s *Store) serveQuery(w *response, r *http.Request, most int64) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost && r.Method != http.MethodHead {
 		return notAllowed(r, "GET, HEAD, POST")
 	}
-	params, text, err := parameters(r, "application/sparql-query", "query")
+	params, text, err := parameters(r, "application/sparql-query", "query", most)
 	if err != nil {
 		return err
 	}
 	if r.Method == http.MethodPost && !params.Has("query") {
-		if text, err = readText(r); err != nil {
+		if text, err = readText(r, most); err != nil {
 			return err
 		}
 	}
@@ -274,7 +283,7 @@ func (s *Store) serveUpdate(w *response, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return notAllowed(r, "POST")
 	}
-	params, text, err := parameters(r, "application/sparql-update", "update")
+	params, text, err := parameters(r, "application/sparql-update", "update", maxText)
 	if err != nil {
 		return err
 	}

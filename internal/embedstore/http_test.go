@@ -130,6 +130,31 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
+// TestPublicText: what anybody may send is held in memory, so it is short, also
+// once it is unpacked.
+func TestPublicText(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	ask := "ASK { }" + strings.Repeat(" ", publicText)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, ask)
+	z.Close()
+	for name, c := range map[string]struct{ ctype, coding, body string }{
+		"direct": {"application/sparql-query", "", ask},
+		"form":   {"application/x-www-form-urlencoded", "", "query=" + url.QueryEscape(ask)},
+		"gzip":   {"application/sparql-query", "gzip", packed.String()},
+	} {
+		req := httptest.NewRequest("POST", "/query", strings.NewReader(c.body))
+		req.Header.Set("Content-Type", c.ctype)
+		req.Header.Set("Content-Encoding", c.coding)
+		w := httptest.NewRecorder()
+		s.QueryHandler().ServeHTTP(w, req)
+		if w.Code != 413 {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
 // TestBrokenAnswer sees that an answer that fails in the middle is an error to
 // its reader, by port and by transport.
 func TestBrokenAnswer(t *testing.T) {

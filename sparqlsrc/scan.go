@@ -107,7 +107,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				s.log.Warn("a download by predicates did not hold", "err", err)
 			}
 			if ctx.Err() != nil {
-				return err
+				return errors.Join(err, context.Cause(ctx))
 			}
 		}
 		way := 0

@@ -870,6 +870,10 @@ func TestCancel(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	s = known(source(t, st, Config{Graphs: []string{"http://g.example/"}}), st)
+	if _, err := s.Scan(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that was cancelled before it began: %v", err)
+	}
 }
 
 // A store that holds IRIs which no query can name is scanned all the same: the

@@ -100,11 +100,12 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
+	end, err := func(*meta) {}, errStaleList
 	if o.ResourceList+o.ResourceDump != "" {
-		end, err := d.compare(ctx, r, o, nil)
-		if err != nil {
-			return err
-		}
+		end, err = d.compareNewer(ctx, r, o, nil)
+	}
+	switch {
+	case err == nil:
 		if err := d.saveMeta(func(m *meta) {
 			before := m.Cursor
 			end(m)
@@ -115,7 +116,11 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 		}); err != nil {
 			return err
 		}
-	} else if err := d.increment(ctx, r, o, 0); err != nil {
+	case errors.Is(err, errStaleList):
+		if err := d.increment(ctx, r, o, 0); err != nil {
+			return err
+		}
+	default:
 		return err
 	}
 	return d.retry(ctx, r)
@@ -219,12 +224,16 @@ func (a *auditRun) source(ctx context.Context) error {
 	v := &inventory{}
 	var err error
 	complete := a.offer.ResourceList+a.offer.ResourceDump != ""
+	from := d.snapshotMeta().Cursor
 	if complete {
-		v, err = d.readInventory(ctx, a.offer, nil)
-	} else {
+		if v, err = d.readInventory(ctx, a.offer, nil); err == nil && v.stale(&from) {
+			d.log.Warn("audit: the source's list is not compared", "why", errStaleList)
+			err, v, complete = v.Close(), &inventory{}, false
+		}
+	}
+	if !complete && err == nil {
 		v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
 		if err == nil && a.offer.followed() { // the records, overlaid with what came since
-			from := d.snapshotMeta().Cursor
 			err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
 				if c.it == nil {
 					return nil

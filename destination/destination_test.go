@@ -625,6 +625,11 @@ func TestGapWithAnOldList(t *testing.T) {
 				t.Fatal(got)
 			}
 		}
+		before := b.mir.lines(graphA)
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		b.same(b.mir.lines(graphA), before)
 		s.frozen, s.listAt = nil, time.Time{}
 		if rep := b.sync(); !rep.InSync || rep.Updated != 1 {
 			t.Fatalf("%+v", rep)

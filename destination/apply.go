@@ -731,8 +731,20 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err != nil {
 		return err
 	}
-	if d.mirror.gspOnly() || len(p.drops) > 0 {
+	if d.mirror.gspOnly() {
 		return nil
+	}
+	dropped := &plan{}
+	for _, ch := range changes {
+		if slices.Contains(p.drops, ch.oldGraph) {
+			dropped.inserts = append(dropped.inserts, ch.oldSts...)
+			if d.mirror.canOwn(ch.oldGraph) {
+				dropped.owns = append(dropped.owns, ch.oldGraph)
+			}
+		}
+	}
+	if err := d.mirror.writeUpdates(ctx, dropped, nil); err != nil {
+		return err
 	}
 	// What the op inserted and nobody owns goes; what it deleted comes back.
 	back := &plan{inserts: p.deletes}

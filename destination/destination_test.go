@@ -817,6 +817,45 @@ func TestMirrorRefusesDeletion(t *testing.T) {
 	}
 }
 
+// A graph that was dropped, the answer lost, and the repetition refused, is there again
+// while its deletion is pending.
+func TestMirrorRefusesDropOfGraph(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", "{entity}"
+	fill(s, 4)
+	b.sync()
+	before := b.mir.graphLines()
+	s.remove("e1.nt")
+	lost := false
+	b.mir.refuse = func(text string) int {
+		switch {
+		case !strings.Contains(text, "DROP SILENT GRAPH"):
+			return 0
+		case lost:
+			return 400
+		}
+		lost = true
+		if err := b.mir.update(text); err != nil {
+			t.Error(err)
+		}
+		return 504
+	}
+	if rep := b.sync(); rep.Failed != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.same(b.mir.graphLines(), before)
+	b.mir.refuse = nil
+	s.put("e1.ttl", nt("e1", "a", "1", "more"))
+	b.clock = b.clock.Add(2 * time.Hour)
+	for range 2 {
+		b.sync()
+		b.clock = b.clock.Add(2 * time.Hour)
+	}
+	b.equalGraphs()
+}
+
 // A pause that a clock far ahead has made is over when the clock is right again.
 func TestPauseOfAnotherClock(t *testing.T) {
 	b := newBench(t)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -192,7 +193,10 @@ func TestRestOfAnotherFile(t *testing.T) {
 		return rec.Body.Bytes()
 	}
 	whole, tag := list(), `"v1"`
+	var mu sync.Mutex
 	answerAt(s, listXML, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		from := 0
 		if h := r.Header.Get("Range"); h != "" {
 			fmt.Sscanf(h, "bytes=%d-", &from)
@@ -209,10 +213,13 @@ func TestRestOfAnotherFile(t *testing.T) {
 			return
 		}
 		w.Write(rest[:len(rest)/2])
+		s.mu.Lock()
 		at := s.now
+		s.mu.Unlock()
 		s.put("e0.nt", nt("e0", "b", "0")) // as long as before, and in the first half
-		s.now = at
-		s.log[len(s.log)-1].at = s.log[0].at
+		s.mu.Lock()
+		s.now, s.log[len(s.log)-1].at = at, s.log[0].at
+		s.mu.Unlock()
 		whole, tag = list(), `"v2"`
 	})
 	d := b.open()

@@ -759,7 +759,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	}
 	for _, st := range back.deletes {
 		err := d.mirror.one(ctx, updateOp{'d', &st})
-		if err != nil && !errors.Is(err, errRefused) && !refusal(err) {
+		if err != nil && !((errors.Is(err, errRefused) || refusal(err)) && d.mirror.lacks(ctx, &st)) {
 			return err
 		}
 	}
@@ -769,6 +769,21 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 		}
 	}
 	return nil
+}
+
+// lacks tells of a triple that the store refuses to remove that it does not have it, as
+// far as it can be asked: it may refuse to be asked for it too.
+func (m *mirror) lacks(ctx context.Context, st *statement) bool {
+	if m.client.Endpoint().Query == "" {
+		return true
+	}
+	pattern := string(appendSPARQL([]byte("{\n"), st.triple)) + "}"
+	if g := m.graphFor(st); g != "" {
+		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
+	}
+	there, err := m.client.Ask(ctx, "ASK "+pattern)
+	var e *sparql.Error
+	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
 }
 
 func (d *Destination) ownedByAny(subj, triple hash16) (bool, error) {

@@ -817,6 +817,41 @@ func TestMirrorRefusesDeletion(t *testing.T) {
 	}
 }
 
+// What was written of a resource that is then refused is taken back, or the run ends.
+func TestMirrorRefusesToTakeBack(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	b.caps.UpdateTriples, b.caps.Transactional = 3, false // a request for each few triples
+	fill(s, 3)
+	b.sync()
+	s.put("e1.nt", nt("e1", "u", "v", "w", "x", "y", "z"))
+	refused := false
+	b.mir.refuse = func(text string) int {
+		switch {
+		case strings.Contains(text, "INSERT DATA") && strings.Contains(text, `"z"`):
+			refused = true
+			return 400
+		case refused && strings.Contains(text, "DELETE DATA"):
+			return 400
+		}
+		return 0
+	}
+	rep, err := b.open().Sync(context.Background(), SyncOptions{})
+	if err == nil {
+		t.Errorf("what was written of a refused resource stays: %+v", rep)
+	}
+	b.mir.refuse = nil
+	s.put("e1.nt", nt("e1", "last"))
+	for range 2 {
+		b.clock = b.clock.Add(2 * time.Hour)
+		rep = b.sync()
+	}
+	if !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
 // A graph that was dropped, the answer lost, and the repetition refused, is there again
 // while its deletion is pending.
 func TestMirrorRefusesDropOfGraph(t *testing.T) {

@@ -135,6 +135,13 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 	switch {
 	case strings.HasPrefix(q, "ASK"):
 		some := len(m.graphs[graph]) > 0
+		if head, line, ok := strings.Cut(q, "{\n"); ok { // one triple
+			if _, g, ok := strings.Cut(head, "GRAPH <"); ok {
+				graph, _, _ = strings.Cut(g, ">")
+			}
+			tr, _, err := statementLine(line)
+			some = err == nil && m.graphs[graph][tr]
+		}
 		if strings.Contains(q, "GRAPH ?g") {
 			for g, ts := range m.graphs {
 				some = some || !strings.HasPrefix(g, "urn:rsbridge:") && g != "" && len(ts) > 0

@@ -389,7 +389,9 @@ func TestGraphOfAnotherLocationStays(t *testing.T) {
 	if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || rep.Failed != 1 {
 		t.Fatalf("%+v %v", rep, err)
 	}
-	b.same(b.mir.lines("http://ex.org/e1"), []string{nt("e1", "turtle")})
+	if !slices.Contains(b.mir.lines("http://ex.org/e1"), nt("e1", "turtle")) {
+		t.Fatal("the graph was taken from the location that has it")
+	}
 	s.remove("e1.jsonld")
 	if rep := b.sync(); !rep.InSync {
 		t.Fatalf("%+v", rep)

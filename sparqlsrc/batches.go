@@ -129,7 +129,7 @@ func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, sc
 	}
 	cfg := s.cfg
 	cfg.Select = Select{}
-	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize(), limit: s.lastShort()}
+	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize(), limit: s.lastShort(), many: s.many}
 	err = eachOf(owners, s.batchSize(), func(part []string) error {
 		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}, failed: map[string]error{}}
 		if _, err := d.batch(ctx, part); err != nil {

@@ -240,7 +240,7 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 	err = eachOf(list, s.batchSize(), func(part []string) error {
 		err := s.readGraphs(ctx, caps, part, func(graph string, t rdfres.Triple) error {
 			return g.addQuad([]byte(rdfres.NewIRI(graph)), []byte(t.S), []byte(t.P), []byte(t.O))
-		})
+		}, g.fail)
 		done += int64(len(part))
 		s.cfg.Progress("read", done, list.Len())
 		return err
@@ -256,8 +256,9 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 const graphRows = 50_000
 
 // readGraphs reads some graphs, each whole: together where they are small, one
-// that does not come in one answer as a scan of it alone would.
-func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graphs []string, f func(graph string, t rdfres.Triple) error) error {
+// that does not come in one answer as a scan of it alone would. One that cannot be
+// carried goes to fail, if there is one, and the rest is read.
+func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graphs []string, f func(graph string, t rdfres.Triple) error, fail func(graph string, why error)) error {
 	type quad struct {
 		graph string
 		t     rdfres.Triple
@@ -317,7 +318,13 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 				return halve(part)
 			}
 		}
-		return s.readOneGraph(ctx, caps, part[0], f)
+		err := s.readOneGraph(ctx, caps, part[0], f)
+		var one *entityError
+		if fail != nil && errors.As(err, &one) {
+			fail(one.entity, one.err)
+			return nil
+		}
+		return err
 	}
 	for part := range slices.Chunk(graphs, s.batchSize()) {
 		if err := read(part); err != nil {
@@ -338,7 +345,7 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 	if cfg.Strategy == "graphs" {
 		cfg.Strategy = ""
 	}
-	alone := &Source{client: s.client, cfg: cfg, log: s.log, batch: s.cfg.BatchSize, limit: s.lastShort()}
+	alone := &Source{client: s.client, cfg: cfg, log: s.log, batch: s.cfg.BatchSize, limit: s.lastShort(), many: s.many}
 	if len(caps.Readings) > 0 {
 		// The Graph Store Protocol gives one graph whole in most stores.
 		if s.client.Endpoint().GraphStore != "" {
@@ -402,7 +409,7 @@ func (d *describer) graphs(ctx context.Context) error {
 		return d.s.readGraphs(ctx, d.caps, names, func(graph string, t rdfres.Triple) error {
 			d.done[graph] = append(d.done[graph], local(t))
 			return d.bound(graph, d.done[graph])
-		})
+		}, nil)
 	})
 	if err != nil {
 		return err

@@ -160,6 +160,26 @@ func TestGraphTooLarge(t *testing.T) {
 	if len(got) != 1 || !sc.IsFailed("http://g.example/large") || !strings.Contains(fmt.Sprint(sc.Failed()), "max_description_triples (20)") {
 		t.Errorf("%d entities; failed: %v", len(got), sc.Failed())
 	}
+	// Nor do they where it is read alone, and is too deep.
+	one := nameTriples(graphRows)
+	last := rdfres.Term("<http://example.org/one>")
+	for i := range 20 {
+		next := rdfres.Term(fmt.Sprintf("_:b%d", i))
+		one, last = append(one, rdfres.Triple{S: last, P: "<http://example.org/p>", O: next}), next
+	}
+	if err := client.PutGraph(t.Context(), "http://g.example/large", rdfres.NTriples, ntriples(one)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = New(client, Config{Describe: "graph", Strategy: "batches", MaxDepth: 5, TempDir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	if sc, err = s.Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, _ = read(t, sc)
+	if len(got) != 1 || !sc.IsFailed("http://g.example/large") {
+		t.Errorf("graph by graph: %d entities; failed: %v", len(got), sc.Failed())
+	}
 }
 
 // TestGraphsOfStores: the real stores give each graph as it is, also where one is

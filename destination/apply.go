@@ -813,6 +813,9 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 // Version 2 was packed as a whole, version 1 had no replaced locations.
 const intentVersion = 3
 
+// filesIntent is the version of that of a mirror of files, in the same form.
+const filesIntent = 4
+
 // zstdMagic begins what was packed as a whole, so no version is that number.
 const zstdMagic = 0x28
 
@@ -865,10 +868,11 @@ func (d *Destination) redo(ctx context.Context) error {
 		return err
 	}
 	b := raw
-	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic {
+	files := len(raw) > 0 && raw[0] == filesIntent && d.folder != nil
+	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic && !files {
 		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], intentVersion)
 	}
-	if len(raw) == 0 || raw[0] != intentVersion {
+	if (len(raw) == 0 || raw[0] != intentVersion) && !files {
 		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
 			err = errRecord
 		}
@@ -903,6 +907,9 @@ func (d *Destination) redo(ctx context.Context) error {
 	}
 	if dec.bad {
 		return fmt.Errorf("intended batch: %w", errRecord)
+	}
+	if files {
+		return d.redoFiles(ops)
 	}
 	d.log.Info("redoing the batch that was under way", "resources", len(ops))
 	if err := d.beforeRedo(ctx); err != nil {

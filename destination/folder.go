@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -29,7 +30,8 @@ import (
 // what was verified, byte for byte; the record has its SHA-256 (normal digest).
 //
 // Files are written first, then the checkpoint, then the records: a run that was
-// interrupted between them fetches and writes the same again.
+// interrupted between them fetches and writes the same again. By the intent the next one
+// knows which files may be otherwise than recorded, since the source may have gone on.
 
 const maxSegment = 120
 
@@ -231,6 +233,14 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		}
 		return nil
 	}
+	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
+		intent := intentOf(ops)
+		intent[0] = filesIntent
+		if err := d.writeIntent(intent); err != nil {
+			return err
+		}
+		b.Delete(key(kindIntent, d.dest))
+	}
 	for _, o := range ops {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -247,12 +257,6 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if o.rec == nil {
 			if err := remove(o.loc, o.moved); err != nil {
 				return err
-			}
-			if o.it != nil {
-				files.close()
-				if err := d.removeStray(o.it.Loc); err != nil {
-					return err
-				}
 			}
 			if err := leave(o); err != nil {
 				return err
@@ -345,7 +349,12 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 			}
 		}
 		if free[i] = !ok; ok && owner == o.loc {
-			return d.putAt(w, name, o.raw, false)
+			err := d.putAt(w, name, o.raw, false)
+			if err != nil && i < len(names)-1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) { // its file is gone, and another is in the way
+				b.Delete(d.nameKey(name))
+				continue
+			}
+			return err
 		}
 	}
 	for i, name := range names {
@@ -475,7 +484,7 @@ func hashSlice(s string) []byte {
 
 // removeFile removes a file and the folders that it leaves empty.
 func (d *Destination) removeFile(name string) error {
-	if err := d.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w: %w", errMirror, err)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -484,6 +493,33 @@ func (d *Destination) removeFile(name string) error {
 		}
 	}
 	return nil
+}
+
+// redoFiles takes back what a batch that was interrupted may have written: files of what
+// is not recorded go, and what is recorded is fetched again when the change is met that
+// the cursor is still before.
+func (d *Destination) redoFiles(ops []*op) error {
+	b := d.store.Batch()
+	defer b.Close()
+	for _, o := range ops {
+		for _, loc := range append(o.replaces, o.loc) {
+			rec, err := d.record(loc)
+			switch {
+			case err != nil:
+				return err
+			case rec != nil && !rec.Normal.IsZero():
+				rec.forget()
+				rec.Normal = rdfres.Digest{}
+				b.Set(key(kindResource, d.dest, loc), rec.encode())
+			case rec == nil && loc == o.loc && o.rec != nil:
+				if err := d.removeStray(o.rec.Loc); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	b.Delete(key(kindIntent, d.dest))
+	return b.Commit(true)
 }
 
 // removeStray removes the file that a crash has left of a resource that was never

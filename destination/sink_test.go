@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -285,6 +286,56 @@ func TestFolder(t *testing.T) {
 
 // A kept file of what the source has no more cannot be fetched again: its damage is
 // told until the file is put back, or the source has it again.
+// A file that a run has removed before it was interrupted is there again when its
+// resource is, whatever stands in its place meanwhile.
+func TestFolderReturnsAfterCrash(t *testing.T) {
+	for _, kind := range []string{"same", "other", "in the way", "gone"} {
+		b := newBench(t)
+		s := b.src
+		s.ours = true
+		b.cfg.GraphIRI = ""
+		dir := t.TempDir()
+		sink, err := FolderSink(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sink.Close()
+		fill(s, 2)
+		s.put("dir/x.nt", nt("x", "first"))
+		if _, err := b.openSink(sink).Sync(context.Background(), SyncOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.remove("dir/x.nt")
+		d := b.openSink(sink)
+		d.crash = func(point string) error {
+			if point == "written" {
+				return errInjected
+			}
+			return nil
+		}
+		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		if kind == "in the way" || kind == "gone" {
+			s.put("dir", "no folder any more")
+		}
+		switch kind {
+		case "same":
+			s.put("dir/x.nt", nt("x", "first"))
+		case "other", "in the way":
+			s.put("dir/x.nt", nt("x", "second"))
+		}
+		rep, err := b.openSink(sink).Sync(context.Background(), SyncOptions{})
+		if err != nil || !rep.InSync {
+			t.Fatalf("%s: %+v %v", kind, rep, err)
+		}
+		a, err := b.openSink(sink).Audit(context.Background(), AuditOptions{})
+		if err != nil || !a.Equal || a.Resources != int64(len(s.bodies)) {
+			t.Fatalf("%s: %+v %v", kind, a, err)
+		}
+	}
+}
+
 func TestFolderKeepsDeleted(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Keep = "deleted"

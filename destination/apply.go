@@ -32,6 +32,7 @@ type op struct {
 	sts    []statement // made ahead by a worker, with packed and was
 	packed []byte
 	was    *former
+	small  *compacted // instead of sts and wire
 }
 
 // former is what a resource was, read ahead by a worker. It holds as long as the
@@ -130,6 +131,9 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 			writes++
 		}
 	}
+	if err := expandAll(ops); err != nil {
+		return err
+	}
 	if writes > 1 {
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
@@ -209,17 +213,22 @@ type delta struct {
 type worked struct {
 	changes []*delta
 	plan    *plan
+	small   int              // ops that are, whose triples are not in the plan
 	intent  []byte           // made ahead, with uploads; nil: not yet
 	uploads []*sparql.Upload // of what is posted
 }
 
 func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
+	small, err := d.smallOps(ops)
+	if err != nil {
+		return nil, err
+	}
 	changes, batch, err := d.workOutAll(ops, c)
 	if err != nil {
 		return nil, err
 	}
 	p, err := d.plan(changes, batch)
-	return &worked{changes: changes, plan: p}, err
+	return &worked{changes: changes, plan: p, small: small}, err
 }
 
 // workAhead works a batch out while another one, of the locations busy, is being
@@ -239,15 +248,20 @@ func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
-	if d.posts(w.plan) {
+	switch {
+	case w.small > 0:
+		w.intent = intentOf(ops)
+	case d.posts(w.plan):
 		w.intent, w.uploads = intentOf(ops), d.mirror.uploads(w.plan.inserts)
 	}
 	return w
 }
 
-// posts tells whether a plan can go by Graph Store POST.
-func (d *Destination) posts(p *plan) bool {
-	return d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && len(p.inserts) >= 500 && d.mirror.postable(p.inserts)
+// posts tells whether a plan can go by Graph Store POST, and should.
+func (d *Destination) posts(p *plan) bool { return len(p.inserts) >= d.lim.few && d.canPost(p) }
+
+func (d *Destination) canPost(p *plan) bool {
+	return d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && d.mirror.postable(p.inserts)
 }
 
 func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
@@ -268,7 +282,7 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 				}
 			}
 		}
-	} else if !p.empty() {
+	} else if !p.empty() || ready.small > 0 {
 		if ready.intent == nil {
 			ready.intent = intentOf(ops)
 		}
@@ -278,7 +292,15 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 		if err := d.crashAt("intent"); err != nil {
 			return err
 		}
+		if ready.small > 0 {
+			var with []statement
+			if len(p.inserts) <= bulkTriples && d.canPost(p) {
+				with, p = p.inserts, &plan{}
+			}
+			err = d.mirror.postSmall(ctx, ops, with)
+		}
 		switch {
+		case err != nil || p.empty():
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
 		case bulk && d.posts(p):
@@ -375,6 +397,9 @@ var errUnusable = errors.New("cannot stand in the mirror")
 // workOut compares an op with the record.
 func (d *Destination) workOut(o *op) (*delta, error) {
 	ch := &delta{op: o}
+	if o.small != nil { // nothing is recorded of it
+		return ch, nil
+	}
 	var old *record
 	var err error
 	if !o.fresh {
@@ -661,6 +686,11 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 		for subj, hashes := range after {
 			b.Set(ownedKey(d.space, subj, d.dest, o.loc), hashes)
 		}
+		if o.small != nil {
+			for _, of := range o.small.owned {
+				b.Set(ownedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
+			}
+		}
 		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
 			if ch.oldGraph != "" && d.keptFor(ch.oldGraph, o.loc) {
 				b.Delete(key(kindGraph, d.space, hashString(ch.oldGraph)))
@@ -672,10 +702,10 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 			continue
 		}
 		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
-		if len(o.wire) > 0 {
-			if o.packed == nil {
-				o.packed = pack(o.wire)
-			}
+		if o.packed == nil {
+			o.packed = pack(o.wire)
+		}
+		if len(o.packed) > 0 {
 			b.Set(key(kindBody, d.dest, o.loc), o.packed)
 		} else {
 			b.Delete(key(kindBody, d.dest, o.loc))
@@ -837,7 +867,7 @@ func intentOf(ops []*op) []byte {
 		}
 		b = append(b, 1)
 		b = appendString(b, string(o.rec.encode()))
-		if len(o.wire) > 0 && o.packed == nil {
+		if o.packed == nil {
 			o.packed = pack(o.wire)
 		}
 		b = appendString(b, string(o.packed))

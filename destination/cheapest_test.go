@@ -92,25 +92,21 @@ func TestSelectWithDump(t *testing.T) {
 // The rest of a baseline that was interrupted comes as costs less.
 func TestRestOfBaselineWithDump(t *testing.T) {
 	for _, c := range []struct {
-		after  int  // batches of about three
-		byList bool // it had begun with the list, which may be newer than the dump
+		after  int64 // resources
+		byList bool  // it had begun with the list, which may be newer than the dump
 		kind   string
-	}{{2, false, "resourcedump"}, {31, false, "resourcelist"}, {2, true, "resourcelist"}} {
+	}{{5, false, "resourcedump"}, {96, false, "resourcelist"}, {5, true, "resourcelist"}} {
 		b := newBench(t)
 		s := b.src
 		s.ours, s.dump = true, !c.byList
 		b.cfg.Concurrency = 1
-		b.cfg.MemoryBytes = 100 << 10
+		b.cfg.MemoryBytes = 12 << 10 // a few in a batch
 		for i := range 100 {
 			s.put(fmt.Sprintf("e%02d.nt", i), long(fmt.Sprint("e", i), i))
 		}
 		d := b.open()
-		n := 0
 		d.crash = func(point string) error {
-			if point == "written" {
-				n++
-			}
-			if n > c.after {
+			if point == "written" && d.meta.Resources >= c.after {
 				return errInjected
 			}
 			return nil

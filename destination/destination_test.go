@@ -38,6 +38,7 @@ type bench struct {
 	caps  sparql.Capabilities
 	iris  iriRewrites
 	fetch http.RoundTripper // nil: over connections
+	few   int               // limits.few; 0: as it is
 }
 
 func newBench(t testing.TB) *bench {
@@ -101,6 +102,9 @@ func (b *bench) open() *Destination {
 	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.attempts, d.lim.dead = 2, 1000
 	d.lim.keptItems = 4 // lists of the tests are shorter and longer
+	if b.few > 0 {
+		d.lim.few = b.few
+	}
 	b.d = d
 	return d
 }

@@ -121,17 +121,18 @@ func (d *Destination) prepare(o *outcome) {
 // written while the next is collected; batches never overtake each other. The
 // caller ends with wait, on every path.
 type batcher struct {
-	d       *Destination
-	c       *counts
-	bulk    bool
-	first   *newcomers // nothing was recorded before, so that most resources are new; else nil
-	ops     []*op
-	seen    map[hash16]bool
-	triples int
-	bytes   int64
-	limit   int             // triples of one update, as it is while nothing is written
-	running chan error      // of the batch that is being written, nil if none
-	writing map[hash16]bool // its locations
+	d        *Destination
+	c        *counts
+	bulk     bool
+	first    *newcomers // nothing was recorded before, so that most resources are new; else nil
+	compacts bool       // those are kept small
+	ops      []*op
+	seen     map[hash16]bool
+	triples  int
+	bytes    int64
+	limit    int             // triples of one update, as it is while nothing is written
+	running  chan error      // of the batch that is being written, nil if none
+	writing  map[hash16]bool // its locations
 }
 
 // newcomers is a Bloom filter of the locations of a first baseline, with four bits
@@ -182,6 +183,7 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 			break
 		}
 	}
+	b.compacts = b.canCompact()
 	b.learnLimit()
 	return b
 }
@@ -216,7 +218,10 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		}
 	}
 	b.seen[p.loc] = true
-	p.fresh = b.first != nil && b.first.add(p.loc)
+	p.fresh = b.first != nil && (b.first.add(p.loc) || b.isNew(p.loc))
+	if p.fresh && len(p.replaces) == 0 && b.compacts {
+		p.compact(b.d.mirror)
+	}
 	b.ops = append(b.ops, p)
 	switch {
 	case p.was != nil && p.rec != nil:
@@ -230,6 +235,9 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		b.triples += provenanceTriples
 	}
 	b.bytes += int64(len(p.wire) + len(p.raw))
+	if p.small != nil {
+		b.bytes += int64(len(p.packed)) + p.small.bytes()
+	}
 	if p.was != nil { // their size is not that of what changes
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
@@ -259,14 +267,17 @@ const statementBytes = 250
 
 // enough tells whether what is collected makes a batch.
 func (b *batcher) enough() bool {
-	limit := b.limit
+	limit, ops, bytes := b.limit, 20_000, b.d.cfg.MemoryBytes/4
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = b.d.mirror.bulkTriples()
-		if b.running == nil {
+		switch {
+		case b.running == nil:
 			limit = firstTriples
+		case b.compacts && !b.d.mirror.iris.virtuoso && !b.idle():
+			limit, ops, bytes = compactTriples, compactOps, b.d.cfg.MemoryBytes/2
 		}
 	}
-	full := b.triples >= limit || len(b.ops) >= 20_000 || b.bytes > b.d.cfg.MemoryBytes/4
+	full := b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
 	return full || !b.bulk && b.triples >= earlyTriples && b.idle()
 }
 

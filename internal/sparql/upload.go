@@ -8,7 +8,8 @@ import (
 )
 
 // Body is a text to be sent by PutGraph or PostGraph as it is in memory. A body
-// that is made otherwise is kept first, beyond 4 MiB in a temporary file.
+// that does not tell how long it is (Len) is kept first, beyond 4 MiB in a temporary
+// file.
 func Body(text []byte) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return sizedBody{bytes.NewReader(text)}, nil }
 }
@@ -34,7 +35,7 @@ func measure(body func() (io.ReadCloser, error)) (m *measured, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	if b, ok := in.(sizedBody); ok {
+	if b, ok := in.(interface{ Len() int }); ok {
 		return &measured{open: body, size: int64(b.Len())}, nil
 	}
 	var head bytes.Buffer

@@ -1,0 +1,195 @@
+package destination
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A first baseline is nothing but new resources, whose triples all come. Some stores
+// take a batch of 200,000 of them in half the time that they take four of 50,000
+// (TDB2: what an update costs it by itself grows with what it holds). So that as many
+// can be held, of each resource is kept only what is posted, packed, and what the
+// ownership index gets.
+
+const (
+	// compactTriples bounds a batch of such resources, which becomes as large while the
+	// one before it is being written. Threads of Virtuoso wait for one another for ever
+	// in a long one: not there.
+	compactTriples = 200_000
+	// compactOps bounds their number.
+	compactOps = 40_000
+	// compactResource is how many triples one may have.
+	compactResource = 10_000
+)
+
+// compacted is what is kept of the statements of an op.
+type compacted struct {
+	owned []owned
+	text  []byte // packed N-Triples, nil: they are op.packed
+	size  int    // of the text
+}
+
+// owned is the hashes of the triples with one subject.
+type owned struct {
+	subj   hash16
+	hashes []byte
+}
+
+// canCompact tells whether the resources of a batcher may be kept so: nothing depends
+// on the terms of their triples.
+func (b *batcher) canCompact() bool {
+	m := b.d.mirror
+	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.canBulk() && !m.gspOnly() && !m.client.LikeRDF4J()
+}
+
+// isNew tells whether nothing is recorded of a location, nor will be by a batch that
+// is being written.
+func (b *batcher) isNew(loc hash16) bool {
+	if b.first == nil || b.writing[loc] {
+		return false
+	}
+	rec, err := b.d.record(loc)
+	return err == nil && rec == nil
+}
+
+// compact makes an op of a new resource small, where that can be: all of its triples
+// are as they were described, and can be posted.
+func (o *op) compact(m *mirror) {
+	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
+		return
+	}
+	if m.iris.some() && (!m.postable(o.sts) || slices.ContainsFunc(o.sts, func(st statement) bool { return m.keeps(&st) != nil })) {
+		return
+	}
+	c := &compacted{size: len(o.wire)}
+	for subj, hashes := range bySubject(o.sts) {
+		c.owned = append(c.owned, owned{subj, hashes})
+	}
+	n := 0
+	for i := range o.sts {
+		t := o.sts[i].triple
+		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
+		if o.sts[i].normal {
+			o.rec.Flags |= flagRewritten
+		}
+	}
+	if n != c.size { // blank nodes are IRIs in the mirror
+		text := make([]byte, 0, n)
+		for i := range o.sts {
+			text = o.sts[i].triple.AppendLine(text)
+		}
+		c.text, c.size = pack(text), len(text)
+	}
+	o.small, o.sts, o.wire = c, nil, nil
+}
+
+// expand makes it an op like any other again.
+func (o *op) expand() (err error) {
+	if o.small != nil {
+		o.wire, err = unpack(o.packed)
+		o.small = nil
+	}
+	return err
+}
+
+// smallOps counts them in a batch. Where they have few triples none stays small, and
+// they go with the checkpoint; nor beside an op that may take triples away: what it
+// must not take is found by the statements of the others.
+func (d *Destination) smallOps(ops []*op) (n int, err error) {
+	removes, triples := false, int64(0)
+	for _, o := range ops {
+		if o.small != nil {
+			n, triples = n+1, triples+o.rec.Triples
+		}
+		removes = removes || o.fault == nil && !o.settle && (!o.fresh || len(o.replaces) > 0)
+	}
+	if !removes && triples >= int64(d.lim.few) {
+		return n, nil
+	}
+	return 0, expandAll(ops)
+}
+
+func expandAll(ops []*op) error {
+	for _, o := range ops {
+		if err := o.expand(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bytes is about what it takes in memory.
+func (c *compacted) bytes() (n int64) {
+	for _, o := range c.owned {
+		n += int64(len(o.hashes)) + 40
+	}
+	return n + int64(len(c.text))
+}
+
+// postSmall adds the triples of small ops, and some statements, by one Graph Store POST.
+func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) error {
+	if err := m.inject("before"); err != nil {
+		return err
+	}
+	var rest []byte
+	for i := range sts {
+		rest = sts[i].triple.AppendLine(rest)
+	}
+	size := len(rest)
+	for _, o := range ops {
+		if o.small != nil {
+			size += o.small.size
+		}
+	}
+	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+		return &smallBody{ops: ops, rest: rest, left: size}, nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.inject("after")
+}
+
+// smallBody is the text of small ops, unpacked one after the other.
+type smallBody struct {
+	ops  []*op
+	rest []byte
+	text []byte
+	left int
+}
+
+// Len is how much is still to be read.
+func (b *smallBody) Len() int { return b.left }
+
+func (b *smallBody) Close() error { return nil }
+
+func (b *smallBody) Read(p []byte) (int, error) {
+	for len(b.text) == 0 {
+		switch {
+		case len(b.ops) > 0:
+			o := b.ops[0]
+			b.ops = b.ops[1:]
+			if o.small == nil {
+				continue
+			}
+			packed := o.small.text
+			if packed == nil {
+				packed = o.packed
+			}
+			var err error
+			if b.text, err = unpack(packed); err != nil {
+				return 0, err
+			}
+		case len(b.rest) > 0:
+			b.text, b.rest = b.rest, nil
+		default:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, b.text)
+	b.text, b.left = b.text[n:], b.left-n
+	return n, nil
+}

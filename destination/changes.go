@@ -652,7 +652,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			end, err = d.dump(ctx, r, o, nil)
 		}
 		if errors.Is(err, errStaleList) {
-			return d.leaveGap(ctx, r, o, gap, dl)
+			return d.leaveGap(ctx, r, o, gap, depth, dl)
 		}
 		r.why("%s", how)
 		if err != nil {
@@ -672,12 +672,12 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		return d.increment(ctx, r, o, depth+1)
 	}
-	return d.leaveGap(ctx, r, o, gap, dl)
+	return d.leaveGap(ctx, r, o, gap, depth, dl)
 }
 
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
-// told.
-func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, dl *download) error {
+// told. Behind an inventory that this run has taken it is only what came later.
+func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	why := "gap: " + gap.why + "; the source has no newer inventory to close it with"
 	if r.dry {
 		return nil
@@ -693,7 +693,10 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	address, _ := o.changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	from.Time, from.Sequence, from.Identity, from.Newest, from.Seen = time.Time{}, nil, "", nil, nil
+	if depth == 0 {
+		from.Time = time.Time{}
+	}
+	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}

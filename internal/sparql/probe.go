@@ -31,6 +31,8 @@ type prober struct {
 	single  bool   // it is one graph
 	brief   bool   // leave out what has always been slower, and what is for people
 	speed   bool   // measure writing
+
+	uncounted bool // it is not known how many triples the sample has
 }
 
 // Probe finds out what the store can do. It reads at most some ten thousand
@@ -46,8 +48,12 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 		return p.caps, fmt.Errorf("probe: %w", err)
 	}
 	quick := context.WithValue(ctx, onceKey{}, true)
-	p.step(quick, "union default graph", p.unionDefault)
-	p.step(quick, "row limit", p.rowLimit)
+	if !p.brief || p.graph == "" { // of one named graph nobody needs to know
+		p.step(quick, "union default graph", p.unionDefault)
+	}
+	if p.uncounted = p.brief && p.table(); !p.uncounted { // else the sample is read first: a full one needs no count
+		p.step(quick, "row limit", p.rowLimit)
+	}
 	p.readings(quick)
 	if (o.Write || o.Speed) && !o.Brief { // for people: a scan does not rely on labels
 		p.step(quick, "labels", func(ctx context.Context) error {
@@ -108,9 +114,14 @@ func (p *prober) scope(graphs []string) error {
 
 var versionPattern = regexp.MustCompile(`^[^0-9]*?([0-9]+(?:\.[0-9]+)*[-0-9A-Za-z.]*)`)
 
-// greet sends the first query: does the store answer, and who is it?
+// greet sends the first query: does the store answer, and who is it? To plan a query
+// of everything takes RDF4J 0.1 s for a million triples.
 func (p *prober) greet(ctx context.Context) error {
-	q, err := probes.Prepare("sample", map[string]any{"Pattern": p.pattern, "Limit": 1})
+	pattern := p.pattern
+	if p.c.LikeRDF4J() {
+		pattern = "VALUES ?s { 1 }"
+	}
+	q, err := probes.Prepare("sample", map[string]any{"Pattern": pattern, "Limit": 1})
 	if err != nil {
 		return err
 	}
@@ -253,6 +264,16 @@ func (p *prober) agrees(ctx context.Context, r Reading, read func(context.Contex
 			return 0, err
 		}
 		speed = max(speed, float64(rows)/max(time.Since(start).Seconds(), 1e-6))
+		if p.uncounted {
+			p.uncounted = false
+			if p.caps.RowLimit = p.c.MaxRows(); rows >= sampleSize { // as many as were asked for
+				p.caps.Sample = rows
+				return speed, nil
+			}
+			if p.caps.Sample, err = p.countSample(ctx); err != nil {
+				return 0, err
+			}
+		}
 		before := p.caps.Sample
 		if before < 0 || rows == before || slow { // slow is not wrong
 			return speed, nil
@@ -304,8 +325,7 @@ func (p *prober) readings(ctx context.Context) {
 		p.c.log.Error("probe", "err", err)
 		return
 	}
-	rdf4j := p.c.LikeRDF4J()
-	table := rdf4j && p.caps.Product != "GraphDB" && !p.c.noTable.Load() // of its literals is not known whether "a"@en and "a"@EN are one
+	rdf4j, table := p.c.LikeRDF4J(), p.table()
 	readTable := func(ctx context.Context, fn TripleFunc) error {
 		return p.c.StreamSelect(ctx, sel, ReadSelectBinary, fn)
 	}
@@ -321,8 +341,12 @@ func (p *prober) readings(ctx context.Context) {
 			}
 		}
 	}()
-	if p.brief && table && p.caps.Sample >= sampleSize {
-		if try(ReadSelectBinary, readTable); len(p.caps.Readings) > 0 && p.caps.RowLimit == 0 {
+	if p.uncounted {
+		if try(ReadSelectBinary, readTable); p.uncounted || len(p.caps.Readings) == 0 && p.caps.Sample <= 0 {
+			p.uncounted = false
+			p.step(ctx, "row limit", p.rowLimit)
+		}
+		if len(p.caps.Readings) > 0 && p.caps.RowLimit == 0 && p.caps.Sample >= sampleSize {
 			if last = append(last, ReadSelectJSON); p.single {
 				last = append(last, ReadConstruct)
 			}
@@ -372,6 +396,11 @@ func (p *prober) readings(ctx context.Context) {
 			return cmp.Compare(p.caps.Speed[b]*usual[b], p.caps.Speed[a]*usual[a])
 		})
 	}
+}
+
+// table tells whether the store may have RDF4J's binary results.
+func (p *prober) table() bool {
+	return p.c.LikeRDF4J() && p.caps.Product != "GraphDB" && !p.c.noTable.Load() // of its literals is not known whether "a"@en and "a"@EN are one
 }
 
 // LikeRDF4J tells whether the address is of the form of RDF4J, which says no more

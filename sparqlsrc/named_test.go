@@ -30,19 +30,7 @@ func TestNamedInLittleMemory(t *testing.T) {
 			}
 			var log bytes.Buffer
 			cfg := Config{Name: "data", Graphs: []string{"*"}, TempDir: t.TempDir(), MemoryBytes: 64 << 10, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-			name := "http://e.example/%d"
-			if byGraph {
-				cfg.Describe, name = "graph", "http://g.example/%d"
-			}
-			s, err := New(client, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			named, err := s.Named()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer named.Close()
+			s, named, name := namedOf(t, client, cfg, byGraph)
 			var names []string
 			for i := range 40 {
 				names = append(names, fmt.Sprintf(name, i))
@@ -99,19 +87,7 @@ func TestNamedTooLarge(t *testing.T) {
 				}
 			}
 			cfg := Config{Name: "data", Graphs: []string{"*"}, TempDir: t.TempDir(), MaxDescriptionTriples: 20}
-			name := "http://e.example/%d"
-			if byGraph {
-				cfg.Describe, name = "graph", "http://g.example/%d"
-			}
-			s, err := New(client, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			named, err := s.Named()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer named.Close()
+			_, named, name := namedOf(t, client, cfg, byGraph)
 			for i := range 3 {
 				if err := named.Add(fmt.Sprintf(name, i)); err != nil {
 					t.Fatal(err)
@@ -132,4 +108,23 @@ func TestNamedTooLarge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// namedOf is a source of entities, or of graphs, with a list of names for it, and what
+// they look like.
+func namedOf(t *testing.T, client *sparql.Client, cfg Config, byGraph bool) (s *Source, named *Named, name string) {
+	t.Helper()
+	name = "http://e.example/%d"
+	if byGraph {
+		cfg.Describe, name = "graph", "http://g.example/%d"
+	}
+	s, err := New(client, cfg)
+	if err == nil {
+		named, err = s.Named()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { named.Close() })
+	return s, named, name
 }

@@ -98,17 +98,15 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		if len(ways) == 0 {
 			last = fmt.Errorf("the store has no way of reading %s in one answer (it can: %v)", cmp.Or(strings.TrimPrefix(s.cfg.Strategy, "whole"), "several graphs"), caps.Readings)
 		}
-		if len(ways) > 0 {
-			many, err := s.byManyPredicates(ctx, caps, scope, ways)
-			if err == nil && many {
-				if err = s.byParts(ctx, "predicates", caps, sc); err == nil {
-					return nil
-				}
-				s.log.Warn("a download by predicates did not hold", "err", err)
+		many, err := s.byManyPredicates(ctx, caps, scope, ways)
+		if err == nil && many {
+			if err = s.byParts(ctx, "predicates", caps, sc); err == nil {
+				return nil
 			}
-			if ctx.Err() != nil {
-				return errors.Join(err, context.Cause(ctx))
-			}
+			s.log.Warn("a download by predicates did not hold", "err", err)
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
 		}
 		way := 0
 		for try := 0; try < tries && way < len(ways); try++ {

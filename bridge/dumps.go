@@ -64,7 +64,7 @@ func (s *set) saveDump(d DumpStatus) error {
 }
 
 // lookAtDumps reads the newest complete file, unless it is the state already.
-// again reads it in any case.
+// again reads that too, as when a scan is held or the configuration has changed.
 func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
 	rec, err := s.dumpRecord()
 	if err != nil {
@@ -74,10 +74,10 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	v := s.log.View()
 	held := v.Held()
 	v.Close()
-	if rec != nil && rec.Fingerprint == s.fingerprint() && !again && held == nil {
-		last = rec.DumpFile
+	if rec != nil {
+		last, again = rec.DumpFile, again || held != nil || rec.Fingerprint != s.fingerprint()
 	}
-	return s.files.Scan(ctx, last)
+	return s.files.Scan(ctx, last, again)
 }
 
 // nothingNew is the end of a scan that found no newer file.

@@ -200,8 +200,9 @@ type DumpScan struct {
 // Scan reads the newest complete file, unless that is what was read last (the
 // zero value: nothing was): then, and when the newer ones are not complete yet,
 // there is nothing new. A file that is damaged in its middle is an error that
-// names the line; nothing older is taken for it.
-func (d *Dumps) Scan(ctx context.Context, last DumpFile) (DumpScan, error) {
+// names the line; nothing older is taken for it. With again what was read last is
+// read once more, and what is older is not taken for that either.
+func (d *Dumps) Scan(ctx context.Context, last DumpFile, again bool) (DumpScan, error) {
 	out := DumpScan{File: last}
 	files, err := d.Files()
 	if err != nil {
@@ -212,7 +213,7 @@ func (d *Dumps) Scan(ctx context.Context, last DumpFile) (DumpScan, error) {
 		last = DumpFile{} // the patterns are others now
 	}
 	for _, f := range files {
-		if last.Path != "" && (f.Same(last) || f.Path != last.Path && d.newer(last, f) < 0) {
+		if last.Path != "" && (f.Same(last) && !again || f.Path != last.Path && d.newer(last, f) < 0) {
 			break // what is older was passed already
 		}
 		sc, err := d.read(ctx, &f)
@@ -229,6 +230,9 @@ func (d *Dumps) Scan(ctx context.Context, last DumpFile) (DumpScan, error) {
 	}
 	if last.Path == "" {
 		return out, fmt.Errorf("scan %s: dumps: none of the %d files is complete; %s: %s", d.s.cfg.Name, len(files), files[0].Path, out.Incomplete[0].Why)
+	}
+	if again {
+		return out, fmt.Errorf("scan %s: dumps: %s, which is the state, cannot be read again, and there is no newer file that is complete", d.s.cfg.Name, last.Path)
 	}
 	return out, nil
 }

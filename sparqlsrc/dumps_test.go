@@ -106,7 +106,7 @@ func TestDumpIsAScan(t *testing.T) {
 		path := filepath.Join(t.TempDir(), tc.name)
 		put(t, path, pack(t, tc.packing, []byte(tc.data)), 10)
 		d := dumps(t, Config{Graphs: tc.graphs}, DumpOptions{Patterns: []string{filepath.Dir(path) + "/*"}})
-		got, err := d.Scan(t.Context(), DumpFile{})
+		got, err := d.Scan(t.Context(), DumpFile{}, false)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
@@ -151,7 +151,7 @@ func TestDumpNewest(t *testing.T) {
 	d := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*.nt", dir + "/*.nt.gz"}})
 	scan := func(last DumpFile) DumpScan {
 		t.Helper()
-		got, err := d.Scan(t.Context(), last)
+		got, err := d.Scan(t.Context(), last, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestDumpNewest(t *testing.T) {
 		}
 		return got
 	}
-	if _, err := d.Scan(t.Context(), DumpFile{}); err == nil || !strings.Contains(err.Error(), "no file is named by") {
+	if _, err := d.Scan(t.Context(), DumpFile{}, false); err == nil || !strings.Contains(err.Error(), "no file is named by") {
 		t.Errorf("no file: %v", err)
 	}
 	put(t, dir+"/day-9.nt", []byte(oneTriple), 30)
@@ -217,6 +217,37 @@ func TestDumpNewest(t *testing.T) {
 	}
 }
 
+// TestDumpAgain: where the state is to be read again, nothing older is taken for it.
+func TestDumpAgain(t *testing.T) {
+	dir := t.TempDir()
+	d := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*.nt"}})
+	put(t, dir+"/day-8.nt", []byte(oneTriple), 30)
+	put(t, dir+"/day-9.nt", []byte(twoTriple), 20)
+	scan := func(last DumpFile, want string) DumpFile {
+		t.Helper()
+		got, err := d.Scan(t.Context(), last, true)
+		if err != nil || got.Scan == nil || filepath.Base(got.File.Path) != want {
+			t.Fatalf("want %s: %+v %v", want, got, err)
+		}
+		if err := got.Scan.Close(); err != nil {
+			t.Error(err)
+		}
+		return got.File
+	}
+	state := scan(DumpFile{}, "day-9.nt")
+	scan(state, "day-9.nt")
+	put(t, dir+"/day-10.nt", []byte(oneTriple), 10)
+	scan(state, "day-10.nt")
+	for _, name := range []string{"/day-10.nt", "/day-9.nt"} {
+		if err := os.Remove(dir + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := d.Scan(t.Context(), state, true); err == nil || got.Scan != nil || !strings.Contains(err.Error(), "day-9.nt, which is the state, cannot be read again") {
+		t.Errorf("gone: %+v %v", got, err)
+	}
+}
+
 // wrong is a gzip file whose checksum is.
 func wrong(packed []byte) string {
 	packed[len(packed)-8] ^= 1
@@ -241,7 +272,7 @@ func TestDumpFaults(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, dir+"/"+tc.name, []byte(tc.data), 5)
-		_, err := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{})
+		_, err := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{}, false)
 		want := tc.err + tc.cut
 		if err == nil || !strings.Contains(err.Error(), want) || (tc.cut != "") != strings.Contains(err.Error(), "none of the 1 files is complete") {
 			t.Errorf("%s: %v, want %s", tc.name, err, want)
@@ -257,7 +288,7 @@ func TestDumpSettles(t *testing.T) {
 		put(t, path, []byte(oneTriple), 0)
 		d := dumps(t, Config{}, DumpOptions{Patterns: []string{path}, Settle: 2 * time.Second})
 		began := time.Now()
-		got, err := d.Scan(t.Context(), DumpFile{})
+		got, err := d.Scan(t.Context(), DumpFile{}, false)
 		if err != nil || got.Scan == nil || time.Since(began) != 2*time.Second {
 			t.Fatalf("after %s: %+v %v", time.Since(began), got, err)
 		}
@@ -275,7 +306,7 @@ func TestDumpSettles(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait() // the first line is there
-		got, err = d.Scan(t.Context(), last)
+		got, err = d.Scan(t.Context(), last, false)
 		if err != nil || got.Scan != nil || len(got.Incomplete) != 1 || got.Incomplete[0].Why != "it is still growing" {
 			t.Errorf("%+v %v", got, err)
 		}
@@ -283,7 +314,7 @@ func TestDumpSettles(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if got, err = d.Scan(t.Context(), last); err != nil || got.Scan == nil {
+		if got, err = d.Scan(t.Context(), last, false); err != nil || got.Scan == nil {
 			t.Fatalf("%+v %v", got, err)
 		}
 		got.Scan.Close()
@@ -305,7 +336,7 @@ func TestDumpGraphs(t *testing.T) {
 		entities int
 		own      int64
 	}{{nil, 1, 0}, {[]string{"http://g.example/2"}, 2, 0}, {[]string{"http://g.example/1", "http://g.example/2"}, 2, 0}, {[]string{"*"}, 3, 1}} {
-		got, err := dumps(t, Config{Graphs: tc.graphs}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{})
+		got, err := dumps(t, Config{Graphs: tc.graphs}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func TestGraphsAreEntities(t *testing.T) {
 	dir := t.TempDir()
 	quads := append(nquads(graphs), "<http://d.example/> <http://p.example/> \"default\" .\n<http://d.example/> <http://p.example/> \"blank\" _:g .\n<http://d.example/> <http://p.example/> \"own\" <urn:rsbridge:state> .\n"...)
 	put(t, dir+"/a.nq.gz", pack(t, "gzip", quads), 5)
-	got, err := dumps(t, Config{Describe: "graph"}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(ctx, DumpFile{})
+	got, err := dumps(t, Config{Describe: "graph"}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(ctx, DumpFile{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

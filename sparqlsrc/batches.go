@@ -360,7 +360,7 @@ func escapeAll(iris []string) (values, odd []string) {
 }
 
 // ownTriples asks for the triples that have one of the entities as subject
-// (position "?o" free) by batches, each confirmed. IRIs that cannot be written
+// (position "?o" free) by batches, each confirmed. IRIs that cannot be named
 // in a query are compared as strings. Terms come as the store gave them.
 func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope *scope, entities []string, object string, f func(rdfres.Triple) error) error {
 	ask := func(restrict string) error {
@@ -378,7 +378,7 @@ func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope
 	}
 	var plain, odd []string
 	for _, e := range entities {
-		if _, err := sparql.EscapeIRI(e); err != nil {
+		if _, err := sparql.NameIRI(e); err != nil {
 			odd = append(odd, e)
 		} else {
 			plain = append(plain, e)

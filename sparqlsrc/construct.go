@@ -3,6 +3,7 @@ package sparqlsrc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -119,8 +120,8 @@ func closing(toks []token, i int) int {
 	return -1
 }
 
-// query asks for the rows of some entities (escaped IRIs).
-func (c *construct) query(sc *scope, values []string) string {
+// query asks for the rows of some entities, to which restrict restricts ?entity.
+func (c *construct) query(sc *scope, restrict string) string {
 	var b strings.Builder
 	b.WriteString(c.prologue)
 	b.WriteString(" SELECT")
@@ -132,7 +133,7 @@ func (c *construct) query(sc *scope, values []string) string {
 			b.WriteString(" FROM " + g)
 		}
 	}
-	where := "{ VALUES ?entity { " + strings.Join(values, " ") + " } "
+	where := "{ " + restrict
 	switch {
 	case sc.kind == oneGraph:
 		where += "GRAPH <" + sc.graph + "> { " + c.where + "\n} }"
@@ -172,20 +173,17 @@ func (c *construct) fill(row []rdfres.Term, fresh int, out []rdfres.Triple) []rd
 	return out
 }
 
-// constructBatch describes some entities. Those without rows are not in the map.
-func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []string) (map[string][]rdfres.Triple, error) {
+// constructBatch describes some entities. Those without rows are not in the map, those
+// with too many come as nothing and are over.
+func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []string) (raw map[string][]rdfres.Triple, over map[string]bool, err error) {
 	caps, err := s.Capabilities(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	raw := map[string][]rdfres.Triple{}
-	err = s.eachBatch(ctx, entities, func(part []string) error {
-		values, odd := escapeAll(part)
-		if len(odd) > 0 {
-			return fmt.Errorf("entity %q cannot be written in a query", odd[0])
-		}
-		got := map[string][]rdfres.Triple{}
-		query := s.construct.query(sc, values)
+	raw, over = map[string][]rdfres.Triple{}, map[string]bool{}
+	ask := func(restrict string) error {
+		got, tooMany := map[string][]rdfres.Triple{}, map[string]bool{}
+		query := s.construct.query(sc, restrict)
 		sol, err := s.client.Select(ctx, query)
 		if err != nil {
 			return err
@@ -202,9 +200,9 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 			for i := range row {
 				row[i] = localOf(row[i])
 			}
-			if e := row[0].IRI(); e != "" {
+			if e := row[0].IRI(); e != "" && !tooMany[e] {
 				if got[e] = s.construct.fill(row, int(rows), got[e]); len(got[e]) > 4*s.cfg.MaxDescriptionTriples {
-					return fmt.Errorf("describe %s: more than max_description_triples (%d)", e, s.cfg.MaxDescriptionTriples)
+					got[e], tooMany[e] = nil, true
 				}
 			}
 		}
@@ -219,15 +217,26 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 		}); err != nil {
 			return err
 		}
-		for e, ts := range got {
-			raw[e] = ts
-		}
+		maps.Copy(raw, got)
+		maps.Copy(over, tooMany)
 		return nil
+	}
+	var plain []string
+	for _, e := range entities {
+		if _, err := sparql.NameIRI(e); err == nil {
+			plain = append(plain, e)
+		} else if err := ask("FILTER(isIRI(?entity) && STR(?entity) = " + sparql.EscapeString(e) + ") "); err != nil {
+			return nil, nil, fmt.Errorf("entity %s: %w", e, err)
+		}
+	}
+	err = s.eachBatch(ctx, plain, func(part []string) error {
+		values, _ := escapeAll(part)
+		return ask("VALUES ?entity { " + strings.Join(values, " ") + " } ")
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return raw, nil
+	return raw, over, nil
 }
 
 // scanConstruct enumerates the entities and describes them by batches.
@@ -267,12 +276,12 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	}
 	done := int64(0)
 	err = eachOf(list, s.batchSize(), func(part []string) error {
-		got, err := s.constructBatch(ctx, scope, part)
+		got, over, err := s.constructBatch(ctx, scope, part)
 		if err != nil {
 			return err
 		}
 		for entity, raw := range got {
-			ts, err := s.nameOwn(entity, raw)
+			ts, err := s.nameConstructed(entity, raw, over)
 			if err != nil {
 				sc.group.fail(entity, err)
 				continue
@@ -308,10 +317,16 @@ func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
 	return s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+sc.all()+"}")
 }
 
-// nameOwn names the blank nodes of a description that are nobody else's.
-func (s *Source) nameOwn(entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
+// nameConstructed is nameOwn for what a CONSTRUCT made of an entity, or left out as
+// too much.
+func (s *Source) nameConstructed(entity string, ts []rdfres.Triple, over map[string]bool) ([]rdfres.Triple, error) {
+	if over[entity] {
+		return nil, fmt.Errorf("more than max_description_triples (%d)", s.cfg.MaxDescriptionTriples)
+	}
 	return nameOwn(&s.cfg, entity, ts)
 }
+
+// nameOwn names the blank nodes of a description that are nobody else's.
 
 func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
 	ts = rdfres.SortUnique(ts)

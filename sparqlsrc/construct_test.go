@@ -94,6 +94,46 @@ func TestConstruct(t *testing.T) {
 	}
 }
 
+// TestConstructTooMuch: an entity of which a CONSTRUCT makes too much fails alone, and so
+// does one that no query can name.
+func TestConstructTooMuch(t *testing.T) {
+	ts := nameTriples(5)
+	for i := range 40 {
+		ts = append(ts, rdfres.Triple{S: "<http://example.org/e3>", P: "<http://example.org/name>", O: rdfres.NewLiteral(fmt.Sprint("n}", i), "", "")})
+	}
+	s := source(t, sparqltest.New(ts...), Config{Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }", MaxDescriptionTriples: 4})
+	sc, err := s.Scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	if got, _ := read(t, sc); len(got) != 4 || !sc.IsFailed("http://example.org/e3") {
+		t.Errorf("%d entities, failed %v", len(got), sc.Failed())
+	}
+	named, err := s.Named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	for _, e := range []string{"http://example.org/e2", "http://example.org/e3", "http://example.org/a b"} {
+		if err := named.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for d, err := range named.Descriptions(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; d.Entity != "http://example.org/e2" {
+			t.Errorf("%s has %d triples", d.Entity, len(d.Triples))
+		}
+	}
+	if n != 1 || len(named.Failed()) != 2 {
+		t.Errorf("%d described, failed %v", n, named.Failed())
+	}
+}
+
 func TestConstructRefused(t *testing.T) {
 	for _, q := range []string{
 		`CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o } LIMIT 10`,

@@ -165,7 +165,7 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 	for _, e := range entities {
 		ts := own[e]
 		if slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return t.O.Kind() == rdfres.KindBlank }) {
-			if _, err := sparql.EscapeIRI(e); err != nil {
+			if _, err := sparql.NameIRI(e); err != nil {
 				d.hard[e] = true
 				continue
 			}
@@ -562,7 +562,14 @@ func (s *Source) readSkolemAndBlank(ctx context.Context, caps sparql.Capabilitie
 
 // constructed describes by the user's CONSTRUCT.
 func (d *describer) constructed(ctx context.Context, entities []string) error {
-	got, err := d.s.constructBatch(ctx, d.scope, entities)
+	entities = slices.DeleteFunc(entities, func(e string) bool {
+		err := rdfres.CheckIRI(rdfres.NewIRI(e)) // no query can name it
+		if err != nil {
+			d.failed[e] = fmt.Errorf("describe %s: %w", e, err)
+		}
+		return err != nil
+	})
+	got, over, err := d.s.constructBatch(ctx, d.scope, entities)
 	if err != nil {
 		return err
 	}
@@ -577,7 +584,7 @@ func (d *describer) constructed(ctx context.Context, entities []string) error {
 		if _, asked := d.done[e]; !asked || (in != nil && !in[e]) {
 			continue
 		}
-		if d.done[e], err = d.s.nameOwn(e, raw); err != nil {
+		if d.done[e], err = d.s.nameConstructed(e, raw, over); err != nil {
 			d.failed[e] = fmt.Errorf("describe %s: %w", e, err)
 		}
 	}

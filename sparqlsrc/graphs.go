@@ -46,8 +46,15 @@ func (s *Source) graphQuads(only []string) string {
 	if only == nil && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" {
 		only = s.cfg.Graphs
 	}
+	if slices.ContainsFunc(only, func(g string) bool { _, err := sparql.NameIRI(g); return err != nil }) {
+		var names []string
+		for _, g := range only {
+			names = append(names, sparql.EscapeString(g))
+		}
+		return quad + "FILTER(STR(?g) IN (" + strings.Join(names, ", ") + ")) "
+	}
 	if only != nil {
-		values, _ := escapeAll(only) // names that cannot be written are asked for by nobody
+		values, _ := escapeAll(only)
 		return "VALUES ?g { " + strings.Join(values, " ") + " } " + quad
 	}
 	return quad + "FILTER(isIRI(?g) && !" + sparql.OwnGraph("?g") + ") "
@@ -418,7 +425,7 @@ func (d *describer) graphs(ctx context.Context) error {
 		if len(d.done[e]) == 0 {
 			continue
 		}
-		if d.done[e], err = d.s.nameOwn(e, d.done[e]); err != nil {
+		if d.done[e], err = nameOwn(&d.s.cfg, e, d.done[e]); err != nil {
 			d.failed[e] = &entityError{e, err}
 		}
 	}

@@ -138,7 +138,7 @@ func (r *predicateReader) bunches(ctx context.Context) (out []bunch, err error) 
 			sol.Close()
 			return nil, fmt.Errorf("%q is no number", lexical)
 		}
-		p, err := sparql.EscapeIRI(row[0].IRI())
+		p, err := sparql.NameIRI(row[0].IRI())
 		if err != nil {
 			out = append(out, bunch{total: n, filter: "FILTER(STR(?p) = " + sparql.EscapeString(row[0].IRI()) + ") "})
 			continue

@@ -221,7 +221,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 		n := min(p.Batch, len(keys))
 		values := make([]string, n)
 		for i, k := range keys[:n] {
-			iri, err := EscapeIRI(k)
+			iri, err := NameIRI(k)
 			if err != nil { // no VALUES can name it
 				if i > 0 {
 					n, values = i, values[:i]

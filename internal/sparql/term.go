@@ -195,6 +195,22 @@ func EscapeIRI(iri string) (string, error) {
 	return "<" + iri + ">", nil
 }
 
+// NameIRI is EscapeIRI for an IRI that is looked for. It fails also where a segment of
+// the path is . or .., because stores may resolve what stands in a query (Jena does): they
+// would look for another. Who compares strings finds it.
+func NameIRI(iri string) (string, error) {
+	if strings.Contains(iri, "/.") {
+		path := iri
+		if i := strings.IndexAny(iri, "?#"); i >= 0 {
+			path = iri[:i]
+		}
+		if path += "/"; strings.Contains(path, "/./") || strings.Contains(path, "/../") {
+			return "", fmt.Errorf("sparql: IRI %q stands for another in a query: it has a segment of dots", iri)
+		}
+	}
+	return EscapeIRI(iri)
+}
+
 // EscapeString writes a plain literal for a query.
 func EscapeString(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\b", `\b`, "\f", `\f`).Replace(s) + `"`

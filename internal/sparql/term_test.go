@@ -109,3 +109,16 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// What a store may resolve is not named in a query that looks for it.
+func TestNameIRI(t *testing.T) {
+	for iri, ok := range map[string]bool{
+		"http://e.example/a/./b": false, "http://e.example/a/../b": false, "http://e.example/.": false, "http://e.example/a/..": false,
+		"urn:x:a/./b": false, "http://e.example/..?x": false, "http://e.example/a b": false,
+		"http://e.example/.a": true, "http://e.example/a./b": true, "http://e.example/...": true, "http://e.example/?x=/../y": true, "http://e.example/#/./y": true,
+	} {
+		if _, err := NameIRI(iri); (err == nil) != ok {
+			t.Errorf("%s: %v", iri, err)
+		}
+	}
+}

@@ -2,13 +2,19 @@ package bridge
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -32,6 +38,10 @@ const maxNamed = 10_000
 // ErrEntities comes for entities that cannot be looked at.
 var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
 
+// absolute is the beginning of an IRI that is no reference. What follows may be no URL:
+// stores hold IRIs like http://e.example/100% too.
+var absolute = regexp.MustCompile("^[A-Za-z][A-Za-z0-9+.-]*:")
+
 // Check says what is wrong with the entities.
 func (a ScanArgs) Check() error {
 	if a.Hints && len(a.Entities) > 0 {
@@ -41,7 +51,7 @@ func (a ScanArgs) Check() error {
 		return fmt.Errorf("%d entities: %w", len(a.Entities), ErrEntities)
 	}
 	for _, e := range a.Entities {
-		if u, err := url.Parse(e); err != nil || !u.IsAbs() || len(e) > 8192 {
+		if !absolute.MatchString(e) || strings.ContainsFunc(e, unicode.IsControl) || !utf8.ValidString(e) || len(e) > 8192 {
 			return fmt.Errorf("%.200q: %w", e, ErrEntities)
 		}
 	}
@@ -55,6 +65,7 @@ func (h Hints) set() bool { return len(h.Modified) > 0 || h.Query != "" || len(h
 type hintRecord struct {
 	Version int                                       `json:"version"`
 	At      time.Time                                 `json:"at"`               // when the last look began
+	Of      string                                    `json:"of"`               // which hints, of which store
 	Counts  map[string]map[string]sparqlsrc.Partition `json:"counts,omitempty"` // by kind and IRI
 }
 
@@ -89,21 +100,35 @@ func (s *set) saveHints(rec *hintRecord) error {
 	return nil
 }
 
-// markHints is where hints go on from after a full scan that begins now: nothing
-// that changes while it reads is missed.
-func (s *set) markHints(ctx context.Context) (*hintRecord, error) {
+// markHints is where hints go on from after a look that begins now: nothing that
+// changes while it reads is missed. A full scan does without the counts that the store
+// does not give.
+func (s *set) markHints(ctx context.Context, full bool) (*hintRecord, error) {
 	h := s.cfg.Hints
 	if !h.set() || s.source == nil {
 		return nil, nil
 	}
-	rec := &hintRecord{Version: 1, At: s.bridge.now().UTC(), Counts: map[string]map[string]sparqlsrc.Partition{}}
-	var err error
+	rec := &hintRecord{Version: 1, At: s.bridge.now().UTC(), Of: s.hintsOf(), Counts: map[string]map[string]sparqlsrc.Partition{}}
 	for _, by := range h.Counts {
-		if rec.Counts[by], err = s.source.Partitions(ctx, by); err != nil {
+		counts, err := s.source.Partitions(ctx, by)
+		switch {
+		case err == nil:
+			rec.Counts[by] = counts
+		case !full || ctx.Err() != nil:
 			return nil, err
+		default:
+			s.bridge.log.Warn("the counts that hints are made from were not had", "set", s.name, "counts", by, "err", err)
 		}
 	}
 	return rec, nil
+}
+
+// hintsOf is made of the store and of its hints: where they change, what they did not
+// tell until then is not known.
+func (s *set) hintsOf() string {
+	st, h := s.bridge.cfg.Stores[s.cfg.Store], s.cfg.Hints
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []any{s.cfg.Store, st.Query, st.GraphStore, st.Embedded, h.Modified, h.Query, h.Counts}))
+	return hex.EncodeToString(sum[:])
 }
 
 // errEverything says that looking at everything is better than following hints.
@@ -119,6 +144,9 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 			by[kind]++
 			return named.Add(entity)
 		}
+	}
+	if next.Of != last.Of {
+		return errEverything{"the hints, or their store, are others than those that were followed last"}
 	}
 	if next.At.Before(last.At) {
 		return errEverything{"the clock was set back since they were followed last"}
@@ -209,7 +237,7 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 			}
 		}
 	} else {
-		if next, err = s.markHints(ctx); err != nil {
+		if next, err = s.markHints(ctx, false); err != nil {
 			return nil, err
 		}
 		err = s.follow(ctx, last, next, named, rep.Hints)

@@ -132,8 +132,13 @@ func TestHints(t *testing.T) {
 	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Hints: true}, &asked); err != nil || asked.Finder != "hint" || asked.Hints["modified"] == 0 {
 		t.Errorf("hints on demand: %+v %v", asked, err)
 	}
-	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: []string{"relative"}}, &named); !errors.Is(err, ErrEntities) {
-		t.Errorf("a relative IRI: %v", err)
+	for _, wrong := range []string{"relative", "http://e.example/\x00"} {
+		if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: []string{wrong}}, &named); !errors.Is(err, ErrEntities) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: []string{"http://e.example/100%", "http://e.example:no/port"}}, &named); err != nil {
+		t.Errorf("IRIs that are no URLs: %v", err)
 	}
 	// Too many at once: everything is read.
 	for i := range 1500 {
@@ -242,5 +247,47 @@ func TestHintsAfterClockSetBack(t *testing.T) {
 	fill(t, b, "source", x.nt())
 	if rep := look(t, b, "hint:data", nil); rep.Finder != "hint" || rep.Updated != 1 {
 		t.Errorf("then: %+v", rep)
+	}
+}
+
+// TestOtherHints: where the hints are others than those that were followed, or of another
+// store, what they did not tell until then is looked for once.
+func TestOtherHints(t *testing.T) {
+	cfg := small(t.TempDir())
+	set := cfg.Sets["data"]
+	set.Hints.Modified = []string{"http://purl.org/dc/terms/issued"}
+	cfg.Sets["data"] = set
+	b := mustOpen(t, cfg)
+	x := things{"a1": {"1", ""}, "a2": {"1", ""}}
+	fill(t, b, "source", x.nt())
+	look(t, b, "hint:data", nil)
+	x["a1"] = [2]string{"2", at(time.Now().Add(-time.Hour))}
+	fill(t, b, "source", x.nt())
+	if rep := look(t, b, "hint:data", nil); rep.Finder != "hint" || rep.Updated != 0 {
+		t.Errorf("the property that changed is not among the hints: %+v", rep)
+	}
+	for _, change := range []func(){
+		func() { set.Hints.Modified = []string{"http://purl.org/dc/terms/modified"} },
+		func() { set.Store = "mirror" },
+	} {
+		change()
+		cfg.Sets["data"] = set
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b = mustOpen(t, cfg)
+		if set.Store == "mirror" {
+			x["a2"] = [2]string{"2", at(time.Now().Add(-time.Hour))}
+			fill(t, b, "mirror", x.nt())
+		}
+		if rep := look(t, b, "hint:data", nil); rep.Finder != "scan" || rep.Updated != 1 {
+			t.Errorf("%v of %s: %+v", set.Hints.Modified, set.Store, rep)
+		}
+		if rep := look(t, b, "hint:data", nil); rep.Finder != "hint" || rep.Updated != 0 {
+			t.Errorf("then: %+v", rep)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
 	}
 }

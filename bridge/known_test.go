@@ -60,3 +60,34 @@ func TestKnownTriples(t *testing.T) {
 		t.Errorf("a part was taken for the whole: %+v, %v", rep, err)
 	}
 }
+
+// TestCountsThatFail: a store that gives no counts for hints is read whole all the same.
+func TestCountsThatFail(t *testing.T) {
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
+	st.Fault = func(_, query string) *sparqltest.Fault {
+		if strings.Contains(query, "SUM") {
+			return &sparqltest.Fault{Status: 400, Body: "too long"}
+		}
+		return nil
+	}
+	server := httptest.NewServer(st)
+	defer server.Close()
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
+	cfg.Admin.Listen = ""
+	store := bridge.NewStore()
+	store.Query = server.URL + "/query"
+	cfg.Stores["source"] = store
+	set := bridge.NewSet()
+	set.Store, set.Schedule, set.Hints.Counts, set.Hints.Full = "source", "", []string{"class"}, ""
+	cfg.Sets["data"] = set
+	b := open(t, cfg)
+	if rep := do[bridge.ScanReport](t, b, "scan", "data", nil); rep.Created != 1 {
+		t.Errorf("%+v", rep)
+	}
+	var rep bridge.ScanReport
+	if err := b.Do(t.Context(), "scan", "data", bridge.ScanArgs{Hints: true}, &rep); err == nil || !strings.Contains(err.Error(), "count by class") {
+		t.Errorf("hints without counts: %+v, %v", rep, err)
+	}
+}

@@ -181,7 +181,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		confirm = s.files.Confirm(seen.File)
 	} else {
 		var err error
-		if marks, err = s.markHints(ctx); err != nil {
+		if marks, err = s.markHints(ctx, true); err != nil {
 			return nil, err
 		}
 		if found, err = s.source.Scan(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,9 +180,20 @@ func limit(c *gin.Context, usual, most int) (int, error) {
 	return n, nil
 }
 
-// nullValue finds a null in an object whose values are no objects; encoding/json
-// takes it for nothing said.
-var nullValue = regexp.MustCompile(`:\s*null\s*[,}]`)
+// hasNull tells whether a value of an object is null, which encoding/json takes for
+// nothing said.
+func hasNull(object []byte) bool {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(object, &values) != nil {
+		return false // it is told by who reads it
+	}
+	for _, v := range values {
+		if string(v) == "null" {
+			return true
+		}
+	}
+	return false
+}
 
 // arguments reads the body of an action: nothing, or a JSON object with the
 // fields of args. It returns nil when nothing was said.
@@ -203,7 +213,7 @@ func arguments(c *gin.Context, args any) (any, error) {
 	d.DisallowUnknownFields()
 	if body[0] != '{' {
 		err = errors.New("it is no object")
-	} else if nullValue.Match(body) {
+	} else if hasNull(body) {
 		err = errors.New("a value is null; leave the field out")
 	} else if err = d.Decode(args); err == nil && d.More() {
 		err = errors.New("something follows the object")

@@ -218,7 +218,10 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	text := timeText(since)
 	day := sparql.EscapeString(text[:10])
 	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10 || SUBSTR(STR(?m), 11, 1) != \"T\", SUBSTR(STR(?m), 1, 10) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
-		") || (DATATYPE(?m) = " + xsdDateTime + " && ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ")) "
+		") || (DATATYPE(?m) = " + xsdDateTime + " && ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ") || " +
+		// A text of a zone in the west is up to half a day behind, and nothing compares it as a time.
+		"(DATATYPE(?m) != " + xsdDateTime + " && STRLEN(STR(?m)) > 20 && SUBSTR(STR(?m), STRLEN(STR(?m)) - 5, 1) = \"-\" && STR(?m) >= " +
+		sparql.EscapeString(timeText(since.Add(-12*time.Hour))) + ")) "
 	if err := s.eachSubject(ctx, caps, scope, pattern+filter, f); err != nil {
 		return fmt.Errorf("what was modified since %s: %w", text, err)
 	}

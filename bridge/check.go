@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -35,7 +36,9 @@ func (c *Config) resolve(dir string, d *decoder) {
 			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "cannot be read: " + err.Error()})
 			return
 		}
-		*into = Secret(strings.TrimSpace(string(raw)))
+		if *into = Secret(strings.TrimSpace(string(raw))); *into == "" && path == "admin.token_file" {
+			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "is empty: nobody would be asked for a token"})
+		}
 	}
 	c.State = abs(c.State)
 	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
@@ -117,6 +120,13 @@ func (c *Config) check() (out []Finding) {
 			fault(path, fmt.Sprint(v), "is a share: between 0 and 1")
 		}
 	}
+	classes := func(path string, iris []string) {
+		for _, iri := range iris {
+			if err := sparqlsrc.CheckIRI(iri); err != nil {
+				fault(path, iri, "is no class: %v", err)
+			}
+		}
+	}
 	atLeast := func(path string, v, least int64) {
 		if v < least {
 			fault(path, fmt.Sprint(v), "is %d or more", least)
@@ -127,12 +137,16 @@ func (c *Config) check() (out []Finding) {
 	}
 	if c.Public.BaseURL != "" {
 		httpURL("public.base_url", c.Public.BaseURL)
+		if strings.ContainsAny(c.Public.BaseURL, "?#") {
+			fault("public.base_url", c.Public.BaseURL, "has a query or a fragment: the addresses of all documents begin with it")
+		}
 	} else if len(c.Sets) > 0 {
 		fault("public.base_url", "", "is needed: the addresses of all documents begin with it%s", map[bool]string{true: ", and listen names no host that others could ask"}[c.Public.Listen != ""])
 	}
 	for _, l := range []struct{ path, v string }{{"public.listen", c.Public.Listen}, {"admin.listen", c.Admin.Listen}} {
 		if l.v != "" {
-			if _, _, err := net.SplitHostPort(l.v); err != nil {
+			_, port, err := net.SplitHostPort(l.v)
+			if n, digits := strconv.Atoi(port); err != nil || digits == nil && n > 65535 {
 				fault(l.path, l.v, "is no address with a port, like 127.0.0.1:8080")
 			}
 		}
@@ -154,6 +168,10 @@ func (c *Config) check() (out []Finding) {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
 		s.checkHints(p, fault)
+		if err := sparqlsrc.CheckGraphs(s.Graphs); err != nil {
+			fault(p+".graphs", "", "%v", err)
+		}
+		classes(p+".select.classes", s.Select.Classes)
 		if s.Select.Query != "" && len(s.Dumps) == 0 {
 			if err := sparqlsrc.CheckSelect(s.Select.Query); err != nil {
 				fault(p+".select.query", "", "is no SELECT of ?entity: %v", err)
@@ -228,6 +246,7 @@ func (c *Config) check() (out []Finding) {
 		httpURL(p+".source", d.Source)
 		schedule(p+".schedule", d.Schedule)
 		schedule(p+".audit", d.Audit)
+		classes(p+".select.classes", d.Select.Classes)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
 		atLeast(p+".max_resource_bytes", d.MaxBytes, 1)
 		atLeast(p+".max_resource_triples", d.MaxTriples, 1)

@@ -75,6 +75,10 @@ func Parse(raw []byte, file string) (*Config, error) {
 		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
 	}
 	d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
+	var second yaml.Node
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		d.fault(&second, "file", "", "has a second document (---): one configuration is one document")
+	}
 	cfg.resolve(filepath.Dir(file), d)
 	d.findings = append(d.findings, cfg.check()...)
 	if len(d.findings) > 0 {

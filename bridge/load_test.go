@@ -2,6 +2,8 @@ package bridge_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 // key, value and what is allowed.
 func TestParseFaults(t *testing.T) {
 	const file = `state: ./state
-public: {listen: 127.0.0.1:8080}
+public: {listen: "127.0.0.1:80800", base_url: "http://x.example/?a=b"}
 admin: {listen: 0.0.0.0:8081}
 stores:
   one: {query: nonsense, timeout: soon}
@@ -32,7 +34,7 @@ sets:
   files: {dumps: ["*.nt"], strategy: whole}
   graphs: {store: one, strategy: hash, describe: graph}
 destinations:
-  copy: {source: ftp://x.example/, store: one, graph: many, max_resource_bytes: 0, max_resource_triples: 0}
+  copy: {source: ftp://x.example/, store: one, graph: many, max_resource_bytes: 0, max_resource_triples: 0, select: {classes: Book}}
 `
 	_, err := bridge.Parse([]byte(file), "test.yaml")
 	var ce *bridge.ConfigError
@@ -68,9 +70,41 @@ destinations:
 		`test.yaml:22: destinations.copy.source: "ftp://x.example/": is no http`,
 		`test.yaml:22: destinations.copy.graph: "many": is not one of single, per-entity`,
 		`test.yaml:22: destinations.copy.store: "one": can only be read`,
+		`test.yaml:22: destinations.copy.select.classes: "Book": is no class: "Book" is no absolute IRI`,
+		`test.yaml:2: public.listen: "127.0.0.1:80800": is no address with a port`,
+		`test.yaml:2: public.base_url: "http://x.example/?a=b": has a query or a fragment`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)
+		}
+	}
+}
+
+// What a scan would refuse is told by the reader too.
+func TestParseSets(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		`graphs: [""]`:                                      "sets.data.graphs: an empty graph name",
+		`graphs: ["*", "http://g/"]`:                        `sets.data.graphs: "*" means all graphs and stands alone`,
+		`graphs: "relative"`:                                `sets.data.graphs: "relative" is no absolute IRI`,
+		`graphs: "http://g/a b"`:                            "sets.data.graphs: sparql: IRI",
+		`graphs: "urn:rsbridge:state"`:                      "sets.data.graphs: graph urn:rsbridge:state is of the bookkeeping",
+		`select: {classes: [Book]}`:                         `sets.data.select.classes: "Book": is no class`,
+		`select: {classes: ["http://{"]}`:                   `sets.data.select.classes: "http://{": is no class`,
+		`schedule: "@every 0s"`:                             "sets.data.schedule: \"@every 0s\": is no schedule (five fields, @hourly, @every 5m): 0s is less than a second",
+		`schedule: "@every -5m"`:                            "-5m0s is less than a second",
+		`hints: {full: "CRON_TZ=Europe/Berlin @every 1ms"}`: "1ms is less than a second",
+		"title: x\n---\nstate: ./other":                     ": file: has a second document",
+		"title: x\nadmin: {token_file: " + empty + "}":      "test.yaml:7: admin.token_file: \"" + empty + "\": is empty",
+		`schedule: "CRON_TZ=Europe/Berlin @every 1h"`:       "",
+		`graphs: ["*"]`:                                     "",
+	} {
+		_, err := bridge.Parse([]byte("state: ./s\nstores: {a: {embedded: ./a}}\nsets:\n  data:\n    store: a\n    "+line+"\n"), "test.yaml")
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
 }

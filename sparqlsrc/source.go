@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,34 @@ func New(c *sparql.Client, cfg Config) (*Source, error) {
 	return newSource(c, cfg)
 }
 
+// CheckGraphs tells whether names can be Config.Graphs.
+func CheckGraphs(graphs []string) error {
+	for _, g := range graphs {
+		switch {
+		case sparql.IsOwnGraph(g):
+			return fmt.Errorf("graph %s is of the bookkeeping of rsbridge itself, which is never published", g)
+		case g == "*" && len(graphs) > 1:
+			return errors.New(`"*" means all graphs and stands alone`)
+		case g == "":
+			return errors.New("an empty graph name; leave graphs out for the default graph")
+		case g != "*":
+			if err := CheckIRI(g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckIRI tells whether an IRI is absolute and can stand in a query.
+func CheckIRI(iri string) error {
+	if u, _, ok := strings.Cut(iri, ":"); !ok || u == "" || strings.ContainsAny(u, "/?#") {
+		return fmt.Errorf("%q is no absolute IRI", iri)
+	}
+	_, err := sparql.EscapeIRI(iri)
+	return err
+}
+
 // newSource checks the configuration; c is nil where the data is in files.
 func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	s := &Source{client: c, cfg: cfg, log: cfg.Logger, many: manyTriples}
@@ -87,26 +116,12 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	fail := func(format string, a ...any) (*Source, error) {
 		return nil, fmt.Errorf("source %q: %w", cfg.Name, fmt.Errorf(format, a...))
 	}
-	for _, g := range cfg.Graphs {
-		if sparql.IsOwnGraph(g) {
-			return fail("graph %s is of the bookkeeping of rsbridge itself, which is never published", g)
-		}
-		if g == "*" {
-			if len(cfg.Graphs) > 1 {
-				return fail(`graphs: "*" means all graphs and stands alone`)
-			}
-			continue
-		}
-		if g == "" {
-			return fail("graphs: an empty graph name; leave graphs out for the default graph")
-		}
-		if _, err := sparql.EscapeIRI(g); err != nil {
-			return fail("graphs: %w", err)
-		}
+	if err := CheckGraphs(cfg.Graphs); err != nil {
+		return fail("graphs: %w", err)
 	}
 	s.cfg.Graphs = slices.Compact(slices.Sorted(slices.Values(cfg.Graphs)))
 	for _, class := range cfg.Select.Classes {
-		if _, err := sparql.EscapeIRI(class); err != nil {
+		if err := CheckIRI(class); err != nil {
 			return fail("select classes: %w", err)
 		}
 	}

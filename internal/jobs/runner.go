@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,7 +120,13 @@ func (r *Runner) add(j Job) error {
 // CheckSchedule tells whether s is a schedule: five fields, @hourly, @every 5m,
 // with CRON_TZ=ZONE before it if wanted.
 func CheckSchedule(s string) error {
-	_, err := cron.ParseStandard(s)
+	parsed, err := cron.ParseStandard(s)
+	if _, often := parsed.(cron.ConstantDelaySchedule); err == nil && often { // a second where less is asked for
+		_, every, _ := strings.Cut(s, "@every ")
+		if d, wrong := time.ParseDuration(strings.TrimSpace(every)); wrong == nil && d < time.Second {
+			err = fmt.Errorf("%v is less than a second", d)
+		}
+	}
 	return err
 }
 

@@ -161,10 +161,7 @@ func (a *app) expose() *cobra.Command {
 	c := &cobra.Command{Use: "expose ENDPOINT", Short: "Make a SPARQL endpoint a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
 		Long: `Scans the SPARQL endpoint, publishes what it holds, and looks for changes every
 --every, until it is interrupted. What it knows is in --state: started again it
-goes on where it was. --into files:DIR keeps the representations as files, RDF or
-not, at the paths of their addresses; dump:FILE one sorted file of N-Triples (.nt)
-or N-Quads (.nq), also .gz, replaced whole when something changed; audit works
-against both. The administration is at --admin; when nothing was said and
+goes on where it was. The administration is at --admin; when nothing was said and
 that port is taken, at another, which is told.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
@@ -230,7 +227,10 @@ goes on following every --every; with --once it ends when the mirror is equal, a
 with --until too it makes a mirror of how the source was at a time.
 SOURCE is a site, a well-known address, a Source Description, a Capability List,
 a Resource List or a Change List. What it knows is in --state: started again it
-goes on where it was. The administration is at --admin; when nothing was said and
+goes on where it was. --into files:DIR keeps the representations as files, RDF or
+not, at the paths of their addresses; dump:FILE one sorted file of N-Triples (.nt)
+or N-Quads (.nq), also .gz, replaced whole when something changed; audit works
+against both. The administration is at --admin; when nothing was said and
 that port is taken, at another, which is told. --json (with --once) prints what
 sync prints. Exit code 3 (with --once): resources are pending or failed, or
 something is held.`,

@@ -45,6 +45,14 @@ func (s *Source) describe(ctx context.Context, entities []string, most int64) (_
 	if err := d.run(ctx); err != nil {
 		return nil, nil, fmt.Errorf("describe %d entities of %s: %w", len(entities), s.cfg.Name, err)
 	}
+	for e := range d.failed {
+		if outside, err := d.outside(ctx, e); err != nil {
+			return nil, nil, fmt.Errorf("describe %s of %s: %w", e, s.cfg.Name, err)
+		} else if outside {
+			delete(d.failed, e)
+			d.done[e] = nil
+		}
+	}
 	out := make([]rdfres.Description, 0, len(d.done))
 	for e, ts := range d.done {
 		if !d.admits(e, ts) {
@@ -618,6 +626,19 @@ func (d *describer) admits(entity string, ts []rdfres.Triple) bool {
 		return d.s.cfg.Select.isZero()
 	}
 	return hasPrefix(entity, d.s.cfg.Select.Prefixes) && d.inClasses(entity, ts)
+}
+
+// outside tells of an entity that cannot be described whether it is known not to be of
+// the set, so that it has no description.
+func (d *describer) outside(ctx context.Context, entity string) (bool, error) {
+	sel := d.s.cfg.Select
+	iri, err := sparql.NameIRI(entity)
+	if !hasPrefix(entity, sel.Prefixes) || err != nil || len(sel.Classes) == 0 || d.s.byGraph {
+		return !hasPrefix(entity, sel.Prefixes), nil
+	}
+	values, _ := escapeAll(sel.Classes) // checked by New
+	in, err := d.s.client.Ask(ctx, "ASK { VALUES ?class { "+strings.Join(values, " ")+" } "+d.scope.triple(iri, rdfType, "?class")+"}")
+	return !in, err
 }
 
 // inClasses tells whether a description shows one of the selected classes.

@@ -128,3 +128,30 @@ func namedOf(t *testing.T, client *sparql.Client, cfg Config, byGraph bool) (s *
 	t.Cleanup(func() { named.Close() })
 	return s, named, name
 }
+
+// TestOutsideTooLarge: an entity that is too large is no fault where it is not of the set.
+func TestOutsideTooLarge(t *testing.T) {
+	client := embedded(t)
+	var data strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&data, "<http://e.example/in> <http://e.example/p> %d . <http://e.example/out> <http://e.example/p> %d .\n", i, i)
+	}
+	data.WriteString("<http://e.example/in> a <http://e.example/C> . <http://e.example/out> a <http://e.example/D> .\n")
+	if err := client.PutGraph(t.Context(), "http://g.example/", rdfres.Turtle, sparql.Body([]byte(data.String()))); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Graphs: []string{"http://g.example/"}, TempDir: t.TempDir(), MaxDescriptionTriples: 5}
+	for _, sel := range []Select{{Classes: []string{"http://e.example/C"}}, {Prefixes: []string{"http://e.example/in"}}} {
+		cfg.Select = sel
+		s, err := New(client, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ds, err := s.Describe(t.Context(), []string{"http://e.example/out"}); err != nil || len(ds) != 1 || len(ds[0].Triples) != 0 {
+			t.Errorf("%+v: %v %v", sel, ds, err)
+		}
+		if _, err := s.Describe(t.Context(), []string{"http://e.example/in"}); err == nil || !strings.Contains(err.Error(), "max_description_triples") {
+			t.Errorf("%+v: %v", sel, err)
+		}
+	}
+}

@@ -47,6 +47,9 @@ func (a ScanArgs) Check() error {
 	if a.Hints && len(a.Entities) > 0 {
 		return fmt.Errorf("hints and entities go in two requests: %w", ErrEntities)
 	}
+	if a.Entities != nil && len(a.Entities) == 0 { // a feed that has nothing does not ask for everything
+		return fmt.Errorf("none is named: %w", ErrEntities)
+	}
 	if len(a.Entities) > maxNamed {
 		return fmt.Errorf("%d entities: %w", len(a.Entities), ErrEntities)
 	}

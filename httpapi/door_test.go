@@ -60,6 +60,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "/api/v1/runs/1?wait=", "", 400, "neither true nor false"},
 		{"POST", "/api/v1/sets/data/scan?queue=1", "", 400, "neither true nor false"},
 		{"POST", "/api/v1/sets/data/scan", `{"accept": "1"}`, 400, "accept"},
+		{"POST", "/api/v1/sets/data/scan", `{"entities": []}`, 400, "none is named"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": 1}`, 400, "full"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": null}`, 400, "null"},

@@ -27,14 +27,18 @@ type Finding struct {
 }
 
 func (f Finding) String() string {
-	at := f.File
-	if f.Line > 0 {
-		at += ":" + strconv.Itoa(f.Line)
+	at := f.Key
+	switch {
+	case f.File == "": // it is made of flags, or by a program
+	case f.Line > 0:
+		at = f.File + ":" + strconv.Itoa(f.Line) + ": " + at
+	default:
+		at = f.File + ": " + at
 	}
 	if f.Value != "" {
-		return fmt.Sprintf("%s: %s: %q: %s", at, f.Key, f.Value, f.Message)
+		return fmt.Sprintf("%s: %q: %s", at, f.Value, f.Message)
 	}
-	return fmt.Sprintf("%s: %s: %s", at, f.Key, f.Message)
+	return at + ": " + f.Message
 }
 
 // ConfigError is all faults of a configuration at once.

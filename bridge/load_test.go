@@ -80,6 +80,15 @@ destinations:
 	}
 }
 
+// A fault of what no file says begins with its key.
+func TestFaultsWithoutFile(t *testing.T) {
+	cfg := bridge.NewConfig()
+	cfg.Public.BaseURL = "ftp://x.example"
+	if err := cfg.Complete(t.TempDir()); err == nil || err.Error() != "public.base_url: \"ftp://x.example\": is no http or https address" {
+		t.Error(err)
+	}
+}
+
 // What a scan would refuse is told by the reader too.
 func TestParseSets(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "token")

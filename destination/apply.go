@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -92,14 +93,15 @@ var errOverlap = errors.New("graph belongs to another resource")
 // redoing the batch. change moves the cursor in the same commit as the records.
 // A resource that the mirror refuses is taken out and remembered. ready is what was
 // worked out ahead, nil if nothing was.
-func (d *Destination) apply(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
-	if d.unfinished {
+func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
+	defer f.hold(d.spaceL)()
+	if d.unfinished.Load() {
 		return errUnfinished
 	}
-	err := d.applyLocked(ctx, ops, ready, c, bulk, change)
-	d.unfinished = err != nil
+	err := d.applyLocked(ctx, f, ops, ready, c, bulk, change)
+	if err != nil {
+		d.unfinished.Store(true)
+	}
 	return err
 }
 
@@ -107,7 +109,7 @@ func (d *Destination) apply(ctx context.Context, ops []*op, ready *worked, c *co
 // the next run has redone it.
 var errUnfinished = errors.New("a batch before this one could not be written")
 
-func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
+func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	if d.folder != nil {
 		return d.applyFiles(ctx, ops, c, change)
 	}
@@ -117,7 +119,7 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 	if err := d.keepFiles(ctx, ops); err != nil {
 		return err
 	}
-	err := d.applyOnce(ctx, ops, ready, c, bulk, change)
+	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
 	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
 		return err
 	}
@@ -142,10 +144,10 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 			return err
 		}
 		half := len(ops) / 2
-		if err := d.applyLocked(ctx, ops[:half], nil, c, false, nil); err != nil {
+		if err := d.applyLocked(ctx, f, ops[:half], nil, c, false, nil); err != nil {
 			return err
 		}
-		return d.applyLocked(ctx, ops[half:], nil, c, false, func(m *meta) {
+		return d.applyLocked(ctx, f, ops[half:], nil, c, false, func(m *meta) {
 			m.Compare = before
 			if change != nil {
 				change(m)
@@ -174,7 +176,7 @@ func (d *Destination) applyLocked(ctx context.Context, ops []*op, ready *worked,
 		}
 		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, refused, o.replaces...)}
 	}
-	return d.applyOnce(ctx, ops, nil, c, false, change)
+	return d.applyOnce(ctx, f, ops, nil, c, false, change)
 }
 
 // refusedAll is how many resources a mirror that has taken none may refuse one by
@@ -215,6 +217,7 @@ type worked struct {
 	plan    *plan
 	small   int              // ops that are, whose triples are not in the plan
 	intent  []byte           // made ahead, with uploads; nil: not yet
+	posted  bool             // all of it, so that nothing of the meta is needed before it is recorded
 	uploads []*sparql.Upload // of what is posted
 }
 
@@ -234,12 +237,12 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 // workAhead works a batch out while another one, of the locations busy, is being
 // written. That must not matter to it, so it does this only for a batch of nothing
 // but resources that are new; nil for any other, and where something is to be told.
-func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
+func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
 	if d.mirror.lay.perEntity || d.folder != nil {
 		return nil
 	}
 	for _, o := range ops {
-		if o.rec == nil || o.fault != nil || o.settle || len(o.replaces) > 0 || busy[o.loc] {
+		if o.rec == nil || o.fault != nil || o.settle || len(o.replaces) > 0 || busy(o.loc) {
 			return nil
 		}
 	}
@@ -250,9 +253,9 @@ func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
 	}
 	switch {
 	case w.small > 0:
-		w.intent = intentOf(ops)
+		w.intent, w.posted = intentOf(ops), d.postsWithSmall(w.plan)
 	case d.posts(w.plan):
-		w.intent, w.uploads = intentOf(ops), d.mirror.uploads(w.plan.inserts)
+		w.intent, w.posted, w.uploads = intentOf(ops), !d.mirror.gspOnly(), d.mirror.uploads(w.plan.inserts)
 	}
 	return w
 }
@@ -260,18 +263,23 @@ func (d *Destination) workAhead(ops []*op, busy map[hash16]bool) *worked {
 // posts tells whether a plan can go by Graph Store POST, and should.
 func (d *Destination) posts(p *plan) bool { return len(p.inserts) >= d.lim.few && d.canPost(p) }
 
+// postsWithSmall tells whether it can go in one POST with the triples of small ops.
+func (d *Destination) postsWithSmall(p *plan) bool {
+	return len(p.inserts) <= bulkTriples && d.canPost(p)
+}
+
 func (d *Destination) canPost(p *plan) bool {
 	return d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && d.mirror.postable(p.inserts)
 }
 
-func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
+func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
 	if ready == nil {
 		if ready, err = d.work(ops, c); err != nil {
 			return err
 		}
 	}
 	changes, p := ready.changes, ready.plan
-	generation := d.meta.Generation
+	posted, written := false, false // all of it; with the checkpoint of the next generation
 	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
 		inner := change // records run ahead; the graph is put whole at the end
 		if !p.empty() {
@@ -286,7 +294,7 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 		if ready.intent == nil {
 			ready.intent = intentOf(ops)
 		}
-		if err := d.writeIntent(ready.intent); err != nil {
+		if err := d.writeIntent(f.slot, ready.intent); err != nil {
 			return err
 		}
 		if err := d.crashAt("intent"); err != nil {
@@ -294,10 +302,11 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 		}
 		if ready.small > 0 {
 			var with []statement
-			if len(p.inserts) <= bulkTriples && d.canPost(p) {
+			if d.postsWithSmall(p) {
 				with, p = p.inserts, &plan{}
 			}
 			err = d.mirror.postSmall(ctx, ops, with)
+			posted = p.empty()
 		}
 		switch {
 		case err != nil || p.empty():
@@ -305,23 +314,30 @@ func (d *Destination) applyOnce(ctx context.Context, ops []*op, ready *worked, c
 			err = d.putEntities(ctx, changes, p)
 		case bulk && d.posts(p):
 			err = d.mirror.bulk(ctx, p.inserts, ready.uploads)
+			posted = true
 		default:
-			generation++
+			written = true
 			next := d.meta
 			if change != nil {
 				change(&next)
 			}
-			err = d.mirror.write(ctx, p, d.checkpointOf(&next, generation, next.Phase))
+			err = d.mirror.write(ctx, p, d.checkpointOf(&next, next.Generation+1, next.Phase))
 		}
-		if err != nil {
-			return err
-		}
-		if err := d.crashAt("written"); err != nil {
-			return err
+		if err == nil {
+			err = d.crashAt("written")
 		}
 	}
-	return d.remember(changes, c, func(m *meta) {
-		m.Generation = generation
+	if err == nil && posted {
+		f.isSent()
+		err = d.crashAt("sent")
+	}
+	if unfinished := f.inTurn(d); err != nil || unfinished != nil {
+		return cmp.Or(unfinished, err)
+	}
+	return d.remember(f.slot, changes, c, func(m *meta) {
+		if written {
+			m.Generation++
+		}
 		if change != nil {
 			change(m)
 		}
@@ -599,7 +615,7 @@ func (d *Destination) keptFor(graph string, loc hash16) bool {
 }
 
 // remember writes what is known now, and the changed meta, in one commit.
-func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) error {
+func (d *Destination) remember(slot byte, changes []*delta, c *counts, change func(*meta)) error {
 	b := d.store.Batch()
 	defer b.Close()
 	var resources, others int64
@@ -718,7 +734,7 @@ func (d *Destination) remember(changes []*delta, c *counts, change func(*meta)) 
 			b.Set(key(kindGraph, d.space, hashString(ch.newGraph)), append(v, ch.newGraph...))
 		}
 	}
-	b.Delete(key(kindIntent, d.dest))
+	b.Delete(d.intentKey(slot))
 	if err := d.commit(b, func(m *meta) {
 		m.Resources += resources
 		m.NotRDF += others
@@ -875,22 +891,40 @@ func intentOf(ops []*op) []byte {
 	return b
 }
 
+// intentKey is where the intent of a batch stands: two batches may be under way.
+func (d *Destination) intentKey(slot byte) []byte {
+	if slot == 0 {
+		return key(kindIntent, d.dest)
+	}
+	return append(key(kindIntent, d.dest), slot)
+}
+
 // writeIntent makes a batch durable before the mirror sees it.
-func (d *Destination) writeIntent(intent []byte) error {
+func (d *Destination) writeIntent(slot byte, intent []byte) error {
 	batch := d.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindIntent, d.dest), intent)
+	batch.Set(d.intentKey(slot), intent)
 	if err := batch.Commit(true); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}
 	return nil
 }
 
-// redo carries out the batch that a crash or a failed write left behind. It may
-// stand in the mirror whole, in part or not at all; afterwards it does.
+// redo carries out what a crash or a failed write left behind. A batch may stand in
+// the mirror whole, in part or not at all; afterwards it does. Where there are two,
+// they are of different resources, all new: their order does not matter.
 func (d *Destination) redo(ctx context.Context) error {
-	d.unfinished = false
-	raw, err := d.store.Get(key(kindIntent, d.dest))
+	d.unfinished.Store(false)
+	for slot := range byte(2) {
+		if err := d.redoBatch(ctx, slot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
+	raw, err := d.store.Get(d.intentKey(slot))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -950,7 +984,7 @@ func (d *Destination) redo(ctx context.Context) error {
 	defer d.spaceL.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return d.applyLocked(ctx, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
+	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
 }
 
 // ---- reading records

@@ -98,7 +98,7 @@ func (d *Destination) ownFailure(err error) bool {
 	var pe *os.PathError
 	var fe *fetchError
 	switch {
-	case d.unfinished: // nothing else may be written
+	case d.unfinished.Load(): // nothing else may be written
 		return true
 	case errors.As(err, &fe):
 		return false

@@ -48,7 +48,7 @@ func (b *batcher) canCompact() bool {
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that
 // is being written.
 func (b *batcher) isNew(loc hash16) bool {
-	if b.first == nil || b.writing[loc] {
+	if b.first == nil || b.busy(loc) {
 		return false
 	}
 	rec, err := b.d.record(loc)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -24,13 +25,7 @@ func TestFirstBaselineByPost(t *testing.T) {
 			s := b.src
 			b.few = 20
 			b.cfg.Concurrency, b.cfg.MemoryBytes = 1, 12<<10 // some ten resources a batch
-			for i := range 60 {
-				text := fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/v> \"%d\", \"%[2]dx\" . <http://ex.org/shared%d> <http://ex.org/v> \"both\" .", i, i, i/2)
-				if i%3 == 0 {
-					text += fmt.Sprintf(" <http://ex.org/e%d> <http://ex.org/has> [ <http://ex.org/in> \"%d\" ] .", i, i)
-				}
-				s.put(fmt.Sprintf("e%02d.ttl", i), text)
-			}
+			putShared(s)
 			posts, refused := 0, 0
 			b.mir.hook = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodPost || r.URL.Path != "/data" && r.URL.Path != "/update" {
@@ -53,12 +48,12 @@ func TestFirstBaselineByPost(t *testing.T) {
 			}
 			d := b.open()
 			left := c.after
-			d.crash = func(string) error {
+			d.crash = oneByOne(func(string) error {
 				if left--; left == 0 {
 					return errInjected
 				}
 				return nil
-			}
+			})
 			rep, err := d.Sync(context.Background(), SyncOptions{})
 			switch {
 			case c.after > 0 && !errors.Is(err, errInjected), c.after < 0 && err != nil:
@@ -75,17 +70,112 @@ func TestFirstBaselineByPost(t *testing.T) {
 				t.Errorf("%d uploads", posts)
 			}
 			b.equal()
-			s.remove("e10.ttl") // its shared triple stays
-			s.remove("e20.ttl")
-			s.remove("e21.ttl") // theirs goes
-			s.put("e30.ttl", `<http://ex.org/e30> <http://ex.org/has> [ <http://ex.org/in> "other" ] .`)
-			if rep := b.sync(); !rep.InSync || rep.Deleted != 3 || rep.Updated != 1 {
+			changeShared(b)
+		})
+	}
+}
+
+// oneByOne is for a function that two batches call.
+func oneByOne(f func(string) error) func(string) error {
+	var mu sync.Mutex
+	return func(point string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return f(point)
+	}
+}
+
+// putShared makes resources some of which share a triple.
+func putShared(s *testSource) {
+	for i := range 60 {
+		text := fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/v> \"%d\", \"%[2]dx\" . <http://ex.org/shared%d> <http://ex.org/v> \"both\" .", i, i, i/2)
+		if i%3 == 0 {
+			text += fmt.Sprintf(" <http://ex.org/e%d> <http://ex.org/has> [ <http://ex.org/in> \"%d\" ] .", i, i)
+		}
+		s.put(fmt.Sprintf("e%02d.ttl", i), text)
+	}
+}
+
+// changeShared proves that what was recorded of them is right.
+func changeShared(b *bench) {
+	b.t.Helper()
+	b.equal()
+	s := b.src
+	s.remove("e10.ttl") // its shared triple stays
+	s.remove("e20.ttl")
+	s.remove("e21.ttl") // theirs goes
+	s.put("e30.ttl", `<http://ex.org/e30> <http://ex.org/has> [ <http://ex.org/in> "other" ] .`)
+	if rep := b.sync(); !rep.InSync || rep.Deleted != 3 || rep.Updated != 1 {
+		b.t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+		b.t.Fatalf("%+v %v", rep, err)
+	}
+}
+
+// While a batch of a first baseline is being recorded the next one is sent. Cut off
+// then both are finished by the next run, whichever of them was recorded.
+func TestTwoBatchesUnderWay(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		at      string // of the second batch, which goes on when it is there
+		first   bool   // the first one ends there
+		intents int    // that are left
+	}{
+		{"neither recorded", "written", true, 2},
+		{"nor sent", "intent", true, 2},
+		{"first recorded", "written", false, 1},
+		{"none", "", false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.few = 20
+			b.cfg.Concurrency, b.cfg.MemoryBytes = 1, 12<<10
+			putShared(b.src)
+			d := b.open()
+			var mu sync.Mutex
+			batch, second := 0, make(chan struct{})
+			d.crash = func(point string) error {
+				mu.Lock()
+				if point == "intent" {
+					batch++
+				}
+				n := batch
+				if point == "sent" && n == 1 { // it is recorded when the second one is so far
+					mu.Unlock()
+					<-second
+					if c.first {
+						return errInjected
+					}
+					return nil
+				}
+				defer mu.Unlock()
+				if n == 2 && (point == c.at || c.at == "" && point == "written") {
+					close(second)
+					if c.at != "" {
+						return errInjected
+					}
+				}
+				return nil
+			}
+			if _, err := d.Sync(context.Background(), SyncOptions{}); (c.at != "") != errors.Is(err, errInjected) {
+				t.Fatal(err)
+			}
+			left := 0
+			for slot := range byte(2) {
+				if _, err := b.store.Get(d.intentKey(slot)); err == nil {
+					left++
+				}
+			}
+			if left != c.intents {
+				t.Errorf("%d intents are left, not %d", left, c.intents)
+			}
+			b.clock = b.clock.AddDate(0, 0, 1)
+			if rep := b.sync(); !rep.InSync {
 				t.Fatalf("%+v", rep)
 			}
-			b.equal()
-			if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
-				t.Fatalf("%+v %v", rep, err)
-			}
+			changeShared(b)
 		})
 	}
 }

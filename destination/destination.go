@@ -72,7 +72,7 @@ type Destination struct {
 	dest    id
 	space   id
 	target  string
-	spaceL  *sync.Mutex // held from the plan of a batch to its record
+	spaceL  *spaceLock
 	probeL  *sync.Mutex // held while the store is probed for the first time
 
 	bigMu    sync.Mutex // one big representation at a time
@@ -83,7 +83,7 @@ type Destination struct {
 
 	noFaults atomic.Bool // it is known that none is recorded
 
-	unfinished bool // guarded by spaceL: a batch of this run could not be written
+	unfinished atomic.Bool // a batch of this run could not be written
 
 	crash func(point string) error // tests: an error here is a crash there
 
@@ -169,7 +169,7 @@ const (
 
 var (
 	idsMu  sync.Mutex // ids are given out one at a time
-	spaces sync.Map   // of *sync.Mutex, by target and graph: writers into one graph take turns
+	spaces sync.Map   // of *spaceLock (of a probe *sync.Mutex), by target and graph: writers into one graph take turns
 )
 
 // Open opens the records of a destination in store, which all destinations of a
@@ -322,8 +322,8 @@ func (d *Destination) load() error {
 	if d.space, err = d.allocate(b, nameKey(kindSpaceName, d.target, spaceName), kindSpaceLast); err != nil {
 		return err
 	}
-	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &sync.Mutex{})
-	d.spaceL = l.(*sync.Mutex)
+	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &spaceLock{})
+	d.spaceL = l.(*spaceLock)
 	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
 	d.probeL = l.(*sync.Mutex)
 

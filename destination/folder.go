@@ -236,10 +236,10 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
 		intent := intentOf(ops)
 		intent[0] = filesIntent
-		if err := d.writeIntent(intent); err != nil {
+		if err := d.writeIntent(0, intent); err != nil {
 			return err
 		}
-		b.Delete(key(kindIntent, d.dest))
+		b.Delete(d.intentKey(0))
 	}
 	for _, o := range ops {
 		if err := ctx.Err(); err != nil {
@@ -518,7 +518,7 @@ func (d *Destination) redoFiles(ops []*op) error {
 			}
 		}
 	}
-	b.Delete(key(kindIntent, d.dest))
+	b.Delete(d.intentKey(0))
 	return b.Commit(true)
 }
 

@@ -153,12 +153,12 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 		d := b.open()
 		if r.IntN(2) == 0 {
 			after := r.IntN(6)
-			point := func(string) error {
+			point := oneByOne(func(string) error {
 				if after--; after < 0 {
 					return errTest
 				}
 				return nil
-			}
+			})
 			d.crash = point
 			if r.IntN(2) == 0 {
 				d.crash, d.mirror.fault = nil, point

@@ -1,11 +1,13 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -118,8 +120,8 @@ func (d *Destination) prepare(o *outcome) {
 }
 
 // batcher collects ops into batches that the mirror takes well. One batch is
-// written while the next is collected; batches never overtake each other. The
-// caller ends with wait, on every path.
+// written while the next is collected, and of a first baseline the one before it is
+// recorded; batches never overtake each other. The caller ends with wait, on every path.
 type batcher struct {
 	d        *Destination
 	c        *counts
@@ -130,9 +132,11 @@ type batcher struct {
 	seen     map[hash16]bool
 	triples  int
 	bytes    int64
-	limit    int             // triples of one update, as it is while nothing is written
-	running  chan error      // of the batch that is being written, nil if none
-	writing  map[hash16]bool // its locations
+	limit    int // triples of one update, as it is while nothing is written
+
+	recording *inFlight // the batch that is sent and being recorded; nil: none
+	running   *inFlight // the one after it, that is being sent; nil: none
+	held      holding
 }
 
 // newcomers is a Bloom filter of the locations of a first baseline, with four bits
@@ -281,8 +285,21 @@ func (b *batcher) enough() bool {
 	return full || !b.bulk && b.triples >= earlyTriples && b.idle()
 }
 
-// idle tells that no batch is being written.
-func (b *batcher) idle() bool { return b.running == nil || len(b.running) > 0 }
+// idle tells that nothing is being sent to the mirror.
+func (b *batcher) idle() bool {
+	if b.running == nil {
+		return true
+	}
+	select {
+	case <-b.running.sent:
+		return true
+	default:
+		return false
+	}
+}
+
+// busy tells whether a batch with that location is being written.
+func (b *batcher) busy(loc hash16) bool { return b.recording.has(loc) || b.running.has(loc) }
 
 // flush writes what is collected. With change it waits until everything is
 // written, and change is committed with the last batch, or alone when there is
@@ -291,9 +308,9 @@ func (b *batcher) idle() bool { return b.running == nil || len(b.running) > 0 }
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	var ready *worked
 	if b.first != nil && b.running != nil {
-		ready = b.d.workAhead(b.ops, b.writing)
+		ready = b.d.workAhead(b.ops, b.busy)
 	}
-	if err := b.wait(); err != nil {
+	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
 	}
 	if len(b.ops) == 0 {
@@ -303,14 +320,43 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 		return b.d.saveMeta(change)
 	}
 	ops := b.ops
-	b.ops, b.triples, b.bytes = nil, 0, 0
-	b.seen, b.writing = map[hash16]bool{}, b.seen
-	if change != nil {
-		return b.d.apply(ctx, ops, ready, b.c, b.bulk, change)
+	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
+	if f.before != nil {
+		f.slot = 1 - f.before.slot
 	}
-	done := make(chan error, 1)
-	b.running = done
-	go func() { done <- b.d.apply(ctx, ops, ready, b.c, b.bulk, nil) }() // ends before wait returns
+	b.ops, b.triples, b.bytes = nil, 0, 0
+	b.seen = map[hash16]bool{}
+	if change != nil {
+		return b.d.apply(ctx, f, ops, ready, b.c, b.bulk, change)
+	}
+	b.running = f
+	go func() { // ends before wait returns
+		defer close(f.done)
+		defer f.isSent()
+		f.err = b.d.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
+	}()
+	return nil
+}
+
+// makeWay waits until a batch may be written; one that overlaps may while the one
+// before it is still being recorded, unless another destination waits for its turn.
+func (b *batcher) makeWay(overlaps bool) error {
+	if !overlaps || b.running == nil {
+		return b.wait()
+	}
+	<-b.running.sent
+	if b.recording != nil {
+		<-b.recording.done
+	}
+	select {
+	case <-b.running.done:
+		return b.wait()
+	default:
+	}
+	if b.recording != nil && b.recording.err != nil || b.d.spaceL.waiting.Load() > 0 {
+		return b.wait()
+	}
+	b.recording, b.running = b.running, nil
 	return nil
 }
 
@@ -322,13 +368,97 @@ func (b *batcher) settle(ctx context.Context) error {
 	return b.wait()
 }
 
-// wait waits for the batch that is being written.
-func (b *batcher) wait() error {
-	if b.running == nil {
+// wait waits for the batches that are being written.
+func (b *batcher) wait() (err error) {
+	if b.running == nil && b.recording == nil {
 		return nil
 	}
-	err := <-b.running
-	b.running = nil
+	for _, f := range []*inFlight{b.recording, b.running} {
+		if f != nil {
+			<-f.done
+			err = cmp.Or(err, f.err)
+		}
+	}
+	b.recording, b.running = nil, nil
 	b.learnLimit()
 	return err
+}
+
+// inFlight is a batch that is being written.
+type inFlight struct {
+	slot   byte // of its intent
+	locs   map[hash16]bool
+	before *inFlight     // may still be being recorded while this one is sent; nil: there is none
+	held   *holding      // nil: of its own
+	sent   chan struct{} // closed: the mirror has done with it
+	done   chan struct{} // closed: it is recorded, or err
+	err    error
+
+	told bool // sent is closed
+}
+
+func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
+
+// isSent lets the next batch begin.
+func (f *inFlight) isSent() {
+	if !f.told && f.sent != nil {
+		f.told = true
+		close(f.sent)
+	}
+}
+
+// inTurn waits until the batch before is recorded: nothing of this one is before it.
+func (f *inFlight) inTurn(d *Destination) error {
+	if f.before == nil {
+		return nil
+	}
+	<-f.before.done
+	if f.before = nil; d.unfinished.Load() {
+		return errUnfinished
+	}
+	return nil
+}
+
+// hold locks the space until release is called.
+func (f *inFlight) hold(l *spaceLock) (release func()) {
+	if f.held == nil {
+		f.held = &holding{}
+	}
+	f.held.enter(l)
+	return func() { f.held.leave(l) }
+}
+
+// spaceLock is held from the plan of a batch to its record.
+type spaceLock struct {
+	sync.Mutex
+	waiting atomic.Int32 // who would have it
+}
+
+func (l *spaceLock) Lock() {
+	l.waiting.Add(1)
+	l.Mutex.Lock()
+	l.waiting.Add(-1)
+}
+
+// holding is the lock of a space held by batches that overlap one another.
+type holding struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (h *holding) enter(l *spaceLock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.n == 0 {
+		l.Lock()
+	}
+	h.n++
+}
+
+func (h *holding) leave(l *spaceLock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.n--; h.n == 0 {
+		l.Unlock()
+	}
 }

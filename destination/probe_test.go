@@ -91,7 +91,7 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c counts
-	if err := d.apply(context.Background(), []*op{{loc: hashString("x")}}, nil, &c, false, nil); err == nil || !strings.Contains(err.Error(), "probed anew") {
+	if err := d.apply(context.Background(), &inFlight{}, []*op{{loc: hashString("x")}}, nil, &c, false, nil); err == nil || !strings.Contains(err.Error(), "probed anew") {
 		t.Fatal(err)
 	}
 }

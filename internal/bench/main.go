@@ -77,6 +77,7 @@ type env struct {
 	ours, theirs store // with the data in them, once loaded made them
 
 	profile string // folder for profiles
+	graphs  int    // that were made by empty
 
 	large  *[2]measures
 	served *origin

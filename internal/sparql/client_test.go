@@ -2,6 +2,7 @@ package sparql_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/md5"
@@ -594,6 +595,28 @@ func TestProbe(t *testing.T) {
 	st.Fault = func(string, string) *sparqltest.Fault { return &sparqltest.Fault{Status: 404, Body: "no"} }
 	if _, err := connect(t, st, nil).Probe(ctx, sparql.ProbeOptions{}); err == nil {
 		t.Error("a probe of nothing succeeded")
+	}
+}
+
+// A store that is known to take the longest VALUES is asked for that first.
+func TestProbeValues(t *testing.T) {
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
+	st.Server = "Oxigraph/0.5.13"
+	for refuses, asked := range map[int]int{0: 1, 1000: 4} { // more than that, as a proxy before it may
+		st.TooMany = refuses
+		st.Queries()
+		if caps, err := connect(t, st, nil).Probe(context.Background(), sparql.ProbeOptions{Brief: true}); err != nil || caps.ValuesLimit != cmp.Or(refuses, 5000) {
+			t.Errorf("%+v, %v", caps, err)
+		}
+		sizes := 0
+		for _, q := range st.Queries() {
+			if strings.Contains(q, "urn:rsbridge:probe:value:") {
+				sizes++
+			}
+		}
+		if sizes != asked {
+			t.Errorf("%d sizes of VALUES were tried, not %d", sizes, asked)
+		}
 	}
 }
 

@@ -477,27 +477,47 @@ func (p *prober) stableLabels(ctx context.Context) error {
 	return nil
 }
 
-// valuesLimit finds how many IRIs a VALUES may hold.
+// valuesSizes are tried one after the other, until one is refused.
+var valuesSizes = []int{50, 200, 1000, 5000}
+
+// valuesLimit finds how many IRIs a VALUES may hold. A store that is known to take the
+// most is asked for that first.
 func (p *prober) valuesLimit(ctx context.Context) error {
-	for _, n := range []int{50, 200, 1000, 5000} {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, "<urn:rsbridge:probe:value:%d> ", i)
+	sizes := valuesSizes
+	if p.brief && (p.c.LikeRDF4J() || slices.Contains([]string{"Oxigraph", "Fuseki", "RDF4J", "rsbridge"}, p.caps.Product)) {
+		last := len(sizes) - 1
+		if p.takesValues(ctx, sizes[last]) == nil {
+			p.caps.ValuesLimit = sizes[last]
+			return nil
 		}
-		q, err := probes.Prepare("values", map[string]any{"Values": b.String(), "Pattern": p.pattern})
-		if err != nil {
+		sizes = sizes[:last]
+	}
+	for _, n := range sizes {
+		if err := p.takesValues(ctx, n); err != nil {
 			return err
-		}
-		sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
-		if err != nil {
-			return err
-		}
-		for _, err := range sol.Rows {
-			if err != nil {
-				return err
-			}
 		}
 		p.caps.ValuesLimit = n
+	}
+	return nil
+}
+
+func (p *prober) takesValues(ctx context.Context, n int) error {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "<urn:rsbridge:probe:value:%d> ", i)
+	}
+	q, err := probes.Prepare("values", map[string]any{"Values": b.String(), "Pattern": p.pattern})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	for _, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -97,6 +97,7 @@ type part struct {
 	at          time.Time
 	lastmod     time.Time
 	meta        bool           // the index tells from or until
+	sequence    *uint64        // position in the source's log that the index tells of it
 	pkg         *changePackage // the document is the manifest of this package
 }
 
@@ -133,7 +134,11 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 		if len(*out) >= d.lim.parts {
 			return fmt.Errorf("index %s names more than %d documents", shorten(address), d.lim.parts)
 		}
-		*out = append(*out, part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()})
+		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
+		if s, ok := sequenceOf(&e.Meta); ok {
+			p.sequence = &s
+		}
+		*out = append(*out, p)
 	}
 }
 
@@ -165,12 +170,27 @@ func (d *Destination) eachPart(ctx context.Context, parts []part, want resources
 	return d.eachPartDepth(ctx, parts, want, seen, 0, f)
 }
 
-// part opens one of them.
+// part opens one of them. A cache may give it as it was before its index was written:
+// what is missing in it would be taken for gone, or for applied.
 func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, d)
 	}
-	return d.document(ctx, request{url: p.url}, want)
+	for fresh := false; ; fresh = true {
+		dl, r, err := d.document(ctx, request{url: p.url, fresh: fresh}, want)
+		if err != nil || p.sequence == nil {
+			return dl, r, err
+		}
+		s, ok := sequenceOf(&r.Head().Meta)
+		if !ok || s >= *p.sequence {
+			return dl, r, nil
+		}
+		dl.Close()
+		if fresh {
+			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", shorten(p.url), s, *p.sequence)
+		}
+		d.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.url, "sequence", s, "index", *p.sequence)
+	}
 }
 
 func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {

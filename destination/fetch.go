@@ -147,6 +147,7 @@ type request struct {
 	max       int64     // bytes of the body as it comes, and unpacked
 	attempts  int       // 0: as configured
 	asOf      time.Time // Accept-Datetime (RFC 7089)
+	fresh     bool      // caches shall ask the source
 
 	// of a download: told the beginning of a long body and its whole length, -1
 	// unknown, says that the rest need not be read
@@ -186,6 +187,9 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if !r.asOf.IsZero() {
 		req.Header.Set("Accept-Datetime", r.asOf.UTC().Format(http.TimeFormat))
+	}
+	if r.fresh {
+		req.Header.Set("Cache-Control", "no-cache")
 	}
 	if r.rangeFrom > 0 {
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(r.rangeFrom, 10)+"-")
@@ -331,6 +335,9 @@ func (f *fetcher) get(ctx context.Context, r request) (*answer, error) {
 			return false, err
 		}
 		defer resp.Body.Close()
+		if c := resp.StatusCode; c != http.StatusOK && c != http.StatusNonAuthoritativeInfo { // a part, nothing, or something in its place
+			return false, &fetchError{URL: r.url, Status: c, Temporary: true, Err: fmt.Errorf("%s, and 200 was expected", resp.Status)}
+		}
 		raw, err := readSized(resp.Body, resp.ContentLength, r.max)
 		if err == nil && resp.ContentLength >= 0 && int64(len(raw)) != resp.ContentLength {
 			err = fmt.Errorf("body was cut: %d of %d bytes: %w", len(raw), resp.ContentLength, io.ErrUnexpectedEOF)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -409,7 +410,7 @@ func (s *testSource) serveList(w http.ResponseWriter, r *http.Request, part int)
 		h.Index = true
 		var es []rs.Entry
 		for i := range s.parts {
-			es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/resourcelist-%d.xml", i)), HasMeta: true, Meta: rs.Meta{At: s.stateTime(), Length: -1}})
+			es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/resourcelist-%d.xml", i)), HasMeta: true, Meta: rs.Meta{At: s.stateTime(), Length: -1, Ext: maps.Clone(h.Meta.Ext)}})
 		}
 		s.serveXML(w, r, s.document(h, es))
 		return
@@ -450,6 +451,9 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 				}
 				if (i+1)*s.changeParts < len(s.log) {
 					m.Until = s.log[(i+1)*s.changeParts-1].at
+				}
+				if s.ours {
+					m.Ext = map[string]string{rs.ExtSequence: fmt.Sprint(min(len(s.log), (i+1)*s.changeParts))}
 				}
 				es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: true, Meta: m})
 			}

@@ -116,7 +116,7 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 	if err := d.sameForm(); err != nil {
 		return err
 	}
-	if err := d.keepFiles(ctx, ops); err != nil {
+	if err := d.keepFiles(ctx, f.slot, ops); err != nil {
 		return err
 	}
 	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
@@ -859,7 +859,8 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 // Version 2 was packed as a whole, version 1 had no replaced locations.
 const intentVersion = 3
 
-// filesIntent is the version of that of a mirror of files, in the same form.
+// filesIntent is the version of that of a mirror of files, and of files beside a store
+// before the whole batch has its own, in the same form.
 const filesIntent = 4
 
 // zstdMagic begins what was packed as a whole, so no version is that number.
@@ -932,9 +933,9 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		return err
 	}
 	b := raw
-	files := len(raw) > 0 && raw[0] == filesIntent && d.folder != nil
+	files := len(raw) > 0 && raw[0] == filesIntent
 	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic && !files {
-		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], intentVersion)
+		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], filesIntent)
 	}
 	if (len(raw) == 0 || raw[0] != intentVersion) && !files {
 		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
@@ -973,7 +974,7 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		return fmt.Errorf("intended batch: %w", errRecord)
 	}
 	if files {
-		return d.redoFiles(ops)
+		return d.redoFiles(slot, ops)
 	}
 	d.log.Info("redoing the batch that was under way", "resources", len(ops))
 	if err := d.beforeRedo(ctx); err != nil {

@@ -498,7 +498,8 @@ func (d *Destination) removeFile(name string) error {
 // redoFiles takes back what a batch that was interrupted may have written: files of what
 // is not recorded go, and what is recorded is fetched again when the change is met that
 // the cursor is still before.
-func (d *Destination) redoFiles(ops []*op) error {
+func (d *Destination) redoFiles(slot byte, ops []*op) error {
+	here := d.folder != nil || d.beside != nil && d.snapshotMeta().Files == d.cfg.Files // else the files of before stay
 	b := d.store.Batch()
 	defer b.Close()
 	for _, o := range ops {
@@ -507,18 +508,28 @@ func (d *Destination) redoFiles(ops []*op) error {
 			switch {
 			case err != nil:
 				return err
+			case rec != nil && d.folder == nil:
+				rec.askAgain()
+				b.Set(key(kindResource, d.dest, loc), rec.encode())
 			case rec != nil && !rec.Normal.IsZero():
 				rec.forget()
 				rec.Normal = rdfres.Digest{}
 				b.Set(key(kindResource, d.dest, loc), rec.encode())
-			case rec == nil && loc == o.loc && o.rec != nil:
-				if err := d.removeStray(o.rec.Loc); err != nil {
+			case rec == nil && loc == o.loc && o.rec != nil && here:
+				name, err := d.fileOf(o.rec.Loc)
+				if err == nil && name == "" {
+					err = d.removeStray(o.rec.Loc)
+				} else if err == nil {
+					b.Delete(d.nameKey(name))
+					err = d.removeFile(name)
+				}
+				if err != nil {
 					return err
 				}
 			}
 		}
 	}
-	b.Delete(d.intentKey(0))
+	b.Delete(d.intentKey(slot))
 	return b.Commit(true)
 }
 

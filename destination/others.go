@@ -130,19 +130,31 @@ func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
 	}
 }
 
-// keepFiles writes the files of a batch.
-func (d *Destination) keepFiles(ctx context.Context, ops []*op) error {
+// keepFiles writes the files of a batch. By the intent the next run knows which may be
+// otherwise than recorded.
+func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error {
 	if d.beside == nil {
 		return nil
+	}
+	var some []*op
+	for _, o := range ops {
+		if o.fault == nil && o.rec != nil && o.raw != nil {
+			some = append(some, o)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	intent := intentOf(some)
+	intent[0] = filesIntent
+	if err := d.writeIntent(slot, intent); err != nil {
+		return err
 	}
 	b := d.store.Batch()
 	defer b.Close()
 	files := d.fileWriter(ops)
 	defer files.close()
-	for _, o := range ops {
-		if o.fault != nil || o.rec == nil || o.raw == nil {
-			continue
-		}
+	for _, o := range some {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -23,6 +24,9 @@ const (
 	compactOps = 40_000
 	// compactResource is how many triples one may have.
 	compactResource = 10_000
+	// compactTime is what a store may take for such a batch, as fast as it was with the
+	// one before: it is given a minute or two for an answer, and by proxies no more.
+	compactTime = 20 * time.Second
 )
 
 // compacted is what is kept of the statements of an op.
@@ -138,18 +142,20 @@ func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) erro
 	for i := range sts {
 		rest = sts[i].triple.AppendLine(rest)
 	}
-	size := len(rest)
+	size, triples := len(rest), int64(len(sts))
 	for _, o := range ops {
 		if o.small != nil {
-			size += o.small.size
+			size, triples = size+o.small.size, triples+o.rec.Triples
 		}
 	}
+	began := time.Now()
 	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		return &smallBody{ops: ops, rest: rest, left: size}, nil
 	})
 	if err != nil {
 		return err
 	}
+	m.pace = int(min(compactTriples, float64(triples)*compactTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
 	return m.inject("after")
 }
 

@@ -90,6 +90,7 @@ type mirror struct {
 	limit  int           // triples of one update request; adapts
 	most   int           // that it may become
 	passed int           // triples of an update that went well
+	pace   int           // triples that it would have taken in compactTime, by the last upload; 0 unknown
 	quick  time.Duration // an update that took less may be followed by a larger one
 	cutAt  int64         // rows after which an answer was seen to end; 0 none
 	log    *slog.Logger

@@ -133,6 +133,7 @@ type batcher struct {
 	triples  int
 	bytes    int64
 	limit    int // triples of one update, as it is while nothing is written
+	most     int // triples of a batch of small ones, by how long the one before took
 
 	recording *inFlight // the batch that is sent and being recorded; nil: none
 	running   *inFlight // the one after it, that is being sent; nil: none
@@ -193,7 +194,13 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 }
 
 // learnLimit is called while nothing is being written: a refused update makes it smaller.
-func (b *batcher) learnLimit() { b.limit = max(b.d.mirror.limit/2, 50) }
+func (b *batcher) learnLimit() {
+	b.limit = max(b.d.mirror.limit/2, 50)
+	b.learnPace()
+}
+
+// learnPace is called while nothing is being sent: a store that is slow makes it smaller.
+func (b *batcher) learnPace() { b.most = max(b.d.mirror.pace, b.d.mirror.bulkTriples()) }
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
@@ -278,7 +285,7 @@ func (b *batcher) enough() bool {
 		case b.running == nil:
 			limit = firstTriples
 		case b.compacts && !b.d.mirror.iris.virtuoso && !b.idle():
-			limit, ops, bytes = compactTriples, compactOps, b.d.cfg.MemoryBytes/2
+			limit, ops, bytes = b.most, compactOps, b.d.cfg.MemoryBytes/2
 		}
 	}
 	full := b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
@@ -357,6 +364,7 @@ func (b *batcher) makeWay(overlaps bool) error {
 		return b.wait()
 	}
 	b.recording, b.running = b.running, nil
+	b.learnPace()
 	return nil
 }
 

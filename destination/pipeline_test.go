@@ -154,3 +154,16 @@ func TestFormer(t *testing.T) {
 		}
 	}
 }
+
+// The first batches of a store that is slow are no larger than it takes in time.
+func TestBatchesOfASlowStore(t *testing.T) {
+	b := newBench(t)
+	d := b.open()
+	d.mirror.setLimit()
+	for pace, most := range map[int]int{0: bulkTriples, 1000: bulkTriples, 90_000: 90_000, compactTriples: compactTriples} {
+		d.mirror.pace = pace
+		if n := d.batcher(&counts{}, true).most; n != most {
+			t.Errorf("pace %d: %d", pace, n)
+		}
+	}
+}

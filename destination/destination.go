@@ -156,11 +156,13 @@ type listState struct {
 	Size     int64     `json:"size,omitempty"` // bytes as they came, of a list whose At alone tells that it is the same
 	Index    bool      `json:"index,omitempty"`
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
+	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
 }
 
 // stands tells that the document stands for what it names: an index without a time
-// stays as it is while its parts change.
-func (l *listState) stands() bool { return !l.Index || !l.At.IsZero() }
+// stays as it is while its parts change, as a list of addresses alone does while what
+// they lead to changes.
+func (l *listState) stands() bool { return !l.Index && !l.Vague || !l.At.IsZero() }
 
 const (
 	phaseBaseline = "baseline"

@@ -309,6 +309,32 @@ func TestUnchangedIndexIsRead(t *testing.T) {
 	b.equal()
 }
 
+// A plain Sitemap of addresses alone stays as it is when what they lead to changes.
+func TestUnchangedAddresses(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 3)
+	b.cfg.Source = s.url("/sitemap.xml")
+	answerAt(s, "/sitemap.xml", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		text := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`
+		for _, name := range slices.Sorted(maps.Keys(s.bodies)) {
+			text += "<url><loc>" + s.url(s.folder+name) + "</loc></url>"
+		}
+		s.serveXML(w, r, []byte(text+"</urlset>"))
+	})
+	b.sync()
+	s.put("e1.nt", nt("e1", "changed"))
+	if rep := b.sync(); !rep.InSync || rep.Updated != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	if rep := b.sync(); !rep.InSync || rep.Updated != 0 || rep.Unchanged != 3 {
+		t.Fatalf("%+v", rep)
+	}
+}
+
 // A list of the same snapshot is told by its first bytes where the server has no
 // validators; its length tells of a source that changes it and not its time.
 func TestUnchangedRootTime(t *testing.T) {

@@ -121,10 +121,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	if !h.Index && dl.settled(v.at) {
 		v.state.Size = dl.size
 	}
-	if s, ok := sequenceOf(&h.Meta); ok {
-		v.sequence = &s
-	}
-	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && v.state.stands() {
+	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && known.stands() {
 		return nil, errUnchangedList
 	}
 	n := int64(0)
@@ -135,6 +132,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 			if it.Blind {
 				v.blind++
 			}
+			v.state.Vague = v.state.Vague || it.vague()
 			if n++; n%10_000 == 0 {
 				d.opt.Progress("list", n, 0)
 			}

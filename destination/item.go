@@ -262,6 +262,12 @@ func (it *item) differs(r *record) (v verdict, why string) {
 	return unknown, ""
 }
 
+// vague tells of an entry of a list by which no other state of its resource is seen.
+func (it *item) vague() bool {
+	h := it.Promise.Hashes
+	return it.LastMod.IsZero() && it.Promise.Length < 0 && it.Promise.Graph.IsZero() && h.SHA256 == "" && h.SHA1 == "" && h.MD5 == ""
+}
+
 // verdict of comparing what is recorded with what is told.
 type verdict int
 

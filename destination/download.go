@@ -72,10 +72,30 @@ func (d *download) validator(name string) string {
 }
 
 // settled tells that the answer is of at least two seconds after a time, so that
-// no other state of the source has it.
+// no other state of the source has it. A time may be told without its seconds, or as a
+// day.
 func (d *download) settled(at time.Time) bool {
 	answered, err := http.ParseTime(d.header.Get("Date"))
-	return err == nil && !at.IsZero() && answered.Sub(at) >= 2*time.Second
+	told := 2 * time.Second
+	for _, unit := range []time.Duration{time.Minute, 24 * time.Hour} {
+		if at.Equal(at.Truncate(unit)) {
+			told = unit + 2*time.Second
+		}
+	}
+	return err == nil && !at.IsZero() && answered.Sub(at) >= told
+}
+
+// served is when the answer was given, by the clock of its server where that tells, and
+// by that or ours, whichever is later: what is of a later time was still to come.
+func (d *download) served(now time.Time) (at, latest time.Time) {
+	at, err := http.ParseTime(d.header.Get("Date"))
+	if err != nil {
+		return now, now
+	}
+	if at.Before(now) {
+		return at, now
+	}
+	return at, at
 }
 
 // firstBytes are enough for the root of a document.

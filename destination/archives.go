@@ -142,7 +142,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 		return false, nil // they begin behind the cursor: there is no use in downloading them
 	}
 	sortParts(old)
-	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.Time) })
+	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.applied()) })
 	n := len(parts)
 	for _, p := range current {
 		same := func(q part) bool {
@@ -155,6 +155,9 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	w := d.window(r, o, from)
 	defer w.close()
 	err := d.eachChangeIn(ctx, parts, &from, &proof{from: &from}, func(c change) error { return w.add(ctx, c) })
+	if err == nil && w.ahead != nil {
+		err = w.unmet()
+	}
 	var gap *gapError
 	if errors.As(err, &gap) {
 		d.log.Info("the gap stays", "why", gap.why)

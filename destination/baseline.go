@@ -123,8 +123,9 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	return d.compareWith(ctx, r, o, v)
 }
 
-// errStaleList says that a list cannot tell what is lost, and would set the mirror back.
-var errStaleList = errors.New("the Resource List is older than what is mirrored, and the changes do not reach back to it")
+// errStaleList says that a list or dump cannot tell what is lost, and would set the
+// mirror back.
+var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
 // compareNewer is compare, unless the list is stale.
 func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
@@ -136,6 +137,23 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known 
 		return nil, errors.Join(errStaleList, v.Close())
 	}
 	return d.compareWith(ctx, r, o, v)
+}
+
+// dumpNewer is dump, unless that is stale.
+func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+	c := d.snapshotMeta().Cursor
+	return d.dumpIf(ctx, r, o, known, func(v *inventory) (bool, error) {
+		if v.hole = true; !v.stale(&c) {
+			return true, nil
+		}
+		from := v.cursor()
+		err := d.eachChange(ctx, o, &from, true, func(change) error { return nil })
+		var gap *gapError
+		if errors.As(err, &gap) {
+			return gap.behind, nil
+		}
+		return err == nil, err
+	})
 }
 
 // compareWith is compare with an inventory that was read, which it closes.
@@ -173,6 +191,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	moves, err := d.findMoves(ctx, v, snap)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.underWay(r); err != nil {
 		return nil, err
 	}
 	bulk := d.meta.Phase == phaseBaseline
@@ -302,8 +323,17 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory = v.state
-		m.Cursor = cursor{Time: v.at, Sequence: v.sequence}
+		m.Cursor = v.cursor()
 	}, nil
+}
+
+// underWay forgets which list or dump the mirror is of: should this run be cut off, it is
+// of none, and the one of before is not taken for known if the source has it again.
+func (d *Destination) underWay(r *run) error {
+	if r.dry || d.snapshotMeta().Inventory == (listState{}) {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Inventory = listState{} })
 }
 
 // note counts what a report tells besides.
@@ -361,6 +391,12 @@ func (d *Destination) holdDeletes(gone, held, listed int64) string {
 // dump loads the packages of a Resource Dump. What a package does not have in
 // order is fetched from its own location.
 func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+	return d.dumpIf(ctx, r, o, known, func(*inventory) (bool, error) { return true, nil })
+}
+
+// dumpIf is dump if it is wanted, else errStaleList. Of the inventory there are only
+// the times.
+func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
 	req := request{url: o.ResourceDump}
 	if known != nil && known.URL == o.ResourceDump && known.stands() {
 		req.etag, req.modified = known.ETag, known.Modified
@@ -374,15 +410,18 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 		return nil, errUnchangedList
 	}
 	h := rd.Head()
-	at := h.SnapshotTime()
+	v := &inventory{}
+	v.isOf(h, dl, d.opt.Now())
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
-	state := listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: at, Index: h.Index}
-	var sequence *uint64
-	if s, ok := sequenceOf(&h.Meta); ok {
-		sequence = &s
-	}
+	state := listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
 	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest && state.stands() {
 		return nil, errUnchangedList
+	}
+	switch ok, err := wanted(v); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, errStaleList
 	}
 	packages, err := d.dumpPackages(ctx, dl, rd)
 	if err != nil {
@@ -396,7 +435,10 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 		return d.compare(ctx, r, o, known)
 	}
 	if r.dry {
-		return d.planDump(ctx, r, o, state, sequence, packages)
+		return d.planDump(ctx, r, o, state, v.sequence, packages)
+	}
+	if err := d.underWay(r); err != nil {
+		return nil, err
 	}
 	listed, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
 	if err != nil {
@@ -432,7 +474,7 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory = state
-		m.Cursor = cursor{Time: at, Sequence: sequence}
+		m.Cursor = v.cursor()
 	}, nil
 }
 

@@ -43,7 +43,7 @@ func (d *Destination) packagesAfter(ctx context.Context, dl *download, r *resour
 		}
 	}
 	return slices.DeleteFunc(parts, func(p part) bool {
-		return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.Time)
+		return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied())
 	}), nil
 }
 

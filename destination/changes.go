@@ -21,6 +21,7 @@ type change struct {
 	sequence *uint64 // at the end: the position in the source's log that the list reaches
 	state    listState
 	from     time.Time // at the end: where the list begins
+	served   time.Time // what the list says of later times is not known yet
 	newest   *newest   // at the end: the change at which the cursor stood, where it did not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
@@ -35,7 +36,10 @@ func (c *change) kind() resourcesync.Capability {
 
 // gapError says that changes between the cursor and what the source still
 // offers are lost, or that its history is another one than we followed.
-type gapError struct{ why string }
+type gapError struct {
+	why    string
+	behind bool // the changes end before the list or dump from which they are to be followed, as far as their root tells
+}
 
 func (e *gapError) Error() string { return e.why }
 
@@ -56,7 +60,7 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	h := r.Head()
 	rootSequence, hasRoot := sequenceOf(&h.Meta)
 	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
-		return &gapError{fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence)}
+		return &gapError{why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence), behind: from.Newest == nil}
 	}
 	var p *proof
 	if strict {
@@ -109,7 +113,7 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
-			return &gapError{fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
+			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
 		}
 		err := d.listChanges(pdl, &at, p, first, func(c change) error {
 			if c.it != nil && c.it.Sequence > 0 {
@@ -192,7 +196,7 @@ func skipApplied(parts []part, from *cursor) []part {
 	n := 0
 	for n < len(parts)-1 {
 		p := parts[n]
-		before := !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.Time)
+		before := !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied())
 		if !before && (!(p.url == from.List && from.Closed) || from.Newest != nil) {
 			break
 		}
@@ -208,12 +212,18 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first bool, f func(change) error) error {
 	start := *cur // several entries may share a number: what this list hands out does not move its own start
 	from := &start
+	_, served := dl.served(d.opt.Now())
+	hand := f
+	f = func(c change) error {
+		c.served = served
+		return hand(c)
+	}
 	scan, err := d.scanChanges(dl, from)
 	if err != nil {
 		return err
 	}
 	h := scan.head
-	end := change{list: dl.url, position: scan.count, closed: scan.closed, until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
+	end := change{list: dl.url, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
 		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
@@ -253,7 +263,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		again = from.Newest.Time
 	}
 	give := func(n int, it *item) error {
-		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) {
+		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) || scan.byTime && n < scan.passed && it.Time.After(served) {
 			return nil
 		}
 		return f(change{it: it, list: dl.url, position: n})
@@ -326,6 +336,7 @@ type changeScan struct {
 	firstSeq  uint64
 	lastSeq   uint64
 	byTime    bool // choose by time: the list does not know our position
+	passed    int  // a change here is of before the cursor, and so are those before it that say they are of a time to come
 	sorted    []*item
 	kept      []keptItem // that may be wanted
 	many      bool       // more of those than are kept
@@ -366,8 +377,10 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	if from.Seen != nil && from.Seen.List == dl.url {
 		s.seen.was = from.Seen
 	}
+	_, latest := dl.served(d.opt.Now())
 	var last time.Time
 	ordered, descending, strictly, sequences := true, true, false, true
+	past := order{until: latest}
 	at := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
 		var it *item
@@ -411,7 +424,10 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 			s.found = true
 			at = s.count
 		}
-		s.seen.look(it, at == s.count)
+		s.seen.look(it, at == s.count, latest)
+		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.applied()) {
+			s.passed = s.count
+		}
 		if !it.Time.IsZero() && !last.IsZero() {
 			ordered = ordered && !it.Time.Before(last)
 			descending = descending && !it.Time.After(last)
@@ -435,6 +451,10 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		s.start, s.byTime = at, false
 	}
 	if ordered || sequences {
+		return s, nil
+	}
+	if past.rises() {
+		d.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.url)
 		return s, nil
 	}
 	if s.count > maxUnordered {
@@ -461,6 +481,24 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	return s, nil
 }
 
+// order tells whether the changes of a list stand in the order of their times, but for
+// those of times that are still to come, which are wrong.
+type order struct {
+	until, last   time.Time
+	rising, falls bool
+}
+
+func (o *order) look(t time.Time) {
+	if t.IsZero() || t.After(o.until) {
+		return
+	}
+	o.rising = o.rising || !o.last.IsZero() && t.After(o.last)
+	o.falls = o.falls || t.Before(o.last)
+	o.last = t
+}
+
+func (o *order) rises() bool { return o.rising && !o.falls }
+
 // wanted leaves out what is surely applied: by number where both sides count,
 // else by time. Doubtful ones are applied again, which changes nothing.
 func (s *changeScan) wanted(it *item, from *cursor) bool {
@@ -475,9 +513,21 @@ func (s *changeScan) wanted(it *item, from *cursor) bool {
 }
 
 // applied is the time before which a list without numbers has nothing new. The end of a
-// list may be later than its last change, and even later than now.
+// list may be later than its last change, and a snapshot say that it is of a time to come.
 func (c *cursor) applied() time.Time {
-	if n := c.Newest; n != nil && !n.Time.IsZero() && n.Time.Before(c.Time) {
+	at := c.Had
+	if n := c.Newest; n != nil && !n.Time.IsZero() {
+		at = n.Time
+	}
+	if !at.IsZero() && at.Before(c.Time) {
+		return at
+	}
+	return c.Time
+}
+
+// stands is the time up to which the changes are applied that the source has told.
+func (c *cursor) stands() time.Time {
+	if n := c.Newest; n != nil && n.Time.After(c.Time) { // by a clock that is ahead
 		return n.Time
 	}
 	return c.Time
@@ -485,17 +535,17 @@ func (c *cursor) applied() time.Time {
 
 // gap finds out whether changes between the cursor and this first list are lost.
 func (s *changeScan) gap(list string, from *cursor) error {
-	anew := from.Sequence != nil && !s.sight.seen && !from.Begin.IsZero() && !s.head.Meta.From.Equal(from.Begin) && s.head.Meta.From.After(from.Time)
+	anew := from.Sequence != nil && !s.sight.seen && !from.Begin.IsZero() && !s.head.Meta.From.Equal(from.Begin) && s.head.Meta.From.After(from.stands())
 	if anew {
-		return &gapError{fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", stamp(s.head.Meta.From), stamp(from.Time))}
+		return &gapError{why: fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", stamp(s.head.Meta.From), stamp(from.Time))}
 	}
 	if from.Sequence != nil && s.count > 0 && s.firstSeq > 0 {
-		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.Time)) {
-			return &gapError{fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
+		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.stands())) {
+			return &gapError{why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
 		}
 		if s.lastSeq < *from.Sequence {
 			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.closed {
-				return &gapError{fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
+				return &gapError{why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
 			}
 		}
 		return nil
@@ -503,14 +553,14 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	if s.found || from.Time.IsZero() {
 		return nil
 	}
-	if f := s.head.Meta.From; !f.IsZero() && f.After(from.Time) {
+	if f := s.head.Meta.From; !f.IsZero() && f.After(from.stands()) {
 		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
 			return nil // an empty list that begins where we stand
 		}
-		return &gapError{fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(from.Time))}
+		return &gapError{why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(from.Time))}
 	}
 	if from.Identity != "" && from.List == list && !from.Closed {
-		return &gapError{fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
+		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
 	}
 	return nil
 }
@@ -534,7 +584,7 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 			end, err = d.compareNewer(ctx, r, o, &m.Inventory)
 		} else {
 			what = "Resource Dump"
-			end, err = d.dump(ctx, r, o, &m.Inventory)
+			end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
 		}
 		switch {
 		case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
@@ -566,8 +616,16 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	w := d.window(r, o, from)
 	defer w.close()
 	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
+	if err == nil && w.ahead != nil {
+		err = w.unmet()
+	}
 	var gap *gapError
 	if errors.As(err, &gap) {
+		if gap.behind && kind == resourcesync.ChangeDump {
+			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); done || err != nil {
+				return err
+			}
+		}
 		return d.closeGap(ctx, r, o, gap, depth, dl)
 	}
 	if err != nil {
@@ -576,12 +634,64 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	return w.finish(ctx, dl, address)
 }
 
+// aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
+// stand, as those are made at other times: there is nothing to apply, and what such a list
+// or dump has later is taken from it. If the source was set back, it is not done.
+func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta, dl *download) (done bool, err error) {
+	rd, err := d.reader(dl)
+	if err != nil {
+		return false, err
+	}
+	packages, err := d.listPackages(ctx, dl, rd)
+	if err != nil {
+		return false, err
+	}
+	at := m.Cursor
+	for i := range packages.list {
+		if until := packages.list[i].until; until.IsZero() || until.After(at.Time) {
+			return false, nil
+		}
+	}
+	there := func(v *inventory) (bool, error) { return v.sequence != nil && *v.sequence >= *at.Sequence, nil }
+	var end func(*meta)
+	if o.ResourceList == "" {
+		end, err = d.dumpIf(ctx, r, o, &m.Inventory, there)
+	} else {
+		var v *inventory
+		if v, err = d.readInventory(ctx, o, &m.Inventory); err == nil {
+			if ok, _ := there(v); !ok {
+				return false, v.Close()
+			}
+			end, err = d.compareWith(ctx, r, o, v)
+		}
+	}
+	switch {
+	case errors.Is(err, errStaleList):
+		return false, nil
+	case errors.Is(err, errUnchangedList):
+		err = nil
+		r.why("the Change Dump ends before the state that is mirrored")
+	case err != nil:
+		return false, err
+	default:
+		r.mode("baseline")
+		r.why("the Change Dump ends before the state that is mirrored, and a newer one was taken whole")
+		if r.dry {
+			err = d.saveMeta(end)
+		} else {
+			err = d.checkpoint(ctx, phaseCurrent, end)
+		}
+	}
+	r.complete = err == nil
+	return r.complete, err
+}
+
 // changesSince opens the Change List or index, nil when nothing was published
 // since the cursor was brought to its end. An index that does not tell the
 // position in the source's log may stay as it is while its open list grows, so
 // that one is asked for too.
 func (d *Destination) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
-	known := from.Root.URL == address
+	known := from.Root.URL == address && from.Ahead == nil
 	req := request{url: address}
 	if known {
 		req.etag, req.modified = from.Root.ETag, from.Root.Modified
@@ -649,7 +759,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			end, err = d.compareNewer(ctx, r, o, nil)
 		} else {
 			how = "taken again from the Resource Dump"
-			end, err = d.dump(ctx, r, o, nil)
+			end, err = d.dumpNewer(ctx, r, o, nil)
 		}
 		if errors.Is(err, errStaleList) {
 			return d.leaveGap(ctx, r, o, gap, depth, dl)
@@ -697,6 +807,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		from.Time = time.Time{}
 	}
 	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
+	w.ahead = nil // told with the gap
 	if err := d.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
@@ -747,6 +858,7 @@ type window struct {
 	count int
 	at    cursor // behind everything that was added
 	any   bool
+	ahead *newest // the last change of a window that was cut off before, until it is met
 
 	dump     string // the Change Dump, "" for none
 	packages *changePackages
@@ -756,11 +868,22 @@ type window struct {
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *offer, from cursor) *window {
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from}
+	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, ahead: from.Ahead}
 	if _, kind := o.changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump
 	}
 	return w
+}
+
+// reach moves the cursor to a later time, and never to one that was still to come when the
+// list was given: what comes until then is not applied.
+func (c *cursor) reach(t, served time.Time) {
+	if t.After(served) {
+		t = served
+	}
+	if t.After(c.Time) {
+		c.Time = t
+	}
 }
 
 func (w *window) add(ctx context.Context, c change) error {
@@ -770,8 +893,8 @@ func (w *window) add(ctx context.Context, c change) error {
 		if w.at.Newest == nil {
 			w.at.Newest = c.newest
 		}
-		if c.closed && c.until.After(w.at.Time) {
-			w.at.Time = c.until
+		if c.closed {
+			w.at.reach(c.until, c.served)
 		}
 		if c.sequence != nil {
 			s := *c.sequence
@@ -785,6 +908,9 @@ func (w *window) add(ctx context.Context, c change) error {
 		return nil
 	}
 	w.packaged = w.packaged || c.it.pkg != nil
+	if n := w.ahead; n != nil && n.Loc == c.it.Loc && n.Change == c.it.Change && n.Time.Equal(c.it.Time) {
+		w.ahead = nil
+	}
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
 	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
@@ -811,14 +937,18 @@ func (w *window) add(ctx context.Context, c change) error {
 	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
 	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
-	if c.it.Time.After(w.at.Time) {
-		w.at.Time = c.it.Time
-	}
+	w.at.reach(c.it.Time, c.served)
 	if c.it.Sequence > 0 {
 		s := c.it.Sequence
 		w.at.Sequence = &s
 	}
 	return nil
+}
+
+// unmet is the gap that a source has which does not tell any more of changes that a run
+// applied in part before it was cut off.
+func (w *window) unmet() error {
+	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup", w.ahead)}
 }
 
 // limit is how many changes are applied together.
@@ -836,6 +966,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	w.order, w.packaged = nil, false
 	clear(w.items)
 	at := w.at
+	at.Ahead = w.ahead
 	if r.dry {
 		for _, it := range items {
 			if it == nil {
@@ -849,6 +980,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	}
 	if err := w.packagesFor(ctx, items); err != nil {
 		return err
+	}
+	if len(items) > 0 && w.ahead == nil { // the cursor moves behind the last of them, and a part may stand in the mirror before
+		if err := d.saveMeta(func(m *meta) { m.Cursor.Ahead = w.at.Newest }); err != nil {
+			return err
+		}
 	}
 	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
 		for _, it := range items {

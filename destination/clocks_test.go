@@ -2,7 +2,10 @@ package destination
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +138,161 @@ func TestChangeBeforeTheCursorAtAnotherAddress(t *testing.T) {
 	s.insert(10, at, "e4.nt", nt("e4", "before it"))
 	s.changeParts = 100
 	if rep := b.sync(); !rep.InSync || rep.Updated != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
+// Documents that say they are of a time to come, or end then, and changes of such times:
+// what comes until then is not passed over, and what is lost until then is told.
+func TestTimesToCome(t *testing.T) {
+	day := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	minute := func(n int) time.Time { return day.Add(time.Duration(n) * time.Minute) }
+	now := func(b *bench, n int) { b.src.date, b.clock = minute(n), minute(n) }
+	for name, c := range map[string]struct {
+		at    int // of the first Resource List
+		gap   bool
+		steps []func(b *bench, s *testSource)
+	}{
+		"a Resource List of a later time": {at: 150, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 40)
+				s.made(madeList{1, 0, []logged{s.change(35, "e1", "a")}})
+			},
+		}},
+		"a Resource List of next year": {at: 365 * 1440, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 40)
+				s.made(madeList{1, 0, []logged{s.change(35, "e1", "a")}})
+			},
+		}},
+		"a Resource List of next year, and then a hole": {at: 365 * 1440, gap: true, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 40)
+				s.change(10, "e2", "lost")
+				s.made(madeList{30, 0, []logged{s.change(35, "e1", "a")}})
+			},
+		}},
+		"a list of the day, gone with what came later": {at: 4, gap: true, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 62)
+				s.made(madeList{1, 1440, []logged{s.change(61, "e1", "a")}})
+			},
+			func(b *bench, s *testSource) {
+				now(b, 1502)
+				s.change(900, "e2", "lost")
+				s.made(madeList{1440, 0, []logged{s.change(1500, "e3", "a")}})
+			},
+		}},
+		"a list of the day, empty at noon": {at: 4, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 62)
+				s.made(madeList{1, 60, nil}, madeList{60, 1440, nil})
+			},
+			func(b *bench, s *testSource) {
+				now(b, 1502)
+				s.made(madeList{1, 60, nil}, madeList{60, 1440, []logged{s.change(900, "e2", "a")}}, madeList{1440, 0, []logged{s.change(1500, "e3", "a")}})
+			},
+		}},
+		"a list of before is written anew": {at: 4, gap: true, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 62)
+				s.made(madeList{1, 60, nil}, madeList{60, 1440, []logged{s.change(61, "e1", "a")}})
+			},
+			func(b *bench, s *testSource) {
+				now(b, 100)
+				s.made(madeList{1, 60, nil}, madeList{60, 80, []logged{s.change(71, "e2", "a")}}, madeList{80, 0, []logged{s.change(90, "e3", "a")}})
+			},
+		}},
+		"a deletion of next year before a creation": {at: 4, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 70)
+				first := s.change(60, "e3", "a")
+				s.remove("e1.nt")
+				wrong := s.log[len(s.log)-1]
+				wrong.at = day.AddDate(1, 0, 0)
+				list := madeList{1, 0, []logged{first, wrong, s.change(62, "e1", "a"), s.change(63, "e2", "a")}}
+				s.made(list)
+			},
+		}},
+		"the last change is of next year": {at: 4, steps: []func(b *bench, s *testSource){
+			func(b *bench, s *testSource) {
+				now(b, 70)
+				wrong := s.change(61, "e1", "a")
+				wrong.at = day.AddDate(1, 0, 0)
+				s.made(madeList{1, 0, []logged{s.change(60, "e3", "a"), wrong}})
+			},
+			func(b *bench, s *testSource) {
+				now(b, 80)
+				first, wrong := s.log[len(s.log)-1], s.log[len(s.log)-2]
+				first.at, wrong.at = minute(60), day.AddDate(1, 0, 0)
+				s.made(madeList{1, 0, []logged{first, wrong, s.change(75, "e2", "a")}})
+			},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			now(b, 5)
+			s.now = day.Add(-time.Hour)
+			fill(s, 4)
+			s.made(madeList{1, 0, nil})
+			s.listAt = minute(c.at)
+			b.sync()
+			why := ""
+			for _, step := range c.steps {
+				step(b, s)
+				rep := b.sync()
+				if !rep.InSync {
+					t.Fatalf("%+v", rep)
+				}
+				why += rep.Why
+				b.equal()
+			}
+			if strings.Contains(why, "gap: ") != c.gap {
+				t.Error(why)
+			}
+		})
+	}
+}
+
+// Lists that do not tell where they begin, and have only later changes than the one at
+// which we stand.
+func TestListsWithoutABeginning(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 4)
+	day := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	s.listAt = day
+	index := func(lists map[string][]logged) {
+		s.hook = nil
+		text := urlset
+		for _, name := range slices.Sorted(maps.Keys(lists)) {
+			text += "<sitemap><loc>" + s.url("/set/"+name) + "</loc></sitemap>"
+			list := urlset + `<rs:md capability="changelist"/>`
+			for _, c := range lists[name] {
+				list += fmt.Sprintf(`<url><loc>%s</loc><rs:md change="%s" datetime="%s"/></url>`, s.url("/set/r/"+c.name), c.kind, c.at.Format(time.RFC3339))
+			}
+			xmlAt(s, "/set/"+name, list+"</urlset>")
+		}
+		head := strings.Replace(urlset, "<urlset", "<sitemapindex", 1) + `<rs:md capability="changelist"/>`
+		xmlAt(s, "/set/changelist.xml", strings.Replace(text, urlset, head, 1)+"</sitemapindex>")
+	}
+	index(map[string][]logged{"c1.xml": nil})
+	b.sync()
+	index(map[string][]logged{"c1.xml": {s.change(10, "e1", "a")}})
+	if rep := b.sync(); !rep.InSync || rep.Mode != "incremental" {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	s.change(20, "e2", "lost")
+	index(map[string][]logged{"c3.xml": {s.change(30, "e3", "a")}, "c4.xml": nil})
+	if rep := b.sync(); !rep.InSync || !strings.Contains(rep.Why, "does not tell where it begins") {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	index(map[string][]logged{"c3.xml": {s.change(30, "e3", "a")}, "c4.xml": {s.change(40, "e1", "b")}})
+	if rep := b.sync(); !rep.InSync || strings.Contains(rep.Why, "gap") {
 		t.Fatalf("%+v", rep)
 	}
 	b.equal()

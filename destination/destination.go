@@ -134,6 +134,7 @@ type meta struct {
 // cursor is how far the Change Lists are applied.
 type cursor struct {
 	Time     time.Time `json:"time,omitzero"` // everything before is applied
+	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
 	Sequence *uint64   `json:"sequence,omitempty"`
 	List     string    `json:"list,omitempty"`
 	Position int       `json:"position,omitempty"` // entries of List that are applied
@@ -144,6 +145,7 @@ type cursor struct {
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
+	Ahead    *newest   `json:"ahead,omitempty"`    // the last of the changes that are being applied, of which some may stand in the mirror
 }
 
 // listState recognizes a document that did not change.

@@ -60,11 +60,8 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 		return errUnchangedList
 	}
 	h := rd.Head()
-	v.at = h.SnapshotTime()
-	v.state = listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
-	if s, ok := sequenceOf(&h.Meta); ok {
-		v.sequence = &s
-	}
+	v.isOf(h, dl, d.opt.Now())
+	v.state = listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: h.SnapshotTime(), Index: h.Index}
 	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest && v.state.stands() {
 		return errUnchangedList
 	}

@@ -21,7 +21,8 @@ type inventory struct {
 	state    listState
 	sequence *uint64
 	at       time.Time
-	listed   int64 // entries of the list itself
+	had      time.Time // when it was had, where at is later than that; else zero
+	listed   int64     // entries of the list itself
 	order    uint64
 	overlaid bool
 	blind    int64 // entries that do not tell which resource they mean
@@ -32,6 +33,28 @@ type inventory struct {
 }
 
 func (v *inventory) Close() error { return v.sorter.Close() }
+
+// absurd is how far ahead of both clocks a time is that no difference of zones explains.
+const absurd = 24 * time.Hour
+
+// isOf takes from a list or dump where the source was. One that is of a time to come says
+// nothing of the changes until then.
+func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
+	v.at = h.SnapshotTime()
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	had, latest := dl.served(now)
+	if v.at.After(had) {
+		v.had = had
+	}
+	if v.at.After(latest.Add(absurd)) {
+		v.at = latest
+	}
+}
+
+// cursor is where the changes are followed from.
+func (v *inventory) cursor() cursor { return cursor{Time: v.at, Had: v.had, Sequence: v.sequence} }
 
 func (v *inventory) add(it *item) error {
 	loc := hashString(it.Loc)
@@ -116,9 +139,9 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		return nil, errUnchangedList
 	}
 	h := r.Head()
-	v.at = h.SnapshotTime()
-	v.state = listState{URL: o.ResourceList, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
-	if !h.Index && dl.settled(v.at) {
+	v.isOf(h, dl, d.opt.Now())
+	v.state = listState{URL: o.ResourceList, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: h.SnapshotTime(), Index: h.Index}
+	if !h.Index && dl.settled(v.state.At) {
 		v.state.Size = dl.size
 	}
 	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && known.stands() {
@@ -188,7 +211,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		return nil
 	}
 	v.overlaid = true
-	from := &cursor{Time: v.at, Sequence: v.sequence}
+	from := v.cursor()
 	add := func(c change) error {
 		if c.it == nil {
 			return nil
@@ -201,10 +224,15 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		}
 		return v.add(c.it)
 	}
-	err := d.eachChange(ctx, o, from, true, add)
+	err := d.eachChange(ctx, o, &from, true, add)
 	var gap *gapError
-	if v.hole = errors.As(err, &gap); v.hole {
-		err = d.eachChange(ctx, o, from, false, add)
+	switch {
+	case !errors.As(err, &gap):
+	case gap.behind: // there are none after it
+		err = nil
+	default:
+		v.hole = true
+		err = d.eachChange(ctx, o, &from, false, add)
 	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)

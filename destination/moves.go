@@ -274,7 +274,7 @@ func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta
 	case o.ResourceList != "":
 		end, err = d.compareNewer(ctx, r, o, known)
 	case o.ResourceDump != "":
-		end, err = d.dump(ctx, r, o, known)
+		end, err = d.dumpNewer(ctx, r, o, known)
 	default:
 		return nil
 	}

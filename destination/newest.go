@@ -106,6 +106,9 @@ type proof struct {
 
 	until time.Time // where the lists that were read end
 	open  bool      // one of them has no end
+
+	lists   int    // that were looked at
+	unknown string // the first of them, where it has only later changes and does not tell where it begins
 }
 
 // check looks at what was found in a list, before any of its changes is handed
@@ -116,6 +119,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		return nil
 	}
 	f := s.head.Meta.From
+	p.lists++
 	p.open = p.open || s.head.Meta.Until.IsZero()
 	for _, t := range []time.Time{s.head.Meta.Until, s.maxTime} {
 		if t.After(p.until) {
@@ -128,20 +132,21 @@ func (p *proof) check(s *changeScan, list string) error {
 		p.done = true
 		return nil
 	case s.sight.other != nil:
-		return &gapError{fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
+		return &gapError{why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
 	case s.sight.backwards != nil:
-		return &gapError{fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, stamp(s.sight.backwards.Time), n.Sequence, stamp(n.Time))}
+		return &gapError{why: fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, stamp(s.sight.backwards.Time), n.Sequence, stamp(n.Time))}
 	case s.count == 0 || numbered && s.firstSeq > n.Sequence:
 		switch {
 		case p.earlier:
 			return p.lost(n)
-		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.Time):
+		case p.unknown != "" && f.IsZero():
+		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
 			p.done = true // it begins right behind the newest change, or is the list that we know
 			return nil
-		case f.After(p.from.Time):
-			return &gapError{fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
+		case f.After(p.from.stands()):
+			return &gapError{why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
 		case s.count > 0 || !s.closed || s.head.Meta.Until.After(n.Time):
-			return &gapError{fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", shorten(list), n)}
+			return &gapError{why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", shorten(list), n)}
 		}
 		return nil
 	case numbered && s.lastSeq < n.Sequence:
@@ -154,19 +159,22 @@ func (p *proof) check(s *changeScan, list string) error {
 	if n.Time.IsZero() || s.minTime.IsZero() {
 		return nil
 	}
+	if p.lists == 1 && f.IsZero() && s.minTime.After(n.Time) {
+		p.unknown = list
+	}
 	open := !s.closed
 	begins := s.minTime
 	if !f.IsZero() && f.Before(begins) {
 		begins = f
 	}
 	if begins.Before(n.Time) && (open && s.head.Meta.Until.IsZero() || s.head.Meta.Until.After(n.Time)) {
-		return &gapError{fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
+		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
 	}
 	return nil
 }
 
 func (p *proof) lost(n *newest) error {
-	return &gapError{fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
+	return &gapError{why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
 }
 
 // end tells after the last list that the newest change should have been in one.
@@ -176,9 +184,11 @@ func (p *proof) end() error {
 	}
 	switch n := p.from.Newest; {
 	case p.earlier:
-		return &gapError{fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
+		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
+	case p.unknown != "":
+		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s, which has later ones, does not tell where it begins", n, shorten(p.unknown))}
 	case !p.open && !p.until.IsZero() && p.until.Before(n.Time):
-		return &gapError{fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", stamp(p.until), n)}
+		return &gapError{why: fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", stamp(p.until), n)}
 	}
 	return nil
 }

@@ -47,8 +47,16 @@ type looker struct {
 	newest, passed tally // entries of now.Time, fully and briefly
 }
 
-func (l *looker) look(it *item, cursor bool) {
+// A change of a time that is still to come has a wrong one, which says nothing of those
+// before it.
+func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	if it.Time.IsZero() {
+		return
+	}
+	if it.Time.After(latest) {
+		if l.was != nil && cursor {
+			l.start = l.at
+		}
 		return
 	}
 	if l.was != nil {
@@ -98,5 +106,5 @@ func (l *looker) late(begin time.Time) error {
 	if n := l.before.N - l.was.Before.N; n > 0 {
 		what = fmt.Sprintf("new entries (%d)", n)
 	}
-	return &gapError{fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", shorten(l.was.List), what, stamp(l.was.Time))}
+	return &gapError{why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", shorten(l.was.List), what, stamp(l.was.Time))}
 }

@@ -2,8 +2,10 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,5 +120,207 @@ func TestAnswerIsTheWhole(t *testing.T) {
 			t.Fatalf("%d: %+v", code, rep)
 		}
 		b.equal()
+	}
+}
+
+// A Resource Dump that is older than the mirror, and to which the changes do not reach
+// back, is no help for a gap: what was applied since stays.
+func TestGapWithAnOldDump(t *testing.T) {
+	for _, changeDump := range []bool{false, true} {
+		for _, ours := range []bool{false, true} {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.list, s.dump = ours, false, true
+			if changeDump {
+				s.changes, s.changeDump, s.packed = false, true, 2
+			}
+			fill(s, 6)
+			s.freezeDump()
+			b.sync()
+			s.put("new.nt", nt("new", "x"))
+			s.put("e1.nt", nt("e1", "second"))
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			s.put("e2.nt", nt("e2", "lost"))
+			s.put("e4.nt", nt("e4", "lost"))
+			s.put("e3.nt", nt("e3", "second"))
+			s.put("e5.nt", nt("e5", "second"))
+			s.drop = len(s.log) - 2
+			for range 2 {
+				if rep := b.sync(); rep.InSync || !strings.Contains(rep.Held, "gap: ") || rep.Deleted+rep.Failed+rep.Pending > 0 {
+					t.Fatalf("%+v", rep)
+				}
+				if got := strings.Join(b.mir.lines(graphA), ""); !strings.Contains(got, "/new>") || strings.Count(got, "second") != 3 || strings.Contains(got, "lost") {
+					t.Fatal(got)
+				}
+			}
+			s.dumped = nil
+			if rep := b.sync(); !rep.InSync || rep.Updated != 2 {
+				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+		}
+	}
+}
+
+// A Change Dump is made at other times than the list or Resource Dump beside it: where it
+// ends before them nothing is missing; a source that was set back is told from that.
+func TestChangeDumpBehind(t *testing.T) {
+	for _, list := range []bool{false, true} {
+		for _, back := range []bool{false, true} {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.list, s.dump, s.changes, s.changeDump, s.packed = true, list, !list, false, true, 3
+			fill(s, 8)
+			clear(s.requests)
+			if rep := b.sync(); !rep.InSync || s.requests["/set/dump.zip"] > 1 {
+				t.Fatalf("%+v %v", rep, s.requests)
+			}
+			b.equal()
+			if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			if back {
+				s.restore(7)
+			} else {
+				s.put("e1.nt", nt("e1", "in the next package"))
+			}
+			rep := b.sync()
+			if !rep.InSync || strings.Contains(rep.Why, "gap: ") != back {
+				t.Fatalf("list %v, back %v: %+v", list, back, rep)
+			}
+			b.equal()
+			s.put("e2.nt", nt("e2", "x"))
+			s.put("e3.nt", nt("e3", "x"))
+			s.put("e4.nt", nt("e4", "x"))
+			if rep := b.sync(); !rep.InSync || rep.Updated == 0 {
+				t.Fatalf("list %v, back %v: %+v", list, back, rep)
+			}
+		}
+	}
+}
+
+// A comparison is cut off, and the source has the list again that was processed before
+// it: that is compared, as little as it has changed.
+func TestListComesBack(t *testing.T) {
+	for _, dump := range []bool{false, true} {
+		b := newBench(t)
+		s := b.src
+		s.changes, s.list, s.dump = false, !dump, dump
+		fill(s, 60)
+		s.listAt = s.now
+		at := s.now
+		s.freezeDump()
+		first := s.dumped
+		b.sync()
+		for i := range 60 {
+			s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "second"))
+		}
+		s.listAt, s.dumped = s.now, nil
+		d := b.open()
+		d.crash = func(point string) error {
+			if point == "recorded" {
+				return errInjected
+			}
+			return nil
+		}
+		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		s.restore(60)
+		s.listAt, s.dumped = at, first
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+}
+
+// A run is cut off while changes are applied, and the source is set back to where the
+// last one ended: what stands in the mirror of them goes.
+func TestSetBackAfterACut(t *testing.T) {
+	for _, point := range []string{"intent", "written", "recorded", "file"} {
+		for _, kind := range []string{"ours", "foreign", "parts", "another way", "folder"} {
+			t.Run(point+" "+kind, func(t *testing.T) {
+				b := newBench(t)
+				s := b.src
+				s.ours = kind != "foreign" && kind != "parts"
+				s.types["a.pdf"], s.types["b.pdf"] = "application/pdf", "application/pdf"
+				b.cfg.Files, b.cfg.MaxDeleteRatio = t.TempDir(), 1
+				open, dir := b.open, b.cfg.Files
+				if kind == "folder" {
+					b.cfg.Files, b.cfg.GraphIRI = "", ""
+					sink, err := FolderSink(dir)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer sink.Close()
+					open = func() *Destination { return b.openSink(sink) }
+				}
+				run := func(d *Destination) (SyncReport, error) { return d.Sync(context.Background(), SyncOptions{}) }
+				if kind == "parts" {
+					s.changeParts = 4
+				}
+				fill(s, 5)
+				s.put("a.pdf", "%PDF a")
+				if _, err := run(open()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := run(open()); err != nil {
+					t.Fatal(err)
+				}
+				want := maps.Clone(s.bodies)
+				for i := range 60 { // more than one batch
+					s.put(fmt.Sprintf("n%d.nt", i), nt("n", fmt.Sprint(i)))
+				}
+				s.put("e1.nt", nt("e1", "second"))
+				s.put("a.pdf", "%PDF a, second")
+				s.put("b.pdf", "%PDF b")
+				s.remove("e2.nt")
+				d := open()
+				met := false
+				d.crash = func(at string) error {
+					if at == point {
+						met = true
+						return errInjected
+					}
+					return nil
+				}
+				if _, err := run(d); !errors.Is(err, errInjected) && met {
+					t.Fatal(err)
+				}
+				if !met {
+					t.Skip("it is not met here")
+				}
+				s.restore(6)
+				if kind == "another way" {
+					s.put("e3.nt", nt("e3", "after"))
+					want = maps.Clone(s.bodies)
+				}
+				for range 2 {
+					if rep, err := run(open()); err != nil || !rep.InSync {
+						t.Fatalf("%+v %v", rep, err)
+					}
+				}
+				if rep, err := open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				if kind != "folder" {
+					b.equal()
+				}
+				files := 0
+				for name, body := range filesIn(t, dir) {
+					if string(want[strings.TrimPrefix(name, "set/r/")]) != body {
+						t.Errorf("%s is %q", name, body)
+					}
+					files++
+				}
+				if n := 1; kind == "folder" && files != len(want) || kind != "folder" && files != n {
+					t.Errorf("%d files", files)
+				}
+			})
+		}
 	}
 }

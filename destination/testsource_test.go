@@ -68,6 +68,8 @@ type testSource struct {
 	archive             bool // the lost changes are in an archive
 	timegate            bool
 	pair                bool // every change is two entries: another address is deleted first, with the same number
+
+	date time.Time // zero: now
 }
 
 // frozen is a dump that does not change any more.
@@ -170,6 +172,9 @@ func (s *testSource) typeOf(name string) string {
 func (s *testSource) url(path string) string { return s.srv.URL + path }
 
 func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.date.IsZero() {
+		w.Header().Set("Date", s.date.UTC().Format(http.TimeFormat))
+	}
 	if s.hook != nil && s.hook(w, r) {
 		return
 	}
@@ -204,7 +209,11 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			e := s.packageEntry(fmt.Sprintf("/set/changes%d.zip", i), z, manifest, p.meta)
 			es = append(es, e)
 		}
-		s.serveXML(w, r, s.document(s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom}), es))
+		h := s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom})
+		if s.ours && s.packed > 0 {
+			h.Meta.Ext[rs.ExtSequence] = fmt.Sprint(len(s.log) / s.packed * s.packed)
+		}
+		s.serveXML(w, r, s.document(h, es))
 	case strings.HasPrefix(r.URL.Path, "/set/changes") && s.changeDump:
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/changes%d.zip", &n)

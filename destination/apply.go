@@ -913,14 +913,21 @@ func (d *Destination) writeIntent(slot byte, intent []byte) error {
 
 // redo carries out what a crash or a failed write left behind. A batch may stand in
 // the mirror whole, in part or not at all; afterwards it does. Where there are two,
-// they are of different resources, all new: their order does not matter.
+// they are of different resources, all new: their order does not matter. The intents
+// are looked for only where there may be one: they are long, so that even to find that
+// there is none takes a store tens of milliseconds.
 func (d *Destination) redo(ctx context.Context) error {
+	if d.redone.Load() && !d.unfinished.Load() {
+		return nil
+	}
+	d.redone.Store(false)
 	d.unfinished.Store(false)
 	for slot := range byte(2) {
 		if err := d.redoBatch(ctx, slot); err != nil {
 			return err
 		}
 	}
+	d.redone.Store(true)
 	return nil
 }
 

@@ -381,6 +381,9 @@ type faultOr struct {
 // faults yields what is pending or failed, from one consistent state.
 func (d *Destination) faults() iter.Seq2[hash16, faultOr] {
 	return func(yield func(hash16, faultOr) bool) {
+		if d.noFaults.Load() {
+			return
+		}
 		prefix := key(kindFault, d.dest)
 		snap := d.store.Snapshot()
 		defer snap.Close()

@@ -2,7 +2,6 @@ package bridge_test
 
 import (
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -18,13 +17,7 @@ func TestFailedEntities(t *testing.T) {
 		rdfres.Triple{S: rdfres.NewIRI("http://example.org/bad one"), P: "<http://example.org/p>", O: `"1"`},
 	))
 	defer store.Close()
-	cfg := bridge.NewConfig()
-	cfg.State = filepath.Join(t.TempDir(), "state")
-	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
-	cfg.Admin.Listen = ""
-	s := bridge.NewStore()
-	s.Query = store.URL + "/query"
-	cfg.Stores["source"] = s
+	cfg := overEndpoint(t, store.URL+"/query")
 	set := bridge.NewSet()
 	set.Store, set.Schedule = "source", ""
 	cfg.Sets["data"] = set

@@ -40,13 +40,7 @@ func TestKnownTriples(t *testing.T) {
 	}
 	server := httptest.NewServer(st)
 	defer server.Close()
-	cfg := bridge.NewConfig()
-	cfg.State = filepath.Join(t.TempDir(), "state")
-	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
-	cfg.Admin.Listen = ""
-	store := bridge.NewStore()
-	store.Query = server.URL + "/query"
-	cfg.Stores["source"] = store
+	cfg := overEndpoint(t, server.URL+"/query")
 	set := bridge.NewSet()
 	set.Store, set.Schedule, set.Strategy = "source", "", "select-binary"
 	cfg.Sets["data"] = set
@@ -61,6 +55,18 @@ func TestKnownTriples(t *testing.T) {
 	}
 }
 
+// overEndpoint is a configuration with a store, "source", that is only read, and no set.
+func overEndpoint(t *testing.T, query string) *bridge.Config {
+	cfg := bridge.NewConfig()
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
+	cfg.Admin.Listen = ""
+	store := bridge.NewStore()
+	store.Query = query
+	cfg.Stores["source"] = store
+	return cfg
+}
+
 // TestCountsThatFail: a store that gives no counts for hints is read whole all the same.
 func TestCountsThatFail(t *testing.T) {
 	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
@@ -72,13 +78,7 @@ func TestCountsThatFail(t *testing.T) {
 	}
 	server := httptest.NewServer(st)
 	defer server.Close()
-	cfg := bridge.NewConfig()
-	cfg.State = filepath.Join(t.TempDir(), "state")
-	cfg.Public = bridge.Public{BaseURL: "http://bridge.example"}
-	cfg.Admin.Listen = ""
-	store := bridge.NewStore()
-	store.Query = server.URL + "/query"
-	cfg.Stores["source"] = store
+	cfg := overEndpoint(t, server.URL+"/query")
 	set := bridge.NewSet()
 	set.Store, set.Schedule, set.Hints.Counts, set.Hints.Full = "source", "", []string{"class"}, ""
 	cfg.Sets["data"] = set

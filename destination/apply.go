@@ -328,7 +328,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		}
 	}
 	if err == nil && posted {
-		f.isSent()
+		f.markSent()
 		err = d.crashAt("sent")
 	}
 	if unfinished := f.inTurn(d); err != nil || unfinished != nil {

@@ -115,8 +115,6 @@ func TestFilesBesideAStore(t *testing.T) {
 	}
 }
 
-// What is no RDF is counted and listed without files as well, never makes a run
-// that is not in sync, and is fetched when files are asked for later.
 // What a crash has left of a resource that was never recorded goes with it. Beside a
 // store it is found where nothing tells that it went.
 func TestFileOfACrash(t *testing.T) {
@@ -128,13 +126,7 @@ func TestFileOfACrash(t *testing.T) {
 			dir := t.TempDir()
 			open := b.open
 			if b.cfg.Files = dir; folder {
-				b.cfg.Files, b.cfg.GraphIRI = "", ""
-				sink, err := FolderSink(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer sink.Close()
-				open = func() *Destination { return b.openSink(sink) }
+				open = b.intoFolder(dir)
 			}
 			run := func(d *Destination) error {
 				_, err := d.Sync(context.Background(), SyncOptions{})
@@ -175,6 +167,8 @@ func TestFileOfACrash(t *testing.T) {
 	}
 }
 
+// What is no RDF is counted and listed without files as well, never makes a run
+// that is not in sync, and is fetched when files are asked for later.
 func TestFilesAskedForLater(t *testing.T) {
 	b := newBench(t)
 	s := b.src

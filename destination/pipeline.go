@@ -339,7 +339,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	b.running = f
 	go func() { // ends before wait returns
 		defer close(f.done)
-		defer f.isSent()
+		defer f.markSent()
 		f.err = b.d.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
 	}()
 	return nil
@@ -407,8 +407,8 @@ type inFlight struct {
 
 func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
 
-// isSent lets the next batch begin.
-func (f *inFlight) isSent() {
+// markSent lets the next batch begin.
+func (f *inFlight) markSent() {
 	if !f.told && f.sent != nil {
 		f.told = true
 		close(f.sent)

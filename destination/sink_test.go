@@ -28,6 +28,18 @@ func (b *bench) openSink(s *Sink) *Destination {
 	return d
 }
 
+// intoFolder makes it a mirror in a folder, and gives how to open that.
+func (b *bench) intoFolder(dir string) func() *Destination {
+	b.t.Helper()
+	b.cfg.Files, b.cfg.GraphIRI = "", ""
+	sink, err := FolderSink(dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { sink.Close() })
+	return func() *Destination { return b.openSink(sink) }
+}
+
 func readDump(t *testing.T, file string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(file)

@@ -327,7 +327,6 @@ func (s *Source) nameConstructed(entity string, ts []rdfres.Triple, over map[str
 }
 
 // nameOwn names the blank nodes of a description that are nobody else's.
-
 func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
 	ts = rdfres.SortUnique(ts)
 	if err := checkAll(ts); err != nil {

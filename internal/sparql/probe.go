@@ -121,21 +121,29 @@ func (p *prober) greet(ctx context.Context) error {
 	if p.c.LikeRDF4J() {
 		pattern = "VALUES ?s { 1 }"
 	}
-	q, err := probes.Prepare("sample", map[string]any{"Pattern": pattern, "Limit": 1})
+	header, err := p.passes(ctx, "sample", map[string]any{"Pattern": pattern, "Limit": 1})
+	if err == nil {
+		p.caps.Product, p.caps.Version = product(header)
+	}
+	return err
+}
+
+// passes asks one of the probes and reads its answer to the end.
+func (p *prober) passes(ctx context.Context, name string, data map[string]any) (http.Header, error) {
+	q, err := probes.Prepare(name, data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, err := range sol.Rows {
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	p.caps.Product, p.caps.Version = product(sol.Header)
-	return nil
+	return sol.Header, nil
 }
 
 // Who asks the store one small question and reads from its answer what it says
@@ -506,18 +514,6 @@ func (p *prober) takesValues(ctx context.Context, n int) error {
 	for i := range n {
 		fmt.Fprintf(&b, "<urn:rsbridge:probe:value:%d> ", i)
 	}
-	q, err := probes.Prepare("values", map[string]any{"Values": b.String(), "Pattern": p.pattern})
-	if err != nil {
-		return err
-	}
-	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
-	if err != nil {
-		return err
-	}
-	for _, err := range sol.Rows {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := p.passes(ctx, "values", map[string]any{"Values": b.String(), "Pattern": p.pattern})
+	return err
 }

@@ -244,6 +244,46 @@ func TestEndNotRecorded(t *testing.T) {
 	}
 }
 
+// TestOpenAfterFullDisk: a run whose end could not be recorded is dropped with the other
+// old ones, and does not keep the next process from opening the history.
+func TestOpenAfterFullDisk(t *testing.T) {
+	s := kvtest.Full{Store: memkv.New(), Left: 1000}
+	full := true
+	list := job("fills", "a", func(context.Context, *jobs.Run) (any, error) {
+		if full {
+			s.Left, full = 0, false
+		}
+		return nil, nil
+	})
+	r := open(t, &s, list)
+	run, _ := start(t, r, "fills", nil)
+	wait(t, r, run.ID)
+	s.Left = 1000
+	for range 5 {
+		run, _ := start(t, r, "fills", nil)
+		wait(t, r, run.ID)
+	}
+	if err := r.Close(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // as it is left now, and as it was left before
+		r := open(t, &s, list)
+		for run, err := range r.Runs("") {
+			if err != nil || run.State != jobs.Done {
+				t.Errorf("%v %v", run, err)
+			}
+		}
+		if err := r.Close(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		b := s.Batch()
+		b.Set([]byte{'o', 0, 0, 0, 0, 0, 0, 0, 1}, nil)
+		if err := b.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestClockSetBack: the schedules go on from the time that it is.
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

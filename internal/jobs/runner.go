@@ -138,6 +138,9 @@ func (r *Runner) recover() error {
 			return fmt.Errorf("read the open runs: %w", err)
 		}
 		run, err := r.read(binary.BigEndian.Uint64(p.Key[1:]))
+		if errors.Is(err, ErrUnknown) {
+			continue // dropped since
+		}
 		if err != nil {
 			return err
 		}
@@ -549,6 +552,7 @@ func (r *Runner) trim(job string) error {
 	defer b.Close()
 	for _, id := range ids[:len(ids)-r.keep] {
 		b.Delete(key('r', id))
+		b.Delete(key('o', id)) // of one whose end could not be recorded
 		b.Delete(jobKey(job, id))
 	}
 	return b.Commit(false)

@@ -1,8 +1,10 @@
 package content
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -329,6 +331,17 @@ func TestManners(t *testing.T) {
 	w.file("/nohead", noHead(text("two", "")))
 	if rep := w.run(false); rep.Updated != 1 {
 		t.Fatalf("%+v", rep)
+	}
+}
+
+// TestNoBound: the largest number there is means that no file is too long.
+func TestNoBound(t *testing.T) {
+	w := newWorld(t, Config{Hash: true, MaxBytes: math.MaxInt64})
+	w.file("/a", text("some text", ""))
+	w.scan([]string{w.srv.URL + "/a"})
+	w.run(false)
+	if v := w.current("/a"); v == nil || v.Length != 9 || v.SHA256 != sha256.Sum256([]byte("some text")) {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -201,6 +202,7 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 		a.noHash = true
 		return a, nil
 	}
+	most = min(most, math.MaxInt64-1) // one more is asked for
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(sum, body), io.LimitReader(&steady{r: res.Body, timer: timer, timeout: timeout}, most+1))
 	switch {

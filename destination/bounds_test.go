@@ -2,6 +2,7 @@ package destination
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -48,6 +49,27 @@ func TestBounds(t *testing.T) {
 					t.Errorf("the mirror has %d triples of %d", len(got), len(good))
 				}
 			})
+		}
+	}
+}
+
+// The largest numbers there are mean no bound.
+func TestNoBounds(t *testing.T) {
+	for _, kind := range []string{"list", "list-no-hash", "dump", "dump-no-hash"} {
+		b := newBench(t)
+		s := b.src
+		s.noHash = strings.HasSuffix(kind, "no-hash")
+		if strings.HasPrefix(kind, "dump") {
+			s.changes, s.list, s.dump = false, false, true
+		}
+		fill(s, 5)
+		b.cfg.MaxResourceBytes, b.cfg.MaxResourceTriples = math.MaxInt64, math.MaxInt64
+		rep, err := b.open().Sync(t.Context(), SyncOptions{})
+		if err != nil || !rep.InSync {
+			t.Fatalf("%s: %v %+v", kind, err, rep)
+		}
+		if got, want := b.mir.lines(graphA), s.want(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: the mirror has %d triples of %d", kind, len(got), len(want))
 		}
 	}
 }

@@ -195,7 +195,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	lim := defaultLimits()
 	if cfg.MaxResourceBytes > 0 {
-		lim.resource = cfg.MaxResourceBytes
+		lim.resource = min(cfg.MaxResourceBytes, math.MaxInt64-1) // one more is asked for
 	}
 	if cfg.MaxResourceTriples > 0 {
 		lim.triples = cfg.MaxResourceTriples

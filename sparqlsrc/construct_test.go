@@ -3,6 +3,7 @@ package sparqlsrc
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,19 @@ func TestConstruct(t *testing.T) {
 		if !slices.Equal(d.Triples, got[d.Entity]) {
 			t.Errorf("describe %s differs from the scan", d.Entity)
 		}
+	}
+}
+
+// TestConstructNoBound: the largest number there is means no bound.
+func TestConstructNoBound(t *testing.T) {
+	s := source(t, sparqltest.New(nameTriples(5)...), Config{Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }", MaxDescriptionTriples: math.MaxInt})
+	sc, err := s.Scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	if got, _ := read(t, sc); len(got) != 5 || len(sc.Failed()) > 0 {
+		t.Errorf("%d entities, failed %v", len(got), sc.Failed())
 	}
 }
 

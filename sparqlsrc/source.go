@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -152,6 +153,7 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	if d.MaxDescriptionTriples <= 0 {
 		d.MaxDescriptionTriples = 2_000_000
 	}
+	d.MaxDescriptionTriples = min(d.MaxDescriptionTriples, math.MaxInt/4) // four times as many are rows that may come
 	if d.MaxDepth <= 0 {
 		d.MaxDepth = 100_000
 	}

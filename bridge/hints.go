@@ -225,6 +225,9 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 		return everything("the hints are new")
 	}
 	defer s.during(run)()
+	if err := s.forgetOther(); err != nil {
+		return nil, err
+	}
 	named, err := s.source.Named()
 	if err != nil {
 		return nil, err

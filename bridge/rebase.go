@@ -137,17 +137,22 @@ func (s *set) changedSettings() string {
 	if err != nil {
 		return ""
 	}
+	what, _ := differences(raw, s.settings())
+	return strings.Join(what, ", ")
+}
+
+// differences says which settings differ, false when they cannot be read.
+func differences(from, to []byte) (what []string, ok bool) {
 	var old, now map[string]any
-	if json.Unmarshal(raw, &old) != nil || json.Unmarshal(s.settings(), &now) != nil {
-		return ""
+	if json.Unmarshal(from, &old) != nil || json.Unmarshal(to, &now) != nil {
+		return nil, false
 	}
-	var what []string
 	for _, key := range []string{"Graphs", "Select", "Describe", "Format"} {
 		if a, b := written(old[key]), written(now[key]); a != b {
 			what = append(what, fmt.Sprintf("%s from %s to %s", strings.ToLower(key), clip(a), clip(b)))
 		}
 	}
-	return strings.Join(what, ", ")
+	return what, true
 }
 
 // written is a setting as a person writes it in the configuration; what is not

@@ -127,8 +127,9 @@ func (s *set) during(run *jobs.Run) func() {
 	}
 }
 
-// settings are those that decide what is in the log. What decides the addresses
-// only, prefix and base URL, is the publisher's (pending).
+// settings are those that decide what is in the log, as they were written when they
+// were last scanned with, where they say the same: a list that is empty is none. What
+// decides the addresses only, prefix and base URL, is the publisher's (pending).
 func (s *set) settings() []byte {
 	raw, err := json.Marshal(struct {
 		Graphs           []string
@@ -137,6 +138,11 @@ func (s *set) settings() []byte {
 	}{s.cfg.Graphs, s.cfg.Select, s.cfg.Describe, s.cfg.Format})
 	if err != nil {
 		panic(err) // strings only
+	}
+	if old, err := s.bridge.records.Get(settingsKey(s.name)); err == nil {
+		if what, ok := differences(old, raw); ok && len(what) == 0 {
+			return old
+		}
 	}
 	return raw
 }
@@ -190,6 +196,9 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		confirm = s.source.Describe
 	}
 	defer found.Close()
+	if err := s.forgetOther(); err != nil {
+		return nil, err
+	}
 	counts := newCounts()
 	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions("scan", changetrack.ScanOptions{
 		Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed,
@@ -323,6 +332,25 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}
 	return map[string]int64{"dropped": n}, nil
+}
+
+// forgetOther forgets how far dumps were read when a store is, and how far hints were
+// followed when dumps are: what the log has no longer comes from there.
+func (s *set) forgetOther() error {
+	key := dumpKey(s.name)
+	if s.files != nil {
+		key = hintKey(s.name)
+	}
+	if _, err := s.bridge.records.Get(key); errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	b := s.bridge.records.Batch()
+	defer b.Close()
+	b.Delete(key)
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("forget where %s was read before: %w", s.name, err)
+	}
+	return nil
 }
 
 func reportKey(set string) []byte { return []byte("scan/" + set) }

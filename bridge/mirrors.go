@@ -82,6 +82,9 @@ func (c Destination) config(name, temp string) destination.Config {
 		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Allow: c.Allow,
 		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, TempDir: temp, MemoryBytes: 32 << 20,
 	}
+	if c.MaxDeleteRatio == 0 { // which is said, and not left out
+		dc.MaxDeleteRatio = -1
+	}
 	dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
 	return dc
 }

@@ -381,7 +381,7 @@ func (d *Destination) holdDeletes(gone, held, listed int64) string {
 	case gone == held:
 		more = fmt.Sprintf("none of the %d resources of the mirror is in the Resource List any more", held)
 	case gone > allowed:
-		more = fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows", gone, held, allowed, d.cfg.MaxDeleteRatio)
+		more = fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows", gone, held, allowed, max(d.cfg.MaxDeleteRatio, 0))
 	default:
 		return ""
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	Set            string   // name or address of the set when the source has several
 	Graph          string   // "single" (default) or "per-entity"
 	GraphIRI       string   // single: the graph, "" the default graph; per-entity: template with {entity}, default "{entity}"
-	MaxDeleteRatio float64  // default 0.2; 1 or more: everything may go
+	MaxDeleteRatio float64  // default 0.2; 1 or more: everything may go; less than 0: no share of them, only a few at once
 	Adopt          bool     // take over a graph that already holds something; what the source does not have is extra then
 	OnGap          string   // "baseline" (default) or "stop"
 	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (what was, is kept in the state: Versions)
@@ -284,8 +284,8 @@ func (c *Config) complete() error {
 	default:
 		return fmt.Errorf("keep %q: current, deleted or versions", c.Keep)
 	}
-	if c.MaxDeleteRatio < 0 || math.IsNaN(c.MaxDeleteRatio) {
-		return fmt.Errorf("max_delete_ratio %v: 0 or more", c.MaxDeleteRatio)
+	if math.IsNaN(c.MaxDeleteRatio) {
+		return errors.New("max_delete_ratio: it is no number")
 	}
 	if c.MaxDeleteRatio == 0 {
 		c.MaxDeleteRatio = 0.2

@@ -163,7 +163,12 @@ type ownOrWeb struct {
 
 func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, base := range t.bases() {
-		if u, err := url.Parse(base); err == nil && r.URL.Scheme == u.Scheme && strings.EqualFold(r.URL.Host, u.Host) {
+		u, err := url.Parse(base)
+		if err != nil || r.URL.Scheme != u.Scheme || !strings.EqualFold(r.URL.Host, u.Host) {
+			continue
+		}
+		// Beside the path of a base URL others may live, behind the same proxy.
+		if rest, below := strings.CutPrefix(r.URL.Path, u.Path); below && (rest == "" || rest[0] == '/') {
 			return t.own.RoundTrip(r)
 		}
 	}
@@ -175,7 +180,11 @@ func (b *Bridge) Start() {
 	b.runner.Schedule()
 	for _, name := range b.Sets() {
 		if _, done := b.pub.Generation(name); !done {
-			b.log.Info("nothing is published yet: the first scan comes by schedule; rsbridge scan begins one now", "set", name, "schedule", b.sets[name].cfg.Schedule)
+			next := "the first scan comes by schedule; rsbridge scan begins one now"
+			if b.runner.Next("scan:"+name).IsZero() && b.runner.Next("hint:"+name).IsZero() {
+				next = "the set has no schedule; rsbridge scan begins a scan"
+			}
+			b.log.Info("nothing is published yet: "+next, "set", name, "schedule", b.sets[name].cfg.Schedule)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package bridge
 
 import (
 	"net/http"
-	"strings"
+	"net/url"
 )
 
 // PublicHandler serves the published documents, and below /stores/NAME/query
@@ -16,15 +16,17 @@ func (b *Bridge) PublicHandler() http.Handler {
 	served := map[string]http.Handler{}
 	for name, c := range b.cfg.Stores {
 		if c.Serve && b.stores[name].fault == nil {
-			served["/stores/"+name+"/query"] = b.stores[name].embedded.QueryHandler()
+			h, path := b.stores[name].embedded.QueryHandler(), "/stores/"+name+"/query"
+			served[path] = h
+			if u, err := url.Parse(b.cfg.Public.BaseURL); err == nil { // a proxy may send the path of the base URL too
+				served[u.EscapedPath()+path] = h
+			}
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/stores/") {
-			if h := served[r.URL.EscapedPath()]; h != nil {
-				h.ServeHTTP(w, r)
-				return
-			}
+		if h := served[r.URL.EscapedPath()]; h != nil {
+			h.ServeHTTP(w, r)
+			return
 		}
 		documents.ServeHTTP(w, r)
 	})

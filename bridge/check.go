@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func (c *Config) check() (out []Finding) {
 		}
 	}
 	ratio := func(path string, v float64) {
-		if v > 1 {
+		if !(v >= 0 && v <= 1) {
 			fault(path, fmt.Sprint(v), "is a share: between 0 and 1")
 		}
 	}
@@ -139,6 +140,9 @@ func (c *Config) check() (out []Finding) {
 		httpURL("public.base_url", c.Public.BaseURL)
 		if strings.ContainsAny(c.Public.BaseURL, "?#") {
 			fault("public.base_url", c.Public.BaseURL, "has a query or a fragment: the addresses of all documents begin with it")
+		}
+		if u, err := url.Parse(c.Public.BaseURL); err == nil && u.User != nil {
+			fault("public.base_url", u.Redacted(), "names a user: it is what everybody sees")
 		}
 	} else if len(c.Sets) > 0 {
 		fault("public.base_url", "", "is needed: the addresses of all documents begin with it%s", map[bool]string{true: ", and listen names no host that others could ask"}[c.Public.Listen != ""])
@@ -226,6 +230,9 @@ func (c *Config) check() (out []Finding) {
 		if len(s.Content.Properties) == 0 && (len(s.Content.Allow) > 0 || s.Content.Hash || s.Content.Private) {
 			fault(p+".content.properties", "", "is needed: which properties lead to files")
 		}
+		if s.Contact != "" && !contactForm.MatchString(s.Contact) {
+			fault(p+".contact", s.Contact, "is no e-mail address, like who@data.example")
+		}
 		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
 			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
 		}
@@ -248,6 +255,9 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".audit", d.Audit)
 		classes(p+".select.classes", d.Select.Classes)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
+		if d.Concurrency < 0 || d.Concurrency > 256 {
+			fault(p+".concurrency", fmt.Sprint(d.Concurrency), "is between 1 and 256")
+		}
 		atLeast(p+".max_resource_bytes", d.MaxBytes, 1)
 		atLeast(p+".max_resource_triples", d.MaxTriples, 1)
 		if d.Map != "" {
@@ -269,6 +279,9 @@ func (c *Config) check() (out []Finding) {
 			if st := c.Stores[d.Store]; st.Files != "" {
 				fault(p+".files", d.Files, "is not needed: the store is a folder of files and has them already")
 			}
+			if c.inState(d.Files) {
+				fault(p+".files", d.Files, "is where the state keeps its own files: choose another place")
+			}
 			for other, path := range folders {
 				if path == filepath.Clean(d.Files) {
 					fault(p+".files", d.Files, "is also the folder of %s", other)
@@ -278,13 +291,26 @@ func (c *Config) check() (out []Finding) {
 		}
 		if d.Graph == "per-entity" && d.GraphIRI != "" && !strings.Contains(d.GraphIRI, "{entity}") {
 			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when graph is per-entity")
+		} else if d.GraphIRI != "" {
+			graph := d.GraphIRI
+			if d.Graph == "per-entity" {
+				graph = strings.ReplaceAll(graph, "{entity}", "http://e.example/")
+			}
+			if err := sparqlsrc.CheckIRI(graph); err != nil {
+				fault(p+".graph_iri", d.GraphIRI, "is no name of a graph: %v", err)
+			} else if sparql.IsOwnGraph(graph) {
+				fault(p+".graph_iri", d.GraphIRI, "is no name of a graph for data: rsbridge keeps its own records there")
+			}
 		}
 	}
 	return out
 }
 
+// contactForm is what OAI-PMH takes for an e-mail address, or less.
+var contactForm = regexp.MustCompile(`^\S+@\S+$`)
+
 func (c *Config) checkStores(fault func(path, value, format string, args ...any), httpURL func(path, v string)) {
-	dirs := map[string]string{}
+	places := map[string]string{} // cleaned path -> store
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s, p := c.Stores[name], "stores."+name
 		remote := s.Query != "" || s.Update != "" || s.GraphStore != ""
@@ -308,11 +334,17 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if s.Serve && s.Embedded == "" {
 			fault(p+".serve", "true", "is for embedded stores")
 		}
-		if s.Embedded != "" {
-			if other := dirs[s.Embedded]; other != "" {
-				fault(p+".embedded", s.Embedded, "is also the folder of store %s", other)
+		for _, at := range []struct{ key, path string }{{"embedded", s.Embedded}, {"dump", s.Dump}, {"files", s.Files}} {
+			if at.path == "" {
+				continue
 			}
-			dirs[s.Embedded] = name
+			path := filepath.Clean(at.path)
+			if other := places[path]; other != "" {
+				fault(p+"."+at.key, at.path, "is also the place of store %s", other)
+			} else if c.inState(path) {
+				fault(p+"."+at.key, at.path, "is where the state keeps its own files: choose another place")
+			}
+			places[path] = name
 		}
 		for _, a := range []struct{ key, v string }{{"query", s.Query}, {"update", s.Update}, {"graph_store", s.GraphStore}} {
 			if a.v != "" {
@@ -329,6 +361,14 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p+".slow", s.Slow.String(), "is 0s or longer")
 		}
 	}
+}
+
+// inState tells whether a path is the state's folder, or what is its own in there: what
+// is temporary goes at each start.
+func (c *Config) inState(path string) bool {
+	rel, err := filepath.Rel(c.State, path)
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "lock", "holder.json"}, first)
 }
 
 // namesHost tells that an address to listen at is of one host, and not of all that

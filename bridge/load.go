@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -129,10 +130,16 @@ func (d *decoder) fault(n *yaml.Node, path, value, format string, args ...any) {
 	d.findings = append(d.findings, Finding{File: d.file, Line: line, Key: path, Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path, allowed string) {
+// aliased is what a node stands for.
+func aliased(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	return n
+}
+
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path, allowed string) {
+	n = aliased(n)
 	d.line[path] = n.Line
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
@@ -210,7 +217,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path, allowed string) {
 	}
 	out := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for i, c := range items {
-		d.scalar(c, out.Index(i), fmt.Sprintf("%s[%d]", path, i), allowed)
+		d.scalar(aliased(c), out.Index(i), fmt.Sprintf("%s[%d]", path, i), allowed)
 	}
 	v.Set(out)
 }
@@ -271,7 +278,7 @@ func setScalar(v reflect.Value, s string) error {
 		v.SetInt(n)
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || f < 0 {
+		if err != nil || !(f >= 0) || math.IsInf(f, 0) { // nothing is more than NaN
 			return fmt.Errorf("is no number of 0 or more")
 		}
 		v.SetFloat(f)

@@ -118,6 +118,40 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
+// Values that are in no range, and places that are taken.
+func TestParseExtremes(t *testing.T) {
+	for text, want := range map[string]string{
+		"sets: {x: {store: a, max_delete_ratio: NaN}}":                                                             `sets.x.max_delete_ratio: "NaN": is no number`,
+		"sets: {x: {store: a, content: {properties: http://p/, rate: Inf}}}":                                       `sets.x.content.rate: "Inf": is no number`,
+		"destinations: {x: {store: a, source: http://s/, concurrency: 257}}":                                       `destinations.x.concurrency: "257": is between 1 and 256`,
+		"destinations: {x: {store: a, source: http://s/, files: ./s/stage/x}}":                                     `destinations.x.files: "/c/s/stage/x": is where the state keeps its own files`,
+		"destinations: {x: {store: a, source: http://s/, graph_iri: relative}}":                                    `destinations.x.graph_iri: "relative": is no name of a graph`,
+		"destinations: {x: {store: a, source: http://s/, graph_iri: \"http://g/{entity}\"}}":                       `destinations.x.graph_iri: "http://g/{entity}": is no name of a graph`,
+		"destinations: {x: {store: a, source: http://s/, graph_iri: urn:rsbridge:state}}":                          `destinations.x.graph_iri: "urn:rsbridge:state": is no name of a graph`,
+		"destinations: {x: {store: a, source: http://s/, graph: per-entity, graph_iri: \"{entity} x\"}}":           `destinations.x.graph_iri: "{entity} x": is no name of a graph`,
+		"destinations: {x: {store: a, source: http://s/, graph: per-entity, graph_iri: \"http://g/?e={entity}\"}}": "",
+		"destinations: {x: {store: a, source: http://s/, graph_iri: \"*\"}}":                                       `destinations.x.graph_iri: "*": is no name`,
+		"public: {base_url: \"http://who:secret@h.example\"}":                                                      `public.base_url: "http://who:xxxxx@h.example": names a user`,
+		"stores: {a: {embedded: ./a}, b: {embedded: /c/x/../a/}}":                                                  `stores.b.embedded: "/c/x/../a/": is also the place of store a`,
+		"stores: {a: {dump: ./d.nt}, b: {dump: ./d.nt}}":                                                           `stores.b.dump: "/c/d.nt": is also the place of store a`,
+		"stores: {a: {files: ./d}, b: {files: ./d}}":                                                               `stores.b.files: "/c/d": is also the place of store a`,
+		"stores: {a: {embedded: ./s}}":                                                                             `stores.a.embedded: "/c/s": is where the state keeps its own files`,
+		"stores: {a: {embedded: ./s/tmp}}":                                                                         `stores.a.embedded: "/c/s/tmp": is where the state keeps its own files`,
+		"stores: {a: {embedded: ./s/a}, b: {embedded: ./stage}, c: {files: ./s/files}}":                            "",
+		"sets: {x: {store: a, graphs: [&g http://g/1]}, y: {store: a, graphs: [*g]}}":                              "",
+		"sets: {x: {store: a, graphs: &g [http://g/1]}, y: {store: a, graphs: *g}}":                                "",
+		"destinations: {x: {store: a, source: http://s/, concurrency: 256, files: ./f}}":                           "",
+	} {
+		if !strings.Contains(text, "stores:") {
+			text += "\nstores: {a: {embedded: ./a}}"
+		}
+		_, err := bridge.Parse([]byte("state: ./s\n"+text+"\n"), "/c/test.yaml")
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // What others call this machine is not told by an address of all its networks.
 func TestBaseURLOfListen(t *testing.T) {
 	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": ""} {

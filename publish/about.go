@@ -70,12 +70,12 @@ func (s *set) describe(g *statements, snap *snapshot) {
 	g.text(d, nsDCT+"title", s.cfg.Title)
 	g.text(d, nsDCT+"identifier", s.cfg.Name)
 	g.text(d, nsDCT+"description", s.cfg.Description)
-	if scheme(s.cfg.Licence) > 0 {
+	if describable(s.cfg.Licence) {
 		g.iri(d, nsDCT+"license", s.cfg.Licence)
 	} else {
 		g.text(d, nsDCT+"rights", s.cfg.Licence)
 	}
-	if scheme(s.cfg.Publisher) > 0 {
+	if describable(s.cfg.Publisher) { // "Library: maps" has a scheme too
 		g.iri(d, nsDCT+"publisher", s.cfg.Publisher)
 	} else {
 		g.text(d, nsDCT+"publisher", s.cfg.Publisher)

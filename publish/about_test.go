@@ -58,6 +58,18 @@ func TestAbout(t *testing.T) {
 			t.Errorf("it lacks the distribution %s", name)
 		}
 	}
+	for _, name := range []string{"Library: maps and plans", "urn:x:library", "http://"} {
+		a := newWorld(t, SetConfig{Licence: name, Publisher: name}).get("/data/about.ttl").Body.Bytes()
+		ts, err := rdfres.Decode(rdfres.Turtle, a, rdfres.ReadOptions{})
+		if err != nil {
+			t.Errorf("published by %s: %v\n%s", name, err, a)
+		}
+		for _, x := range ts {
+			if p := x.P.IRI(); p == nsDCT+"publisher" && (x.O.Kind() == rdfres.KindIRI) != (name == "urn:x:library") {
+				t.Errorf("published by %s: %s", name, x.O)
+			}
+		}
+	}
 	page := w.get(w.url("about"), "Accept", "text/html").Body.String()
 	for _, want := range []string{"Of all sorts", "http://licence.example/", "http://publisher.example/", "1 classes, 3 properties", "2026-05-01 15:00:00", "Resource Dump", "Change Dump"} {
 		if !strings.Contains(page, want) {

@@ -102,10 +102,13 @@ func (l *Links) prepare() error {
 			return fmt.Errorf("link %w", err)
 		}
 	}
-	for _, iri := range append(slices.Clone(l.Collections), l.Collection) {
-		if iri != "" && scheme(iri) == 0 {
+	for _, iri := range l.Collections {
+		if scheme(iri) == 0 {
 			return fmt.Errorf("%q is no IRI", iri)
 		}
+	}
+	if l.Collection != "" && !describable(l.Collection) { // no entry would lead to it
+		return fmt.Errorf("%q is no IRI", l.Collection)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,12 @@ func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end
 		}
 		dir = s.Embedded
 		if dir == "" {
-			e.Query, e.Update, e.GraphStore, e.Username, e.Password, e.MaxRows = s.Query, s.Update, s.GraphStore, s.Username, string(s.Password), s.MaxRows
+			e.Query, e.MaxRows = s.Query, s.MaxRows
+			e.Update, e.GraphStore = cmp.Or(e.Update, s.Update), cmp.Or(e.GraphStore, s.GraphStore)
+			if e.Username == "" && e.Password == "" {
+				e.Username, e.Password = s.Username, string(s.Password)
+			}
+			e.Timeout, e.Concurrency, e.Rate, e.Slow = time.Duration(s.Timeout), s.Concurrency, s.Rate, time.Duration(s.Slow)
 		}
 	}
 	if dir != "" {

@@ -141,6 +141,9 @@ func (s *simulation) run(ctx context.Context, pace simulate.Scenario, changes in
 		return err
 	}
 	if made == 0 {
+		if err := s.vacant(ctx); err != nil {
+			return err
+		}
 		if err := s.fill(ctx, pace.Entities); err != nil {
 			return err
 		}
@@ -180,6 +183,22 @@ func (s *simulation) run(ctx context.Context, pace simulate.Scenario, changes in
 		if last {
 			return nil
 		}
+	}
+	return nil
+}
+
+// vacant tells whether there is nothing but what a simulation makes, where it makes it:
+// it is not mixed into the data of others.
+func (s *simulation) vacant(ctx context.Context) error {
+	sols, err := s.client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { ?s ?p ?o FILTER(isIRI(?s) && !STRSTARTS(STR(?s), %s)) } LIMIT 1", sparql.EscapeString(simulate.Resource)))
+	if err != nil {
+		return err
+	}
+	for row, err := range sols.Rows {
+		if err != nil {
+			return err
+		}
+		return usage("the default graph has other data, such as %s: simulate in a store that is empty", row[0])
 	}
 	return nil
 }

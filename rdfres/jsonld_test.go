@@ -115,6 +115,17 @@ func TestJSONLDReader(t *testing.T) {
 		{"blank that looks like ours", `[{"@id":"_:anon-1","http://e/p":{}},{"http://e/p":{"@id":"_:anon-2"}}]`, "_:anon-1 <p> _:anon-2 .\n_:anon-3 <p> _:anon-x-anon-2 ."},
 		{"language laxly", `[{"@id":"http://e/s","http://e/p":{"@value":"","@language":"en"}}]`, `<s> <p> ""@en .`},
 		{"context", `{"@context":{"@base":"http://e/","name":"http://e/name","know":{"@id":"http://e/know","@type":"@id"},"@language":"en"},"@id":"s","name":"a","know":"o","dropped":1}`, "<s> <name> \"a\"@en .\n<s> <know> <o> ."},
+		{"long numbers with a context", `{"@context":{"@version":1.1,"p":"http://e/p"},"@id":"http://e/s","p":[9007199254740993,12345678901234567890,{"@value":18446744073709551617},1.50]}`,
+			"<s> <p> \"9007199254740993\"" + xsdSuffix + "integer> .\n<s> <p> \"12345678901234567890\"" + xsdSuffix + "integer> .\n<s> <p> \"18446744073709551617\"" + xsdSuffix + "integer> .\n<s> <p> \"1.5E0\"" + xsdSuffix + "double> ."},
+		{"relative IRIs with a context", `{"@context":{"p":{"@id":"http://e/p","@type":"@id"}},"@id":"Zürich","@type":"a%2Fb/é","p":["a//b","#","c/../d","?q=ü",""]}`,
+			"<Zürich> <" + rdf + "type> <a%2Fb/é> .\n<Zürich> <p> <a//b> .\n<Zürich> <p> <x#> .\n<Zürich> <p> <d> .\n<Zürich> <p> <x?q=ü> .\n<Zürich> <p> <x> ."},
+		{"bases with a context", `{"@context":[{"@base":"é/x"},{"@base":"ü","p":{"@id":"http://e/p","@type":"@id"}}],"@id":"#s","p":"ö"}`, "<é/ü#s> <p> <é/ö> ."},
+		{"a base below", `{"@context":{"p":{"@id":"http://e/p","@type":"@id"}},"@id":"ü","p":{"@context":{"@base":"http://e/b/"},"@id":"o","p":"q"}}`, "<ü> <p> <b/o> .\n<b/o> <p> <b/q> ."},
+		{"a relative base below", `{"@context":{"p":{"@id":"http://e/p","@type":"@id"}},"@id":"s","p":{"@context":{"@base":"b/"},"@id":"o","p":"q"}}`, "<s> <p> <b/o> .\n<b/o> <p> <b/q> ."},
+		{"a context that ends the base", `{"@context":{"@base":"http://e/b/","p":{"@id":"http://e/p","@type":"@id"}},"@id":"s","p":{"@context":[null,{"p":{"@id":"http://e/p","@type":"@id"}}],"@id":"o","p":"q"}}`, "<b/s> <p> <o> .\n<o> <p> <q> ."},
+		{"the context last, and several", `[{"p":"a","@id":"ä","@context":{"p":"http://e/p"}},{"@id":"ü","p":"b","@context":{"@base":"c/","p":"http://e/q"}}]`, "<ä> <p> \"a\" .\n<c/ü> <q> \"b\" ."},
+		{"a list that nothing leads to", `[{"@list":["a",{"@id":"http://e/x","http://e/p":"b"}]},{"@id":"http://e/s","http://e/p":"c"}]`, `<s> <p> "c" .`},
+		{"a vocabulary that is relative", `{"@context":{"@vocab":"#"},"@id":"s","p":1}`, "<s> <x#p> \"1\"" + xsdSuffix + "integer> ."},
 		{"context below", `[{"@id":"http://e/s","http://e/p":{"@context":{"q":"http://e/q"},"q":5}}]`, "<s> <p> _:anon-1 .\n_:anon-1 <q> \"5\"" + xsdSuffix + "integer> ."},
 	} {
 		got, err := Decode(JSONLD, []byte(c.doc), ReadOptions{Base: "http://e/x"})

@@ -37,7 +37,7 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 		r.known.slots = make([]Term, internSlots)
 	}
 	why := r.document()
-	if r.foreign {
+	if r.foreign || why != "" && bytes.Contains(data, []byte(`"@context"`)) { // that may come last
 		return decodeForeign(data, o)
 	}
 	if why != "" {
@@ -170,6 +170,10 @@ func (r *jsonldReader) object(graph Term, scope int) (term Term, more []Term, wh
 	case o.hasList || o.hasSet:
 		if o.used || o.named || o.hasList && o.hasSet || o.members > 0 || len(o.types) > 0 {
 			return "", nil, r.fail(start, "a list or set object has a member that it cannot have")
+		}
+		if o.hasList && scope == scopeTop { // nothing leads to it
+			r.triples, r.named = r.triples[:o.triples], r.named[:o.quads]
+			return "", nil, ""
 		}
 		if o.hasList {
 			return r.listOf(graph, o.list), nil, ""

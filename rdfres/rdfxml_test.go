@@ -41,6 +41,10 @@ var rdfxmlGood = []struct{ name, doc, want string }{
 	{"names without a prefix", `<RDF xmlns="` + rdfNS + `"><Description about="http://e/s"><p xmlns="http://e/" r:resource="http://e/o" xmlns:r="` + rdfNS + `"/></Description></RDF>`, "<s> <p> <o> ."},
 	{"white space and processing instructions", "\ufeff<?xml version='1.0' encoding='UTF-8'?><?x y?>\n<!-- c -->" + rdfxmlHead + "\n <!-- c --> <?x?> </rdf:RDF>\n<!-- d -->\n", ""},
 	{"ISO-8859-1", "<?xml version='1.0' encoding='ISO-8859-1'?>" + rdfxmlHead + "<rdf:Description rdf:about='/s'><e:p>\xe9</e:p></rdf:Description></rdf:RDF>", `<s> <p> "é" .`},
+	{"white space in attributes", "<?xml version='1.0'?><?x '\n?>\n<!-- don't\n<a b=' -->\n<!DOCTYPE rdf:RDF [ <!-- it's > --> <!ENTITY e 'a\nb'> ]>\n" + rdfxmlHead + "<rdf:Description\n rdf:about='/s'\te:p='a\nb\tc\r\nd\re&#10;&#9;f'><e:q>'\n<![CDATA['<a b='\n]]>\"\n</e:q><e:q rdf:resource=\"/a\nb\"/></rdf:Description></rdf:RDF>",
+		`<s> <p> "a b c d e\n\tf" .
+<s> <q> "'\n'&LT;a b='\n\"\n" .
+<s> <q> <a\u0020b> .`},
 	{"line ends", rdfxmlHead + "<rdf:Description rdf:about='/s'><e:p>a\r\nb&#13;\rc</e:p></rdf:Description></rdf:RDF>", `<s> <p> "a\nb\r\nc" .`},
 }
 

@@ -50,7 +50,7 @@ func newXMLReader(r io.Reader, o ReadOptions) *xmlReader {
 	if o.MaxBytes > 0 {
 		r = &boundedReader{r: r, left: o.MaxBytes, err: tooLarge(RDFXML, o)}
 	}
-	b := bufio.NewReader(r)
+	b := bufio.NewReader(&valueSpaces{r: r})
 	if head, _ := b.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
 		b.Discard(3)
 	}

@@ -143,7 +143,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			it.Entity = l.Href
 		}
 	}
-	if _, ok := rdfres.FormatByMediaType(it.Promise.Type); !ok {
+	if !typeOfRDF(it.Promise.Type) {
 		slices.SortStableFunc(alternates, func(a, b resourcesync.Link) int {
 			return cmp.Or(cmp.Compare(formatRank(a.Type), formatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
 		})

@@ -94,7 +94,7 @@ func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Di
 	if !ok {
 		return hashOf(a.body), nil
 	}
-	ts, err := rdfres.Decode(format, a.body, rdfres.ReadOptions{Base: address, Name: address, MaxBytes: d.lim.resource, Lax: true})
+	ts, err := rdfres.Decode(format, a.body, rdfres.ReadOptions{Base: address, Name: address, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
 	if err == nil {
 		ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
 	}

@@ -78,7 +78,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 		places = append(places, *it.Version)
 	}
 	plain := place{URL: it.Loc, Promise: it.Promise}
-	_, isRDF := rdfres.FormatByMediaType(it.Promise.Type)
+	isRDF := typeOfRDF(it.Promise.Type)
 	alternates := 0
 	if !isRDF && it.Promise.Type != "" && d.folder == nil {
 		for _, o := range it.Others { // alternates come first, and only where loc is not RDF
@@ -211,16 +211,20 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 		rec.Hashes = hashesOf(body, rec.Hashes)
 	}
 	format, certain, ok := chooseFormat(p, body, contentType)
+	var ts []rdfres.Triple
+	var err error
+	if ok && !it.File {
+		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
+		ok = err == nil || certain
+	}
+	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
+		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
+	}
 	if !ok || it.File {
 		rec.notRDF(it)
 		return &outcome{it: it, rec: rec, notRDF: true}, nil
 	}
-	ts, err := rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true})
 	if err != nil {
-		if !certain {
-			rec.Flags |= flagNotRDF
-			return &outcome{it: it, rec: rec, notRDF: true}, nil
-		}
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
 	}
 	if int64(len(ts)) > d.lim.triples {
@@ -310,19 +314,31 @@ func parseWire(wire []byte) ([]rdfres.Triple, error) {
 
 // chooseFormat finds the serialization: by the promised type, the type of the
 // answer, the suffix, the content. certain is false when only the content spoke.
+// A type or suffix that much else has as well counts when the content is like it.
 func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
-	if f, ok := rdfres.FormatByMediaType(p.Promise.Type); ok {
-		return f, true, true
-	}
-	if f, ok := rdfres.FormatByMediaType(contentType); ok {
-		return f, true, true
+	for _, t := range []string{p.Promise.Type, contentType} {
+		if f, ok := rdfres.FormatByMediaType(t); ok && typeOfRDF(t) {
+			return f, true, true
+		}
 	}
 	name := p.URL
 	if u, err := url.Parse(p.URL); err == nil {
 		name = u.Path
 	}
-	if f, ok := rdfres.FormatBySuffix(strings.TrimSuffix(path.Base(name), ".gz")); ok {
-		return f, true, true
+	name = strings.TrimSuffix(strings.ToLower(path.Base(name)), ".gz")
+	bySuffix, ok := rdfres.FormatBySuffix(name)
+	if ok && !strings.HasSuffix(name, ".xml") && !strings.HasSuffix(name, ".json") {
+		return bySuffix, true, true
+	}
+	for _, t := range []string{p.Promise.Type, contentType} {
+		if f, ok := rdfres.FormatByMediaType(t); ok {
+			f, ok = likeRDF(f, body)
+			return f, ok, ok
+		}
+	}
+	if ok {
+		f, ok = likeRDF(bySuffix, body)
+		return f, ok, ok
 	}
 	for _, t := range []string{p.Promise.Type, essence(contentType)} {
 		if definitelyNotRDF(t) {
@@ -331,6 +347,37 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 	}
 	f, ok = rdfres.SniffFormat(body[:min(len(body), 4096)])
 	return f, false, ok
+}
+
+// typeOfRDF tells the media types that only RDF has.
+func typeOfRDF(mediaType string) bool {
+	switch essence(mediaType) {
+	case "text/plain", "application/xml", "text/xml", "application/json":
+		return false
+	}
+	_, ok := rdfres.FormatByMediaType(mediaType)
+	return ok
+}
+
+// likeRDF tells whether a body that is said to be plain text, XML or JSON can be of the
+// format that such a type stands for, or of another one.
+func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
+	switch f {
+	case rdfres.RDFXML:
+		return f, bytes.Contains(body, []byte("http://www.w3.org/1999/02/22-rdf-syntax-ns#")) || !utf8.Valid(body) // in UTF-16: told when it is read
+	case rdfres.JSONLD:
+		return f, bytes.Contains(body, []byte(`"@`)) || len(body) < 10 && bytes.Equal(bytes.TrimSpace(body), []byte("[]"))
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return f, true
+	}
+	return rdfres.SniffFormat(body[:min(len(body), 4096)])
+}
+
+// isMirrored tells whether the description of a resource is recorded.
+func (d *Destination) isMirrored(loc string) bool {
+	rec, err := d.record(hashString(loc))
+	return err == nil && rec != nil && rec.Triples > 0
 }
 
 func definitelyNotRDF(mediaType string) bool {

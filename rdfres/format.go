@@ -147,7 +147,8 @@ func sniffLines(head []byte) (Format, bool) {
 		line, rest, whole := bytes.Cut(head, []byte("\n"))
 		ok, err := sc.Scan(bytes.TrimSuffix(line, []byte("\r")))
 		if err != nil {
-			if whole || !found && (line[0] != '<' || !hasScheme(line[1:])) {
+			iri, _, _ := bytes.Cut(line, []byte(">"))
+			if whole || !found && (line[0] != '<' || !hasScheme(line[1:]) || bytes.ContainsAny(iri, " \t")) { // <rdf:RDF xmlns...
 				return "", false
 			}
 			return f, true

@@ -50,6 +50,7 @@ func TestSniffFormat(t *testing.T) {
 		"[]":                                                       JSONLD,
 		`<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">`: RDFXML,
 		"<rdf:RDF\n xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>":                    RDFXML,
+		"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:Description/>":    RDFXML,
 		"<!DOCTYPE rdf:RDF [ ]>": RDFXML,
 		"<!DOCTYPE html><html xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>": "",
 		"<html><body>":                  "",

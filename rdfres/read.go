@@ -2,6 +2,7 @@ package rdfres
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -21,6 +22,10 @@ type ReadOptions struct {
 	// canonical all the same, so nothing of it goes further except the odd tags
 	// and relative IRIs themselves. Other formats are always read strictly.
 	Lax bool
+
+	// OneGraph makes Decode take a document whose statements all stand in one graph with
+	// a name for that graph.
+	OneGraph bool
 
 	// CheckIRIs refuses IRIs with a character that no IRI may have (IRIError),
 	// which the escapes of N-Triples, N-Quads and Turtle, and any text of RDF/XML
@@ -58,7 +63,7 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 // wire form when they were written so. For JSON-LD without a context our own
 // reader does it; foreign JSON-LD is read by json-gold with a document loader
 // that never fetches (ErrRemoteContext). A statement in a named graph is an
-// error.
+// error, but see OneGraph.
 func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	switch f {
 	case NTriples, NQuads:
@@ -68,10 +73,21 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(named) > 0 {
-			return nil, oneGraph(f, o, named[0].G)
+		if len(named) == 0 {
+			return SortUnique(ts), nil
 		}
-		return SortUnique(ts), nil
+		return collect(f, o, func(yield func(Quad, error) bool) {
+			for _, t := range ts {
+				if !yield(Quad{Triple: t}, nil) {
+					return
+				}
+			}
+			for _, q := range named {
+				if !yield(q, nil) {
+					return
+				}
+			}
+		})
 	case Turtle, TriG, RDFXML:
 		return collect(f, o, Read(bytes.NewReader(data), f, o))
 	}
@@ -80,12 +96,16 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 
 func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, error) {
 	var ts []Triple
+	var graph Term
 	for q, err := range qs {
 		if err != nil {
 			return nil, err
 		}
-		if q.G != "" {
-			return nil, oneGraph(f, o, q.G)
+		if len(ts) == 0 && o.OneGraph {
+			graph = q.G
+		}
+		if q.G != graph {
+			return nil, oneGraph(f, o, cmp.Or(q.G, graph))
 		}
 		ts = append(ts, q.Triple)
 	}

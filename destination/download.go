@@ -76,26 +76,25 @@ func (d *download) validator(name string) string {
 // day.
 func (d *download) settled(at time.Time) bool {
 	answered, err := http.ParseTime(d.header.Get("Date"))
-	told := 2 * time.Second
-	for _, unit := range []time.Duration{time.Minute, 24 * time.Hour} {
-		if at.Equal(at.Truncate(unit)) {
-			told = unit + 2*time.Second
-		}
-	}
-	return err == nil && !at.IsZero() && answered.Sub(at) >= told
+	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)
 }
 
 // served is when the answer was given, by the clock of its server where that tells, and
 // by that or ours, whichever is later: what is of a later time was still to come.
 func (d *download) served(now time.Time) (at, latest time.Time) {
-	at, err := http.ParseTime(d.header.Get("Date"))
-	if err != nil {
-		return now, now
-	}
+	at = servedAt(d.header, now)
 	if at.Before(now) {
 		return at, now
 	}
 	return at, at
+}
+
+// servedAt is when an answer was given, by the clock of its server where that tells.
+func servedAt(h http.Header, now time.Time) time.Time {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		return at
+	}
+	return now
 }
 
 // firstBytes are enough for the root of a document.

@@ -149,13 +149,14 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	}
 	n := int64(0)
 	each := func(r *resourcesync.Reader, address string) error {
+	served := servedAt(dl.header, d.opt.Now())
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, address)
 			it.Change = ""
 			if it.Blind {
 				v.blind++
 			}
-			v.state.Vague = v.state.Vague || it.vague()
+			v.state.Vague = v.state.Vague || it.vague(served)
 			if n++; n%10_000 == 0 {
 				d.opt.Progress("list", n, 0)
 			}

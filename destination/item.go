@@ -248,24 +248,52 @@ func (it *item) differs(r *record) (v verdict, why string) {
 		}
 		return different, fmt.Sprintf("hash %s, recorded is %s", it.Promise.Hashes, r.Hashes)
 	}
+	length, settled := r.told()
+	lengths, times := it.Promise.Length >= 0 && length >= 0, !it.LastMod.IsZero() && !r.LastMod.IsZero()
 	switch {
-	case it.Promise.Length >= 0 && r.Length >= 0 && it.Promise.Length != r.Length:
-		return different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, r.Length)
-	case !it.LastMod.IsZero() && !r.LastMod.IsZero():
-		if !it.LastMod.Equal(r.LastMod) {
-			return different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
-		}
-		return seemsSame, ""
-	case it.Promise.Length >= 0 && r.Length >= 0:
+	case lengths && it.Promise.Length != length:
+		return different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, length)
+	case times && !it.LastMod.Equal(r.LastMod):
+		return different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
+	case (lengths || times) && settled:
 		return seemsSame, ""
 	}
 	return unknown, ""
 }
 
 // vague tells of an entry of a list by which no other state of its resource is seen.
-func (it *item) vague() bool {
-	h := it.Promise.Hashes
-	return it.LastMod.IsZero() && it.Promise.Length < 0 && it.Promise.Graph.IsZero() && h.SHA256 == "" && h.SHA1 == "" && h.MD5 == ""
+// It is of a list that was served at the time at.
+func (it *item) vague(at time.Time) bool {
+	return it.Promise.unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || unsettled(it.LastMod, at))
+}
+
+// unproven tells that there is no digest.
+func (p *promise) unproven() bool {
+	h := p.Hashes
+	return p.Graph.IsZero() && h.SHA256 == "" && h.SHA1 == "" && h.MD5 == ""
+}
+
+// unsettled tells that at the time at a resource could be changed once more and keep its
+// lastmod: on that very day, or in that minute or second.
+func unsettled(lastMod, at time.Time) bool {
+	told := lasts(lastMod)
+	if told > 24*time.Hour {
+		told += 12 * time.Hour // the day of any place
+	}
+	age := at.Sub(lastMod)
+	return !lastMod.IsZero() && age < told // or it is of a time to come, by a clock that is ahead
+}
+
+// lasts is how long a time is the present one, as it is told: to the second at best, or
+// without its seconds, or as a day.
+func lasts(t time.Time) time.Duration {
+	told := 2 * time.Second
+	for _, unit := range []time.Duration{time.Minute, 24 * time.Hour} {
+		if t.Equal(t.Truncate(unit)) {
+			told = unit + 2*time.Second
+		}
+	}
+	return told
 }
 
 // verdict of comparing what is recorded with what is told.

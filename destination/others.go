@@ -323,8 +323,8 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 					var rec *record
 					if rec, err = decodeRecord(raw); err == nil {
 						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}
-						if rec.Length >= 0 {
-							o.Length = &rec.Length
+						if n, _ := rec.told(); n >= 0 {
+							o.Length = &n
 						}
 						if rec.Graph != (rdfres.Digest{}) {
 							o.Digest = rec.Graph.String()

@@ -40,7 +40,7 @@ type record struct {
 	Loc     string
 	Entity  string
 	Hashes  resourcesync.Hashes // as promised, or as computed where nothing was promised
-	Length  int64               // as promised, -1 unknown
+	Length  int64               // as promised, -1 unknown; see told
 	LastMod time.Time
 	Graph   rdfres.Digest // graph digest of the wire form
 	Normal  rdfres.Digest // digest over the sorted hashes of its triples in the store's normal form
@@ -49,6 +49,18 @@ type record struct {
 	Made    rdfres.Digest // graph digest of what is kept, where that is not the wire form (flagMapped)
 	Via     string        // where the source has it from (flagVia)
 }
+
+// told gives the promised length, -1 unknown. What was had while it could be changed once
+// more and keep its lastmod is not settled: a length n of it stands as -3-n.
+func (r *record) told() (length int64, settled bool) {
+	if r.Length < -1 {
+		return -3 - r.Length, false
+	}
+	return r.Length, true
+}
+
+// unsettle is for what has just been recorded.
+func (r *record) unsettle() { r.Length = -3 - r.Length }
 
 // origin is where a description was published first, as far as is known.
 func (r *record) origin() string {

@@ -183,7 +183,11 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
-	return d.represent(it, p, a.body, a.contentType())
+	o, err := d.represent(it, p, a.body, a.contentType())
+	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
+		o.rec.unsettle()
+	}
+	return o, err
 }
 
 // verifyBody compares length and hashes. With a content coding the

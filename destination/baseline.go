@@ -320,6 +320,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if v.overlaid || !o.followed() {
 		r.complete = true
 	}
+	r.passed = v.passed
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory = v.state

@@ -920,17 +920,20 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 	}
 	loc := hashString(c.it.Loc)
-	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together {
+	passed := w.r.passed[hashString(c.it.identity())] // a later one has been compared: the mirror would go back
+	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together && !passed {
 		if err := w.apply(ctx, nil); err != nil { // each of them is a version
 			return err
 		}
 	}
-	if i, ok := w.items[loc]; ok {
+	if i, ok := w.items[loc]; ok && !passed {
 		w.d.superseded(w.order[i], c.it)
 		w.order[i] = nil // only the last counts
 	}
-	w.items[loc] = len(w.order)
-	w.order = append(w.order, c.it)
+	if !passed {
+		w.items[loc] = len(w.order)
+		w.order = append(w.order, c.it)
+	}
 	w.any = true
 	if w.r.dry {
 		w.r.plan.change(c.list, c.kind())

@@ -25,8 +25,9 @@ type inventory struct {
 	listed   int64     // entries of the list itself
 	order    uint64
 	overlaid bool
-	blind    int64 // entries that do not tell which resource they mean
-	hole     bool  // the changes do not reach back to the list
+	blind    int64           // entries that do not tell which resource they mean
+	hole     bool            // the changes do not reach back to the list
+	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
 
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
@@ -148,8 +149,8 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		return nil, errUnchangedList
 	}
 	n := int64(0)
-	each := func(r *resourcesync.Reader, address string) error {
 	served := servedAt(dl.header, d.opt.Now())
+	each := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, address)
 			it.Change = ""
@@ -213,9 +214,21 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	}
 	v.overlaid = true
 	from := v.cursor()
+	last := map[string]hash16{}
+	if d.cfg.Keep == "versions" {
+		v.passed = map[hash16]bool{}
+	}
 	add := func(c change) error {
 		if c.it == nil {
 			return nil
+		}
+		if v.passed != nil {
+			id := hashString(c.it.identity())
+			if before, ok := last[c.it.Loc]; ok {
+				v.passed[before] = true
+			}
+			delete(v.passed, id)
+			last[c.it.Loc] = id
 		}
 		if c.it.Bad != "" {
 			return nil // what the list says stands; the change fails when it is applied

@@ -45,6 +45,7 @@ type run struct {
 	blind      int64 // entries of a dump that do not tell which resource they mean
 	complete   bool  // the source was read up to its newest change
 	until      time.Time
+	passed     map[hash16]bool // changes that are behind what was compared, though the cursor is before them
 }
 
 func (r *run) why(format string, a ...any) {

@@ -36,6 +36,8 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, o *op, old *record)
 		until = o.rec.Changed
 	case o.rec == nil && o.it != nil && !o.it.Time.IsZero():
 		until = o.it.Time
+	case o.rec != nil && o.rec.LastMod.After(old.since()) && o.rec.LastMod.Before(until): // of a list
+		until = o.rec.LastMod
 	}
 	v := appendTime([]byte{pastVersion}, until)
 	if o.rec == nil {

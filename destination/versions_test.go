@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +148,60 @@ func TestDescribe(t *testing.T) {
 		}
 		if origin, err := d.Origin("http://ex.org/b"); err != nil || !strings.HasSuffix(origin, "/b.nt") {
 			t.Errorf("%s: b comes from %q %v", graph, origin, err)
+		}
+	}
+}
+
+// A list that is older than the changes after it does not put its versions behind theirs.
+func TestVersionsAfterAnOldList(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		b := newBench(t)
+		b.cfg.Keep = "versions"
+		s := b.src
+		s.ours = ours
+		put := func(v string) { s.put("a.nt", nt("a", v)) }
+		put("0")
+		s.frozen, s.listSeq, s.listAt = maps.Clone(s.bodies), len(s.log), s.now
+		put("1")
+		put("2")
+		put("3")
+		s.remove("a.nt")
+		put("4")
+		b.sync()
+		b.equal()
+		if got := b.versions("a"); len(got) > 0 {
+			t.Errorf("ours %v: versions are %q", ours, got)
+		}
+		put("5")
+		b.open().Sync(t.Context(), SyncOptions{Full: true})
+		b.equal()
+		put("6")
+		b.sync()
+		b.equal()
+		if got, want := b.versions("a"), []string{`"4"`, `"5"`}; !slices.Equal(got, want) {
+			t.Errorf("ours %v: versions are %q, want %q", ours, got, want)
+		}
+	}
+}
+
+// A version that a list ended ends with the lastmod of the next.
+func TestVersionsOfLists(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Keep = "versions"
+	s := b.src
+	s.changes = false
+	var times []time.Time
+	for _, v := range []string{"0", "1", "2"} {
+		s.put("a.nt", nt("a", v))
+		times = append(times, s.now)
+		b.sync()
+		b.equal()
+		s.now = s.now.Add(time.Hour)
+	}
+	for i, at := range times {
+		v, ok, err := b.open().Describe(t.Context(), "http://ex.org/a", at.Add(time.Minute))
+		if err != nil || !ok || len(v.Triples) != 1 || string(v.Triples[0].O) != `"`+string(rune('0'+i))+`"` {
+			t.Errorf("at %v: %v %v %v", at, v, ok, err)
 		}
 	}
 }

@@ -38,11 +38,30 @@ const maxSegment = 120
 // pathOf is the path that an address has in a folder.
 func (d *Destination) pathOf(loc string) string {
 	u, err := url.Parse(loc)
+	own, ownErr := url.Parse(d.cfg.Source)
+	return pathFrom(loc, err != nil || ownErr != nil || !strings.EqualFold(own.Host, u.Host))
+}
+
+// pathsOf are the paths at which the file of an address may be: its own, the one where
+// that is taken, and the one that it was given when the source was at another host.
+func (d *Destination) pathsOf(loc string) []string {
+	paths := []string{d.pathOf(loc), hashedPath(loc)}
+	for _, elsewhere := range []bool{false, true} {
+		if p := pathFrom(loc, elsewhere); !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// pathFrom is pathOf for an address of the source's own host, or elsewhere.
+func pathFrom(loc string, elsewhere bool) string {
+	u, err := url.Parse(loc)
 	if err != nil || u.Host == "" {
 		return hashedPath(loc)
 	}
 	var parts []string
-	if own, err := url.Parse(d.cfg.Source); err != nil || !strings.EqualFold(own.Host, u.Host) {
+	if elsewhere {
 		parts = append(parts, safeSegment(strings.ReplaceAll(strings.ToLower(u.Host), ":", "_")))
 	}
 	rest := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
@@ -155,7 +174,7 @@ func (d *Destination) ownerOf(name string) (loc hash16, ok bool, err error) {
 
 // fileOf is the path of a resource that is recorded, "" if it has none.
 func (d *Destination) fileOf(loc string) (string, error) {
-	for _, name := range []string{d.pathOf(loc), hashedPath(loc)} {
+	for _, name := range d.pathsOf(loc) {
 		owner, ok, err := d.ownerOf(name)
 		if err != nil {
 			return "", err
@@ -338,7 +357,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 // address, or where that is taken to its other one.
 func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 	loc := o.rec.Loc
-	names := []string{d.pathOf(loc), hashedPath(loc)}
+	names := d.pathsOf(loc)
 	free := make([]bool, len(names))
 	for i, name := range names {
 		owner, ok := w.taken[name]
@@ -348,9 +367,9 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 				return err
 			}
 		}
-		if free[i] = !ok; ok && owner == o.loc {
+		if free[i] = !ok && i < 2; ok && owner == o.loc {
 			err := d.putAt(w, name, o.raw, false)
-			if err != nil && i < len(names)-1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) { // its file is gone, and another is in the way
+			if err != nil && i != 1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) { // its file is gone, and another is in the way
 				b.Delete(d.nameKey(name))
 				continue
 			}
@@ -362,7 +381,7 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
 			continue
 		}
 		err := d.putAt(w, name, o.raw, true)
-		if err != nil && i < len(names)-1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) {
+		if err != nil && i == 0 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) {
 			continue
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -418,4 +419,53 @@ func TestPathsOfAddresses(t *testing.T) {
 		}
 		seen[got] = loc
 	}
+}
+
+// A folder whose source has another host now keeps no file of the one before.
+func TestFolderOfAnotherHost(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours = true
+	dir := t.TempDir()
+	open := b.intoFolder(dir)
+	b.cfg.MaxDeleteRatio = 1
+	fill(s, 3)
+	s.put("img.png", "\x00")
+	sync := func(o SyncOptions) {
+		t.Helper()
+		b.cfg.Source = s.url("/.well-known/resourcesync")
+		rep, err := open().Sync(t.Context(), o)
+		if err != nil || !rep.InSync {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		var got, want []string
+		for _, body := range filesIn(t, dir) {
+			got = append(got, body)
+		}
+		for _, body := range s.bodies {
+			want = append(want, string(body))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("the folder has %q, want %q", got, want)
+		}
+		a, err := open().Audit(t.Context(), AuditOptions{})
+		if err != nil || !a.Equal || a.Resources != int64(len(want)) {
+			t.Errorf("%+v %v", a, err)
+		}
+	}
+	sync(SyncOptions{})
+	one, other := s.srv, httptest.NewServer(s)
+	defer other.Close()
+	s.srv = other
+	sync(SyncOptions{})
+	s.put("e1.nt", nt("e1", "new"))
+	s.remove("e2.nt")
+	sync(SyncOptions{})
+	s.srv = one
+	sync(SyncOptions{})
+	s.put("e2.nt", nt("e2", "again"))
+	s.remove("img.png")
+	sync(SyncOptions{})
 }

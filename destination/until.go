@@ -41,6 +41,13 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 		return err
 	}
 	r.retry = true
+	if why := d.snapshotMeta().Compare; why != "" { // before, so that what is kept of some and cannot be trusted is fetched
+		r.why("%s: everything in the mirror is compared", why)
+		if err := d.compareMirror(ctx, r); err != nil {
+			v.Close()
+			return err
+		}
+	}
 	if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.Until = d.cfg.Source, d.cfg.Set, r.until }); err != nil {
 		v.Close()
 		return err

@@ -120,6 +120,9 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 				s := c.it.Sequence
 				at.Sequence = &s
 			}
+			if c.it != nil && !c.it.Time.IsZero() && !c.it.Time.After(from.stands()) && (at.again.IsZero() || c.it.Time.Before(at.again)) {
+				at.again = c.it.Time
+			}
 			return f(c)
 		})
 		first = false
@@ -261,6 +264,9 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		again = scan.seen.was.Time
 	case from.List != dl.url && from.Newest != nil: // nobody knows what stood there
 		again = from.Newest.Time
+	}
+	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // what followed them follows them again
+		again = t
 	}
 	give := func(n int, it *item) error {
 		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) || scan.byTime && n < scan.passed && it.Time.After(served) {

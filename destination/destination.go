@@ -146,7 +146,8 @@ type cursor struct {
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
-	Ahead    *newest   `json:"ahead,omitempty"`    // the last of the changes that are being applied, of which some may stand in the mirror
+	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
+	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, of which some may stand in the mirror
 }
 
 // listState recognizes a document that did not change.

@@ -349,6 +349,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	}); err != nil {
 		return err
 	}
+	d.dropIntent(0)
 	c.add(n)
 	return d.crashAt("recorded")
 }
@@ -549,7 +550,11 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 		}
 	}
 	b.Delete(d.intentKey(slot))
-	return b.Commit(true)
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	d.dropIntent(slot)
+	return nil
 }
 
 // removeStray removes the file that a crash has left of a resource that was never

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -11,14 +12,25 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// backup copies the whole state.
+// backup copies the whole state, with what is aside put into the tables.
 func (b *bench) backup() (pairs []kv.Pair) {
 	b.t.Helper()
 	for p, err := range b.store.Scan([]byte{0}, []byte{0xff}) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		pairs = append(pairs, kv.Pair{Key: slices.Clone(p.Key), Value: slices.Clone(p.Value)})
+		value := slices.Clone(p.Value)
+		if p.Key[0] == kindIntent && value[0] == asideIntent {
+			name, err := decodeAsideName(value)
+			if err == nil {
+				d := &Destination{dest: id(binary.BigEndian.Uint32(p.Key[1:])), store: b.store}
+				value, err = d.readAside(byte(len(p.Key)-5), name)
+			}
+			if err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		pairs = append(pairs, kv.Pair{Key: slices.Clone(p.Key), Value: value})
 	}
 	return pairs
 }

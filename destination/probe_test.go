@@ -263,11 +263,11 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindIntent, d.dest), []byte{filesIntent + 1, 1, 2, 3})
+	batch.Set(key(kindIntent, d.dest), []byte{asideIntent + 1, 1, 2, 3})
 	if err := batch.Commit(true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 5, this one knows 4)") {
+	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 5)") {
 		t.Fatal(err)
 	}
 	if raw, err := b.store.Get(key(kindIntent, d.dest)); err != nil || len(raw) != 4 {

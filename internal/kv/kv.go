@@ -111,3 +111,17 @@ type Run interface {
 	// Set writes the next pair.
 	Set(key, value []byte) error
 }
+
+// Asider is a Store that keeps long values that soon go again in files beside its
+// tables, where they are written once and no reading of keys meets them.
+type Asider interface {
+	// PutAside keeps value, which is durable when it returns. After an error, or the
+	// end of the process while it is written, a part of it may stand there: what
+	// refers to it is written afterwards, with its checksum.
+	PutAside(key, value []byte) error
+	// GetAside gives it, or ErrNotFound.
+	GetAside(key []byte) ([]byte, error)
+	// DropAside removes all whose keys begin with prefix; that may be undone by a
+	// loss of power.
+	DropAside(prefix []byte) error
+}

@@ -186,3 +186,30 @@ func (p *prefixRun) Set(key, value []byte) error {
 	p.key = append(p.key[:p.cut], key...)
 	return p.root.Set(p.key, value)
 }
+
+// Aside gives what keeps values aside in the key space of s; ok is false where the
+// store does not.
+func Aside(s Store) (a Asider, ok bool) {
+	root, prefix := unwrap(s)
+	if a, ok = root.(Asider); ok {
+		a = prefixAside{a, prefix}
+	}
+	return a, ok
+}
+
+type prefixAside struct {
+	root   Asider
+	prefix []byte
+}
+
+func (p prefixAside) PutAside(key, value []byte) error {
+	return p.root.PutAside(concat(p.prefix, key), value)
+}
+
+func (p prefixAside) GetAside(key []byte) ([]byte, error) {
+	return p.root.GetAside(concat(p.prefix, key))
+}
+
+func (p prefixAside) DropAside(prefix []byte) error {
+	return p.root.DropAside(concat(p.prefix, prefix))
+}

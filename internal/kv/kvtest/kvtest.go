@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -35,6 +36,7 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with("join", testJoin)
 	with("concurrent", testConcurrent)
 	with("load", testLoad)
+	with("aside", testAside)
 	with("random", func(t *testing.T, s kv.Store) { testRandom(t, s) })
 	with("random below a prefix", func(t *testing.T, s kv.Store) {
 		put(t, s, "o", "outside")
@@ -484,4 +486,50 @@ func testLoad(t *testing.T, s kv.Store) {
 	if err := errors.Join(empty.Commit(), empty.Close()); err != nil {
 		t.Errorf("a load of nothing: %v", err)
 	}
+}
+
+// testAside is for stores that keep values aside.
+func testAside(t *testing.T, s kv.Store) {
+	below := kv.Prefix(s, []byte{'p', 0, 0xff})
+	a, ok := kv.Aside(below)
+	if !ok {
+		t.Skip("this store keeps nothing aside")
+	}
+	whole, _ := kv.Aside(s)
+	want := func(a kv.Asider, key, value string) {
+		t.Helper()
+		got, err := a.GetAside([]byte(key))
+		if value == "" && !errors.Is(err, kv.ErrNotFound) || value != "" && (err != nil || string(got) != value) {
+			t.Errorf("GetAside(%q) = %.20q, %v; want %.20q", key, got, err, value)
+		}
+	}
+	set := func(key, value string) {
+		t.Helper()
+		if err := a.PutAside([]byte(key), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		want(a, key, value)
+	}
+	drop := func(a kv.Asider, prefix string) {
+		t.Helper()
+		if err := a.DropAside([]byte(prefix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drop(a, "a")
+	want(a, "a1", "")
+	set("a1", strings.Repeat("long ", 1<<18))
+	set("a1", "shorter")
+	set("a/../b", "a path is no path")
+	set("b", "stays")
+	want(whole, "p\x00\xffb", "stays")
+	if n := len(keys(t, s.Scan(nil, nil))); n != 0 {
+		t.Errorf("%d keys", n)
+	}
+	drop(whole, "a")
+	want(a, "a1", "shorter")
+	drop(a, "a")
+	want(a, "a1", "")
+	want(a, "a/../b", "")
+	want(a, "b", "stays")
 }

@@ -84,6 +84,7 @@ type Store struct {
 	db      *pebble.DB
 	opts    *pebble.Options
 	dir     string
+	fs      vfs.FS // without the guard
 	lock    *pebble.Lock
 	guard   *guardfs.Guard
 	read    bool       // for reading only
@@ -109,7 +110,7 @@ func Open(dir string, o Options) (kv.Store, error) {
 	if o.memTable == 0 {
 		o.memTable = 8 << 20
 	}
-	s := &Store{dir: dir, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
+	s := &Store{dir: dir, fs: o.fs, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
 	if err := s.open(o); err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}

@@ -478,3 +478,34 @@ type roomFS struct {
 func (f *roomFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: f.free.Load()}, nil
 }
+
+// TestAsideOnFullDisk: what cannot be written aside is an error, and nothing else is.
+func TestAsideOnFullDisk(t *testing.T) {
+	var armed atomic.Bool
+	room := &roomFS{FS: vfs.Default}
+	room.free.Store(1 << 40)
+	fs := errorfs.Wrap(room, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if armed.Load() && op.Kind == errorfs.OpFileWrite && filepath.Base(filepath.Dir(op.Path)) == asideFolder {
+			return &os.PathError{Op: "write", Path: op.Path, Err: syscall.EIO}
+		}
+		return nil
+	}))
+	s := open(t, t.TempDir(), Options{fs: fs})
+	defer s.Close()
+	a, _ := kv.Aside(s)
+	room.free.Store(2 << 20)
+	if err := a.PutAside([]byte("a"), make([]byte, 2<<20)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("where there is no room: %v", err)
+	}
+	room.free.Store(1 << 40)
+	if err := a.PutAside([]byte("a"), []byte("first")); err != nil {
+		t.Error(err)
+	}
+	armed.Store(true)
+	if err := a.PutAside([]byte("b"), []byte("second")); !errors.Is(err, syscall.EIO) {
+		t.Errorf("on a disk that fails: %v", err)
+	}
+	if v, err := a.GetAside([]byte("a")); err != nil || string(v) != "first" {
+		t.Errorf("what was there = %q, %v", v, err)
+	}
+}

@@ -1,0 +1,235 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// intentVersion of what intentOf makes: packed bodies, as they are recorded.
+// Version 2 was packed as a whole, version 1 had no replaced locations.
+const intentVersion = 3
+
+// filesIntent is the version of that of a mirror of files, and of files beside a store
+// before the whole batch has its own, in the same form.
+const filesIntent = 4
+
+// asideIntent is the version of what names an intent that is kept aside.
+const asideIntent = 5
+
+// zstdMagic begins what was packed as a whole, so no version is that number.
+const zstdMagic = 0x28
+
+// intentOf is what is kept of a batch until it is recorded.
+func intentOf(ops []*op) []byte {
+	b := []byte{intentVersion}
+	for _, o := range ops {
+		if o.fault != nil || o.settle {
+			continue
+		}
+		b = append(b, o.loc[:]...)
+		b = binary.AppendVarint(b, int64(len(o.replaces)))
+		for _, loc := range o.replaces {
+			b = append(b, loc[:]...)
+		}
+		if o.rec == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(b, 1)
+		b = appendString(b, string(o.rec.encode()))
+		if o.packed == nil {
+			o.packed = pack(o.wire)
+		}
+		b = appendString(b, string(o.packed))
+	}
+	return b
+}
+
+// intentKey is where the intent of a batch stands: two batches may be under way.
+func (d *Destination) intentKey(slot byte) []byte {
+	if slot == 0 {
+		return key(kindIntent, d.dest)
+	}
+	return append(key(kindIntent, d.dest), slot)
+}
+
+// writeIntent makes a batch durable before the mirror sees it. A long one goes beside
+// the tables, and only its name into them: it would be moved there, and read with
+// every key near to it, long after it has gone.
+func (d *Destination) writeIntent(slot byte, intent []byte) error {
+	if aside, ok := kv.Aside(d.store); ok && len(intent) >= d.lim.aside {
+		name := asideName{nonce: rand.Uint64(), sum: crc32.Checksum(intent, castagnoli), length: uint64(len(intent))}
+		if err := aside.PutAside(d.asideKey(slot, name.nonce), intent); err != nil {
+			return fmt.Errorf("write the intent: %w", err)
+		}
+		intent = name.encode()
+	}
+	batch := d.store.Batch()
+	defer batch.Close()
+	batch.Set(d.intentKey(slot), intent)
+	if err := batch.Commit(true); err != nil {
+		return fmt.Errorf("write the intent: %w", err)
+	}
+	return nil
+}
+
+// asideName is what the tables keep of an intent that is aside. What replaces an intent
+// has another name, so that until it is whole the earlier one is.
+type asideName struct {
+	nonce  uint64
+	sum    uint32 // CRC-32C
+	length uint64
+}
+
+func (n asideName) encode() []byte {
+	b := binary.BigEndian.AppendUint64([]byte{asideIntent}, n.nonce)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, n.sum), n.length)
+}
+
+func decodeAsideName(b []byte) (n asideName, err error) {
+	if len(b) != 1+8+4+8 || b[0] != asideIntent {
+		return n, errRecord
+	}
+	return asideName{binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])}, nil
+}
+
+// asideKey names an intent that is aside; without a nonce, all of the slot.
+func (d *Destination) asideKey(slot byte, nonce ...uint64) []byte {
+	k := append(key(kindIntent, d.dest), slot)
+	for _, n := range nonce {
+		k = binary.BigEndian.AppendUint64(k, n)
+	}
+	return k
+}
+
+// readIntent gives the intent of a slot, or kv.ErrNotFound.
+func (d *Destination) readIntent(slot byte) ([]byte, error) {
+	raw, err := d.store.Get(d.intentKey(slot))
+	if err != nil || len(raw) == 0 || raw[0] != asideIntent {
+		return raw, err
+	}
+	name, err := decodeAsideName(raw)
+	if err == nil {
+		raw, err = d.readAside(slot, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("intended batch: %w", err)
+	}
+	return raw, nil
+}
+
+func (d *Destination) readAside(slot byte, name asideName) ([]byte, error) {
+	aside, ok := kv.Aside(d.store)
+	if !ok {
+		return nil, errors.New("it is beside a state of another kind")
+	}
+	raw, err := aside.GetAside(d.asideKey(slot, name.nonce))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("its file in the state: %v", err) // not that there is none
+	case uint64(len(raw)) != name.length || crc32.Checksum(raw, castagnoli) != name.sum:
+		return nil, fmt.Errorf("its file in the state is damaged: %w", errRecord)
+	}
+	return raw, nil
+}
+
+// dropIntent is called when a commit has deleted the intent of a slot.
+func (d *Destination) dropIntent(slot byte) {
+	if aside, ok := kv.Aside(d.store); ok {
+		if err := aside.DropAside(d.asideKey(slot)); err != nil {
+			d.log.Warn("the intent of a batch that is recorded cannot be removed; the next one removes it", "error", err)
+		}
+	}
+}
+
+// redo carries out what a crash or a failed write left behind. A batch may stand in
+// the mirror whole, in part or not at all; afterwards it does. Where there are two,
+// they are of different resources, all new: their order does not matter. The intents
+// are looked for only where there may be one: they are long, so that even to find that
+// there is none takes a store tens of milliseconds.
+func (d *Destination) redo(ctx context.Context) error {
+	if d.redone.Load() && !d.unfinished.Load() {
+		return nil
+	}
+	d.redone.Store(false)
+	d.unfinished.Store(false)
+	for slot := range byte(2) {
+		if err := d.redoBatch(ctx, slot); err != nil {
+			return err
+		}
+	}
+	d.redone.Store(true)
+	return nil
+}
+
+func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
+	raw, err := d.readIntent(slot)
+	if errors.Is(err, kv.ErrNotFound) {
+		d.dropIntent(slot) // of a crash just before that
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b := raw
+	files := len(raw) > 0 && raw[0] == filesIntent
+	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic && !files {
+		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], asideIntent)
+	}
+	if (len(raw) == 0 || raw[0] != intentVersion) && !files {
+		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
+			err = errRecord
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("intended batch: %w", err)
+	}
+	var ops []*op
+	dec := decoder{b: b[1:]}
+	for len(dec.b) > 0 && !dec.bad {
+		o := &op{}
+		dec.fixed(o.loc[:])
+		if b[0] > 1 {
+			for n := dec.varint(); n > 0 && !dec.bad; n-- {
+				var loc hash16
+				dec.fixed(loc[:])
+				o.replaces = append(o.replaces, loc)
+			}
+		}
+		if dec.flag() {
+			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
+				return fmt.Errorf("intended batch: %w", err)
+			}
+			if o.wire = slices.Clone(dec.bytes()); b[0] > 2 && len(o.wire) > 0 {
+				o.packed = o.wire
+				if o.wire, err = unpack(o.packed); err != nil {
+					return fmt.Errorf("intended batch: %w", err)
+				}
+			}
+		}
+		ops = append(ops, o)
+	}
+	if dec.bad {
+		return fmt.Errorf("intended batch: %w", errRecord)
+	}
+	if files {
+		return d.redoFiles(slot, ops)
+	}
+	d.log.Info("redoing the batch that was under way", "resources", len(ops))
+	if err := d.beforeRedo(ctx); err != nil {
+		return err
+	}
+	var c counts
+	d.spaceL.Lock()
+	defer d.spaceL.Unlock()
+	// What the record says may be in the mirror or not: deletions of the old and
+	// insertions of the new state are both repeated.
+	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
+}

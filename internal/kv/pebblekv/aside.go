@@ -1,0 +1,101 @@
+package pebblekv
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// asideFolder holds the values that are kept aside, a file for each, named by its key.
+// That one cannot be written is told, and ends nothing: they are not Pebble's.
+const asideFolder = "aside"
+
+var _ kv.Asider = (*Store)(nil)
+
+// PutAside writes value into a file beside the store.
+func (s *Store) PutAside(key, value []byte) error {
+	if err := s.putAside(key, value); err != nil {
+		return fmt.Errorf("write beside state %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func (s *Store) putAside(key, value []byte) error {
+	err := errors.Join(s.usable(), s.guard.Err())
+	if err == nil && s.read {
+		err = ErrReadOnly
+	}
+	if err == nil {
+		err = s.guard.Room(s.db, s.dir, len(value))
+	}
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, asideFolder)
+	if err := s.fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := s.fs.Create(filepath.Join(dir, hex.EncodeToString(key)), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(value); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	d, err := s.fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// GetAside reads it, or gives kv.ErrNotFound.
+func (s *Store) GetAside(key []byte) ([]byte, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	f, err := s.fs.Open(filepath.Join(s.dir, asideFolder, hex.EncodeToString(key)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, kv.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read beside state %s: %w", s.dir, err)
+	}
+	value, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read beside state %s: %w", s.dir, err)
+	}
+	return value, nil
+}
+
+// DropAside removes the files of all keys with this prefix.
+func (s *Store) DropAside(prefix []byte) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, asideFolder)
+	names, err := s.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, hex.EncodeToString(prefix)) {
+			err = errors.Join(err, s.fs.Remove(filepath.Join(dir, name)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove beside state %s: %w", s.dir, err)
+	}
+	return nil
+}

@@ -95,6 +95,9 @@ var errOverlap = errors.New("graph belongs to another resource")
 // worked out ahead, nil if nothing was.
 func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	defer f.hold(d.spaceL)()
+	if ready != nil && ready.turn > 0 && f.turn != ready.turn+1 {
+		ready = nil // another destination has written since
+	}
 	if d.unfinished.Load() {
 		return errUnfinished
 	}
@@ -219,6 +222,7 @@ type worked struct {
 	intent  []byte           // made ahead, with uploads; nil: not yet
 	posted  bool             // all of it, so that nothing of the meta is needed before it is recorded
 	uploads []*sparql.Upload // of what is posted
+	turn    uint64           // of the space in which it was worked out: it holds in the next one; 0: always
 }
 
 func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
@@ -260,6 +264,51 @@ func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
 	return w
 }
 
+// workBeside works a batch out while another one is written that has none of its
+// locations and subjects, so that neither meets what the other changes; nil for any
+// other, and where something is to be told.
+func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
+	if <-f.planned; f.subjects == nil || slices.ContainsFunc(ops, func(o *op) bool { return f.has(o.loc) }) {
+		return nil
+	}
+	var c counts
+	w, err := d.work(ops, &c)
+	if err != nil || c != (counts{}) || w.small > 0 {
+		return nil
+	}
+	subjects := d.subjectsOf(ops, w.changes)
+	if subjects == nil {
+		return nil
+	}
+	for s := range subjects {
+		if f.subjects[s] {
+			return nil
+		}
+	}
+	w.intent, w.turn = intentOf(ops), f.turn
+	return w
+}
+
+// subjectsOf are those of all triples that a batch has to do with, nil where it has to
+// do with more than its own locations and triples.
+func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[hash16]bool {
+	if d.mirror.lay.perEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
+		return nil
+	}
+	subjects := map[hash16]bool{}
+	for _, ch := range changes {
+		if ch.lost {
+			return nil
+		}
+		for _, sts := range [][]statement{ch.oldSts, ch.newSts} {
+			for i := range sts {
+				subjects[sts[i].subj] = true
+			}
+		}
+	}
+	return subjects
+}
+
 // posts tells whether a plan can go by Graph Store POST, and should.
 func (d *Destination) posts(p *plan) bool { return len(p.inserts) >= d.lim.few && d.canPost(p) }
 
@@ -278,6 +327,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			return err
 		}
 	}
+	f.markPlanned(d.subjectsOf(ops, ready.changes))
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
 	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {

@@ -65,6 +65,9 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 		b.caps.UpdateTriples = 3
 		b.caps.Transactional = false
 	}
+	if r.IntN(2) == 0 {
+		b.cfg.MemoryBytes = 2 << 10 // batches of two or three
+	}
 	var faulty atomic.Bool
 	var rolls atomic.Uint64
 	s.hook = func(w http.ResponseWriter, req *http.Request) bool {

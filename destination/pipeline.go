@@ -314,8 +314,12 @@ func (b *batcher) busy(loc hash16) bool { return b.recording.has(loc) || b.runni
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	var ready *worked
-	if b.first != nil && b.running != nil {
+	switch {
+	case b.running == nil:
+	case b.first != nil:
 		ready = b.d.workAhead(b.ops, b.busy)
+	default:
+		ready = b.d.workBeside(b.ops, b.running)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
@@ -328,6 +332,9 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	}
 	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
+	if b.first == nil {
+		f.planned = make(chan struct{})
+	}
 	if f.before != nil {
 		f.slot = 1 - f.before.slot
 	}
@@ -340,6 +347,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	go func() { // ends before wait returns
 		defer close(f.done)
 		defer f.markSent()
+		defer f.markPlanned(nil)
 		f.err = b.d.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
 	}()
 	return nil
@@ -402,7 +410,11 @@ type inFlight struct {
 	done   chan struct{} // closed: it is recorded, or err
 	err    error
 
-	told bool // sent is closed
+	turn     uint64          // of the space
+	planned  chan struct{}   // closed: it has its turn, and its subjects are known; nil: nobody asks
+	subjects map[hash16]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
+
+	told, planTold bool // sent, planned are closed
 }
 
 func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
@@ -412,6 +424,14 @@ func (f *inFlight) markSent() {
 	if !f.told && f.sent != nil {
 		f.told = true
 		close(f.sent)
+	}
+}
+
+// markPlanned lets the next batch be worked out.
+func (f *inFlight) markPlanned(subjects map[hash16]bool) {
+	if !f.planTold && f.planned != nil {
+		f.planTold, f.subjects = true, subjects
+		close(f.planned)
 	}
 }
 
@@ -433,18 +453,21 @@ func (f *inFlight) hold(l *spaceLock) (release func()) {
 		f.held = &holding{}
 	}
 	f.held.enter(l)
+	f.turn = l.turn
 	return func() { f.held.leave(l) }
 }
 
 // spaceLock is held from the plan of a batch to its record.
 type spaceLock struct {
 	sync.Mutex
+	turn    uint64       // how often it was taken
 	waiting atomic.Int32 // who would have it
 }
 
 func (l *spaceLock) Lock() {
 	l.waiting.Add(1)
 	l.Mutex.Lock()
+	l.turn++
 	l.waiting.Add(-1)
 }
 

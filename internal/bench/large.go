@@ -165,7 +165,8 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 			m.peak[name] = max(m.peak[name], float64(usage.Maxrss)/1024)
 		}
-		fmt.Fprintf(os.Stderr, "%d entities: %s: %.1f s, %.0f MB\n", e.n, name, m.seconds[name], m.peak[name])
+		processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		fmt.Fprintf(os.Stderr, "%d entities: %s: %.1f s (%.1f s of processors), %.0f MB\n", e.n, name, m.seconds[name], processor.Seconds(), m.peak[name])
 		return nil
 	}
 	if err := errors.Join(configure(""), step("scan", "scan"), step("rescan", "scan")); err != nil {

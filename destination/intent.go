@@ -66,7 +66,7 @@ func (d *Destination) intentKey(slot byte) []byte {
 func (d *Destination) writeIntent(slot byte, intent []byte) error {
 	if aside, ok := kv.Aside(d.store); ok && len(intent) >= d.lim.aside {
 		name := asideName{nonce: rand.Uint64(), sum: crc32.Checksum(intent, castagnoli), length: uint64(len(intent))}
-		if err := aside.PutAside(d.asideKey(slot, name.nonce), intent); err != nil {
+		if err := aside.PutAside(name.key(d, slot), intent); err != nil {
 			return fmt.Errorf("write the intent: %w", err)
 		}
 		intent = name.encode()
@@ -100,13 +100,11 @@ func decodeAsideName(b []byte) (n asideName, err error) {
 	return asideName{binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])}, nil
 }
 
-// asideKey names an intent that is aside; without a nonce, all of the slot.
-func (d *Destination) asideKey(slot byte, nonce ...uint64) []byte {
-	k := append(key(kindIntent, d.dest), slot)
-	for _, n := range nonce {
-		k = binary.BigEndian.AppendUint64(k, n)
-	}
-	return k
+// asideKey begins the names of the intents of a slot that are aside.
+func (d *Destination) asideKey(slot byte) []byte { return append(key(kindIntent, d.dest), slot) }
+
+func (n asideName) key(d *Destination, slot byte) []byte {
+	return binary.BigEndian.AppendUint64(d.asideKey(slot), n.nonce)
 }
 
 // readIntent gives the intent of a slot, or kv.ErrNotFound.
@@ -130,7 +128,7 @@ func (d *Destination) readAside(slot byte, name asideName) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("it is beside a state of another kind")
 	}
-	raw, err := aside.GetAside(d.asideKey(slot, name.nonce))
+	raw, err := aside.GetAside(name.key(d, slot))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its file in the state: %v", err) // not that there is none
@@ -151,9 +149,8 @@ func (d *Destination) dropIntent(slot byte) {
 
 // redo carries out what a crash or a failed write left behind. A batch may stand in
 // the mirror whole, in part or not at all; afterwards it does. Where there are two,
-// they are of different resources, all new: their order does not matter. The intents
-// are looked for only where there may be one: they are long, so that even to find that
-// there is none takes a store tens of milliseconds.
+// they are of different resources, all new: their order does not matter. They are
+// looked for only where there may be one.
 func (d *Destination) redo(ctx context.Context) error {
 	if d.redone.Load() && !d.unfinished.Load() {
 		return nil

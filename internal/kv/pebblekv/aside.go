@@ -40,9 +40,6 @@ func (s *Store) putAside(key, value []byte) error {
 		return err
 	}
 	dir := filepath.Join(s.dir, asideFolder)
-	if err := s.fs.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	f, err := s.fs.Create(filepath.Join(dir, hex.EncodeToString(key)), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

@@ -172,6 +172,9 @@ func (s *Store) open(o Options) (err error) {
 		if err := o.fs.RemoveAll(filepath.Join(s.dir, loadFolder)); err != nil {
 			return err
 		}
+		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), 0o755); err != nil { // durable with the log that Pebble begins
+			return err
+		}
 	}
 	db, err := s.guard.Open(s.dir, opts)
 	if err != nil {

@@ -120,7 +120,8 @@ func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error
 }
 
 func (s Set) dumpOptions() sparqlsrc.DumpOptions {
-	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: time.Duration(s.DumpsSettle)}
+	settle := max(time.Duration(s.DumpsSettle), 1) // 0 is said, and not left out
+	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: settle}
 }
 
 // checkDumps finds what is wrong with the settings of a set that is made from

@@ -89,3 +89,10 @@ func TestFromDumpsAndBack(t *testing.T) {
 		}
 	}
 }
+
+// TestDumpsAtOnce: who wants no dump to be waited for is not made to wait.
+func TestDumpsAtOnce(t *testing.T) {
+	if got := (Set{}).dumpOptions().Settle; got > 1 {
+		t.Errorf("dumps_settle: 0s is %v", got)
+	}
+}

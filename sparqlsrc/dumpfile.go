@@ -96,6 +96,10 @@ func openDump(path string) (_ *dumpReader, err error) {
 	case "nt", "ntriples":
 		d.format = rdfres.NTriples
 	default: // N-Triples are N-Quads
+		switch f, _ := rdfres.FormatBySuffix(name); f {
+		case rdfres.JSONLD, rdfres.RDFXML, rdfres.TriG:
+			return nil, fmt.Errorf("%s is called %s by its name; dumps are N-Triples, N-Quads or Turtle", path, f)
+		}
 		d.format = rdfres.NQuads
 	}
 	return d, nil

@@ -116,7 +116,8 @@ type Changes struct {
 var ErrSince = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
 
 // Changes gives at most limit changes after a sequence (digits alone) or a time,
-// oldest first; "" is the beginning.
+// oldest first; "" and 0 are the beginning. Where some of them are no longer kept, the
+// error is changetrack.ErrBeyondRetention: who comes back late is told.
 func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 	s := b.sets[set]
 	if s == nil {
@@ -135,6 +136,9 @@ func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 			if n, err = v.SequenceAt(t); err != nil {
 				return out, err
 			}
+		}
+		if tail, _ := v.Tail(); n > 0 && n < tail {
+			return out, fmt.Errorf("changes of set %s since %d: the log begins after %d: %w", set, n, tail, changetrack.ErrBeyondRetention)
 		}
 		out.Next = n
 	}

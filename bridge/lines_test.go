@@ -2,8 +2,11 @@ package bridge
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
 )
 
 // TestLogTimesSortAsStrings: zeros at the end of a fraction stay.
@@ -32,4 +35,38 @@ func TestLogTimesSortAsStrings(t *testing.T) {
 			t.Errorf("%s is read as %+v (%v)", raw, line, err)
 		}
 	}
+}
+
+// TestBeyondRetention: who asks for what is no longer kept is told, and not given the
+// rest of it.
+func TestBeyondRetention(t *testing.T) {
+	b := mustOpen(t, small(t.TempDir()))
+	defer func() { b.Close() }()
+	for _, value := range []string{"1", "2", "3", "4"} {
+		fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \""+value+"\" .\n")
+		do[ScanReport](t, b, "scan", "data")
+	}
+	since := func(since string, changes int, beyond bool) {
+		t.Helper()
+		got, err := b.Changes("data", since, 10)
+		if errors.Is(err, changetrack.ErrBeyondRetention) != beyond || !beyond && err != nil || len(got.Changes) != changes {
+			t.Errorf("since %s: %d changes, %v", since, len(got.Changes), err)
+		}
+	}
+	since("18446744073709551615", 0, false)
+	since("4", 0, false)
+	since("1", 3, false)
+	c, err := b.Changes("data", "2", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first two changes go, and the first version.
+	if _, err := b.Log("data").Retain(t.Context(), c.Changes[0].Time, c.Changes[0].Time); err != nil {
+		t.Fatal(err)
+	}
+	since("", 2, false)
+	since("0", 2, false)
+	since("2", 2, false)
+	since("1", 0, true)
+	since("2020-01-01T00:00:00Z", 0, true)
 }

@@ -125,6 +125,9 @@ func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 			yield(Change{}, v.err)
 			return
 		}
+		if after >= v.head.seq { // also where nothing could come after it
+			return
+		}
 		want := max(after, v.head.tail) + 1
 		for p, err := range v.r.Scan(seqKey(kindLog, want), seqKey(kindLog, v.head.seq+1)) {
 			var c Change
@@ -144,7 +147,7 @@ func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 			}
 			want++
 		}
-		if want <= v.head.seq && after < v.head.seq {
+		if want <= v.head.seq {
 			yield(Change{}, fmt.Errorf("log ends after sequence %d, want %d: %w", want-1, v.head.seq, errDamaged))
 		}
 	}

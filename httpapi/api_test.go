@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
@@ -337,6 +338,20 @@ func TestPages(t *testing.T) {
 	w.get("/api/v1/sets/data/resources?entity="+url.QueryEscape("http://example.org/e24"), &one)
 	if len(one.Resources) != 1 || one.Resources[0].Current != nil || one.Resources[0].Changes != 2 {
 		t.Fatalf("a deleted one: %+v", one)
+	}
+
+	w.get("/api/v1/sets/data/changes?since=18446744073709551615", &page)
+	if len(page.Changes) != 0 {
+		t.Fatalf("since the largest number there is: %+v", page)
+	}
+	if _, err := w.b.Log("data").Retain(t.Context(), time.Now(), time.Time{}); err != nil { // all changes go
+		t.Fatal(err)
+	}
+	for _, since := range []string{"29", "2000-01-01T00:00:00Z"} {
+		w.is(w.do("GET", "/api/v1/sets/data/changes?since="+since, ""), 410)
+	}
+	for _, since := range []string{"", "0", "30"} {
+		w.get("/api/v1/sets/data/changes?since="+since, nil)
 	}
 }
 

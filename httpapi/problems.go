@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -40,6 +41,7 @@ var problems = []struct {
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},
+	{changetrack.ErrBeyondRetention, http.StatusGone, "retention of the set says how long changes and versions are kept"},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
 	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},
 	{context.Canceled, http.StatusServiceUnavailable, "the request was given up"},

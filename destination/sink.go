@@ -126,7 +126,11 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	graph := r.URL.Query().Get("graph")
 	var err error
+	if s.folder == "" && r.Method == http.MethodPut {
+		err = os.MkdirAll(filepath.Dir(s.file), 0o777)
+	}
 	switch {
+	case err != nil:
 	case r.URL.Query().Has("query"):
 		err = s.query(w, r)
 	case strings.HasPrefix(graph, stateGraph):

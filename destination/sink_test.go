@@ -71,7 +71,7 @@ func TestDump(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src
-			file := filepath.Join(t.TempDir(), name)
+			file := filepath.Join(t.TempDir(), "new", "folder", name)
 			quads := strings.Contains(name, ".nq")
 			check := func() {
 				t.Helper()

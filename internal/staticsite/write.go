@@ -259,8 +259,8 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 		}
 		if strings.HasPrefix(l.Href, s.base.String()+"/") {
 			switch _, err := s.file(l.Href); {
-			case err != nil || path.Ext(l.Href) == "" && !strings.HasSuffix(l.Href, "/about"):
-				continue // negotiated, or a version
+			case err != nil || l.Rel == resourcesync.RelCanonical || path.Ext(l.Href) == "" && !strings.HasSuffix(l.Href, "/about"):
+				continue // negotiated, also where a name has a dot; or a version
 			case l.Rel == resourcesync.RelContents: // the manifest, byte for byte that of the package
 				if err := s.resource(ctx, l.Href, nil, true); err != nil {
 					return err

@@ -86,6 +86,9 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if b.holder, err = hold(ctx, cfg.State, o); err != nil {
 		return nil, err
 	}
+	if err := b.vacant(); err != nil {
+		return nil, err
+	}
 	if b.kv, err = pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log}); err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.State, err)
 	}
@@ -109,6 +112,18 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// vacant refuses a state folder that is new and has a tmp of others: what is temporary
+// goes at each start.
+func (b *Bridge) vacant() error {
+	if _, err := os.Stat(filepath.Join(b.cfg.State, "kv")); err == nil {
+		return nil
+	}
+	if left, err := os.ReadDir(b.tempDir()); err == nil && len(left) > 0 {
+		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", b.cfg.State, b.tempDir())
+	}
+	return nil
 }
 
 func (b *Bridge) tempDir() string { return filepath.Join(b.cfg.State, "tmp") }

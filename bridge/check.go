@@ -155,6 +155,9 @@ func (c *Config) check() (out []Finding) {
 			}
 		}
 	}
+	if c.Admin.Listen != "" && c.Admin.Listen == c.Public.Listen && !strings.HasSuffix(c.Admin.Listen, ":0") {
+		fault("admin.listen", c.Admin.Listen, "is where the documents are served: give it another port")
+	}
 	if c.Admin.Listen != "" && c.Admin.Token == "" && !loopback(c.Admin.Listen) {
 		fault("admin.listen", c.Admin.Listen, "is not loopback: set admin.token_file, or listen on 127.0.0.1")
 	}

@@ -47,7 +47,7 @@ type Admin struct {
 
 // Store is a triple store: embedded, or by its addresses.
 type Store struct {
-	Embedded     string   `yaml:"embedded" doc:"folder of an embedded store"`
+	Embedded     string   `yaml:"embedded" doc:"folder of an embedded store; new or empty at first"`
 	Dump         string   `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
 	Files        string   `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
 	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`

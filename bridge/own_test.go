@@ -1,8 +1,12 @@
 package bridge
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -53,6 +57,26 @@ func TestServedBelowBase(t *testing.T) {
 		b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path+"/stores/source/query?query=ASK%7B%7D", nil))
 		if rec.Code != want {
 			t.Errorf("%s: %d, want %d: %s", path, rec.Code, want, rec.Body)
+		}
+	}
+}
+
+// A state folder that is new and holds somebody's tmp is refused, and what is there stays.
+func TestForeignState(t *testing.T) {
+	cfg := small(t.TempDir())
+	mine := filepath.Join(cfg.State, "tmp", "mine")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o700), os.WriteFile(mine, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := Open(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "give the state a folder of its own") {
+		t.Errorf("%v %v", b, err)
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := mustOpen(t, cfg).Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

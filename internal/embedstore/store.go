@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,6 +105,11 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := os.MkdirAll(abs, 0o755); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
+	if o.fs == vfs.Default { // else the store is elsewhere
+		if err := vacant(abs); err != nil {
+			return nil, fmt.Errorf("open store %s: %w", dir, err)
+		}
+	}
 	lock, err := lockFolder(abs, o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -122,6 +129,35 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// vacant refuses a folder that has things of others and no store: a store removes what
+// is called as its own files are, and all that is in tmp.
+func vacant(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	foreign := ""
+	for _, f := range files {
+		name := f.Name()
+		if strings.HasPrefix(name, "marker.manifest.") {
+			return nil
+		}
+		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"}, // hidden, or of a first start that was cut off
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if name == "tmp" {
+			left, err := os.ReadDir(filepath.Join(dir, name))
+			own = err == nil && len(left) == 0
+		}
+		if !own {
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("the folder holds %s, and no store: give one that is new or empty", foreign)
+	}
+	return nil
 }
 
 func (s *Store) open() (err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +120,32 @@ func TestLoadAndReopen(t *testing.T) {
 	st, err := s.Stats()
 	if err != nil || st.Triples != 6 || st.Graphs != 1 {
 		t.Errorf("Stats() = %+v, %v", st, err)
+	}
+}
+
+// TestForeignFolder: a store is not made among the files of others, some of which it
+// would remove.
+func TestForeignFolder(t *testing.T) {
+	for name, fine := range map[string]bool{"tmp/mine": false, "000001.sst": false, "notes.txt": false, ".git/config": true, "lost+found/x": true, "LOCK": true, "MANIFEST-000001": true} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("mine"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // a store that is there is opened again
+			s, err := Open(dir, Options{})
+			if (err == nil) != fine || err != nil && !strings.Contains(err.Error(), "and no store: give one that is new or empty") {
+				t.Errorf("beside %s: %v", name, err)
+			}
+			if err == nil {
+				err = s.Close()
+			} else {
+				_, err = os.Stat(file)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

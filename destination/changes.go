@@ -269,7 +269,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		again = t
 	}
 	give := func(n int, it *item) error {
-		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) || scan.byTime && n < scan.passed && it.Time.After(served) {
+		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) || scan.byTime && n < scan.passed && (scan.seen.now.Grown || it.Time.After(served)) {
 			return nil
 		}
 		return f(change{it: it, list: dl.url, position: n})
@@ -457,6 +457,13 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		s.start, s.byTime = at, false
 	}
 	if ordered || sequences {
+		return s, nil
+	}
+	if known := d.snapshotMeta().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.url && known.Grown && !descending {
+		d.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.url)
+		if s.seen.now.Grown = true; s.seen.grew() {
+			s.start, s.byTime = s.seen.was.All.N, false
+		}
 		return s, nil
 	}
 	if past.rises() {

@@ -297,3 +297,79 @@ func TestListsWithoutABeginning(t *testing.T) {
 	}
 	b.equal()
 }
+
+// A source whose clock was ahead, or is set back for any other reason, appends changes of
+// earlier times to its list: they are what is new, one by one.
+func TestClockSetBackInOneList(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 90 * time.Minute, 300 * 24 * time.Hour} {
+		for _, list := range []bool{true, false} {
+			b := newBench(t)
+			s := b.src
+			s.list = list
+			day := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+			at := func(minute int, by time.Duration) {
+				s.now, s.date = day.Add(time.Duration(minute)*time.Minute+by), day.Add(time.Duration(minute+1)*time.Minute+by)
+				b.clock = day.Add(time.Duration(minute+1) * time.Minute)
+			}
+			s.changesFrom = day.Add(-time.Hour)
+			at(200, ahead)
+			fill(s, 4)
+			b.sync()
+			b.equal()
+			at(201, ahead)
+			s.put("e1.nt", nt("e1", "before"))
+			s.put("e2.nt", nt("e2", "before"))
+			b.sync()
+			b.equal()
+			for i := range 3 { // two hours back and on
+				at(202+i, -2*time.Hour)
+				s.put("e1.nt", nt("e1", "after", fmt.Sprint(i)))
+				if i%2 == 0 {
+					s.remove("e2.nt")
+				} else {
+					s.put("e2.nt", nt("e2", "again"))
+				}
+				if rep := b.sync(); !rep.InSync {
+					t.Fatalf("%s ahead, list %v: %+v", ahead, list, rep)
+				}
+				b.equal()
+			}
+			at(600, 0)
+			s.put("e3.nt", nt("e3", "later"))
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%s ahead, list %v: %+v", ahead, list, rep)
+			}
+			b.equal()
+		}
+	}
+}
+
+// A list that has its newest first and stays as it is for a poll is no such list.
+func TestNewestFirstTwice(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.now = time.Date(2026, 2, 1, 1, 0, 0, 0, time.UTC)
+	fill(s, 4)
+	newestFirst := func() {
+		l := madeList{from: 1}
+		for i := len(s.log) - 1; i >= 0; i-- {
+			l.changes = append(l.changes, s.log[i])
+		}
+		s.made(l)
+		s.listAt = s.now
+	}
+	newestFirst()
+	b.sync()
+	for i := range 3 {
+		s.put("e1.nt", nt("e1", fmt.Sprint("new ", i)))
+		s.remove("e2.nt")
+		s.put("e2.nt", nt("e2", fmt.Sprint("again ", i)))
+		newestFirst()
+		for range 2 {
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		}
+	}
+}

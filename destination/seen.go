@@ -13,9 +13,11 @@ import (
 type seen struct {
 	List   string    `json:"list"`
 	Begin  time.Time `json:"begin,omitzero"`
-	Time   time.Time `json:"time"`   // the newest of the list
-	At     tally     `json:"at"`     // entries of that time
-	Before tally     `json:"before"` // entries of earlier times
+	Time   time.Time `json:"time"`            // the newest of the list
+	At     tally     `json:"at"`              // entries of that time
+	Before tally     `json:"before"`          // entries of earlier times
+	All    tally     `json:"all"`             // entries
+	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
 }
 
 // tally is the number of entries and the sum of their digests, in any order.
@@ -45,11 +47,15 @@ type looker struct {
 	start          tally // at, up to the change of the cursor
 	now            seen
 	newest, passed tally // entries of now.Time, fully and briefly
+	prefix         tally // as many entries as there were
 }
 
 // A change of a time that is still to come has a wrong one, which says nothing of those
 // before it.
 func (l *looker) look(it *item, cursor bool, latest time.Time) {
+	if l.now.All.add(briefly(it)); l.was != nil && l.now.All.N == l.was.All.N {
+		l.prefix = l.now.All
+	}
 	if it.Time.IsZero() {
 		return
 	}
@@ -83,9 +89,9 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	l.passed.add(briefly(it))
 }
 
-// end gives what is remembered of the list, nil where it tells no times.
+// end gives what is remembered of the list, nil where it has nothing.
 func (l *looker) end(list string, begin time.Time) *seen {
-	if l.now.Time.IsZero() {
+	if l.now.All.N == 0 {
 		return nil
 	}
 	l.now.List, l.now.Begin, l.now.At = list, begin, l.newest
@@ -96,10 +102,16 @@ func (l *looker) end(list string, begin time.Time) *seen {
 // before, up to the change of the cursor.
 func (l *looker) again() bool { return l.was != nil && l.start != l.was.At }
 
+// grew tells that the list begins with what it was as a whole, so that what follows is
+// what is new, whatever its times are. One that did not grow may have its newest first.
+func (l *looker) grew() bool {
+	return l.was != nil && l.was.All.N > 0 && l.prefix == l.was.All && (l.now.All.N > l.was.All.N || l.was.Grown)
+}
+
 // late is a gap when changes have come in before the newest time of before. A
 // list that has lost entries at its beginning cannot tell.
 func (l *looker) late(begin time.Time) error {
-	if l.was == nil || !begin.Equal(l.was.Begin) || l.before.N < l.was.Before.N || l.before == l.was.Before {
+	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) || l.before.N < l.was.Before.N || l.before == l.was.Before {
 		return nil
 	}
 	what := "other changes"

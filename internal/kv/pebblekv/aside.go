@@ -40,7 +40,8 @@ func (s *Store) putAside(key, value []byte) error {
 		return err
 	}
 	dir := filepath.Join(s.dir, asideFolder)
-	f, err := s.fs.Create(filepath.Join(dir, hex.EncodeToString(key)), vfs.WriteCategoryUnspecified)
+	name := filepath.Join(dir, hex.EncodeToString(key))
+	f, err := s.fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (s *Store) putAside(key, value []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return errors.Join(err, s.fs.Remove(name)) // a part of it may have taken the last room that Pebble has
 	}
 	d, err := s.fs.OpenDir(dir)
 	if err != nil {

@@ -505,6 +505,9 @@ func TestAsideOnFullDisk(t *testing.T) {
 	if err := a.PutAside([]byte("b"), []byte("second")); !errors.Is(err, syscall.EIO) {
 		t.Errorf("on a disk that fails: %v", err)
 	}
+	if v, err := a.GetAside([]byte("b")); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a part of it stays and takes room: %q, %v", v, err)
+	}
 	if v, err := a.GetAside([]byte("a")); err != nil || string(v) != "first" {
 		t.Errorf("what was there = %q, %v", v, err)
 	}

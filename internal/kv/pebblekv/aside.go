@@ -82,6 +82,9 @@ func (s *Store) DropAside(prefix []byte) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if s.read {
+		return fmt.Errorf("remove beside state %s: %w", s.dir, ErrReadOnly)
+	}
 	dir := filepath.Join(s.dir, asideFolder)
 	names, err := s.fs.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -328,6 +328,10 @@ func TestReadOnly(t *testing.T) {
 	if err := b.Commit(true); err != nil {
 		t.Fatal(err)
 	}
+	beside, _ := kv.Aside(s)
+	if err := beside.PutAside([]byte("a"), []byte("long")); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -358,6 +362,16 @@ func TestReadOnly(t *testing.T) {
 	w.Set([]byte("b"), nil)
 	if err := w.Commit(true); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Commit = %v, want ErrReadOnly", err)
+	}
+	beside, _ = kv.Aside(r)
+	if err := beside.PutAside([]byte("b"), nil); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("PutAside = %v, want ErrReadOnly", err)
+	}
+	if err := beside.DropAside([]byte("a")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("DropAside = %v, want ErrReadOnly", err)
+	}
+	if v, err := beside.GetAside([]byte("a")); err != nil || string(v) != "long" {
+		t.Errorf("GetAside = %q, %v", v, err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

@@ -132,18 +132,32 @@ func (h *Hashes) misspelt(algorithm string) (slot *string, digits int) {
 
 // lowerHex gives hex digits in lower case; ok is false if others are among them.
 func lowerHex(s string) (_ string, ok bool) {
-	upper := false
+	seen := byte(0)
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c-'0' <= 9, c >= 'a' && c <= 'f':
-		case c >= 'A' && c <= 'F':
-			upper = true
-		default:
-			return s, false
-		}
+		seen |= hexByte[s[i]]
 	}
-	if upper {
+	if seen&notHex != 0 {
+		return s, false
+	}
+	if seen&upperHex != 0 {
 		s = strings.ToLower(s)
 	}
 	return s, true
 }
+
+const upperHex, notHex = 1, 2
+
+// hexByte tells of each byte what it is: the digits of a hash cannot be foreseen, and a
+// branch for each would take far longer.
+var hexByte = func() (of [256]byte) {
+	for c := range of {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			of[c] = upperHex
+		default:
+			of[c] = notHex
+		}
+	}
+	return of
+}()

@@ -268,7 +268,11 @@ func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
 // locations and subjects, so that neither meets what the other changes; nil for any
 // other, and where something is to be told.
 func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
-	if <-f.planned; f.subjects == nil || slices.ContainsFunc(ops, func(o *op) bool { return f.has(o.loc) }) {
+	<-f.planned
+	met := func(s statement) bool { return f.subjects[s.subj] }
+	if f.subjects == nil || slices.ContainsFunc(ops, func(o *op) bool {
+		return f.has(o.loc) || slices.ContainsFunc(o.sts, met) || o.was != nil && slices.ContainsFunc(o.was.sts, met)
+	}) {
 		return nil
 	}
 	var c counts
@@ -327,7 +331,9 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			return err
 		}
 	}
-	f.markPlanned(d.subjectsOf(ops, ready.changes))
+	if f.planned != nil {
+		f.markPlanned(d.subjectsOf(ops, ready.changes))
+	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
 	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {

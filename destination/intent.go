@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -95,7 +96,7 @@ func (n asideName) encode() []byte {
 
 func decodeAsideName(b []byte) (n asideName, err error) {
 	if len(b) != 1+8+4+8 || b[0] != asideIntent {
-		return n, errRecord
+		return n, fmt.Errorf("%w: %d bytes", errIntent, len(b))
 	}
 	return asideName{binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])}, nil
 }
@@ -107,6 +108,9 @@ func (n asideName) key(d *Destination, slot byte) []byte {
 	return binary.BigEndian.AppendUint64(d.asideKey(slot), n.nonce)
 }
 
+// errIntent says that an intent is not as it was written.
+var errIntent = errors.New("the intent of a batch that was under way is damaged")
+
 // readIntent gives the intent of a slot, or kv.ErrNotFound.
 func (d *Destination) readIntent(slot byte) ([]byte, error) {
 	raw, err := d.store.Get(d.intentKey(slot))
@@ -117,23 +121,22 @@ func (d *Destination) readIntent(slot byte) ([]byte, error) {
 	if err == nil {
 		raw, err = d.readAside(slot, name)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("intended batch: %w", err)
-	}
-	return raw, nil
+	return raw, err
 }
 
 func (d *Destination) readAside(slot byte, name asideName) ([]byte, error) {
 	aside, ok := kv.Aside(d.store)
 	if !ok {
-		return nil, errors.New("it is beside a state of another kind")
+		return nil, fmt.Errorf("%w: it is beside a state of another kind", errIntent)
 	}
 	raw, err := aside.GetAside(name.key(d, slot))
 	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, fmt.Errorf("%w: its file in the state is not there", errIntent)
 	case err != nil:
-		return nil, fmt.Errorf("its file in the state: %v", err) // not that there is none
+		return nil, fmt.Errorf("intended batch: %w", err)
 	case uint64(len(raw)) != name.length || crc32.Checksum(raw, castagnoli) != name.sum:
-		return nil, fmt.Errorf("its file in the state is damaged: %w", errRecord)
+		return nil, fmt.Errorf("%w: its file in the state has %d bytes with another checksum or length", errIntent, len(raw))
 	}
 	return raw, nil
 }
@@ -158,11 +161,29 @@ func (d *Destination) redo(ctx context.Context) error {
 	d.redone.Store(false)
 	d.unfinished.Store(false)
 	for slot := range byte(2) {
-		if err := d.redoBatch(ctx, slot); err != nil {
+		err := d.redoBatch(ctx, slot)
+		if errors.Is(err, errIntent) {
+			err = d.giveUp(slot, err)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	d.redone.Store(true)
+	return nil
+}
+
+// giveUp leaves a batch to the comparison: the cursor is before it, and what stands of it
+// in the mirror is told by that, where no record has it.
+func (d *Destination) giveUp(slot byte, why error) error {
+	d.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
+	b := d.store.Batch()
+	defer b.Close()
+	b.Delete(d.intentKey(slot))
+	if err := d.commit(b, func(m *meta) { m.Compare = cmp.Or(m.Compare, errIntent.Error()) }); err != nil {
+		return err
+	}
+	d.dropIntent(slot)
 	return nil
 }
 
@@ -186,7 +207,7 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("intended batch: %w", err)
+		return fmt.Errorf("%w: %w", errIntent, err)
 	}
 	var ops []*op
 	dec := decoder{b: b[1:]}
@@ -202,19 +223,19 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		}
 		if dec.flag() {
 			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
-				return fmt.Errorf("intended batch: %w", err)
+				return fmt.Errorf("%w: %w", errIntent, err)
 			}
 			if o.wire = slices.Clone(dec.bytes()); b[0] > 2 && len(o.wire) > 0 {
 				o.packed = o.wire
 				if o.wire, err = unpack(o.packed); err != nil {
-					return fmt.Errorf("intended batch: %w", err)
+					return fmt.Errorf("%w: %w", errIntent, err)
 				}
 			}
 		}
 		ops = append(ops, o)
 	}
 	if dec.bad {
-		return fmt.Errorf("intended batch: %w", errRecord)
+		return fmt.Errorf("%w: %w", errIntent, errRecord)
 	}
 	if files {
 		return d.redoFiles(slot, ops)

@@ -3,81 +3,105 @@ package destination
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 )
 
-// A long intent stands in a file of its own as long as its batch is under way. One that
-// is not as it was written is told, and what no batch refers to goes.
+// A long intent stands in a file of its own as long as its batch is under way, and what no
+// batch refers to goes. Where it is not as it was written, the mirror is compared: what
+// stands of the batch in it, which the source has no more, goes.
 func TestIntentAside(t *testing.T) {
-	b := newBench(t)
-	dir := t.TempDir()
-	store, err := pebblekv.Open(dir, pebblekv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	b.store = store
-	files := func() []string {
-		t.Helper()
-		names, err := filepath.Glob(filepath.Join(dir, "aside", "*"))
-		if err != nil {
-			t.Fatal(err)
+	for name, damage := range map[string]func(file string, whole []byte) error{
+		"whole": func(file string, whole []byte) error {
+			return os.WriteFile(file+"00", whole[1:], 0o600) // as a crash leaves it that is a little earlier
+		},
+		"another byte": func(file string, whole []byte) error {
+			whole[len(whole)/2] ^= 1
+			return os.WriteFile(file, whole, 0o600)
+		},
+		"cut":   func(file string, whole []byte) error { return os.WriteFile(file, whole[:len(whole)-1], 0o600) },
+		"empty": func(file string, _ []byte) error { return os.WriteFile(file, nil, 0o600) },
+		"gone":  func(file string, _ []byte) error { return os.Remove(file) },
+	} {
+		for _, folder := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, folder %t", name, folder), func(t *testing.T) {
+				b := newBench(t)
+				state := t.TempDir()
+				store, err := pebblekv.Open(state, pebblekv.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { store.Close() })
+				b.store = store
+				b.cfg.MaxDeleteRatio = 1
+				open, dir := b.open, t.TempDir()
+				if folder {
+					open = b.intoFolder(dir)
+				}
+				files := func() []string {
+					t.Helper()
+					names, err := filepath.Glob(filepath.Join(state, "aside", "*"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return names
+				}
+				fill(b.src, 20)
+				if rep, err := open().Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				for i := range 20 { // and what the source has no more when the next run comes
+					b.src.put(fmt.Sprintf("e%d.nt", i), fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/p> \"for a while\" .\n", i))
+				}
+				b.src.put("new.nt", "<http://ex.org/new> <http://ex.org/p> \"for a while\" .\n")
+				d := open()
+				d.crash = func(point string) error {
+					if point == "written" {
+						return errInjected
+					}
+					return nil
+				}
+				if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
+					t.Fatal(err)
+				}
+				left := files()
+				if len(left) != 1 {
+					t.Fatalf("left: %v", left)
+				}
+				whole, err := os.ReadFile(left[0])
+				if err == nil {
+					err = damage(left[0], whole)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 20 {
+					b.src.put(fmt.Sprintf("e%d.nt", i), fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/p> \"at last\" .\n", i))
+				}
+				b.src.remove("new.nt")
+				b.clock = b.clock.Add(time.Hour)
+				if rep, err := open().Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				if left := files(); len(left) != 0 {
+					t.Errorf("left: %v", left)
+				}
+				if !folder {
+					b.equal()
+					return
+				}
+				if rep, err := open().Audit(context.Background(), AuditOptions{Depth: "origin"}); err != nil || !rep.Equal {
+					t.Errorf("%+v %v", rep, err)
+				}
+				if left, err := filepath.Glob(filepath.Join(dir, "set", "r", "new*")); err != nil || len(left) > 0 {
+					t.Errorf("left: %v %v", left, err)
+				}
+			})
 		}
-		return names
-	}
-	fill(b.src, 20)
-	d := b.open()
-	d.crash = func(point string) error {
-		if point == "intent" {
-			return errInjected
-		}
-		return nil
-	}
-	if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
-		t.Fatal(err)
-	}
-	left := files()
-	if len(left) != 1 {
-		t.Fatalf("left: %v", left)
-	}
-	whole, err := os.ReadFile(left[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	damage := func(content []byte) {
-		t.Helper()
-		if err := os.WriteFile(left[0], content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	broken := append([]byte{}, whole...)
-	broken[len(broken)/2] ^= 1
-	for _, content := range [][]byte{broken, whole[:len(whole)-1], nil} {
-		damage(content)
-		if _, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Fatalf("%d of %d bytes: %v", len(content), len(whole), err)
-		}
-	}
-	if err := os.Remove(left[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "intended batch") {
-		t.Fatalf("without its file: %v", err)
-	}
-	damage(whole)
-	if err := os.WriteFile(left[0]+"00", broken, 0o600); err != nil { // as a crash leaves it that is a little earlier
-		t.Fatal(err)
-	}
-	if rep := b.sync(); !rep.InSync {
-		t.Fatalf("%+v", rep)
-	}
-	b.equal()
-	if left := files(); len(left) != 0 {
-		t.Errorf("left: %v", left)
 	}
 }

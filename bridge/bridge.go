@@ -51,6 +51,8 @@ type Bridge struct {
 	faces   *faces.Faces
 	dests   map[string]*mirror
 	runner  *jobs.Runner
+
+	answering answering // requests to PublicHandler
 }
 
 // Key prefixes of the packages that keep records in the state.
@@ -228,6 +230,7 @@ func (b *Bridge) Close() error {
 		errs = append(errs, b.pub.Close())
 		b.pub = nil
 	}
+	b.answering.wait(20 * time.Second) // they read from what is closed next
 	if b.tracker != nil {
 		errs = append(errs, b.tracker.Close())
 		b.tracker = nil

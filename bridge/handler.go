@@ -3,6 +3,8 @@ package bridge
 import (
 	"net/http"
 	"net/url"
+	"sync"
+	"time"
 )
 
 // PublicHandler serves the published documents, and below /stores/NAME/query
@@ -24,10 +26,54 @@ func (b *Bridge) PublicHandler() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.answering.begin()
+		defer b.answering.end()
 		if h := served[r.URL.EscapedPath()]; h != nil {
 			h.ServeHTTP(w, r)
 			return
 		}
 		documents.ServeHTTP(w, r)
 	})
+}
+
+// answering counts the requests whose handlers have not ended: one whose client has had
+// enough, as ours of the same process may have, still reads from the state for a moment.
+type answering struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // of who waits; closed when there is none
+}
+
+func (a *answering) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n++
+}
+
+func (a *answering) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.n--; a.n == 0 && a.none != nil {
+		close(a.none)
+		a.none = nil
+	}
+}
+
+// wait returns when there is none, or after the limit.
+func (a *answering) wait(limit time.Duration) {
+	a.mu.Lock()
+	if a.n > 0 && a.none == nil {
+		a.none = make(chan struct{})
+	}
+	none := a.none
+	a.mu.Unlock()
+	if none == nil {
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-none:
+	case <-timer.C:
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -78,5 +79,45 @@ func TestForeignState(t *testing.T) {
 		if err := mustOpen(t, cfg).Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// stuck is a client that takes nothing for a while.
+type stuck struct {
+	http.ResponseWriter
+	met, on chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	close(s.met)
+	<-s.on
+	return 0, http.ErrHandlerTimeout
+}
+
+// What is being answered when a bridge is closed reads from its state to the end.
+func TestCloseWhileAnswering(t *testing.T) {
+	b := mustOpen(t, small(t.TempDir()))
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"v\" .\n")
+	if err := b.Do(t.Context(), "scan", "data", nil, new(ScanReport)); err != nil {
+		t.Fatal(err)
+	}
+	w := &stuck{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	go b.PublicHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://source.invalid/data/resourcelist.xml", nil)) // Close waits for it
+	<-w.met
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	for waited := false; !waited; runtime.Gosched() {
+		select {
+		case err := <-closed:
+			t.Fatalf("closed under the request: %v", err)
+		default:
+			b.answering.mu.Lock()
+			waited = b.answering.none != nil
+			b.answering.mu.Unlock()
+		}
+	}
+	close(w.on)
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

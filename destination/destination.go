@@ -84,7 +84,6 @@ type Destination struct {
 	noFaults atomic.Bool // it is known that none is recorded
 
 	unfinished atomic.Bool // a batch of this run could not be written
-	redone     atomic.Bool // what was left before is: an intent is there only if unfinished
 
 	crash func(point string) error // tests: an error here is a crash there
 

@@ -152,13 +152,8 @@ func (d *Destination) dropIntent(slot byte) {
 
 // redo carries out what a crash or a failed write left behind. A batch may stand in
 // the mirror whole, in part or not at all; afterwards it does. Where there are two,
-// they are of different resources, all new: their order does not matter. They are
-// looked for only where there may be one.
+// they are of different resources, all new: their order does not matter.
 func (d *Destination) redo(ctx context.Context) error {
-	if d.redone.Load() && !d.unfinished.Load() {
-		return nil
-	}
-	d.redone.Store(false)
 	d.unfinished.Store(false)
 	for slot := range byte(2) {
 		err := d.redoBatch(ctx, slot)
@@ -169,7 +164,6 @@ func (d *Destination) redo(ctx context.Context) error {
 			return err
 		}
 	}
-	d.redone.Store(true)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func TestAnySource(t *testing.T) {
 		for _, ours := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, ours %v", name, ours), func(t *testing.T) {
 				if testing.Short() && ours {
-					t.Skip("what ours says besides is read one after the other; it runs without -short")
+					t.Skip("one goroutine reads what this kind has besides the others, so the race detector sees no more in it; it runs without -short")
 				}
 				t.Parallel()
 				b := newBench(t)

@@ -796,12 +796,7 @@ func TestMirrorRefusesDeletion(t *testing.T) {
 		b.src.remove("e5.nt")
 		if killed {
 			d := b.open()
-			d.crash = func(point string) error {
-				if point == "intent" {
-					return errInjected
-				}
-				return nil
-			}
+			d.crash = cutAt("intent")
 			if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 				t.Fatal(err)
 			}
@@ -989,5 +984,3 @@ func TestSourceGone(t *testing.T) {
 		t.Fatal("the mirror was emptied")
 	}
 }
-
-var errTest = errors.New("test")

@@ -19,15 +19,8 @@ import (
 // runs at every point between the mirror and the records, as a crash would, and
 // restores the state from backups. In the end, without faults, mirror and source are
 // equal and the audit says so.
-// RSBRIDGE_HISTORIES sets how many histories are played.
 func TestRandomHistories(t *testing.T) {
-	n := 24
-	if testing.Short() {
-		n = 8 // each kind once: runs that do not meet, so that the race detector sees no more in more of them
-	}
-	if s := os.Getenv("RSBRIDGE_HISTORIES"); s != "" {
-		n, _ = strconv.Atoi(s)
-	}
+	n := histories(8, 24) // each kind once: runs that do not meet, so that the race detector sees no more in more of them
 	kinds := []string{"ours", "foreign", "list-only", "dump", "parts", "per-batch", "per-entity", "per-entity-batch"}
 	for seed := range n {
 		kind := kinds[seed%len(kinds)]
@@ -35,6 +28,38 @@ func TestRandomHistories(t *testing.T) {
 			t.Parallel()
 			playHistory(t, kind, uint64(seed))
 		})
+	}
+}
+
+// histories is how many a test plays, with -short and without; RSBRIDGE_HISTORIES sets it.
+func histories(short, full int) int {
+	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
+// cutAt cuts a run off at a point between the mirror and the records, as a crash would.
+func cutAt(point string) func(string) error {
+	return func(at string) error {
+		if at == point {
+			return errInjected
+		}
+		return nil
+	}
+}
+
+// cutAfter cuts a run off for good when it has passed n points, of two batches too.
+func cutAfter(n int) func(string) error {
+	var passed atomic.Int64
+	return func(string) error {
+		if passed.Add(1) > int64(n) {
+			return errInjected
+		}
+		return nil
 	}
 }
 
@@ -155,13 +180,7 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 		faulty.Store(r.IntN(2) == 0)
 		d := b.open()
 		if r.IntN(2) == 0 {
-			after := r.IntN(6)
-			point := oneByOne(func(string) error {
-				if after--; after < 0 {
-					return errTest
-				}
-				return nil
-			})
+			point := cutAfter(r.IntN(6))
 			d.crash = point
 			if r.IntN(2) == 0 {
 				d.crash, d.mirror.fault = nil, point

@@ -60,12 +60,7 @@ func TestIntentAside(t *testing.T) {
 				}
 				b.src.put("new.nt", "<http://ex.org/new> <http://ex.org/p> \"for a while\" .\n")
 				d := open()
-				d.crash = func(point string) error {
-					if point == "written" {
-						return errInjected
-					}
-					return nil
-				}
+				d.crash = cutAt("written")
 				if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 					t.Fatal(err)
 				}

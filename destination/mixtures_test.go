@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +18,8 @@ import (
 // maps, patches, provenance, files and points in time as they fall, while the mirror is
 // damaged from outside, and it or the state is put back from a backup. A model tells what
 // the mirror must hold.
-// RSBRIDGE_HISTORIES sets how many are played.
 func TestMixtures(t *testing.T) {
-	n := 10
-	if testing.Short() {
-		n = 3
-	}
-	if s := os.Getenv("RSBRIDGE_HISTORIES"); s != "" {
-		n, _ = strconv.Atoi(s)
-	}
+	n := histories(3, 10)
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

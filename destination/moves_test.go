@@ -159,13 +159,7 @@ func TestMoveCrashes(t *testing.T) {
 			s.moveAll("/set/moved/", true)
 			s.put("e3.nt", nt("e3", "with another value"))
 			d := b.open()
-			left := after
-			d.crash = func(string) error {
-				if left--; left < 0 {
-					return errTest
-				}
-				return nil
-			}
+			d.crash = cutAfter(after)
 			d.Sync(context.Background(), SyncOptions{})
 			if rep := b.sync(); !rep.InSync {
 				t.Fatalf("%+v", rep)

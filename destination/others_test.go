@@ -63,13 +63,7 @@ func TestFilesBesideAStore(t *testing.T) {
 				}
 				d := b.open()
 				if rnd.IntN(2) == 0 {
-					n := rnd.IntN(8)
-					d.crash = func(string) error {
-						if n--; n < 0 {
-							return errInjected
-						}
-						return nil
-					}
+					d.crash = cutAfter(rnd.IntN(8))
 					d.Sync(context.Background(), SyncOptions{})
 				}
 				if rep := b.sync(); !rep.InSync {

@@ -182,12 +182,7 @@ func TestRestoredStateWithBatchUnderWay(t *testing.T) {
 		b.sync()
 		b.src.put("x.nt", nt("x", "1"))
 		d := b.open()
-		d.crash = func(point string) error {
-			if point == "intent" {
-				return errTest
-			}
-			return nil
-		}
+		d.crash = cutAt("intent")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
 			t.Fatal("no crash")
 		}
@@ -231,12 +226,7 @@ func TestLostState(t *testing.T) {
 		t.Fatalf("%+v %v", rep, err)
 	}
 	d := b.open()
-	d.crash = func(point string) error {
-		if point == "written" {
-			return errTest
-		}
-		return nil
-	}
+	d.crash = cutAt("written")
 	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
 		t.Fatal("no crash")
 	}

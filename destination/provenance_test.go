@@ -83,13 +83,8 @@ func TestProvenance(t *testing.T) {
 					}
 				}
 				if rnd.IntN(2) == 0 {
-					d, n := b.open(), rnd.IntN(6)
-					d.crash = func(string) error {
-						if n--; n < 0 {
-							return errInjected
-						}
-						return nil
-					}
+					d := b.open()
+					d.crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 				}
 				if rep := b.sync(); !rep.InSync {

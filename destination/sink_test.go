@@ -243,13 +243,7 @@ func TestFolder(t *testing.T) {
 				}
 				d := b.openSink(sink)
 				if rnd.IntN(3) == 0 {
-					n := rnd.IntN(6)
-					d.crash = func(string) error {
-						if n--; n < 0 {
-							return errInjected
-						}
-						return nil
-					}
+					d.crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 					d = b.openSink(sink)
 				}
@@ -320,12 +314,7 @@ func TestFolderReturnsAfterCrash(t *testing.T) {
 		}
 		s.remove("dir/x.nt")
 		d := b.openSink(sink)
-		d.crash = func(point string) error {
-			if point == "written" {
-				return errInjected
-			}
-			return nil
-		}
+		d.crash = cutAt("written")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}

@@ -220,12 +220,7 @@ func TestListComesBack(t *testing.T) {
 		}
 		s.listAt, s.dumped = s.now, nil
 		d := b.open()
-		d.crash = func(point string) error {
-			if point == "recorded" {
-				return errInjected
-			}
-			return nil
-		}
+		d.crash = cutAt("recorded")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}
@@ -275,12 +270,7 @@ func TestSetBackAfterACut(t *testing.T) {
 				s.put("b.pdf", "%PDF b")
 				s.remove("e2.nt")
 				d := open()
-				d.crash = func(at string) error {
-					if at == point {
-						return errInjected
-					}
-					return nil
-				}
+				d.crash = cutAt(point)
 				if _, err := run(d); !errors.Is(err, errInjected) {
 					t.Fatalf("it was not cut off there: %v", err)
 				}

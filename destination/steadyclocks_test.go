@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +14,8 @@ import (
 // TestSteadyClocks follows sources without numbers whose clocks, and those of their
 // servers and ours, are hours or months off but do not jump, which tell times to the
 // millisecond, second or minute, in one list or in closed ones, and drop old changes.
-// RSBRIDGE_HISTORIES sets how many histories are played.
 func TestSteadyClocks(t *testing.T) {
-	n := 40
-	if testing.Short() {
-		n = 10
-	}
-	if s := os.Getenv("RSBRIDGE_HISTORIES"); s != "" {
-		n, _ = strconv.Atoi(s)
-	}
+	n := histories(10, 40)
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ sys.stdout.buffer.write(ox.serialize(out, format=ox.RdfFormat.N_TRIPLES))
 func TestUnionCatalogue(t *testing.T) {
 	python := teststores.Python(t)
 	if testing.Short() {
-		t.Skip("the race detector sees in the random histories and TestTwoDestinationsOneGraph what this does in large; it runs without -short")
+		t.Skip("the same with more sources than TestTwoDestinationsOneGraph and the random histories, where the race detector sees as much; it runs without -short")
 	}
 	hub := newBench(t) // its mirror and records are everybody's
 	sizes := []int{300, 150, 90, 60, 60, 40, 30, 25, 20, 15, 10, 8, 6, 5, 4, 3, 2, 2, 1, 1}

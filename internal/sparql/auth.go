@@ -125,6 +125,24 @@ func digestHash(ch map[string]string) func() hash.Hash {
 	return nil
 }
 
+// foreignSchemes names the authentication that a store asks for where it is none that
+// is known here, else "".
+func foreignSchemes(h http.Header) string {
+	var names []string
+	for _, v := range h.Values("WWW-Authenticate") {
+		scheme, _, _ := strings.Cut(strings.TrimSpace(v), " ")
+		ch := parseChallenge(v)
+		if strings.EqualFold(scheme, "Basic") || ch != nil && digestHash(ch) != nil || strings.Contains(strings.ToLower(v), ", basic ") {
+			return ""
+		}
+		if ch != nil {
+			scheme += " " + ch["algorithm"]
+		}
+		names = append(names, scheme)
+	}
+	return strings.Join(names, " or ")
+}
+
 // digestHeader computes the value of Authorization (RFC 7616, section 3.4).
 func digestHeader(ch map[string]string, username, password, method, uri, cnonce string, count int) string {
 	newHash := digestHash(ch)

@@ -45,8 +45,9 @@ type Client struct {
 	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
 	noBinary    atomic.Bool  // the store took triples that it had refused as binary RDF
 	takesBinary atomic.Bool  // it has taken some
-	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm
+	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm, mannerGet
 	direct      atomic.Bool  // a query was answered that came as it is
+	updateForms atomic.Bool  // the store takes updates as forms only
 	maxRows     atomic.Int64 // as the store advertised
 	requests    atomic.Int64
 	bytes       atomic.Int64

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -339,6 +341,86 @@ func TestQueriesByForm(t *testing.T) {
 		}
 		if fmt.Sprint(types) != want {
 			t.Errorf("sent %v, want %s", types, want)
+		}
+	}
+}
+
+// What a store does not take is not sent to it again: bodies that are a query, forms,
+// or any POST. An error of the query itself stays what it is.
+func TestOtherManners(t *testing.T) {
+	const direct, form, get = "application/sparql-query", "application/x-www-form-urlencoded", ""
+	for _, c := range []struct {
+		takes  string
+		status int // of what it does not take
+		sent   []string
+	}{
+		{form, http.StatusUnsupportedMediaType, []string{form, direct, form, form}},
+		{form, http.StatusBadRequest, []string{form, direct, form, form}},
+		{form, http.StatusForbidden, []string{form, direct, form, form}},
+		{form, http.StatusInternalServerError, []string{form, direct, form, form}},
+		{direct, http.StatusUnsupportedMediaType, []string{form, direct, direct, direct}},
+		{get, http.StatusMethodNotAllowed, []string{form, direct, get, get, get}},
+		{get, http.StatusForbidden, []string{form, direct, get, get, get}},
+	} {
+		t.Run(fmt.Sprintf("%q only, else %d", c.takes, c.status), func(t *testing.T) {
+			var sent []string
+			client := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+				sent = append(sent, kind)
+				body, _ := io.ReadAll(r.Body)
+				query, _ := url.ParseQuery(string(body) + "&" + r.URL.RawQuery)
+				switch {
+				case kind != c.takes:
+					http.Error(w, "not so", c.status)
+				case kind != direct && query.Get("query") == "bad" || string(body) == "bad":
+					http.Error(w, "what does this mean?", http.StatusBadRequest)
+				default:
+					answer("application/sparql-results+json", `{"head":{},"boolean":true}`).ServeHTTP(w, r)
+				}
+			}), nil)
+			for range 3 {
+				if ok, err := client.Ask(t.Context(), "ASK { ?s ?p ?o }"); err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+			}
+			if !slices.Equal(sent, c.sent) {
+				t.Errorf("sent %q, want %q", sent, c.sent)
+			}
+			if _, err := client.Ask(t.Context(), "bad"); err == nil || !strings.Contains(err.Error(), "what does this mean?") {
+				t.Error(err)
+			}
+		})
+	}
+	// Nor are updates.
+	var sent []string
+	client := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, strings.SplitN(r.Header.Get("Content-Type"), ";", 2)[0])
+		if r.FormValue("update") == "" {
+			http.Error(w, "not so", http.StatusUnsupportedMediaType)
+		}
+	}), func(e *sparql.Endpoint) { e.Update = e.Query })
+	for range 2 {
+		if err := client.Update(t.Context(), "CLEAR ALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(sent, []string{"application/sparql-update", form, form}) {
+		t.Errorf("sent %q", sent)
+	}
+}
+
+// Who asks for what is not known here is named.
+func TestForeignAuthentication(t *testing.T) {
+	for challenge, want := range map[string]string{
+		`Bearer realm="x"`: "asks for Bearer authentication", `Digest realm="r", nonce="n", algorithm=MD5-sess`: "asks for Digest MD5-sess authentication",
+		`Basic realm="x"`: "set username and password", `Negotiate, Basic realm="x"`: "set username and password",
+	} {
+		client := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("WWW-Authenticate", challenge)
+			w.WriteHeader(http.StatusUnauthorized)
+		}), nil)
+		if _, err := client.Ask(t.Context(), "ASK {}"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", challenge, err, want)
 		}
 	}
 }

@@ -93,6 +93,8 @@ func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 func statusError(op, url string, res *http.Response, body []byte, username string) *Error {
 	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: excerpt(body)}
 	switch s := res.StatusCode; {
+	case s == http.StatusUnauthorized && foreignSchemes(res.Header) != "":
+		e.Hint = fmt.Sprintf("the store asks for %s authentication; rsbridge has Basic and Digest (MD5, SHA-256): allow one of them there, or put a proxy before the store that adds what it asks for", foreignSchemes(res.Header))
 	case s == http.StatusUnauthorized && username == "":
 		e.Hint = "the store asks for credentials: set username and password of this store"
 	case s == http.StatusUnauthorized:

@@ -206,8 +206,22 @@ func (c *Client) Update(ctx context.Context, update string) error {
 	if c.endpoint.Update == "" {
 		return &Error{Op: c.op("update"), URL: redact(c.endpoint.Query), Err: ErrReadOnly, Hint: "set the update address of this store"}
 	}
-	body, n := textBody(update)
-	return c.exec(ctx, request{op: "update", method: http.MethodPost, url: c.endpoint.Update, contentType: updateType, accept: "*/*", body: body, length: n})
+	r := request{op: "update", method: http.MethodPost, url: c.endpoint.Update, contentType: updateType, accept: "*/*"}
+	r.body, r.length = textBody(update)
+	var err error
+	if !c.updateForms.Load() {
+		var e *Error
+		if err = c.exec(ctx, r); !errors.As(err, &e) || e.Status != http.StatusUnsupportedMediaType {
+			return err
+		}
+	}
+	r.contentType = formType
+	r.body, r.length = textBody("update=" + url.QueryEscape(update))
+	if byForm := c.exec(ctx, r); byForm == nil || c.updateForms.Load() {
+		c.updateForms.Store(true)
+		return byForm
+	}
+	return err
 }
 
 // PutGraph replaces a graph, "" the default graph. body is opened once; see Body.

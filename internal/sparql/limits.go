@@ -299,6 +299,9 @@ func (l Limits) advise(c Capabilities, m Manners, will, could func(string, ...an
 		will("send queries as they are (application/sparql-query), which has no limit up to %d bytes", l.DirectBody)
 	case l.FormBody > 0:
 		will("send queries as forms of at most some %d bytes", l.FormBody)
+	case m.Get == "ok":
+		will("send queries by GET, in their address: batches are as small as that makes them")
+		could("let queries be sent by POST: an address holds some thousand bytes only")
 	}
 	if m.Direct != "ok" && l.FormBody > 0 && l.FormBody < bodyMost {
 		could("raise the limit of form bodies (now between %d bytes and the next size), or let application/sparql-query be answered", l.FormBody)

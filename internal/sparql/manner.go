@@ -10,12 +10,14 @@ import (
 
 // How queries are sent. A body of application/sparql-query is the way that holds
 // queries of any length; Virtuoso 7 never answers one, and is asked by a form,
-// which every store takes while it is short (Jetty: 200,000 bytes). So the first
-// query of a client goes as a form, and its answer tells the store.
+// which nearly every store takes while it is short (Jetty: 200,000 bytes). So the first
+// query of a client goes as a form, and its answer tells the store. Stores that take
+// forms only, and those that take no POST at all, are found out by what they refuse.
 const (
 	mannerUnknown = iota
 	mannerDirect
 	mannerForm
+	mannerGet
 )
 
 const (
@@ -28,40 +30,102 @@ func (c *Client) queryRequest(op, query, accept string) request {
 	return request{op: op, method: http.MethodPost, url: c.endpoint.Query, accept: accept, query: query}
 }
 
-// sendQuery sends a query once, or twice where the first one had to find out how.
+// sendQuery sends a query once, or again in another manner where it has to find out
+// how. A manner that was answered once is kept to.
 func (c *Client) sendQuery(ctx context.Context, r request) (*response, error) {
 	manner := c.manner.Load()
-	if manner == mannerForm || manner == mannerUnknown && len(r.query) <= maxForm {
-		form := r
-		form.contentType = formType
-		form.body, form.length = textBody("query=" + url.QueryEscape(r.query))
-		res, err := c.send(ctx, form)
+	switch {
+	case manner == mannerForm:
+		return c.send(ctx, asForm(r))
+	case manner == mannerGet:
+		return c.send(ctx, asGet(r))
+	}
+	byForm := errNoForm
+	if manner == mannerUnknown && len(r.query) <= maxForm {
+		res, err := c.send(ctx, asForm(r))
 		if err == nil {
 			c.manner.CompareAndSwap(mannerUnknown, mannerDirect) // unless its headers said more
 			return res, nil
 		}
-		var e *Error
-		if c.manner.Load() == mannerForm || !errors.As(err, &e) || !refusesForms(e.Status) {
+		if c.manner.Load() == mannerForm || !refusesManner(err) {
 			return nil, err
 		}
-		c.manner.CompareAndSwap(mannerUnknown, mannerDirect)
+		byForm = err
 	}
-	r.contentType = queryType
-	r.body, r.length = textBody(r.query)
-	res, err := c.send(ctx, r)
+	direct := r
+	direct.contentType = queryType
+	direct.body, direct.length = textBody(r.query)
+	res, err := c.send(ctx, direct)
 	switch {
 	case err == nil:
 		c.direct.Store(true)
+		c.manner.CompareAndSwap(mannerUnknown, mannerDirect)
+		return res, nil
 	case errors.Is(err, errStalled) && !c.direct.Load():
 		c.manner.Store(mannerForm) // perhaps a Virtuoso that does not say so; the next try shows it
+		return nil, err
+	case c.direct.Load() || !refusesManner(err):
+		return nil, err
 	}
-	return res, err
+	if byForm == errNoForm {
+		if res, other := c.send(ctx, asForm(r)); other == nil {
+			c.manner.Store(mannerForm)
+			return res, nil
+		} else if !refusesManner(other) {
+			return nil, err
+		}
+	}
+	if refusesPost(err) || refusesPost(byForm) {
+		if res, other := c.send(ctx, asGet(r)); other == nil {
+			c.manner.Store(mannerGet)
+			return res, nil
+		}
+	}
+	return nil, err
 }
 
-func refusesForms(status int) bool {
-	switch status {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
-		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusNotImplemented:
+// errNoForm stands for the error of a form that was not sent.
+var errNoForm = errors.New("not sent as a form")
+
+func asForm(r request) request {
+	r.contentType = formType
+	r.body, r.length = textBody("query=" + url.QueryEscape(r.query))
+	return r
+}
+
+func asGet(r request) request {
+	join := "?"
+	if strings.Contains(r.url, "?") {
+		join = "&"
+	}
+	r.method, r.url = http.MethodGet, r.url+join+"query="+url.QueryEscape(r.query)
+	return r
+}
+
+// refusesManner tells of an error whether it may be that of a store which does not take
+// queries in this manner.
+func refusesManner(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusLengthRequired, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+		http.StatusInternalServerError, http.StatusNotImplemented:
+		return true
+	}
+	return false
+}
+
+// refusesPost tells whether a store may take queries by GET only.
+func refusesPost(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Status {
+	case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 		return true
 	}
 	return false

@@ -331,17 +331,26 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 	return nil
 }
 
-// confirmRows counts again where the number of rows looks like a limit.
+// confirmRows counts again where an answer may have been cut. An answer that is longer
+// than the one before, which was short too, was not cut: the store is written to.
 func (s *Source) confirmRows(ctx context.Context, caps sparql.Capabilities, rows int64, count func() (int64, error)) error {
-	if !s.onLimit(rows, caps) && !isRound(rows) {
+	likely := isRound(rows) || s.onLimit(rows, caps)
+	if !likely && !s.mayBeCut(rows, caps) {
 		return nil
 	}
 	n, err := count()
 	if err != nil {
 		return fmt.Errorf("count the rows of an answer that may have been cut: %w", err)
 	}
-	if n != rows {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.short; n != rows && (likely || before == 0 || rows <= before) {
+		s.short = rows
 		return fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)
+	}
+	s.short = 0
+	if n == rows {
+		s.whole = max(s.whole, rows)
 	}
 	return nil
 }

@@ -321,7 +321,7 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		p.Sum = n + " " + l
 		out[row[0].IRI()] = p
 	}
-	if s.onLimit(rows, caps) || rows >= 1000 && isRound(rows) {
+	if s.mayBeCut(rows, caps) || rows >= 1000 && isRound(rows) {
 		n, err := s.client.Count(ctx, "SELECT (COUNT(DISTINCT ?k) AS ?n) WHERE { "+pattern+"}")
 		if err == nil && n != rows {
 			err = fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)

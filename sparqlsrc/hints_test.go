@@ -143,10 +143,38 @@ func TestRoundCounts(t *testing.T) {
 		t.Errorf("%d classes: %v", len(parts), err)
 	}
 	st := sparqltest.New(nameTriples(15_100)...)
-	st.RowLimit = 15_000
-	err = source(t, st, Config{}).NamedSince(t.Context(), "SELECT ?entity { ?entity <http://example.org/name> ?n }", time.Time{}, func(string) error { return nil })
-	if !errors.Is(err, ErrShort) {
-		t.Errorf("15,000 rows of more: %v", err)
+	for _, st.RowLimit = range []int{15_000, 12_345} { // more than the probe looks at
+		err = source(t, st, Config{}).NamedSince(t.Context(), "SELECT ?entity { ?entity <http://example.org/name> ?n }", time.Time{}, func(string) error { return nil })
+		if !errors.Is(err, ErrShort) {
+			t.Errorf("%d rows of more: %v", st.RowLimit, err)
+		}
+	}
+}
+
+// An answer that is longer than any before it is counted: a limit of the store may be
+// longer than the sample of the probe, and no round number.
+func TestLongBatches(t *testing.T) {
+	const n, each, limit = 8000, 4, 12_345
+	var ts []rdfres.Triple
+	var entities []string
+	for i := range n {
+		e := fmt.Sprintf("http://e.example/%d", i)
+		entities = append(entities, e)
+		for j := range each {
+			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(e), P: "<http://e.example/p>", O: rdfres.NewLiteral(fmt.Sprint(j), "", "")})
+		}
+	}
+	st := sparqltest.New(ts...)
+	st.RowLimit = limit
+	s := source(t, st, Config{})
+	ds, err := s.Describe(t.Context(), entities)
+	if err != nil || len(ds) != n {
+		t.Fatal(len(ds), err)
+	}
+	for _, d := range ds {
+		if len(d.Triples) != each {
+			t.Fatalf("%s has %d triples of %d", d.Entity, len(d.Triples), each)
+		}
 	}
 }
 

@@ -371,6 +371,16 @@ func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
 	return rows > 0 && (rows == s.lastShort() || rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
 }
 
+// mayBeCut tells of an answer that nothing else is held against whether it has to be
+// counted: one that ends on a limit, or is longer than any that is known to have come
+// whole.
+func (s *Source) mayBeCut(rows int64, caps sparql.Capabilities) bool {
+	s.mu.Lock()
+	whole := max(s.whole, caps.Sample)
+	s.mu.Unlock()
+	return rows > whole || s.onLimit(rows, caps)
+}
+
 // isRound tells whether a number of rows looks like somebody's limit: some thousands,
 // 1, 2, 2.5 or 5 times a power of ten from 100 on, or a power of two from 1,024 on.
 func isRound(n int64) bool {
@@ -397,7 +407,7 @@ func (s *Source) selectedEntities(ctx context.Context, g *grouper) error {
 }
 
 // eachSelected runs a SELECT and gives the IRIs that it names: in ?entity, or
-// in its first variable.
+// in its first variable. One may come more than once.
 func (s *Source) eachSelected(ctx context.Context, query string, f func(entity string) error) (rows int64, err error) {
 	caps, err := s.Capabilities(ctx)
 	if err != nil {
@@ -407,7 +417,32 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 	if err != nil {
 		return 0, err
 	}
-	sol, err := s.client.Select(ctx, asked.query)
+	for first := int64(-1); ; first = rows {
+		if rows, err = s.selectOnce(ctx, asked.query, f); err != nil {
+			return rows, err
+		}
+		likely := s.onLimit(rows, caps) || isRound(rows) && rows >= 1000
+		if !likely && !s.mayBeCut(rows, caps) {
+			return rows, nil
+		}
+		counted, err := s.client.Count(ctx, asked.count)
+		switch {
+		case err != nil:
+			return rows, fmt.Errorf("%d rows came, which may be a limit of the store, and counting them failed: %w", rows, err)
+		case counted <= rows:
+			s.noteWhole(rows)
+			return rows, nil
+		case first < 0: // a store that is written to may count more than it gave
+		case !likely && rows > first:
+			return rows, nil // a limit would have cut both alike
+		default:
+			return rows, fmt.Errorf("%w: %d rows came of %d; choose a narrower query, or raise the row limit of the store", ErrShort, rows, counted)
+		}
+	}
+}
+
+func (s *Source) selectOnce(ctx context.Context, query string, f func(entity string) error) (rows int64, err error) {
+	sol, err := s.client.Select(ctx, query)
 	if err != nil {
 		return 0, err
 	}
@@ -425,15 +460,6 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 			if err := f(row[col].IRI()); err != nil {
 				return rows, err
 			}
-		}
-	}
-	if s.onLimit(rows, caps) || isRound(rows) && rows >= 1000 {
-		counted, err := s.client.Count(ctx, asked.count)
-		if err != nil {
-			return rows, fmt.Errorf("%d rows came, which may be a limit of the store, and counting them failed: %w", rows, err)
-		}
-		if counted != rows {
-			return rows, fmt.Errorf("%w: %d rows came of %d; choose a narrower query, or raise the row limit of the store", ErrShort, rows, counted)
 		}
 	}
 	return rows, nil

@@ -68,6 +68,8 @@ type Source struct {
 	batch  int                    // entities a query, adapted
 	most   int                    // that it may become; 0: not known
 	limit  int64                  // rows of the last answer that was shorter than its count
+	whole  int64                  // rows of the longest answer that was as long as its count
+	short  int64                  // rows of the last batch, if it was not
 	alike  map[rdfres.Triple]bool // of which was warned (tellAlike)
 }
 
@@ -225,7 +227,7 @@ func (s *Source) recheck(ctx context.Context) {
 	}
 	if product, version, err := s.client.Who(ctx); err == nil && (product != s.probed.Product || version != s.probed.Version) {
 		s.log.Info("the store is another than it was; it is probed again", "was", s.probed.Product+" "+s.probed.Version, "is", product+" "+version)
-		s.probed, s.batch, s.limit = nil, s.cfg.BatchSize, 0
+		s.probed, s.batch, s.limit, s.whole = nil, s.cfg.BatchSize, 0, 0
 	}
 }
 
@@ -242,6 +244,14 @@ func (s *Source) noteShort(rows int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit = rows
+}
+
+// noteWhole remembers how long an answer was that agreed with its count: shorter ones
+// are not counted.
+func (s *Source) noteWhole(rows int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole = max(s.whole, rows)
 }
 
 // shrink makes batches smaller after one of n entities was refused.

@@ -1,6 +1,7 @@
 package sparql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -82,13 +84,27 @@ func (p *prober) sorted(ctx context.Context, most int64) (rows int64, seconds fl
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, err := range sol.Rows {
+	last := ""
+	var wrong error
+	for row, err := range sol.Rows {
 		if err != nil {
 			return rows, 0, err
 		}
 		rows++
+		s := row[0].IRI()
+		if s != "" && last > s && isASCII(last) && isASCII(s) { // of other characters the order is not that of their bytes everywhere
+			wrong = fmt.Errorf("row %d is out of order: %s comes after %s", rows, clip([]byte(s)), clip([]byte(last)))
+		}
+		last = cmp.Or(s, last)
+	}
+	if wrong != nil {
+		return 0, 0, wrong
 	}
 	return rows, time.Since(began).Seconds(), nil
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 func shortError(err error) string {
@@ -174,19 +190,21 @@ func (c *Client) comesAs(ctx context.Context, r request, want string) error {
 	if r.query != "" {
 		send = c.sendQuery
 	}
-	res, err := send(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer res.Close()
-	if res.mediaType != want {
-		got, _, err := mime.ParseMediaType(res.header.Get("Content-Type"))
+	return c.retry(ctx, func() error {
+		res, err := send(ctx, r)
 		if err != nil {
-			got = "no type"
+			return err
 		}
-		return fmt.Errorf("%s came", got)
-	}
-	return nil
+		defer res.Close()
+		if res.mediaType != want {
+			got, _, err := mime.ParseMediaType(res.header.Get("Content-Type"))
+			if err != nil {
+				got = "no type"
+			}
+			return fmt.Errorf("%s came", got)
+		}
+		return nil
+	})
 }
 
 // writeSpeed writes some thousand triples into the scratch graph in each way and

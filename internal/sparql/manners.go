@@ -46,8 +46,8 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 		join = "&"
 	}
 	m.Get = c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
-	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, "application/x-www-form-urlencoded", form)
-	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, "application/sparql-query", ask)
+	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
+	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, ask)
 	m.Describe = c.describes(ctx, graphs)
 	m.GraphStore = c.tryGraphStore(ctx)
 	return m
@@ -81,6 +81,10 @@ func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, conten
 			m.Authentication = scheme
 		}
 		if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
+			continue
+		}
+		if wait := retryAfter(res.Header.Get("Retry-After"), time.Now()); wait > 0 && try < toldRetries && comesBefore(ctx, wait) && (res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusTooManyRequests) {
+			time.Sleep(wait)
 			continue
 		}
 		packed := res.Header.Get("Content-Encoding") != ""

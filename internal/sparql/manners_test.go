@@ -1,11 +1,20 @@
 package sparql_test
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestExamine asks real stores; what DESCRIBE gives differs between them.
@@ -43,6 +52,50 @@ func TestExamine(t *testing.T) {
 			t.Logf("DESCRIBE: %s, normal form: %v, manners %+v, limits %+v, writing %v, sorted in %.1f s, all in %.1f s", x.Manners.Describe, x.NormalForm.Rules, x.Manners, x.Limits, x.WriteSpeed, x.Limits.SortSeconds, x.Seconds)
 		})
 	}
+}
+
+// A store that asks to come back later is asked again: that it is busy is no finding. One
+// that does not sort is found out.
+func TestExamineBusyAndUnsorted(t *testing.T) {
+	var ts []rdfres.Triple
+	for i := range 300 {
+		ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://e.example/%d", i)), P: "<http://e.example/p>", O: "<http://e.example/o>"})
+	}
+	st := sparqltest.New(ts...)
+	st.RowLimit = 50
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		st.Fault = func(op, _ string) *sparqltest.Fault {
+			if n++; n%3 == 2 {
+				return &sparqltest.Fault{Status: http.StatusServiceUnavailable, RetryAfter: "1"}
+			}
+			return nil
+		}
+		unsorted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if query, _ := url.QueryUnescape(string(body)); strings.Contains(query, "ORDER BY") {
+				answer("application/sparql-results+json", `{"head":{"vars":["s","p","o"]},"results":{"bindings":[{"s":{"type":"uri","value":"b:"}},{"s":{"type":"bnode","value":"b"}},{"s":{"type":"uri","value":"a:"}}]}}`).ServeHTTP(w, r)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			st.ServeHTTP(w, r)
+		})
+		client, err := sparql.New(sparql.Endpoint{Query: "http://store.example/query", Transport: inproc.Transport{Handler: unsorted}, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		x, err := client.Examine(t.Context(), sparql.ProbeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Sample != 300 || x.RowLimit != 50 || x.ValuesLimit != 5000 || x.Manners.Form != "ok" || x.Manners.Direct != "ok" || x.Limits.DirectBody < 1_000_000 || x.Limits.Formats["json"] != "ok" {
+			t.Errorf("%d triples, cut at %d, %d IRIs, %+v %+v", x.Sample, x.RowLimit, x.ValuesLimit, x.Manners, x.Limits)
+		}
+		if !strings.Contains(x.Limits.SortError, "out of order") {
+			t.Errorf("sorting: %q", x.Limits.SortError)
+		}
+	})
 }
 
 // TestAdvice: each finding that changes what is done is told.

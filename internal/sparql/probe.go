@@ -67,6 +67,7 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 	if o.Write && c.endpoint.Update != "" {
 		p.write(ctx)
 	}
+	p.caps.Sample = max(0, p.caps.Sample) // -1: not counted
 	return p.caps, context.Cause(ctx)
 }
 

@@ -48,6 +48,16 @@ func (r *response) Close() { r.body.Close() }
 // failures.
 type onceKey struct{}
 
+// toldRetries is how often a request is repeated in any case which the store itself asked
+// to be sent later (Retry-After): that it is busy is no finding of a probe.
+const toldRetries = 3
+
+// comesBefore tells whether there is time to wait so long.
+func comesBefore(ctx context.Context, wait time.Duration) bool {
+	end, ok := ctx.Deadline()
+	return !ok || time.Now().Add(wait).Before(end)
+}
+
 // retry runs try until it succeeds, fails for good, or the tries are used up.
 // try must have no effect when it returns an error that may be tried again.
 func (c *Client) retry(ctx context.Context, try func() error) error {
@@ -58,7 +68,8 @@ func (c *Client) retry(ctx context.Context, try func() error) error {
 		if err == nil || !errors.As(err, &e) || !e.Temporary || ctx.Err() != nil {
 			return err
 		}
-		if ctx.Value(onceKey{}) != nil || n >= c.endpoint.Retries || (e.once && n >= 1) {
+		told := e.retryAfter > 0 && n < toldRetries && comesBefore(ctx, e.retryAfter)
+		if !told && (ctx.Value(onceKey{}) != nil || n >= c.endpoint.Retries || (e.once && n >= 1)) {
 			return err
 		}
 		wait := pause + time.Duration(rand.Int64N(int64(pause)/4+1))

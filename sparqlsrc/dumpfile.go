@@ -31,11 +31,17 @@ type dumpReader struct {
 	broken   error // of unpacking
 }
 
-// The first bytes of packed files.
+// The first bytes of packed files; without what is called skipped, which zstd leaves to
+// others before and between its frames (pzstd begins with it).
 var packings = []struct{ name, magic, suffixes string }{
 	{"gzip", "\x1f\x8b", ".gz"},
 	{"zstd", "\x28\xb5\x2f\xfd", ".zst .zstd"},
 	{"bzip2", "BZh", ".bz2"},
+}
+
+// isSkipped tells whether the first bytes are of a frame of zstd that is skipped.
+func isSkipped(head []byte) bool {
+	return len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18"
 }
 
 // openDump opens a file: how it is packed is told by its first bytes, how it is
@@ -66,7 +72,7 @@ func openDump(path string) (_ *dumpReader, err error) {
 				name, called = rest, p.name
 			}
 		}
-		if bytes.HasPrefix(head, []byte(p.magic)) {
+		if bytes.HasPrefix(head, []byte(p.magic)) || p.name == "zstd" && isSkipped(head) {
 			d.packing = p.name
 		}
 	}
@@ -110,6 +116,9 @@ func openDump(path string) (_ *dumpReader, err error) {
 func (d *dumpReader) unpacking(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
 		return &cutError{"its " + d.packing + " ends too early"}
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return fmt.Errorf("%s: unpack zstd: %w: windows of up to 512 MB are read (zstd --long=29)", d.name, err)
 	}
 	return fmt.Errorf("%s: unpack %s: %w", d.name, d.packing, err)
 }

@@ -97,7 +97,8 @@ type meta struct {
 	Mark       string    `json:"mark"` // subject of the checkpoint in the mirror
 	Source     string    `json:"source"`
 	Set        string    `json:"set,omitempty"`
-	Graph      string    `json:"graph"` // layout and graph, never changed
+	Led        led       `json:"led,omitzero"` // where the source's address led to
+	Graph      string    `json:"graph"`        // layout and graph, never changed
 	Space      uint32    `json:"space"`
 	Authority  string    `json:"authority,omitempty"` // of skolem IRIs, never changed
 	Phase      string    `json:"phase,omitempty"`     // "", baseline, current

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,29 @@ type offer struct {
 	Inventory      string // the present root of the in-sync inventory
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
+	way            way
+}
+
+// way is how an offer was found, the surest way first.
+type way int
+
+const (
+	byAddress way = iota // the configured address is a document
+	byPage
+	byWellKnown
+	byRobots
+	byGuess
+)
+
+// led is where a site has led to, and how.
+type led struct {
+	Way way    `json:"way"`
+	To  string `json:"to"`
+}
+
+// led names the set that was found.
+func (o *offer) led() led {
+	return led{Way: o.way, To: cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)}
 }
 
 func (o *offer) set(c resourcesync.Capability, address string) bool {
@@ -88,7 +112,30 @@ func (d *Destination) discover(ctx context.Context) (*offer, error) {
 		}
 		return nil, fmt.Errorf("discover %s: %w", shorten(d.cfg.Source), err)
 	}
+	m, now := d.snapshotMeta(), o.led()
+	if m.Phase == "" || m.Source != d.cfg.Source || m.Set != d.cfg.Set || m.Led == (led{}) {
+		return o, nil
+	}
+	// What a site showed is not there now, as while it is mended, and something else
+	// of it, as the Sitemap of its pages, would take the place of the source.
+	if now.Way > m.Led.Way && now.To != m.Led.To {
+		return nil, fmt.Errorf("discover %s: %s, and the mirror is of %s, to which that site does not lead any more by the way it did; nothing was changed: where the source has moved for good, give its new address", shorten(d.cfg.Source), o.Found, shorten(m.Led.To))
+	}
 	return o, nil
+}
+
+// noteLed keeps where the site has led to.
+func (d *Destination) noteLed(o *offer) error {
+	if d.snapshotMeta().Led == o.led() {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Led = o.led() })
+}
+
+// passing tells of an error that what was asked for may be there all the same.
+func passing(err error) bool {
+	var fe *fetchError
+	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (d *Destination) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
@@ -135,8 +182,8 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 		if kind == "" {
 			kind = resourcesync.ResourceList // a plain Sitemap is a Resource List without times
 		}
-		if o, ok := d.fromParent(ctx, address, h, kind, 0); ok {
-			return o, nil
+		if o, err := d.fromParent(ctx, address, h, kind, 0); o != nil || err != nil {
+			return o, err
 		}
 		o := &offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
 		if h.Meta.Capability == "" {
@@ -149,10 +196,10 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 }
 
 // fromParent follows the links of a list up to its Capability List, for a part of
-// an index over the index. What is fetched decides what it is.
-func (d *Destination) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, bool) {
+// an index over the index; nil where that leads nowhere. What is fetched decides what it is.
+func (d *Destination) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
 	if depth > d.lim.depth {
-		return nil, false
+		return nil, nil
 	}
 	for _, up := range []string{h.Parent(), h.IndexURL()} {
 		if up == "" || up == address || !d.fetch.mayFetch(up) {
@@ -160,6 +207,9 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		}
 		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 		if err != nil {
+			if passing(err) {
+				return nil, err // the list may be a part of one, which is not the whole
+			}
 			d.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
 			continue
 		}
@@ -178,19 +228,19 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 			if !slices.Contains([]string{o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump}, address) {
 				d.log.Debug("discover: the address is a part of what its Capability List names", "list", address, "capabilitylist", up)
 			}
-			return o, true
+			return o, nil
 		}
 		dl.Close()
 		if ph.Meta.Capability == kind && ph.Index {
-			if o, ok := d.fromParent(ctx, dl.url, ph, kind, depth+1); ok {
-				return o, true
+			if o, err := d.fromParent(ctx, dl.url, ph, kind, depth+1); o != nil || err != nil {
+				return o, err
 			}
 			o := &offer{Authority: authorityOf(dl.url), Found: "the address is a part of " + dl.url}
 			o.set(kind, dl.url)
-			return o, true
+			return o, nil
 		}
 	}
-	return nil, false
+	return nil, nil
 }
 
 // capabilityList reads what one set offers.
@@ -364,25 +414,29 @@ func setNames(s offered) []string {
 }
 
 // discoverSite looks for the ways in that a site can show: Link headers, links
-// in the page, the well-known address, robots.txt.
+// in the page, the well-known address, robots.txt. A way that fails for the moment ends
+// it: the next one may lead to another thing.
 func (d *Destination) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	var tried []string
-	try := func(how, target string) *offer {
+	try := func(w way, how, target string) (*offer, error) {
 		if slices.Contains(tried, target) || len(tried) > 50 {
-			return nil
+			return nil, nil
 		}
 		tried = append(tried, target)
 		o, err := d.discoverFrom(ctx, target, false)
 		if err != nil {
 			d.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
-			return nil
+			if passing(err) {
+				return nil, fmt.Errorf("%s led to %s: %w", how, shorten(target), err)
+			}
+			return nil, nil
 		}
-		o.Found = how + " led to " + o.Found
-		return o
+		o.Found, o.way = how+" led to "+o.Found, w
+		return o, nil
 	}
 	if page != nil {
 		var links []string
@@ -396,7 +450,10 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		}
 		var found []*offer
 		for _, l := range links {
-			o := try("a link of the page", l)
+			o, err := try(byPage, "a link of the page", l)
+			if err != nil {
+				return nil, err
+			}
 			if o != nil && d.cfg.Set != "" && !slices.Contains(setNames(offered{list: o.CapabilityList}), d.cfg.Set) && o.CapabilityList != d.cfg.Set {
 				continue
 			}
@@ -425,20 +482,26 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			if err != nil {
 				return nil, err // the site is a source: what is wrong with it must be told
 			}
-			o.Found = "the well-known address led to " + o.Found
+			o.Found, o.way = "the well-known address led to "+o.Found, byWellKnown
 			return o, nil
 		}
 	}
-	if robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2}); err == nil {
+	if passing(err) {
+		return nil, err
+	}
+	robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2})
+	if err == nil {
 		for _, target := range resourcesync.RobotsLinks(string(robots.body), u) {
-			if o := try("robots.txt", target); o != nil {
-				return o, nil
+			if o, err := try(byRobots, "robots.txt", target); o != nil || err != nil {
+				return o, err
 			}
 		}
+	} else if passing(err) {
+		return nil, err
 	}
 	for _, guess := range []string{"/resourcelist.xml", "/sitemap.xml"} {
-		if o := try("a guess", root.JoinPath(guess).String()); o != nil {
-			return o, nil
+		if o, err := try(byGuess, "a guess", root.JoinPath(guess).String()); o != nil || err != nil {
+			return o, err
 		}
 	}
 	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source; give the address of its Source Description or Capability List", errNotDocument, wellKnown)

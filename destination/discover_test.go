@@ -85,6 +85,65 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
+// While the way into a site fails, something else of it is not taken for the source.
+func TestSiteInTrouble(t *testing.T) {
+	down := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, "<html>back soon</html>")
+		}
+	}
+	page := func(link string) func(s *testSource) {
+		return func(s *testSource) {
+			answerAt(s, "/", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html><head>"+link+"</head></html>") })
+		}
+	}
+	wellKnown, caps := "/.well-known/resourcesync", "/set/capabilitylist.xml"
+	for _, c := range []struct {
+		name, at string
+		set      func(s *testSource)
+		path     string // what fails
+		status   int
+		again    bool // it was found before
+	}{
+		{"a well-known address at first", "/", page(""), wellKnown, 503, false},
+		{"a well-known address", "/", page(""), wellKnown, 503, true},
+		{"a page in its place", "/", page(""), wellKnown, 200, true},
+		{"nothing in its place", "/", page(""), wellKnown, 404, true},
+		{"what a page links to", "/", page(`<link rel="resourcesync" href="/set/capabilitylist.xml">`), caps, 502, false},
+		{"a page in place of a Capability List", caps, nil, caps, 200, true},
+		{"the way up from a part", "/set/resourcelist-0.xml", func(s *testSource) { s.parts = 2 }, caps, 503, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			fill(b.src, 12)
+			if c.set != nil {
+				c.set(b.src)
+			}
+			b.src.put("about.nt", nt("about", "this site"))
+			xmlAt(b.src, "/sitemap.xml", urlset+"<url><loc>"+b.src.url("/set/r/about.nt")+"</loc></url></urlset>")
+			b.cfg.Source, b.cfg.MaxDeleteRatio = b.src.url(c.at), 1
+			if c.again {
+				b.sync()
+			}
+			before, well := b.mir.lines(graphA), b.src.hook
+			if c.at == caps {
+				xmlAt(b.src, wellKnown, urlset+`<rs:md capability="description"/><url><loc>`+b.src.url("/other.xml")+`</loc></url></urlset>`)
+				xmlAt(b.src, "/other.xml", urlset+`<rs:md capability="capabilitylist"/><url><loc>`+b.src.url("/sitemap.xml")+`</loc><rs:md capability="resourcelist"/></url></urlset>`)
+			}
+			answerAt(b.src, c.path, down(c.status))
+			rep, err := b.open().Sync(context.Background(), SyncOptions{})
+			if err == nil {
+				t.Errorf("no error: %+v", rep)
+			}
+			b.same(b.mir.lines(graphA), before)
+			b.src.hook = well
+			b.sync()
+			b.equal()
+		})
+	}
+}
+
 func TestSeveralSets(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 2)

@@ -115,6 +115,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	if !r.dry {
+		if err := d.noteLed(offer); err != nil {
+			return err
+		}
 		if err := d.sawServer(ctx); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (d *Destination) archived(ctx context.Context, address string, kind resourc
 				return fmt.Errorf("archive %s names more than %d documents", shorten(address), d.lim.parts)
 			}
 			seen[e.Loc] = true
-			all = append(all, part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At})
+			all = append(all, part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks})
 			return nil
 		})
 	}

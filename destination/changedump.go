@@ -29,6 +29,8 @@ type changePackages struct {
 type changePackage struct {
 	pkg
 	from, until time.Time
+	lastmod     time.Time
+	old         bool // of a dialect that lists the newest first
 	worth       bool // another place of bytes: what it costs is known, and it can be read
 	tried       bool
 	dl          *download
@@ -72,7 +74,7 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 			if len(c.list) >= d.lim.parts {
 				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
 			}
-			p := changePackage{pkg: pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until}
+			p := changePackage{pkg: pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
 			if e.Loc == "" {
 				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
 			}

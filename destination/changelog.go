@@ -51,7 +51,7 @@ func (c *changePackages) parts() []part {
 	parts := make([]part, len(c.list))
 	for i := range c.list {
 		p := &c.list[i]
-		parts[i] = part{url: p.url, from: p.from, until: p.until, meta: true, pkg: p}
+		parts[i] = part{url: p.url, from: p.from, until: p.until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
 	}
 	return parts
 }

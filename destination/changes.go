@@ -184,14 +184,19 @@ func (c *cursor) coversWith(dl *download, d *Destination) bool {
 }
 
 // sortParts puts the parts of an index in the order of their intervals where all
-// tell one; older dialects list the newest first.
+// tell one. Older dialects, which tell none, list the newest first.
 func sortParts(parts []part) {
-	for _, p := range parts {
-		if p.from.IsZero() {
-			return
-		}
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.from.IsZero() }) {
+		slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
+		return
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
+	newestFirst := len(parts) > 1 && parts[0].lastmod.After(parts[len(parts)-1].lastmod)
+	for i, p := range parts {
+		newestFirst = newestFirst && p.old && !p.lastmod.IsZero() && (i == 0 || !p.lastmod.After(parts[i-1].lastmod))
+	}
+	if newestFirst {
+		slices.Reverse(parts)
+	}
 }
 
 // skipApplied leaves out closed lists that end before the cursor.

@@ -207,7 +207,7 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		}
 		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 		if err != nil {
-			if passing(err) {
+			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Phase != "" {
 				return nil, err // the list may be a part of one, which is not the whole
 			}
 			d.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)

@@ -193,6 +193,30 @@ func TestDialects(t *testing.T) {
 	}
 }
 
+// An index of before 0.9 has the newest list first, and tells no interval.
+func TestIndexNewestFirst(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 12)
+	fix := strings.NewReplacer("CAPS", s.url(s.caps), "E0", s.url("/set/r/e0.nt"), "AT", s.url("/set/"))
+	head := `<rs:ln rel="resourcesync" href="CAPS"/><rs:md capability="changelist" modified="2026-02-03T00:00:00Z"/>`
+	index := strings.Replace(urlset, "urlset", "sitemapindex", 1)
+	change := func(kind, at string) string {
+		return `<url><loc>E0</loc><lastmod>2026-02-` + at + `</lastmod><rs:md change="` + kind + `"/></url></urlset>`
+	}
+	xmlAt(s, "/set/1.xml", fix.Replace(urlset+head+change("updated", "01T00:00:00Z")))
+	xmlAt(s, "/set/changelist.xml", fix.Replace(index+head+`<sitemap><loc>AT1.xml</loc><lastmod>2026-02-01T00:00:00Z</lastmod></sitemap></sitemapindex>`))
+	b.sync()
+	xmlAt(s, "/set/2.xml", fix.Replace(urlset+head+change("deleted", "02T00:00:00Z")))
+	xmlAt(s, "/set/3.xml", fix.Replace(urlset+head+change("created", "03T00:00:00Z")))
+	xmlAt(s, "/set/changelist.xml", fix.Replace(index+head+`<sitemap><loc>AT3.xml</loc><lastmod>2026-02-03T00:00:00Z</lastmod></sitemap><sitemap><loc>AT2.xml</loc><lastmod>2026-02-02T00:00:00Z</lastmod></sitemap>`+
+		`<sitemap><loc>AT1.xml</loc><lastmod>2026-02-01T00:00:00Z</lastmod></sitemap></sitemapindex>`))
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.same(b.mir.lines(graphA), s.want())
+}
+
 func TestBrokenDownloadIsTakenUpAgain(t *testing.T) {
 	b := newBench(t)
 	s := b.src
@@ -285,6 +309,23 @@ func TestRestOfAnotherFile(t *testing.T) {
 	d.lim.attempts = 5
 	if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 200 {
 		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equal()
+}
+
+// A connection that breaks before an answer came is no answer: it is asked again.
+func TestConnectionsThatBreak(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 5)
+	var seen sync.Map
+	b.src.hook = func(_ http.ResponseWriter, r *http.Request) bool {
+		if _, again := seen.LoadOrStore(r.URL.Path, true); !again {
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}
+	if rep := b.sync(); !rep.InSync || rep.Created != 5 {
+		t.Fatalf("%+v", rep)
 	}
 	b.equal()
 }

@@ -96,6 +96,7 @@ type part struct {
 	from, until time.Time
 	at          time.Time
 	lastmod     time.Time
+	old         bool           // a dialect that lists the newest first
 	meta        bool           // the index tells from or until
 	sequence    *uint64        // position in the source's log that the index tells of it
 	pkg         *changePackage // the document is the manifest of this package
@@ -134,7 +135,7 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 		if len(*out) >= d.lim.parts {
 			return fmt.Errorf("index %s names more than %d documents", shorten(address), d.lim.parts)
 		}
-		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
+		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
 		if s, ok := sequenceOf(&e.Meta); ok {
 			p.sequence = &s
 		}

@@ -201,6 +201,7 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errStalled) {
 			err = cause
 		}
+		ended := ctx.Err() != nil
 		stop()
 		var ue *url.Error // it tells the address again
 		if errors.As(err, &ue) {
@@ -209,7 +210,7 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 			}
 		}
 		refused := errors.Is(err, errNotAllowed) || errors.Is(err, errScheme) || strings.Contains(err.Error(), "redirects in a row")
-		return nil, &fetchError{URL: r.url, Temporary: !refused && ctx.Err() == nil || errors.Is(err, errStalled), Err: err}
+		return nil, &fetchError{URL: r.url, Temporary: !refused && !ended || errors.Is(err, errStalled), Err: err}
 	}
 	resp.Body = &guardedBody{ctx: ctx, body: resp.Body, timer: timer, stop: stop, cancel: cancel, lim: f.lim, max: r.max, count: &f.bytes}
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {

@@ -356,7 +356,10 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 	}
 }
 
-// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089).
+// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089). A TimeGate knows
+// whole seconds, so one of the second that is asked for may have come later. The lists
+// tell every change since that second began, and none of this resource up to the time:
+// then it is the last of the second before.
 func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	fail := func(format string, a ...any) *outcome {
 		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{stamp(it.AsOf), errContent}, a...)...)}
@@ -367,20 +370,27 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	if err := d.placeAllowed(it.TimeGate); err != nil {
 		return &outcome{it: it, err: err}
 	}
-	a, err := d.fetch.get(ctx, request{url: it.TimeGate, accept: "*/*", max: d.lim.resource, attempts: 3, asOf: it.AsOf})
-	if err != nil {
-		var fe *fetchError
-		if errors.As(err, &fe) && fe.Gone {
-			return fail("the source does not keep it: %v", err)
+	second := it.AsOf.Truncate(time.Second)
+	var a *answer
+	for _, asOf := range []time.Time{second, second.Add(-time.Second)} {
+		var err error
+		if a, err = d.fetch.get(ctx, request{url: it.TimeGate, accept: "*/*", max: d.lim.resource, attempts: 3, asOf: asOf}); err != nil {
+			var fe *fetchError
+			if errors.As(err, &fe) && fe.Gone {
+				return fail("the source does not keep it: %v", err)
+			}
+			return &outcome{it: it, err: err}
 		}
-		return &outcome{it: it, err: err}
-	}
-	at, err := http.ParseTime(a.header.Get("Memento-Datetime"))
-	switch {
-	case err != nil:
-		return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.url))
-	case at.After(it.AsOf):
-		return fail("the earliest that the source keeps is of %s", stamp(at))
+		at, err := http.ParseTime(a.header.Get("Memento-Datetime"))
+		switch {
+		case err != nil:
+			return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.url))
+		case at.After(asOf):
+			return fail("the earliest that the source keeps is of %s", stamp(at))
+		}
+		if at.Before(second) {
+			break
+		}
 	}
 	// Nothing is promised of it; its address tells the format.
 	o, err := d.represent(it, place{URL: it.Loc, Promise: promise{Length: -1}}, a.body, a.contentType())

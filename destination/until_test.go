@@ -113,6 +113,25 @@ func TestUntilBeforeTheLists(t *testing.T) {
 	}
 }
 
+// A TimeGate knows whole seconds: what it gives may have come later in the second.
+func TestUntilWithinASecond(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 12)
+	s.put("e1.nt", nt("e1", "second"))
+	want := s.want()
+	second := s.now.Truncate(time.Second).Add(2 * time.Second)
+	s.now = second.Add(-time.Second) // the next change is half a second after it
+	s.put("e1.nt", nt("e1", "third"))
+	s.put("e2.nt", nt("e2", "other"))
+	s.timegate, s.wholeSeconds, s.drop, s.changesFrom = true, true, 13, second.Add(-300*time.Millisecond)
+	rep, err := b.open().Sync(context.Background(), SyncOptions{Until: second.Add(200 * time.Millisecond)})
+	if err != nil || !rep.InSync {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.same(b.mir.lines(graphA), want)
+}
+
 func TestUntilCannot(t *testing.T) {
 	b := newBench(t)
 	at, _ := states(b)

@@ -34,6 +34,7 @@ type offer struct {
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
 	way            way
+	plain          bool // a Sitemap, as sites have of their pages too
 }
 
 // way is how an offer was found, the surest way first.
@@ -187,7 +188,7 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 		}
 		o := &offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
 		if h.Meta.Capability == "" {
-			o.Found = "the address is a plain Sitemap"
+			o.Found, o.plain = "the address is a plain Sitemap", true
 		}
 		o.set(kind, address)
 		return o, nil
@@ -413,6 +414,25 @@ func setNames(s offered) []string {
 	return names
 }
 
+// choose takes the only one of what a page or robots.txt leads to, or the one that the
+// configuration names; nil where there is none.
+func (d *Destination) choose(found []*offer) (*offer, error) {
+	var sets []offered
+	var last *offer
+	for _, o := range found {
+		s := offered{list: o.led().To}
+		if want := d.cfg.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
+			continue
+		}
+		sets, last = append(sets, s), o
+	}
+	if len(sets) > 1 {
+		_, err := chooseSet(sets, d.cfg.Set)
+		return nil, err
+	}
+	return last, nil
+}
+
 // discoverSite looks for the ways in that a site can show: Link headers, links
 // in the page, the well-known address, robots.txt. A way that fails for the moment ends
 // it: the next one may lead to another thing.
@@ -454,30 +474,23 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			if err != nil {
 				return nil, err
 			}
-			if o != nil && d.cfg.Set != "" && !slices.Contains(setNames(offered{list: o.CapabilityList}), d.cfg.Set) && o.CapabilityList != d.cfg.Set {
-				continue
-			}
 			if o != nil {
 				found = append(found, o)
 			}
 		}
-		if len(found) == 1 {
-			return found[0], nil
-		}
-		if len(found) > 1 {
-			var sets []offered
-			for _, o := range found {
-				sets = append(sets, offered{list: o.CapabilityList})
-			}
-			_, err := chooseSet(sets, d.cfg.Set)
-			return nil, err
+		if o, err := d.choose(found); o != nil || err != nil {
+			return o, err
 		}
 	}
 	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
 	dl, err := d.fetch.get(ctx, request{url: wellKnown, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 	if err == nil {
-		if r, rerr := resourcesync.NewReader(bytes.NewReader(dl.body), d.readerOptions(dl.url)); rerr == nil {
+		r, rerr := resourcesync.NewReader(bytes.NewReader(dl.body), d.readerOptions(dl.url))
+		if rerr != nil && !notXML(dl.body) && !isPage(dl.body[:min(len(dl.body), 512)], dl.contentType()) {
+			return nil, fmt.Errorf("%s: %w", shorten(dl.url), rerr)
+		}
+		if rerr == nil {
 			o, err := d.discoverDocument(ctx, dl.url, r)
 			if err != nil {
 				return nil, err // the site is a source: what is wrong with it must be told
@@ -486,15 +499,28 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			return o, nil
 		}
 	}
-	if passing(err) {
+	if passing(err) || errors.Is(err, errNotAllowed) { // it leads to another host
 		return nil, err
 	}
 	robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2})
 	if err == nil {
+		var found, plain []*offer
 		for _, target := range resourcesync.RobotsLinks(string(robots.body), u) {
-			if o, err := try(byRobots, "robots.txt", target); o != nil || err != nil {
-				return o, err
+			o, err := try(byRobots, "robots.txt", target)
+			switch {
+			case err != nil:
+				return nil, err
+			case o != nil && o.plain:
+				plain = append(plain, o)
+			case o != nil:
+				found = append(found, o)
 			}
+		}
+		if o, err := d.choose(found); o != nil || err != nil {
+			return o, err
+		}
+		if len(plain) > 0 {
+			return plain[0], nil
 		}
 	} else if passing(err) {
 		return nil, err

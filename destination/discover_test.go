@@ -43,6 +43,18 @@ func TestDiscovery(t *testing.T) {
 				io.WriteString(w, `<!doctype html><HTML><head><title>x</title><link rel="stylesheet" href="x.css"><LINK REL="resourcesync" HREF="set/capabilitylist.xml"></head><body><link rel=resourcesync href="/trap.xml"></body>`)
 			})
 		}},
+		{name: "page without html", at: "/page.html", set: func(s *testSource) {
+			answerAt(s, "/page.html", func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, `<!-- hello --><title>x</title><link rel="resourcesync" href="/set/capabilitylist.xml"><p>hello`)
+			})
+		}},
+		{name: "page of XHTML", at: "/page.html", set: func(s *testSource) {
+			answerAt(s, "/page.html", func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/xhtml+xml")
+				io.WriteString(w, `<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">
+<html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title><link rel="resourcesync" href="/set/capabilitylist.xml"/></head><body/></html>`)
+			})
+		}},
 		{name: "Link header", at: "/page.html", set: func(s *testSource) {
 			answerAt(s, "/.well-known/resourcesync", http.NotFound)
 			answerAt(s, "/page.html", func(w http.ResponseWriter, r *http.Request) {
@@ -161,6 +173,26 @@ func TestSeveralSets(t *testing.T) {
 			t.Fatal(name, o, err)
 		}
 	}
+	// robots.txt has a list of each set, and the Sitemap of its pages first.
+	answerAt(b.src, "/.well-known/resourcesync", http.NotFound)
+	xmlAt(b.src, "/sitemap.xml", urlset+"<url><loc>"+b.src.url("/page.html")+"</loc></url></urlset>")
+	xmlAt(b.src, "/other/capabilitylist.xml", urlset+`<rs:md capability="capabilitylist"/><url><loc>`+b.src.url("/other/resourcelist.xml")+`</loc><rs:md capability="resourcelist"/></url></urlset>`)
+	lists := "Sitemap: /sitemap.xml\nSitemap: /other/capabilitylist.xml\nSitemap: /set/resourcelist.xml\n"
+	answerAt(b.src, "/robots.txt", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, lists) })
+	b.cfg.Source, b.cfg.Set = b.src.url("/"), "set"
+	o, err := b.open().discover(context.Background())
+	if err != nil || o.CapabilityList != b.src.url("/set/capabilitylist.xml") {
+		t.Fatal(o, err)
+	}
+	b.cfg.Set = ""
+	if _, err := b.open().discover(context.Background()); err == nil || !strings.Contains(err.Error(), "offers 2 sets") {
+		t.Fatal(err)
+	}
+	lists = "Sitemap: /sitemap.xml\nSitemap: /set/resourcelist.xml\n"
+	if o, err := b.open().discover(context.Background()); err != nil || o.CapabilityList != b.src.url("/set/capabilitylist.xml") {
+		t.Fatal(o, err)
+	}
+	b.cfg.Source, b.src.hook = b.src.url("/.well-known/resourcesync"), nil
 	b.cfg.Set = "books"
 	if _, err := b.open().discover(context.Background()); err == nil || !strings.Contains(err.Error(), `no set "books"`) {
 		t.Fatal(err)

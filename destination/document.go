@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -32,7 +33,7 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
 	}
-	if notXML(head) {
+	if notXML(head) || isPage(head, dl.header.Get("Content-Type")) {
 		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
 	r, err := resourcesync.NewReader(b, d.readerOptions(dl.url))
@@ -55,8 +56,47 @@ func notXML(head []byte) bool {
 	if len(head) == 0 || head[0] != '<' {
 		return true
 	}
-	lower := bytes.ToLower(head)
-	return bytes.HasPrefix(lower, []byte("<!doctype html")) || bytes.HasPrefix(lower, []byte("<html"))
+	return false
+}
+
+// isPage tells a page for people by how it begins: HTML may begin with any element of its
+// head, XHTML with an XML declaration. What is served as a page is one unless its root is
+// that of a document.
+func isPage(head []byte, contentType string) bool {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	for {
+		head = bytes.TrimLeft(head, " \t\r\n")
+		end := ""
+		switch {
+		case bytes.HasPrefix(head, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(head, []byte("<?")):
+			end = "?>"
+		}
+		_, rest, ok := bytes.Cut(head, []byte(end))
+		if end == "" || !ok {
+			break
+		}
+		head = rest
+	}
+	if len(head) > 14 && bytes.EqualFold(head[:14], []byte("<!doctype html")) {
+		return true
+	}
+	name := string(bytes.TrimPrefix(head, []byte("<")))
+	if i := strings.IndexAny(name, " \t\r\n/>"); i >= 0 {
+		name = name[:i]
+	}
+	if _, local, ok := strings.Cut(name, ":"); ok {
+		name = local
+	}
+	switch strings.ToLower(name) {
+	case "html", "head", "body", "title", "meta", "link", "base", "style", "script":
+		return true
+	case "urlset", "sitemapindex":
+		return false
+	}
+	t := essence(contentType)
+	return t == "text/html" || t == "application/xhtml+xml"
 }
 
 // document downloads and opens a document that must be of the given capability;

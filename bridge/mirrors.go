@@ -72,7 +72,9 @@ func (b *Bridge) openDestination(ctx context.Context, name string, c Destination
 		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
 	}
 	o.Sink = st.sink
-	return destination.Open(ctx, records, st.client, c.config(name, b.tempDir()), o)
+	dc := c.config(name, b.tempDir())
+	dc.Names = slices.Sorted(maps.Keys(b.cfg.Destinations))
+	return destination.Open(ctx, records, st.client, dc, o)
 }
 
 // config is the destination as package destination wants it.

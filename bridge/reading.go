@@ -68,7 +68,9 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 		c := cfg.Destinations[name]
 		client, sink, err := cfg.Stores[c.Store].client(c.Store, log)
 		if err == nil {
-			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, c.config(name, ""), destination.Options{Now: now, Sink: sink})
+			dc := c.config(name, "")
+			dc.Names = slices.Sorted(maps.Keys(cfg.Destinations))
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, dc, destination.Options{Now: now, Sink: sink})
 		}
 		if err != nil {
 			delete(open, name)

@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 // Config of a destination.
 type Config struct {
 	Name           string
+	Names          []string // of all destinations of this state that there are; nil: it is not known
 	Source         string   // site, well-known address, Source Description, Capability List, Resource List, Change List, Resource Dump
 	Set            string   // name or address of the set when the source has several
 	Graph          string   // "single" (default) or "per-entity"
@@ -317,9 +319,6 @@ func (d *Destination) load() error {
 	case v[0] < layoutVersion:
 		b.Set([]byte{kindVersion}, []byte{layoutVersion})
 	}
-	if d.dest, err = d.allocate(b, nameKey(kindDestName, d.cfg.Name), kindDestLast); err != nil {
-		return err
-	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
 	spaceName := "single " + d.cfg.GraphIRI
 	if d.mirror.lay.perEntity {
@@ -327,6 +326,14 @@ func (d *Destination) load() error {
 	}
 	if d.space, err = d.allocate(b, nameKey(kindSpaceName, d.target, spaceName), kindSpaceLast); err != nil {
 		return err
+	}
+	if err := d.takeFormer(b, graph); err != nil {
+		return err
+	}
+	if d.dest == 0 {
+		if d.dest, err = d.allocate(b, nameKey(kindDestName, d.cfg.Name), kindDestLast); err != nil {
+			return err
+		}
 	}
 	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &spaceLock{})
 	d.spaceL = l.(*spaceLock)
@@ -354,10 +361,70 @@ func (d *Destination) load() error {
 		}
 		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
 		d.meta.Cursor.upgrade()
+		if d.meta.Name != d.cfg.Name {
+			d.meta.Name = d.cfg.Name
+			d.putMeta(b, &d.meta)
+		}
 	}
 	d.mirror.mark = d.meta.Mark
 	d.mirror.lay.authority = d.meta.Authority
 	return b.Commit(true)
+}
+
+// takeFormer makes the records of a destination that has another name now its own: of the
+// same source, set and graph, and not configured any more. Else what they own in the graph
+// would stay there whatever the source says, since somebody owns it.
+func (d *Destination) takeFormer(b kv.Batch, graph string) error {
+	if len(d.cfg.Names) == 0 {
+		return nil
+	}
+	metas, err := d.metas()
+	if err != nil {
+		return err
+	}
+	var former []string
+	for name, m := range metas {
+		switch {
+		case m.Phase == "":
+		case name == d.cfg.Name:
+			return nil
+		case m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Graph == graph && m.Space == uint32(d.space) && !slices.Contains(d.cfg.Names, name):
+			former = append(former, name)
+		}
+	}
+	if len(former) != 1 {
+		return nil
+	}
+	v, err := d.store.Get(nameKey(kindDestName, former[0]))
+	if err != nil || len(v) != 4 {
+		return err
+	}
+	if own, err := d.store.Get(nameKey(kindDestName, d.cfg.Name)); err == nil && len(own) == 4 {
+		b.Delete(key(kindMeta, id(binary.BigEndian.Uint32(own)))) // it has mirrored nothing
+	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	b.Set(nameKey(kindDestName, d.cfg.Name), v)
+	b.Delete(nameKey(kindDestName, former[0]))
+	d.dest = id(binary.BigEndian.Uint32(v))
+	d.log.Info("a destination has another name, and goes on with its records", "former", former[0])
+	return nil
+}
+
+// metas are the records of all destinations of this state, by their names.
+func (d *Destination) metas() (map[string]meta, error) {
+	metas := map[string]meta{}
+	for pair, err := range d.store.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		var m meta
+		if err := json.Unmarshal(pair.Value, &m); err != nil {
+			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+		}
+		metas[m.Name] = m
+	}
+	return metas, nil
 }
 
 func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {

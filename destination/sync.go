@@ -264,7 +264,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		}
 	}
 	if mark != "" {
-		return nil // shared with another destination of this state
+		return d.sharesWith() // another destination of this state
 	}
 	empty, err := d.mirror.isEmpty(ctx)
 	if err != nil {
@@ -280,6 +280,32 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	return nil
 }
 
+// sharesWith refuses a graph that only a destination that is not configured any more has
+// kept: nobody would remove what it owns.
+func (d *Destination) sharesWith() error {
+	if len(d.cfg.Names) == 0 {
+		return nil
+	}
+	metas, err := d.metas()
+	if err != nil {
+		return err
+	}
+	former := ""
+	for name, m := range metas {
+		switch {
+		case name == d.cfg.Name || m.Phase == "" || m.Space != uint32(d.space):
+		case slices.Contains(d.cfg.Names, name):
+			return nil // a catalogue, of which sources come and go
+		default:
+			former = name
+		}
+	}
+	if former == "" {
+		return nil
+	}
+	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), or choose another graph_iri", d.graphName(), d.target, former)
+}
+
 func (d *Destination) noteCompare(why string) error {
 	if d.meta.Compare != "" {
 		return nil
@@ -290,18 +316,12 @@ func (d *Destination) noteCompare(why string) error {
 
 // ourMarks are the marks of all destinations of this state.
 func (d *Destination) ourMarks() ([]string, error) {
+	metas, err := d.metas()
 	var marks []string
-	for pair, err := range d.store.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
-		if err != nil {
-			return nil, err
-		}
-		var m meta
-		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
-		}
+	for _, m := range metas {
 		marks = append(marks, m.Mark)
 	}
-	return marks, nil
+	return marks, err
 }
 
 // checkpoint writes the phase into mirror and records.

@@ -78,7 +78,7 @@ func TestChain(t *testing.T) {
 			t.Fatalf("the end of the chain has %q, its beginning %q", d, a)
 		}
 	}
-	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n<http://e.example/b> <http://e.example/q> _:x .\n_:x <http://e.example/r> _:y .\n_:y <http://e.example/r> \"2\"@en .\n")
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n<http://e.example/b> <http://e.example/q> _:x .\n_:x <http://e.example/r> _:y .\n_:y <http://e.example/r> \"2\"@en .\n_:z <http://e.example/r> \"what no IRI leads to\" .\n")
 	pass()
 	equal()
 	for _, h := range hops {
@@ -109,11 +109,11 @@ func TestChain(t *testing.T) {
 		}
 	}
 	var a AuditReport
-	if err := b.Do(t.Context(), "audit", "tod", AuditArgs{Depth: "origin"}, &a); err != nil || !a.Equal || a.Origins != 2 {
+	if err := b.Do(t.Context(), "audit", "tod", AuditArgs{Depth: "origin"}, &a); err != nil || !a.Equal || a.Origins != 3 {
 		t.Fatalf("%+v %v", a, err)
 	}
 	// A goes on, those between stay behind: only the first source can tell.
-	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"3\" .\n<http://e.example/b> <http://e.example/q> _:x .\n_:x <http://e.example/r> _:y .\n_:y <http://e.example/r> \"2\"@en .\n")
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"3\" .\n<http://e.example/b> <http://e.example/q> _:x .\n_:x <http://e.example/r> _:y .\n_:y <http://e.example/r> \"2\"@en .\n_:z <http://e.example/r> \"what no IRI leads to\" .\n")
 	do[ScanReport](t, b, "scan", "data")
 	if err := b.Do(t.Context(), "audit", "tod", AuditArgs{}, &a); err != nil || !a.Equal {
 		t.Fatalf("%+v %v", a, err)

@@ -35,24 +35,40 @@ func (d *Destination) recordOf(entity string) (hash16, *record, error) {
 		}
 		graph = g
 	}
-	prefix := key(kindOwned, d.space, subjectHash(graph, rdfres.NewIRI(entity)))
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return hash16{}, nil, err
-		}
-		_, o, ok := splitOwned(pair.Key)
-		if !ok || o.dest != d.dest {
-			continue
-		}
-		rec, err := d.record(o.loc)
-		if err != nil {
-			return hash16{}, nil, err
-		}
-		if rec != nil && rec.Entity == entity {
-			return o.loc, rec, nil
+	for _, subject := range d.namedBy(entity) {
+		prefix := key(kindOwned, d.space, subjectHash(graph, subject))
+		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return hash16{}, nil, err
+			}
+			_, o, ok := splitOwned(pair.Key)
+			if !ok || o.dest != d.dest {
+				continue
+			}
+			rec, err := d.record(o.loc)
+			if err != nil {
+				return hash16{}, nil, err
+			}
+			if rec != nil && rec.Entity == entity {
+				return o.loc, rec, nil
+			}
 		}
 	}
 	return hash16{}, nil, nil
+}
+
+// namedBy are the subjects that the description of an entity may have: the entity; of
+// a component its blank nodes, the first ones, as not each of them need be a subject.
+func (d *Destination) namedBy(entity string) (subjects []rdfres.Term) {
+	digest, ordinal, ok := rdfres.CutOrphan(entity)
+	if !ok {
+		return []rdfres.Term{rdfres.NewIRI(entity)}
+	}
+	for position := range 20 {
+		names := rdfres.ComponentNames{Digest: digest, Position: map[rdfres.Term]int{"": position}}
+		subjects = append(subjects, rdfres.Skolemize(names.Name("", ordinal), d.mirror.lay.authority))
+	}
+	return subjects
 }
 
 // Describe gives the description of an entity that the mirror has, as it was at a

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // NameOptions steer the naming. Scope is mixed into every digest: "" when the
@@ -62,6 +64,20 @@ func appendHex(dst, raw []byte) []byte {
 // urn:rsbridge:component:HEX-ORDINAL, all 64 digits of the digest.
 func OrphanEntity(d Digest, ordinal int) string {
 	return "urn:rsbridge:component:" + d.String() + "-" + strconv.Itoa(ordinal)
+}
+
+// CutOrphan takes such an IRI apart; ok is false for any other.
+func CutOrphan(iri string) (d Digest, ordinal int, ok bool) {
+	digest, rest, ok := strings.Cut(strings.TrimPrefix(iri, "urn:rsbridge:component:"), "-")
+	if !ok {
+		return d, 0, false
+	}
+	raw, err := hex.DecodeString(digest)
+	if err != nil || copy(d[:], raw) != len(d) || len(raw) != len(d) {
+		return d, 0, false
+	}
+	ordinal, err = strconv.Atoi(rest)
+	return d, ordinal, err == nil && OrphanEntity(d, ordinal) == iri
 }
 
 // ErrNotComponent tells that the triples given to LabelComponent are not those

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,7 +81,7 @@ func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{log: log}
+	s := &server{log: log, fresh: fresh{conns: map[net.Conn]bool{}}}
 	cfg := b.Config()
 	var at Addresses
 	var isReady atomic.Bool
@@ -136,6 +137,36 @@ type server struct {
 	log       *slog.Logger
 	servers   []*http.Server
 	listeners []net.Listener
+	fresh     fresh
+}
+
+// fresh are the connections over which no request has come yet. Clients open some that
+// they never use, and http.Server waits for them as if a request was under way.
+type fresh struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool // nil: they are closed
+}
+
+func (f *fresh) state(c net.Conn, to http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case to != http.StateNew:
+		delete(f.conns, c)
+	case f.conns == nil:
+		c.Close()
+	default:
+		f.conns[c] = true
+	}
+}
+
+func (f *fresh) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		c.Close()
+	}
+	f.conns = nil
 }
 
 func (s *server) open(l net.Listener, addr, what string, h http.Handler) (_ string, err error) {
@@ -147,7 +178,7 @@ func (s *server) open(l net.Listener, addr, what string, h http.Handler) (_ stri
 	s.listeners = append(s.listeners, l)
 	s.servers = append(s.servers, &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: s.fresh.state,
 	})
 	return l.Addr().String(), nil
 }
@@ -156,6 +187,7 @@ func (s *server) open(l net.Listener, addr, what string, h http.Handler) (_ stri
 func (s *server) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
+	s.fresh.close()
 	var g errgroup.Group
 	for _, srv := range s.servers {
 		g.Go(func() error {

@@ -1,9 +1,12 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -32,8 +35,9 @@ func TestServe(t *testing.T) {
 		return res.StatusCode, string(raw)
 	}
 	started, ended := make(chan httpapi.Addresses), make(chan error, 1)
+	var log bytes.Buffer
 	go func() {
-		ended <- httpapi.Serve(ctx, w.b, "test", nil, func(at httpapi.Addresses) {
+		ended <- httpapi.Serve(ctx, w.b, "test", slog.New(slog.NewTextHandler(&log, nil)), func(at httpapi.Addresses) {
 			if code, said := get(at.Admin, "/readyz"); code != 503 || said != "starting\n" {
 				t.Errorf("while it starts: %d %s", code, said)
 			}
@@ -55,12 +59,21 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Body.Close()
+	unused, err := net.Dial("tcp", at.Public) // as clients do
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unused.Close()
+	get(at.Public, "/") // by then it is accepted
 	cancel()
 	if _, err := io.ReadAll(events.Body); err != nil {
 		t.Errorf("the events do not end cleanly: %v", err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if strings.Contains(log.String(), "requests under way are ended") {
+		t.Errorf("it waited for a connection without a request: %s", &log)
 	}
 	if _, err := http.Get("http://" + at.Admin + "/healthz"); err == nil {
 		t.Error("it still serves")

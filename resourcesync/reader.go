@@ -60,6 +60,8 @@ type Reader struct {
 	links   int // of the entry before, a guess for the next
 	err     error
 
+	passLinks func(*Meta) bool // see PassLinks
+
 	parts func() (*Reader, error) // manifests that an index of manifests names
 	part  *Reader
 }
@@ -130,6 +132,11 @@ func (r *Reader) NextInto(e *Entry) error {
 	}
 	return r.err
 }
+
+// PassLinks leaves out the links of the entries of which pass says so, by their
+// rs:md: those behind it that are written as empty elements, which are passed over
+// quickly, and without a look at what is in them.
+func (r *Reader) PassLinks(pass func(*Meta) bool) { r.passLinks = pass }
 
 func (r *Reader) nextInto(e *Entry) error {
 	if !r.atEntry && !r.ended {

@@ -34,6 +34,7 @@ func (r *Reader) entry(e *Entry) error {
 			return err
 		}
 	}
+	s.pass = s.pass[:0]
 	if e.Loc == "" && r.o.KeepFaulty {
 		r.d.faults = append(r.d.faults, "the entry has no loc")
 	} else if e.Loc == "" {
@@ -120,6 +121,9 @@ func (r *Reader) entryRS(e *Entry) error {
 		e.HasMeta = true
 		if err := r.d.meta(s.attrs, &e.Meta); err != nil {
 			return err
+		}
+		if r.passLinks != nil && r.passLinks(&e.Meta) && len(s.name.prefix) > 0 {
+			s.pass = append(append(append(s.pass, '<'), s.name.prefix...), ":ln "...)
 		}
 	case "ln":
 		if len(e.Links) == r.o.MaxEntryLinks {

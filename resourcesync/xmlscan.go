@@ -99,6 +99,7 @@ type scanner struct {
 	keep  bool   // text is collected
 	text  []byte // collected text
 	stray bool   // there was text where text is not collected; the caller resets it
+	pass  []byte // empty elements whose tags begin so are passed over; none: all are read
 
 	open     []byte // names of open elements, one after the other
 	openEnds []int
@@ -157,10 +158,33 @@ func (s *scanner) next() (token, error) {
 				return 0, err
 			}
 		default:
-			return tokenStart, s.startTag()
+			if len(s.pass) == 0 || !s.passed() {
+				return tokenStart, s.startTag()
+			}
 		}
 	}
 }
+
+// passed passes over an empty element that need not be read, where its end is seen at
+// once: no single quotes, and no < or > in a value.
+func (s *scanner) passed() bool {
+	w := s.buf[s.pos:s.end]
+	if !bytes.HasPrefix(w, s.pass) {
+		return false
+	}
+	n := bytes.IndexByte(w, '>')
+	if n < 0 {
+		return false
+	}
+	tag := w[1:n]
+	if tag[len(tag)-1] != '/' || bytes.IndexByte(tag, '<') >= 0 || bytes.IndexByte(tag, '\'') >= 0 || bytes.Count(tag, doubleQuote)%2 != 0 {
+		return false
+	}
+	s.pos += n + 1
+	return true
+}
+
+var doubleQuote = []byte{'"'}
 
 // where names what the document ended in.
 func (s *scanner) where() string {

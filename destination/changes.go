@@ -351,7 +351,6 @@ type changeScan struct {
 	sorted    []*item
 	kept      []keptItem // that may be wanted
 	many      bool       // more of those than are kept
-	brief     bool       // of some only number and time were read
 	numbered  bool       // every entry tells its number
 	minTime   time.Time  // of all entries that tell one
 	maxTime   time.Time
@@ -373,11 +372,13 @@ type keptItem struct {
 func (d *Destination) scanChanges(dl *download, from *cursor) (*changeScan, error) {
 	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
 	s, err := d.scanChangesBy(dl, from, numbers)
-	if err == nil && s.brief && !s.numbered { // the position does not follow from the numbers
+	if errors.Is(err, errUnnumbered) { // the position does not follow from the numbers
 		s, err = d.scanChangesBy(dl, from, false)
 	}
 	return s, err
 }
+
+var errUnnumbered = errors.New("some entries tell no number")
 
 func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*changeScan, error) {
 	r, err := d.reader(dl)
@@ -393,10 +394,15 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	ordered, descending, strictly, sequences := true, true, false, true
 	past := order{until: latest}
 	at := 0
+	applied := func(m *resourcesync.Meta) bool {
+		seq, _ := sequenceOf(m)
+		return numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence)
+	}
+	r.PassLinks(applied)
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
 		var it *item
-		if seq, _ := sequenceOf(&e.Meta); numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence) {
-			s.brief = true
+		if applied(&e.Meta) {
+			seq, _ := sequenceOf(&e.Meta)
 			it = &item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
 		} else {
 			var err error
@@ -416,6 +422,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 			s.firstTime, s.firstSeq = it.Time, it.Sequence
 		}
 		if it.Sequence == 0 {
+			if numbers {
+				return errUnnumbered
+			}
 			sequences = false
 		}
 		s.lastSeq = it.Sequence
@@ -435,7 +444,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 			s.found = true
 			at = s.count
 		}
-		s.seen.look(it, at == s.count, latest)
+		if !numbers { // else they are not looked at
+			s.seen.look(it, at == s.count, latest)
+		}
 		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.applied()) {
 			s.passed = s.count
 		}

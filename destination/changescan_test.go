@@ -33,14 +33,14 @@ func TestBriefScan(t *testing.T) {
 		var items []*item
 		for i := range n {
 			at, seq = at.Add(time.Duration(r.IntN(3))*time.Second), seq+uint64(r.IntN(2))
-			it := &item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq}
+			it := &item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq, Entity: "http://example.org/a"}
 			ext := ""
 			if numbered || i < n/2 {
 				ext = fmt.Sprintf(` b:%s="%d"`, rs.ExtSequence, seq)
 			} else {
 				it.Sequence = 0
 			}
-			fmt.Fprintf(&doc, `<url><loc>%s</loc><rs:md change="updated" datetime="%s"%s/></url>`+"\n", it.Loc, stamp(at), ext)
+			fmt.Fprintf(&doc, `<url><loc>%s</loc><rs:md change="updated" datetime="%s"%s/><rs:ln rel="describes" href="http://example.org/a"/></url>`+"\n", it.Loc, stamp(at), ext)
 			items = append(items, it)
 		}
 		doc.WriteString("</urlset>")
@@ -66,10 +66,10 @@ func TestBriefScan(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		if one.brief {
+		if from.Sequence != nil && one.numbered {
 			brief++
-			one.brief, one.seen, all.seen = false, looker{}, looker{} // of a list without numbers
-			one.found, all.found = false, false                       // as well
+			one.seen, all.seen = looker{}, looker{} // of a list without numbers
+			one.found, all.found = false, false     // as well
 		} else if all.count > 0 && !all.numbered && from.Sequence != nil {
 			again++
 		}

@@ -195,7 +195,7 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 
 // learnLimit is called while nothing is being written: a refused update makes it smaller.
 func (b *batcher) learnLimit() {
-	b.limit = max(b.d.mirror.limit/2, 50)
+	b.limit = max(b.d.mirror.limit, 50)
 	b.learnPace()
 }
 
@@ -237,10 +237,12 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	switch {
 	case p.was != nil && p.rec != nil:
 		b.triples += differing(p.was.sts, p.sts)
-	case p.rec != nil:
+	case p.rec != nil && p.fresh:
 		b.triples += int(p.rec.Triples)
+	case p.rec != nil:
+		b.triples += 2 * int(p.rec.Triples) // what it was may go
 	default:
-		b.triples += 10 // deletions are read from the records
+		b.triples += 20 // deletions are read from the records
 	}
 	if b.d.cfg.Provenance {
 		b.triples += provenanceTriples
@@ -252,7 +254,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 	if p.was != nil { // their size is not that of what changes
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
-	b.triples += 10 * len(p.replaces)
+	b.triples += 20 * len(p.replaces)
 	return nil
 }
 

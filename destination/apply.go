@@ -234,8 +234,11 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := d.plan(changes, batch)
-	return &worked{changes: changes, plan: p, small: small}, err
+	w := &worked{changes: changes, plan: &plan{}, small: small}
+	if !d.putsWhole() {
+		w.plan, err = d.plan(changes, batch)
+	}
+	return w, err
 }
 
 // workAhead works a batch out while another one, of the locations busy, is being
@@ -259,7 +262,7 @@ func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
 	case w.small > 0:
 		w.intent, w.posted = intentOf(ops), d.postsWithSmall(w.plan)
 	case d.posts(w.plan):
-		w.intent, w.posted, w.uploads = intentOf(ops), !d.mirror.gspOnly(), d.mirror.uploads(w.plan.inserts)
+		w.intent, w.posted, w.uploads = intentOf(ops), true, d.mirror.uploads(w.plan.inserts)
 	}
 	return w
 }
@@ -289,7 +292,9 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 			return nil
 		}
 	}
-	w.intent, w.turn = intentOf(ops), f.turn
+	if w.turn = f.turn; !d.putsWhole() {
+		w.intent = intentOf(ops)
+	}
 	return w
 }
 
@@ -336,9 +341,9 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
-	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
-		inner := change // records run ahead; the graph is put whole at the end
-		if !p.empty() {
+	if d.putsWhole() {
+		inner := change // records run ahead
+		if slices.ContainsFunc(changes, func(ch *delta) bool { return !ch.same }) {
 			change = func(m *meta) {
 				m.Dirty = true
 				if inner != nil {

@@ -593,7 +593,7 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 	}
 	d := c.d
 	c.fixed += int64(len(c.plan.inserts) + len(c.plan.deletes))
-	if d.mirror.gspOnly() && !d.mirror.lay.perEntity {
+	if d.putsWhole() {
 		c.plan = plan{}
 		return d.saveMeta(func(m *meta) { m.Dirty = true })
 	}

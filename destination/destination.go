@@ -70,6 +70,7 @@ type Destination struct {
 	mirror  *mirror
 	mapping *embedstore.Mapping // nil: none
 	folder  *os.Root            // of a mirror of files, nil for any other
+	sink    *Sink               // of a mirror that is a dump, nil for any other
 	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
 	dest    id
 	space   id

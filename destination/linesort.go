@@ -16,8 +16,6 @@ import (
 type lineSorter struct {
 	dir    string
 	blocks *extsort.Sorter
-	block  []byte // collected, in order
-	last   int    // where its last line begins
 }
 
 const (
@@ -37,29 +35,32 @@ func (s *lineSorter) close() error { return s.blocks.Close() }
 // subjectOf is the subject of a line, with the space behind it.
 func subjectOf(line []byte) []byte { return line[:bytes.IndexByte(line, ' ')+1] }
 
-// add takes a line with its newline.
-func (s *lineSorter) add(line []byte) error {
-	if len(s.block) > 0 {
-		last := s.block[s.last:]
-		if len(s.block)+len(line) <= blockBytes && bytes.HasPrefix(line, subjectOf(last)) && bytes.Compare(last, line) < 0 {
-			s.last = len(s.block)
-			s.block = append(s.block, line...)
-			return nil
-		}
-		if err := s.flush(); err != nil {
-			return err
-		}
+// firstLine is that of a text, with its newline.
+func firstLine(text []byte) []byte {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return text[:i+1]
 	}
-	s.last = 0
-	s.block = append(s.block[:0], line...)
-	return nil
+	return text
 }
 
-func (s *lineSorter) flush() error {
-	if len(s.block) == 0 {
-		return nil
+// add takes lines, each with its newline.
+func (s *lineSorter) add(lines []byte) error {
+	for len(lines) > 0 {
+		last := firstLine(lines)
+		n, subject := len(last), subjectOf(last)
+		for n < blockBytes {
+			line := firstLine(lines[n:])
+			if !bytes.HasPrefix(line, subject) || bytes.Compare(last, line) >= 0 {
+				break
+			}
+			n, last = n+len(line), line
+		}
+		if err := addText(s.blocks, lines[:n]); err != nil {
+			return err
+		}
+		lines = lines[n:]
 	}
-	return addText(s.blocks, s.block)
+	return nil
 }
 
 // addText adds lines so that they come back in the order of their bytes.
@@ -71,9 +72,6 @@ func addText(to *extsort.Sorter, text []byte) error {
 
 // write writes all lines and tells how many there are. It may be called once.
 func (s *lineSorter) write(w io.Writer) (lines int64, err error) {
-	if err := s.flush(); err != nil {
-		return 0, err
-	}
 	var (
 		same   []byte          // blocks of one subject
 		blocks int             // how many

@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Lines come out sorted and once, however they came: in blocks, across blocks,
@@ -96,7 +93,7 @@ func TestDumpCounted(t *testing.T) {
 	}
 	count(0)
 	lines := []byte("<a:s> <a:p> <a:o> .\n<a:s> <a:p> <a:q> .\n<a:s> <a:p> <a:o> .\n")
-	if err := s.client.PutGraph(t.Context(), "a:g", rdfres.NTriples, sparql.Body(lines)); err != nil {
+	if err := s.replace("a:g", func(put func([]byte) error) error { return put(lines) }); err != nil {
 		t.Fatal(err)
 	}
 	count(2)

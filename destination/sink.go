@@ -109,6 +109,9 @@ func (d *Destination) useSink(s *Sink) error {
 		return errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
 	}
 	d.folder = s.root
+	if s.folder == "" {
+		d.sink = s
+	}
 	if p, err := d.probeRecord(); p != nil || err != nil {
 		return err
 	}
@@ -126,11 +129,7 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	graph := r.URL.Query().Get("graph")
 	var err error
-	if s.folder == "" && r.Method == http.MethodPut {
-		err = os.MkdirAll(filepath.Dir(s.file), 0o777)
-	}
 	switch {
-	case err != nil:
 	case r.URL.Query().Has("query"):
 		err = s.query(w, r)
 	case strings.HasPrefix(graph, stateGraph):
@@ -139,10 +138,8 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.Method == http.MethodGet:
 		err = s.read(w, r, graph)
-	case r.Method == http.MethodPut:
-		err = s.write(r, graph)
 	default:
-		http.Error(w, "a dump is put whole", http.StatusMethodNotAllowed)
+		http.Error(w, "a dump is replaced whole", http.StatusMethodNotAllowed)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -246,6 +243,9 @@ func (s *Sink) checkpoint(w http.ResponseWriter, r *http.Request, graph string) 
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = s.makeFolder()
+	}
 	if err != nil {
 		return err
 	}
@@ -323,8 +323,22 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 	}
 }
 
-// write replaces the dump.
-func (s *Sink) write(r *http.Request, graph string) error {
+// makeFolder makes that of a dump.
+func (s *Sink) makeFolder() error {
+	if s.folder != "" {
+		return nil
+	}
+	return os.MkdirAll(filepath.Dir(s.file), 0o777)
+}
+
+// replace replaces the dump by the graph whose triples each hands out, in parts, as
+// lines of canonical N-Triples.
+func (s *Sink) replace(graph string, each func(put func(lines []byte) error) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.makeFolder(); err != nil {
+		return err
+	}
 	sorter, err := newLineSorter(filepath.Dir(s.file), 32<<20)
 	if err != nil {
 		return err
@@ -349,22 +363,26 @@ func (s *Sink) write(r *http.Request, graph string) error {
 		}
 		return b
 	}
-	in := rdfres.NewLines(r.Body, rdfres.NTriples, rdfres.ReadOptions{})
-	var line []byte
-	for in.Next() {
-		if bytes.Contains(in.S, genid) || bytes.Contains(in.O, genid) {
-			t := in.Triple()
-			in.S, in.O = []byte(plain(t.S)), []byte(plain(t.O))
+	var own []byte
+	err = each(func(lines []byte) error {
+		if !s.quad && !bytes.Contains(lines, genid) {
+			return sorter.add(lines)
 		}
-		if s.quad && graph != "" {
-			in.G = []byte("<" + graph + ">")
+		own = own[:0]
+		for line := range bytes.Lines(lines) {
+			q, _, err := rdfres.ParseLine(bytes.TrimSuffix(line, newline))
+			if err != nil {
+				return err
+			}
+			q.S, q.O = plain(q.S), plain(q.O)
+			if s.quad && graph != "" {
+				q.G = rdfres.NewIRI(graph)
+			}
+			own = q.AppendLine(own)
 		}
-		line = in.AppendLine(line[:0])
-		if err := sorter.add(line); err != nil {
-			return err
-		}
-	}
-	if err := in.Err(); err != nil {
+		return sorter.add(own)
+	})
+	if err != nil {
 		return err
 	}
 	if authority != "" && authority != st.Authority { // read back with the new one, before or after

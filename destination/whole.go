@@ -9,6 +9,8 @@ import (
 	"io"
 	"iter"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -41,26 +43,18 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan
 	return nil
 }
 
+// putsWhole tells a mirror whose graph is put whole at the end of a run.
+func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.lay.perEntity }
+
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
 func (d *Destination) putWhole(ctx context.Context) error {
-	if !d.mirror.gspOnly() || d.mirror.lay.perEntity || !d.meta.Dirty {
+	if !d.putsWhole() || !d.meta.Dirty {
 		return nil
 	}
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
-	err := d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-		pr, pw := io.Pipe()
-		go func() { // ends when the request has read everything or closes the pipe
-			w := bufio.NewWriterSize(pw, 256<<10)
-			err := d.writeWhole(w)
-			if err == nil {
-				err = w.Flush()
-			}
-			pw.CloseWithError(err)
-		}()
-		return pr, nil
-	})
+	err := d.putLines(ctx)
 	if err != nil {
 		return fmt.Errorf("put the graph: %w", err)
 	}
@@ -75,10 +69,59 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	return d.checkpoint(ctx, d.meta.Phase, func(m *meta) { m.Dirty = false })
 }
 
+// putLines replaces the graph.
+func (d *Destination) putLines(ctx context.Context) error {
+	if d.sink != nil {
+		return d.sink.replace(d.mirror.lay.graph, func(put func([]byte) error) error { return d.eachWhole(ctx, put) })
+	}
+	return d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+		pr, pw := io.Pipe()
+		go func() { // ends when the request has read everything or closes the pipe
+			w := bufio.NewWriterSize(pw, 256<<10)
+			err := d.eachWhole(ctx, func(lines []byte) error {
+				_, err := w.Write(lines)
+				return err
+			})
+			if err == nil {
+				err = w.Flush()
+			}
+			pw.CloseWithError(err)
+		}()
+		return pr, nil
+	})
+}
+
 // blankMark stands before the label of a blank node.
 var blankMark = []byte("_:")
 
-func (d *Destination) writeWhole(w io.Writer) error {
+// eachWhole hands out what stands in the single graph, the lines of one resource at a
+// time. They are read beside put.
+func (d *Destination) eachWhole(ctx context.Context, put func(lines []byte) error) error {
+	ready := make(chan []byte, 64)
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		defer close(ready)
+		return d.readWhole(ctx, func(lines []byte) error {
+			select {
+			case ready <- lines:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	})
+	both.Go(func() error {
+		for lines := range ready {
+			if err := put(lines); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return both.Wait()
+}
+
+func (d *Destination) readWhole(ctx context.Context, give func(lines []byte) error) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
@@ -96,37 +139,43 @@ func (d *Destination) writeWhole(w io.Writer) error {
 		lay.authority = m.Authority
 		prefix := append([]byte{kindBody}, pair.Key[1:]...)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			if err != nil {
 				return err
 			}
-			wire, err := unpack(body.Value)
+			lines, err := lay.lines(body.Value)
 			if err != nil {
 				return err
 			}
-			if !bytes.Contains(wire, blankMark) && len(lay.nf.Rules) == 0 {
-				if _, err := w.Write(wire); err != nil { // as it is
-					return err
-				}
-				continue
-			}
-			ts, err := parseWire(wire)
-			if err != nil {
+			if err := give(lines); err != nil {
 				return err
-			}
-			sts, err := lay.statements("", ts)
-			if err != nil {
-				return err
-			}
-			var line []byte
-			for i := range sts {
-				line = sts[i].triple.AppendLine(line[:0])
-				if _, err := w.Write(line); err != nil {
-					return err
-				}
 			}
 		}
 	}
 	return nil
+}
+
+// lines are those of a kept representation as they stand in the mirror.
+func (l *layout) lines(body []byte) ([]byte, error) {
+	wire, err := unpack(body)
+	if err != nil || !bytes.Contains(wire, blankMark) && len(l.nf.Rules) == 0 {
+		return wire, err // as it is
+	}
+	ts, err := parseWire(wire)
+	if err != nil {
+		return nil, err
+	}
+	sts, err := l.statements("", ts)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]byte, 0, 2*len(wire))
+	for i := range sts {
+		lines = sts[i].triple.AppendLine(lines)
+	}
+	return lines, nil
 }
 
 // writeCheckpoint sets the checkpoint alone.

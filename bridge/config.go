@@ -84,7 +84,7 @@ type Set struct {
 	Licence        string       `yaml:"licence" doc:"IRI of the licence"`
 	Publisher      string       `yaml:"publisher" doc:"who publishes the set: a name, or an IRI"`
 	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
-	Select         Select       `yaml:"select" doc:"which entities; default: every subject that is an IRI"`
+	Select         Select       `yaml:"select" doc:"which entities: those that each of the keys below allows; default: every subject that is an IRI"`
 	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
 	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
@@ -180,7 +180,7 @@ type Destination struct {
 	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part     `yaml:"select" doc:"a part of the source; when it is changed, what that concerns is fetched or removed by the next sync"`
+	Select         Part     `yaml:"select" doc:"a part of the source: what one of the keys below names; when it is changed, what that concerns is fetched or removed by the next sync"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`

@@ -1,9 +1,9 @@
 // Command bench measures rsbridge against baselines of the same run and prints
 // one table, each row a ratio.
 //
-//	make bench            all rows
-//	make bench ROW=load   one of them
-//	make bench ROW=scan   those whose names begin so: scan-oxigraph, scan-fuseki ...
+//	make bench                 all rows
+//	make bench ROW=load        one of them
+//	make bench ROW=scan,load   those whose names begin so: scan-oxigraph, scan-fuseki ...
 //
 // A row is the median of five interleaved runs of both sides (-runs), with the
 // spread. The same goes to docs/benchmarks/bench.json, where rows that were not
@@ -91,7 +91,7 @@ type env struct {
 }
 
 func main() {
-	only := flag.String("row", "", "run this row only")
+	only := flag.String("row", "", "run these rows only: their names or how they begin, separated by commas")
 	runs := flag.Int("runs", 5, "runs of each row")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	dir := flag.String("dir", "", "keep the data of rows in this folder, and use what an earlier run left there")
@@ -160,7 +160,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 		all, runs = largeRows, 1
 	}
 	for _, r := range all {
-		if only != "" && r.id != only && !strings.HasPrefix(r.id, only+"-") {
+		if only != "" && !slices.ContainsFunc(strings.Split(only, ","), func(name string) bool { return r.id == name || strings.HasPrefix(r.id, name+"-") }) {
 			continue
 		}
 		if r.needs != "" && os.Getenv(r.needs) == "" {

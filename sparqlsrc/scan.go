@@ -134,6 +134,9 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		if scope.kind == severalGraphs || scope.kind == allGraphs { // one graph may come whole where all do not
 			parts = []string{"graphs", "batches"}
 		}
+		if caps.ValuesLimit == 0 { // batches name their entities by VALUES, which were refused
+			parts[len(parts)-1] = "hash"
+		}
 	}
 	for _, by := range parts {
 		err := s.byParts(ctx, by, caps, sc)

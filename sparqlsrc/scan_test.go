@@ -120,7 +120,7 @@ func source(t testing.TB, st *sparqltest.Store, cfg Config) *Source {
 
 // known spares the probe of a store whose habits the test has set.
 func known(s *Source, st *sparqltest.Store) *Source {
-	caps := sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadGraphStore, sparql.ReadConstruct, sparql.ReadSelectTSV, sparql.ReadSelectJSON}, UnionDefault: st.UnionDefault}
+	caps := sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadGraphStore, sparql.ReadConstruct, sparql.ReadSelectTSV, sparql.ReadSelectJSON}, UnionDefault: st.UnionDefault, ValuesLimit: 5000}
 	if st.NoTSV {
 		caps.Readings = []sparql.Reading{sparql.ReadSelectJSON}
 	} else if st.Shuffle {

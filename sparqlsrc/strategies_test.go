@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -470,6 +471,24 @@ func TestWayNotProbed(t *testing.T) {
 		if stats.Way != "select-tsv" {
 			t.Errorf("read by %s", stats.Way)
 		}
+	}
+}
+
+// A store that cuts its answers and takes no VALUES is read by the hash of the IRIs.
+func TestNoValues(t *testing.T) {
+	st := sparqltest.New(divided(60)...)
+	st.RowLimit = 100
+	want, _ := scanAll(t, source(t, sparqltest.New(divided(60)...), Config{}))
+	st.Fault = func(op, body string) *sparqltest.Fault {
+		if strings.Contains(body, "VALUES") {
+			return &sparqltest.Fault{Status: http.StatusBadRequest, Body: "what is VALUES?"}
+		}
+		return nil
+	}
+	got, stats := scanAll(t, source(t, st, Config{}))
+	diff(t, "without VALUES", got, want)
+	if stats.Way != "hash" {
+		t.Errorf("read by %s", stats.Way)
 	}
 }
 

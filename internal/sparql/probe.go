@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // sampleSize is one more than the row limit that stores are known to have.
@@ -186,23 +188,42 @@ func (c *Client) ShowsUnion(ctx context.Context) (bool, error) {
 // unionDefault looks whether triples of named graphs stand in the default graph
 // too. Some that do by chance make no union: all of a sample must.
 func (p *prober) unionDefault(ctx context.Context) error {
-	q, err := probes.Prepare("sample-named", map[string]any{"Limit": 200})
+	parts, rows, err := p.someNamed(ctx, "")
+	if err == nil && len(parts) == 0 && rows == namedSample { // Oxigraph gives blank nodes first
+		parts, _, err = p.someNamed(ctx, "FILTER(isIRI(?s) && !isBlank(?o)) ")
+	}
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	q, err := probes.Prepare("ask", map[string]any{"Pattern": strings.Join(parts, " ")})
 	if err != nil {
 		return err
+	}
+	p.caps.UnionDefault, err = p.c.Ask(ctx, q)
+	return err
+}
+
+const namedSample = 200
+
+// someNamed gives some triples of named graphs that can be written in a query, of as
+// many rows.
+func (p *prober) someNamed(ctx context.Context, filter string) (parts []string, rows int, err error) {
+	q, err := probes.Prepare("sample-named", map[string]any{"Limit": namedSample, "Filter": filter})
+	if err != nil {
+		return nil, 0, err
 	}
 	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	graphs := map[string]int{}
-	var parts []string
 	for row, err := range sol.Rows {
 		if err != nil {
-			return err
+			return nil, rows, err
 		}
-		if len(row) != 4 {
+		if rows++; len(row) != 4 {
 			sol.Close()
-			return errors.New("the answer has not four columns")
+			return nil, rows, errors.New("the answer has not four columns")
 		}
 		g := row[0].IRI()
 		if graphs[g] >= 5 || len(parts) >= 30 {
@@ -212,7 +233,11 @@ func (p *prober) unionDefault(ctx context.Context) error {
 		ok := true
 		for i := range t {
 			var err error
-			t[i], err = EscapeTerm(row[i+1])
+			if term := row[i+1]; term.Kind() == rdfres.KindIRI {
+				t[i], err = NameIRI(term.IRI())
+			} else {
+				t[i], err = EscapeTerm(term)
+			}
 			ok = ok && err == nil
 		}
 		if line := strings.Join(t[:], " ") + " ."; ok && !slices.Contains(parts, line) {
@@ -220,15 +245,7 @@ func (p *prober) unionDefault(ctx context.Context) error {
 			parts = append(parts, line)
 		}
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	q, err = probes.Prepare("ask", map[string]any{"Pattern": strings.Join(parts, " ")})
-	if err != nil {
-		return err
-	}
-	p.caps.UnionDefault, err = p.c.Ask(ctx, q)
-	return err
+	return parts, rows, nil
 }
 
 // rowLimit looks for an answer that is shorter than the store's own count.

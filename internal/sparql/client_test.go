@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -409,6 +410,25 @@ func TestOtherManners(t *testing.T) {
 	}
 }
 
+// A certificate that nobody here trusts, and https where none is spoken, are explained.
+func TestHTTPSFaults(t *testing.T) {
+	h := answer("application/sparql-results+json", `{"head":{},"boolean":true}`)
+	secure, plain := httptest.NewTLSServer(h), httptest.NewServer(h)
+	defer secure.Close()
+	defer plain.Close()
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for address, want := range map[string]string{secure.URL: "SSL_CERT_FILE", strings.Replace(plain.URL, "http:", "https:", 1): "use http:// instead"} {
+		c, err := sparql.New(sparql.Endpoint{Query: address, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Ask(t.Context(), "ASK {}"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // Who asks for what is not known here is named.
 func TestForeignAuthentication(t *testing.T) {
 	for challenge, want := range map[string]string{
@@ -681,6 +701,20 @@ func TestProbe(t *testing.T) {
 }
 
 // A store that is known to take the longest VALUES is asked for that first.
+// That the default graph shows the named graphs is seen also where the first triples of
+// those cannot be written in a query: Oxigraph gives blank nodes first.
+func TestUnionBehindBlankNodes(t *testing.T) {
+	st := sparqltest.New()
+	st.UnionDefault = true
+	for i := range 250 {
+		st.Add("http://e.example/a", rdfres.Triple{S: rdfres.NewBlank(fmt.Sprint("b", i)), P: "<http://e.example/p>", O: "<http://e.example/o>"})
+	}
+	st.Add("http://e.example/b", rdfres.Triple{S: "<http://e.example/s>", P: "<http://e.example/p>", O: "<http://e.example/o>"})
+	if union, err := connect(t, st, nil).ShowsUnion(t.Context()); err != nil || !union {
+		t.Error(union, err)
+	}
+}
+
 func TestProbeValues(t *testing.T) {
 	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
 	st.Server = "Oxigraph/0.5.13"

@@ -163,6 +163,13 @@ func TestBrowser(t *testing.T) {
 
 	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
 	do("scan by its button", click(`//button[contains(., "Scan")]`), shown(`//tr[contains(., "scan:data") and contains(., "done")]`))
+
+	// Behind a token, which is in the address that is opened, and below another path.
+	guarded := httpapi.New(b, httpapi.Options{Token: "secret"})
+	below := http.StripPrefix("/ops", guarded)
+	adm2 := serve(&below)
+	do("dashboard behind a token", chromedp.Navigate(strings.Replace(adm2.URL, "://", "://reader:secret@", 1)+"/ops/"), shown(`//button[contains(., "Scan")]`))
+	do("scan behind a token", click(`//button[contains(., "Scan")]`), shown(`//p[contains(., "scan:data")]`))
 }
 
 func get[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {

@@ -885,13 +885,18 @@ func (m *mirror) lacks(ctx context.Context, st *statement) bool {
 	if m.client.Endpoint().Query == "" {
 		return true
 	}
+	there, err := m.has(ctx, st)
+	var e *sparql.Error
+	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
+}
+
+// has asks for a triple.
+func (m *mirror) has(ctx context.Context, st *statement) (bool, error) {
 	pattern := string(appendSPARQL([]byte("{\n"), st.triple)) + "}"
 	if g := m.graphFor(st); g != "" {
 		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
 	}
-	there, err := m.client.Ask(ctx, "ASK "+pattern)
-	var e *sparql.Error
-	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
+	return m.client.Ask(ctx, "ASK "+pattern)
 }
 
 func (d *Destination) ownedByAny(subj, triple hash16) (bool, error) {

@@ -8,9 +8,11 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // SyncOptions of Sync. Full compares with the whole inventory whatever the
@@ -224,6 +226,9 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if m.Phase != "" {
 		switch {
 		case cp == nil:
+			if err := d.isTheMirror(ctx); err != nil {
+				return err
+			}
 			return d.noteCompare("the mirror has lost its checkpoint")
 		case cp.Generation != fmt.Sprint(m.Generation) || cp.Phase != m.Phase:
 			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.Phase))
@@ -266,6 +271,11 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if mark != "" {
 		return d.sharesWith() // another destination of this state
 	}
+	return d.refuseForeign(ctx)
+}
+
+// refuseForeign refuses a graph that holds something.
+func (d *Destination) refuseForeign(ctx context.Context) error {
 	empty, err := d.mirror.isEmpty(ctx)
 	if err != nil {
 		return fmt.Errorf("ask whether the mirror is empty: %w", err)
@@ -279,6 +289,60 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	}
 	return nil
 }
+
+// isTheMirror refuses a graph without a checkpoint that holds something, but none of
+// what we have written last: it is of another store than before, at the same address.
+func (d *Destination) isTheMirror(ctx context.Context) error {
+	if d.mirror.client.Endpoint().Query == "" || d.putsWhole() {
+		return nil
+	}
+	triples, asked := false, 0
+	for loc, rec := range d.stored(d.store) {
+		if rec.err != nil {
+			return rec.err
+		}
+		triples = triples || rec.Triples > 0
+		st := d.plainTriple(loc, rec.record)
+		if st == nil {
+			continue
+		}
+		if there, err := d.mirror.has(ctx, st); err != nil {
+			return fmt.Errorf("ask whether the mirror is the one of before: %w", err)
+		} else if there {
+			return nil
+		}
+		if asked++; asked == sampleMirror {
+			break
+		}
+	}
+	if triples && asked == 0 {
+		return nil // of none of them it can be told
+	}
+	return d.refuseForeign(ctx)
+}
+
+// plainTriple is a triple of a resource that every store has as it was written, nil where
+// there is none.
+func (d *Destination) plainTriple(loc hash16, rec *record) *statement {
+	if rec.Triples == 0 {
+		return nil
+	}
+	sts, err := d.recordedStatements(loc, rec)
+	if err != nil {
+		return nil // told when it is compared
+	}
+	i := slices.IndexFunc(sts, func(st statement) bool {
+		return !st.normal && (st.triple.O.Kind() == rdfres.KindIRI || strings.HasSuffix(string(st.triple.O), `"`))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &sts[i]
+}
+
+// sampleMirror is how many resources are looked for in a mirror that has lost its
+// checkpoint.
+const sampleMirror = 20
 
 // sharesWith refuses a graph that only a destination that is not configured any more has
 // kept: nobody would remove what it owns.

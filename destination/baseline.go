@@ -559,6 +559,9 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 
 // dropUnlisted removes what a dump that was read whole does not have.
 func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) (string, error) {
+	if b.first != nil { // all that is recorded is from it
+		return "", nil
+	}
 	var gone []departure
 	held := int64(0)
 	snap := d.store.Snapshot()

@@ -157,8 +157,8 @@ func (s *Store) open(o Options) (err error) {
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		MemTableSize:                o.memTable,
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       20, // a first scan or mirror of 100,000 is a dozen tables: they are not packed twice in the midst of it
-		L0StopWritesThreshold:       40,
+		L0CompactionThreshold:       10,
+		L0StopWritesThreshold:       24,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 	}
 	opts.Levels[0].FilterPolicy = bloom.FilterPolicy(10)

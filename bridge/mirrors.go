@@ -72,15 +72,14 @@ func (b *Bridge) openDestination(ctx context.Context, name string, c Destination
 		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
 	}
 	o.Sink = st.sink
-	dc := c.config(name, b.tempDir())
-	dc.Names = slices.Sorted(maps.Keys(b.cfg.Destinations))
-	return destination.Open(ctx, records, st.client, dc, o)
+	return destination.Open(ctx, records, st.client, b.cfg.destination(name, b.tempDir()), o)
 }
 
-// config is the destination as package destination wants it.
-func (c Destination) config(name, temp string) destination.Config {
+// destination is one of the configured, as package destination wants it.
+func (cfg *Config) destination(name, temp string) destination.Config {
+	c := cfg.Destinations[name]
 	dc := destination.Config{
-		Name: name, Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
+		Name: name, Names: slices.Sorted(maps.Keys(cfg.Destinations)), Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
 		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Allow: c.Allow,
 		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, TempDir: temp, MemoryBytes: 32 << 20,
 	}

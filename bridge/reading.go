@@ -68,9 +68,7 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 		c := cfg.Destinations[name]
 		client, sink, err := cfg.Stores[c.Store].client(c.Store, log)
 		if err == nil {
-			dc := c.config(name, "")
-			dc.Names = slices.Sorted(maps.Keys(cfg.Destinations))
-			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, dc, destination.Options{Now: now, Sink: sink})
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, cfg.destination(name, ""), destination.Options{Now: now, Sink: sink})
 		}
 		if err != nil {
 			delete(open, name)

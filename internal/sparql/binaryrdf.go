@@ -85,15 +85,7 @@ func (c *Client) Post(ctx context.Context, u *Upload) error {
 
 // notUnderstood tells an answer that another form of the same triples may not get.
 func notUnderstood(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
-		return true
-	}
-	return false
+	return hasStatus(err, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented)
 }
 
 // busy tells an answer that has nothing to do with what was sent. What does, may also

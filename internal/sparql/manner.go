@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -105,30 +106,18 @@ func asGet(r request) request {
 // refusesManner tells of an error whether it may be that of a store which does not take
 // queries in this manner.
 func refusesManner(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
-		http.StatusLengthRequired, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
-		http.StatusInternalServerError, http.StatusNotImplemented:
-		return true
-	}
-	return false
+	return refusesPost(err) || hasStatus(err, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError)
 }
 
 // refusesPost tells whether a store may take queries by GET only.
 func refusesPost(err error) bool {
+	return hasStatus(err, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented)
+}
+
+// hasStatus tells of an error whether it is an answer of one of these statuses.
+func hasStatus(err error, statuses ...int) bool {
 	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Status {
-	case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
-		return true
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(statuses, e.Status)
 }
 
 func (c *Client) noteManner(h http.Header) {

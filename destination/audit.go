@@ -52,6 +52,15 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err != nil {
 		return rep, err
 	}
+	if o.Repair {
+		cp, err := d.mirror.readCheckpoint(ctx)
+		if err == nil && cp == nil {
+			err = d.isTheMirror(ctx)
+		}
+		if err != nil {
+			return rep, fmt.Errorf("repair: %w", err)
+		}
+	}
 	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
 	if err := a.once(ctx, &rep); err != nil {
 		return rep, err

@@ -33,6 +33,10 @@ func TestAnotherStore(t *testing.T) {
 				}
 				b.same(b.mir.lines(graph), before)
 			}
+			if _, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err == nil || !strings.Contains(err.Error(), "already holds something") {
+				t.Fatal(err)
+			}
+			b.same(b.mir.lines(graph), before)
 			clear(b.mir.graphs) // an empty one is filled again
 			b.sync()
 			b.equalAll()

@@ -2,8 +2,10 @@ package resourcesync
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sync"
 
@@ -145,6 +147,14 @@ func (p *Package) Size(path string) (bytes int64, ok bool) {
 // Reading it ends in an error when it is longer than the package claims, or its
 // checksum does not match.
 func (p *Package) Open(path string) (io.ReadCloser, error) {
+	f, err := p.member(path)
+	if err != nil {
+		return nil, err
+	}
+	return p.open(f)
+}
+
+func (p *Package) member(path string) (*zip.File, error) {
 	name, err := MemberName(path)
 	if err != nil {
 		return nil, p.fail(ErrPackage, "%v", err)
@@ -153,11 +163,84 @@ func (p *Package) Open(path string) (io.ReadCloser, error) {
 	if f == nil {
 		return nil, p.fail(ErrPackage, "the manifest names %q, which is not in it", clip(path))
 	}
+	return f, nil
+}
+
+func (p *Package) open(f *zip.File) (io.ReadCloser, error) {
 	body, err := f.Open()
 	if err != nil {
-		return nil, p.fail(ErrPackage, "opening %q: %v", clip(name), err)
+		return nil, p.fail(ErrPackage, "opening %q: %v", clip(f.Name), err)
 	}
-	return &bounded{r: body, p: p, name: name, left: int64(f.UncompressedSize64)}, nil
+	return &bounded{r: body, p: p, name: f.Name, left: int64(f.UncompressedSize64)}, nil
+}
+
+// ReadFile gives a bitstream whole, with the errors of Open and of reading. It takes
+// the memory of what Size tells.
+func (p *Package) ReadFile(path string) ([]byte, error) {
+	f, err := p.member(path)
+	if err != nil {
+		return nil, err
+	}
+	if f.Method == zip.Deflate && max(f.CompressedSize64, f.UncompressedSize64) <= smallMember {
+		return p.readSmall(f)
+	}
+	r, err := p.open(f)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	body := bytes.NewBuffer(make([]byte, 0, min(f.UncompressedSize64, smallMember)+bytes.MinRead))
+	if _, err := body.ReadFrom(r); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// smallMember is what is read at once, packed and unpacked: of most members the
+// making of the readers takes as long as the reading.
+const smallMember = 64 << 10
+
+type smallReader struct {
+	packed [smallMember]byte
+	in     bytes.Reader
+	out    io.ReadCloser
+}
+
+var smallReaders = sync.Pool{New: func() any { return &smallReader{out: flate.NewReader(nil)} }}
+
+func (p *Package) readSmall(f *zip.File) ([]byte, error) {
+	raw, err := f.OpenRaw()
+	if err != nil {
+		return nil, p.fail(ErrPackage, "opening %q: %v", clip(f.Name), err)
+	}
+	r := smallReaders.Get().(*smallReader)
+	defer smallReaders.Put(r)
+	packed, body := r.packed[:f.CompressedSize64], make([]byte, f.UncompressedSize64)
+	if _, err = io.ReadFull(raw, packed); err == nil {
+		r.in.Reset(packed)
+		_ = r.out.(flate.Resetter).Reset(&r.in, nil) // never fails
+		_, err = io.ReadFull(r.out, body)
+	}
+	switch {
+	case err == io.EOF: // nothing at all
+		err = io.ErrUnexpectedEOF
+	case err == nil:
+		var more [1]byte
+		var n int
+		if n, err = io.ReadFull(r.out, more[:]); n > 0 {
+			return nil, p.fail(ErrPackage, "%q is longer than it claims", clip(f.Name))
+		}
+		if err == io.EOF {
+			err = nil
+		}
+	}
+	if err == nil && f.CRC32 != 0 && crc32.ChecksumIEEE(body) != f.CRC32 {
+		err = errors.New("its checksum does not match its bytes")
+	}
+	if err != nil {
+		return nil, p.fail(ErrPackage, "reading %q: %v", clip(f.Name), err)
+	}
+	return body, nil
 }
 
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}

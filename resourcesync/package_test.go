@@ -144,6 +144,9 @@ func readMember(t *testing.T, p *Package, path string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if whole, err := p.ReadFile(path); err != nil || !bytes.Equal(whole, b) {
+		t.Fatalf("ReadFile: %d bytes of %d, %v", len(whole), len(b), err)
+	}
 	return b
 }
 
@@ -427,6 +430,9 @@ func TestHostilePackages(t *testing.T) {
 		if !errors.Is(err, ErrPackage) || len(got) > 10 {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
+		if got, err := p.ReadFile("/a"); !errors.Is(err, ErrPackage) || got != nil {
+			t.Errorf("%s: ReadFile gives %d bytes, %v", name, len(got), err)
+		}
 	}
 	b := makeZip(t, manifest, member{name: "dir/"})
 	p, err := OpenPackage(bytes.NewReader(b), int64(len(b)), PackageOptions{})
@@ -436,6 +442,9 @@ func TestHostilePackages(t *testing.T) {
 	for _, path := range []string{"/a", "../a", "", "/dir/"} {
 		if _, err := p.Open(path); !errors.Is(err, ErrPackage) {
 			t.Errorf("Open(%q): %v", path, err)
+		}
+		if _, err := p.ReadFile(path); !errors.Is(err, ErrPackage) {
+			t.Errorf("ReadFile(%q): %v", path, err)
 		}
 	}
 }
@@ -513,10 +522,14 @@ func FuzzPackage(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			n, _ := io.Copy(io.Discard, body)
+			var streamed bytes.Buffer
+			n, err := io.Copy(&streamed, body)
 			body.Close()
 			if n > 1<<17 {
 				t.Fatalf("%q gave %d bytes", name, n)
+			}
+			if whole, werr := p.ReadFile(name); err == nil && (werr != nil || !bytes.Equal(whole, streamed.Bytes())) {
+				t.Fatalf("%q gave %d bytes, and %d at once: %v", name, n, len(whole), werr)
 			}
 		}
 		r, closer, err := p.Manifest()

@@ -1,11 +1,9 @@
 package destination
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"slices"
@@ -441,13 +439,15 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err := d.underWay(r); err != nil {
 		return nil, err
 	}
-	listed, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
-	if err != nil {
-		return nil, err
-	}
-	defer listed.Close()
 	b := d.batcher(&r.c, true)
 	defer b.wait()
+	var listed *extsort.Sorter // nil: all that is recorded will be from this dump
+	if b.first == nil {
+		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
+			return nil, err
+		}
+		defer listed.Close()
+	}
 	n := int64(0)
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
@@ -512,13 +512,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 			if it.Blind {
 				r.blind++
 			}
-			loc := hashString(it.Loc)
-			var entity []byte
-			if it.Entity != "" {
-				h := hashString(it.Entity)
-				entity = h[:]
-			}
-			if err := listed.Add(loc[:], entity); err != nil {
+			if err := list(listed, it); err != nil {
 				return err
 			}
 			member := func(ctx context.Context) *outcome {
@@ -539,27 +533,33 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 
 var errStopped = errors.New("stopped")
 
+// list notes what a dump has, by location and entity.
+func list(listed *extsort.Sorter, it *item) error {
+	if listed == nil {
+		return nil
+	}
+	loc := hashString(it.Loc)
+	var entity []byte
+	if it.Entity != "" {
+		h := hashString(it.Entity)
+		entity = h[:]
+	}
+	return listed.Add(loc[:], entity)
+}
+
 func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, error) {
 	if path == "" {
 		return nil, errors.New("the manifest gives no path")
 	}
-	f, err := z.Open(path)
-	if err != nil {
-		return nil, err
+	if n, _ := z.Size(path); n > limit {
+		return nil, fmt.Errorf("%w: more than %d bytes (max_resource_bytes)", errTooLarge, limit)
 	}
-	defer f.Close()
-	buf := bytes.NewBuffer(make([]byte, 0, 4<<10)) // most are smaller
-	_, err = buf.ReadFrom(io.LimitReader(f, limit+1))
-	body := buf.Bytes()
-	if err == nil && int64(len(body)) > limit {
-		err = fmt.Errorf("%w: more than %d bytes (max_resource_bytes)", errTooLarge, limit)
-	}
-	return body, err
+	return z.ReadFile(path)
 }
 
 // dropUnlisted removes what a dump that was read whole does not have.
 func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) (string, error) {
-	if b.first != nil { // all that is recorded is from it
+	if listed == nil {
 		return "", nil
 	}
 	var gone []departure

@@ -93,7 +93,7 @@ func TestDumpCounted(t *testing.T) {
 	}
 	count(0)
 	lines := []byte("<a:s> <a:p> <a:o> .\n<a:s> <a:p> <a:q> .\n<a:s> <a:p> <a:o> .\n")
-	if err := s.replace("a:g", func(put func([]byte) error) error { return put(lines) }); err != nil {
+	if err := s.replace("a:g", func(put putPart) error { return put("", lines) }); err != nil {
 		t.Fatal(err)
 	}
 	count(2)

@@ -331,9 +331,8 @@ func (s *Sink) makeFolder() error {
 	return os.MkdirAll(filepath.Dir(s.file), 0o777)
 }
 
-// replace replaces the dump by the graph whose triples each hands out, in parts, as
-// lines of canonical N-Triples.
-func (s *Sink) replace(graph string, each func(put func(lines []byte) error) error) error {
+// replace replaces the dump by the graph whose triples each hands out, in parts.
+func (s *Sink) replace(graph string, each func(put putPart) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.makeFolder(); err != nil {
@@ -363,9 +362,22 @@ func (s *Sink) replace(graph string, each func(put func(lines []byte) error) err
 		}
 		return b
 	}
+	asIs := func(of string, lines []byte) bool {
+		if s.quad || bytes.Contains(lines, genid) {
+			return false
+		}
+		if !hasBlank(lines) {
+			return true
+		}
+		if authority == "" {
+			authority = of
+		}
+		return of == authority
+	}
 	var own []byte
-	err = each(func(lines []byte) error {
-		if !s.quad && !bytes.Contains(lines, genid) {
+	err = each(func(of string, lines []byte) error {
+		of = strings.TrimSuffix(of, "/")
+		if asIs(of, lines) {
 			return sorter.add(lines)
 		}
 		own = own[:0]
@@ -374,7 +386,7 @@ func (s *Sink) replace(graph string, each func(put func(lines []byte) error) err
 			if err != nil {
 				return err
 			}
-			q.S, q.O = plain(q.S), plain(q.O)
+			q.S, q.O = plain(rdfres.Skolemize(q.S, of)), plain(rdfres.Skolemize(q.O, of))
 			if s.quad && graph != "" {
 				q.G = rdfres.NewIRI(graph)
 			}

@@ -72,14 +72,19 @@ func (d *Destination) putWhole(ctx context.Context) error {
 // putLines replaces the graph.
 func (d *Destination) putLines(ctx context.Context) error {
 	if d.sink != nil {
-		return d.sink.replace(d.mirror.lay.graph, func(put func([]byte) error) error { return d.eachWhole(ctx, put) })
+		return d.sink.replace(d.mirror.lay.graph, func(put putPart) error { return d.eachWhole(ctx, put) })
 	}
 	return d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		pr, pw := io.Pipe()
 		go func() { // ends when the request has read everything or closes the pipe
 			w := bufio.NewWriterSize(pw, 256<<10)
-			err := d.eachWhole(ctx, func(lines []byte) error {
-				_, err := w.Write(lines)
+			lay := d.mirror.lay
+			err := d.eachWhole(ctx, func(authority string, wire []byte) error {
+				lay.authority = authority
+				lines, err := lay.lines(wire)
+				if err == nil {
+					_, err = w.Write(lines)
+				}
 				return err
 			})
 			if err == nil {
@@ -91,19 +96,24 @@ func (d *Destination) putLines(ctx context.Context) error {
 	})
 }
 
-// blankMark stands before the label of a blank node.
-var blankMark = []byte("_:")
+// putPart takes the lines of one resource, canonical N-Triples, whose blank nodes are
+// those of an authority.
+type putPart func(authority string, lines []byte) error
 
-// eachWhole hands out what stands in the single graph, the lines of one resource at a
-// time. They are read beside put.
-func (d *Destination) eachWhole(ctx context.Context, put func(lines []byte) error) error {
-	ready := make(chan []byte, 64)
+// eachWhole hands out what stands in the single graph, with its blank nodes, one
+// resource at a time. They are read beside put.
+func (d *Destination) eachWhole(ctx context.Context, put putPart) error {
+	type part struct {
+		authority string
+		lines     []byte
+	}
+	ready := make(chan part, 64)
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		defer close(ready)
-		return d.readWhole(ctx, func(lines []byte) error {
+		return d.readWhole(ctx, func(authority string, lines []byte) error {
 			select {
-			case ready <- lines:
+			case ready <- part{authority, lines}:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -111,8 +121,8 @@ func (d *Destination) eachWhole(ctx context.Context, put func(lines []byte) erro
 		})
 	})
 	both.Go(func() error {
-		for lines := range ready {
-			if err := put(lines); err != nil {
+		for p := range ready {
+			if err := put(p.authority, p.lines); err != nil {
 				return err
 			}
 		}
@@ -121,7 +131,7 @@ func (d *Destination) eachWhole(ctx context.Context, put func(lines []byte) erro
 	return both.Wait()
 }
 
-func (d *Destination) readWhole(ctx context.Context, give func(lines []byte) error) error {
+func (d *Destination) readWhole(ctx context.Context, give putPart) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
@@ -135,8 +145,6 @@ func (d *Destination) readWhole(ctx context.Context, give func(lines []byte) err
 		if id(m.Space) != d.space || len(pair.Key) != 5 {
 			continue
 		}
-		lay := d.mirror.lay
-		lay.authority = m.Authority
 		prefix := append([]byte{kindBody}, pair.Key[1:]...)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
@@ -145,11 +153,11 @@ func (d *Destination) readWhole(ctx context.Context, give func(lines []byte) err
 			if err != nil {
 				return err
 			}
-			lines, err := lay.lines(body.Value)
+			lines, err := unpack(body.Value)
 			if err != nil {
 				return err
 			}
-			if err := give(lines); err != nil {
+			if err := give(m.Authority, lines); err != nil {
 				return err
 			}
 		}
@@ -158,10 +166,9 @@ func (d *Destination) readWhole(ctx context.Context, give func(lines []byte) err
 }
 
 // lines are those of a kept representation as they stand in the mirror.
-func (l *layout) lines(body []byte) ([]byte, error) {
-	wire, err := unpack(body)
-	if err != nil || !bytes.Contains(wire, blankMark) && len(l.nf.Rules) == 0 {
-		return wire, err // as it is
+func (l *layout) lines(wire []byte) ([]byte, error) {
+	if !hasBlank(wire) && len(l.nf.Rules) == 0 {
+		return wire, nil // as it is
 	}
 	ts, err := parseWire(wire)
 	if err != nil {
@@ -177,6 +184,25 @@ func (l *layout) lines(body []byte) ([]byte, error) {
 	}
 	return lines, nil
 }
+
+var blankMark = []byte("_:") // of a blank node
+
+// hasBlank tells whether one of the triples of lines has a blank node.
+func hasBlank(lines []byte) bool {
+	if !bytes.Contains(lines, blankMark) {
+		return false
+	}
+	for line := range bytes.Lines(lines) {
+		_, rest, _ := bytes.Cut(line, space)
+		_, object, _ := bytes.Cut(rest, space)
+		if bytes.HasPrefix(line, blankMark) || bytes.HasPrefix(object, blankMark) {
+			return true
+		}
+	}
+	return false
+}
+
+var space = []byte(" ")
 
 // writeCheckpoint sets the checkpoint alone.
 func (m *mirror) writeCheckpoint(ctx context.Context, cp *checkpoint) error {

@@ -109,8 +109,8 @@ func (s *Source) overGraphs(ctx context.Context, text string) (selection, error)
 	}
 	var graphs []string
 	if s.cfg.Graphs[0] == "*" {
-		union, err := s.client.ShowsUnion(ctx)
-		if err == nil && !union && !caps.UnionDefault {
+		union, err := s.showsUnion(ctx, caps)
+		if err == nil && union == separate {
 			graphs, err = s.namedGraphs(ctx)
 		}
 		if err != nil {

@@ -386,8 +386,8 @@ func (s *Source) countOutside(ctx context.Context, caps sparql.Capabilities, sc 
 	if !s.everyGraph() {
 		return nil
 	}
-	union, err := s.client.ShowsUnion(ctx)
-	if err == nil && !union && !caps.UnionDefault {
+	union, err := s.showsUnion(ctx, caps)
+	if err == nil && union == separate {
 		sc.outside, err = s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
 	}
 	if err != nil {

@@ -700,6 +700,40 @@ func TestOwnGraphAppears(t *testing.T) {
 	diff(t, "after", got, want)
 }
 
+// A named graph that is a copy of the default graph, as a mirror in the same store is,
+// makes no union: what has left the default graph is gone although the copy has it, and
+// what another named graph has alone is read.
+func TestCopyOfTheDefaultGraph(t *testing.T) {
+	triple := func(n int) rdfres.Triple {
+		return rdfres.Triple{S: rdfres.NewIRI(fmt.Sprint("http://example.org/", n)), P: "<http://example.org/p>", O: `"1"`}
+	}
+	st := sparqltest.New()
+	for n := range 300 {
+		if n != 250 {
+			st.Add("", triple(n))
+		}
+		st.Add("http://example.org/copy", triple(n))
+	}
+	state := rdfres.Triple{S: "<urn:rsbridge:mirror:00>", P: "<urn:rsbridge:terms#phase>", O: `"current"`}
+	for _, c := range []struct {
+		graphs []string
+		own    bool
+		want   int
+	}{{nil, false, 299}, {nil, true, 299}, {[]string{"*"}, true, 301}, {[]string{"*"}, false, 301}} {
+		if c.own {
+			st.Add("urn:rsbridge:state", state)
+		} else {
+			st.Remove("urn:rsbridge:state", state)
+		}
+		if len(c.graphs) > 0 {
+			st.Add("http://example.org/other", triple(300))
+		}
+		if got, _ := scanAll(t, source(t, st, Config{Graphs: c.graphs})); len(got) != c.want {
+			t.Errorf("graphs %v, own %v: %d entities, want %d", c.graphs, c.own, len(got), c.want)
+		}
+	}
+}
+
 // A store that changes while it is read is accepted within its counts.
 func TestLiveStore(t *testing.T) {
 	ts := randomGraph(rand.New(rand.NewPCG(1, 8)), 300)

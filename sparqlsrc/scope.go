@@ -52,19 +52,17 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 		}
 		return sc, nil
 	}
-	// Asked anew each time: a store without named graphs does not show its
-	// habit before the bridge itself writes the first.
-	union, err := s.client.ShowsUnion(ctx)
+	union, err := s.showsUnion(ctx, caps)
 	if err != nil {
-		return nil, fmt.Errorf("look whether the default graph shows named graphs: %w", err)
+		return nil, err
 	}
 	switch {
-	case union || caps.UnionDefault:
+	case union != separate:
 		own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
 		if err != nil {
 			return nil, err
 		}
-		if own {
+		if own || union == unknown { // this pattern is right for both
 			return &scope{kind: unionButOwn}, nil
 		}
 		return &scope{kind: defaultGraph, union: true}, nil
@@ -81,6 +79,44 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 		return &scope{kind: allGraphs}, nil
 	}
 	return &scope{kind: defaultGraph}, nil
+}
+
+// What the default graph shows.
+type shows int
+
+const (
+	separate shows = iota // a graph of its own
+	all                   // what the named graphs hold too
+	unknown               // all as it seems, and the store cannot say for sure
+)
+
+// showsUnion is asked anew each time: a store without named graphs does not show its
+// habit before the bridge itself writes the first. Of a set over all graphs a sample is
+// not enough, where the default graph and one of the others may be copies: what the
+// others have alone would not be read.
+func (s *Source) showsUnion(ctx context.Context, caps sparql.Capabilities) (shows, error) {
+	union, err := s.client.ShowsUnion(ctx, caps.Product)
+	if err != nil {
+		return separate, fmt.Errorf("look whether the default graph shows named graphs: %w", err)
+	}
+	_, known := sparql.KnownUnion(caps.Product)
+	switch {
+	case !union:
+		return separate, nil
+	case known || len(s.cfg.Graphs) == 0 || s.cfg.Graphs[0] != "*":
+		return all, nil
+	}
+	alone, err := s.client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER NOT EXISTS { ?s ?p ?o } }")
+	switch {
+	case ctx.Err() != nil:
+		return separate, context.Cause(ctx)
+	case err != nil:
+		s.log.Warn("the store does not say whether its default graph shows all that the named graphs hold", "error", err.Error())
+		return unknown, nil
+	case alone:
+		return separate, nil
+	}
+	return all, nil
 }
 
 // ownPattern is the triples that every scan over all graphs leaves out: the

@@ -178,29 +178,61 @@ func product(h http.Header) (name, version string) {
 
 // ShowsUnion tells whether the default graph shows the triples of named graphs
 // too, as far as a sample of what is there now can tell. A store that holds no
-// named graph yet says no.
-func (c *Client) ShowsUnion(ctx context.Context) (bool, error) {
+// named graph yet says no. product is who the store says that it is.
+func (c *Client) ShowsUnion(ctx context.Context, product string) (bool, error) {
 	p := &prober{c: c}
+	p.caps.Product = product
 	err := p.unionDefault(ctx)
 	return p.caps.UnionDefault, err
 }
 
+// KnownUnion tells of the products that always answer one way whether their default
+// graph shows the named graphs (unless the address names another, which a look tells).
+func KnownUnion(product string) (union, known bool) {
+	switch product {
+	case "RDF4J", "GraphDB", "Virtuoso":
+		return true, true
+	case "rsbridge":
+		return false, true
+	}
+	return false, false
+}
+
 // unionDefault looks whether triples of named graphs stand in the default graph
-// too. Some that do by chance make no union: all of a sample must.
+// too. Some that do by chance make no union: all of a sample must. A named graph may
+// be a copy of the default graph, as a mirror in the same store is: the bookkeeping of
+// rsbridge, which nobody copies, tells that apart.
 func (p *prober) unionDefault(ctx context.Context) error {
+	always, known := KnownUnion(p.caps.Product)
+	if known && !always {
+		return nil
+	}
 	parts, rows, err := p.someNamed(ctx, "")
 	if err == nil && len(parts) == 0 && rows == namedSample { // Oxigraph gives blank nodes first
 		parts, _, err = p.someNamed(ctx, "FILTER(isIRI(?s) && !isBlank(?o)) ")
 	}
-	if err != nil || len(parts) == 0 {
+	if err == nil {
+		p.caps.UnionDefault, err = p.inDefault(ctx, parts)
+	}
+	if err != nil || known || !p.caps.UnionDefault {
 		return err
+	}
+	if parts, _, err = p.someNamed(ctx, "FILTER("+OwnGraph("?g")+") "); err == nil && len(parts) > 0 {
+		p.caps.UnionDefault, err = p.inDefault(ctx, parts)
+	}
+	return err
+}
+
+// inDefault tells whether all of some triples stand in the default graph.
+func (p *prober) inDefault(ctx context.Context, parts []string) (bool, error) {
+	if len(parts) == 0 {
+		return false, nil
 	}
 	q, err := probes.Prepare("ask", map[string]any{"Pattern": strings.Join(parts, " ")})
 	if err != nil {
-		return err
+		return false, err
 	}
-	p.caps.UnionDefault, err = p.c.Ask(ctx, q)
-	return err
+	return p.c.Ask(ctx, q)
 }
 
 const namedSample = 200

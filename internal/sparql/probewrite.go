@@ -98,21 +98,10 @@ func (p *prober) normalForm(ctx context.Context, scratch string) error {
 		return fmt.Errorf("%d triples were written and none came back", len(written))
 	}
 	p.caps.NormalForm, p.caps.Unexplained = rdfres.DetectNormalForm(written, read)
-	if !p.caps.UnionDefault {
-		for _, t := range read {
-			line, err := triplePattern(t)
-			if err != nil {
-				continue
-			}
-			q, err := probes.Prepare("ask", map[string]any{"Pattern": line})
-			if err != nil {
-				return err
-			}
-			p.caps.UnionDefault, err = p.c.Ask(ctx, q)
-			return err
-		}
-	}
-	return nil
+	// Nothing else has these, so this is more than a sample of the data can tell; whatever
+	// the store made of the literal.
+	p.caps.UnionDefault, err = p.inDefault(ctx, []string{fmt.Sprintf("<%s> <%s> ?o .", written[0].S.IRI(), written[0].P.IRI())})
+	return err
 }
 
 // insert writes samples, and returns those that the store took: one that it

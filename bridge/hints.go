@@ -38,6 +38,9 @@ const maxNamed = 10_000
 // ErrEntities comes for entities that cannot be looked at.
 var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
 
+// ErrWhole comes for a set of which no part can be scanned as was asked.
+var ErrWhole = errors.New("scan everything instead")
+
 // absolute is the beginning of an IRI that is no reference. What follows may be no URL:
 // stores hold IRIs like http://e.example/100% too.
 var absolute = regexp.MustCompile("^[A-Za-z][A-Za-z0-9+.-]*:")

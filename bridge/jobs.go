@@ -100,11 +100,11 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		if named, ok := args.(ScanArgs); ok && action == "scan" {
 			args = nil
 			if named.Hints && !s.cfg.Hints.set() {
-				return run, false, fmt.Errorf("set %s has no hints: %w", name, ErrEntities)
+				return run, false, fmt.Errorf("set %s has no hints: %w", name, ErrWhole)
 			}
 			if len(named.Entities) > 0 || named.Hints {
 				if s.source == nil {
-					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrEntities)
+					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrWhole)
 				}
 				if err := named.Check(); err != nil {
 					return run, false, err

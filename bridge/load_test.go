@@ -109,6 +109,9 @@ func TestParseSets(t *testing.T) {
 		"title: x\n---\nstate: ./other":                     ": file: has a second document",
 		"title: x\nadmin: {token_file: " + empty + "}":      "test.yaml:7: admin.token_file: \"" + empty + "\": is empty",
 		`schedule: "CRON_TZ=Europe/Berlin @every 1h"`:       "",
+		`schedule: "CRON_TZ=Europe/Berlin"`:                 "a time zone, and no schedule after it",
+		`schedule: "TZ= "`:                                  "a time zone, and no schedule after it",
+		`schedule: "0 0 31 2 *"`:                            "a time that never comes",
 		`graphs: ["*"]`:                                     "",
 	} {
 		_, err := bridge.Parse([]byte("state: ./s\nstores: {a: {embedded: ./a}}\nsets:\n  data:\n    store: a\n    "+line+"\n"), "test.yaml")

@@ -41,6 +41,7 @@ var problems = []struct {
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},
+	{bridge.ErrWhole, http.StatusBadRequest, "send no body"},
 	{changetrack.ErrBeyondRetention, http.StatusGone, "retention of the set says how long changes and versions are kept"},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
 	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},

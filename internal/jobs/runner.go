@@ -120,7 +120,13 @@ func (r *Runner) add(j Job) error {
 // CheckSchedule tells whether s is a schedule: five fields, @hourly, @every 5m,
 // with CRON_TZ=ZONE before it if wanted.
 func CheckSchedule(s string) error {
+	if zone, rest, _ := strings.Cut(s, " "); strings.TrimSpace(rest) == "" && strings.Contains(zone, "TZ=") {
+		return errors.New("a time zone, and no schedule after it") // cron panics
+	}
 	parsed, err := cron.ParseStandard(s)
+	if err == nil && parsed.Next(time.Now()).IsZero() {
+		return errors.New("a time that never comes")
+	}
 	if _, often := parsed.(cron.ConstantDelaySchedule); err == nil && often { // a second where less is asked for
 		_, every, _ := strings.Cut(s, "@every ")
 		if d, wrong := time.ParseDuration(strings.TrimSpace(every)); wrong == nil && d < time.Second {

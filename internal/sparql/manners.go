@@ -229,7 +229,7 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 		will("not use DESCRIBE: it does not follow blank nodes")
 	}
 	if m.GraphStore == "no address" {
-		could("give the Graph Store address (--graph-store): it is the fastest way into most stores")
+		could(giveGraphStore)
 	}
 	if !m.Gzip {
 		could("let answers be compressed, if the store is far away")
@@ -253,6 +253,8 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	}
 	return a
 }
+
+const giveGraphStore = "give the Graph Store address (--graph-store): it is the fastest way into most stores"
 
 // Examination is all that is found out about a store.
 type Examination struct {
@@ -329,7 +331,12 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	}
 	for kind, flag := range map[string]string{"graph_store": "--graph-store", "update": "--update"} {
 		if at := out.Found[kind]; at != "" {
-			out.Could = append(out.Could, fmt.Sprintf("give %s %s (%s): it answers there", kind, at, flag))
+			say := fmt.Sprintf("give %s %s (%s): it answers there", kind, at, flag)
+			if i := slices.Index(out.Could, giveGraphStore); i >= 0 && kind == "graph_store" {
+				out.Could[i] = say + ", and is the fastest way into most stores"
+				continue
+			}
+			out.Could = append(out.Could, say)
 		}
 	}
 	slices.Sort(out.Could)

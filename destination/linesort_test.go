@@ -3,12 +3,16 @@ package destination
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Lines come out sorted and once, however they came: in blocks, across blocks,
@@ -105,4 +109,89 @@ func TestDumpCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(0)
+}
+
+// The blank nodes of the first authority are blank nodes of a dump, those of others
+// their skolem IRIs, as are skolem IRIs of a source; text that looks like one is text.
+// Read back, all are skolem IRIs.
+func TestDumpBlankNodes(t *testing.T) {
+	name := func(n int) string { return "rsb" + strings.Repeat("0", 40) + "n" + strconv.Itoa(n) }
+	skolem := func(authority string, n int) string { return "<" + authority + "/.well-known/genid/" + name(n) + ">" }
+	const text = `<a:s> <a:p> "_:x <http://a.example/.well-known/genid/y> _:z" .` + "\n"
+	parts := [][2]string{
+		{"http://b.example", text}, // decides nothing
+		{"http://a.example/", "<a:s> <a:p> _:" + name(1) + " .\n_:" + name(1) + " <a:p> \"1\" .\n"},
+		{"http://b.example", "<a:s> <a:p> _:" + name(2) + " .\n_:" + name(2) + " <a:p> \"2\" .\n"},
+		{"http://b.example", "<a:s> <a:q> " + skolem("http://a.example", 3) + " .\n<a:s> <a:q> " + skolem("http://c.example", 4) + " .\n<a:s> <a:r> _:" + name(5) + " .\n"},
+		{"http://a.example/", text + "_:" + name(1) + " <a:p> \"1\" .\n"}, // doubles
+	}
+	a, b := "http://a.example", "http://b.example"
+	want := []string{
+		text,
+		"<a:s> <a:p> _:" + name(1) + " .\n", "_:" + name(1) + " <a:p> \"1\" .\n",
+		"<a:s> <a:p> " + skolem(b, 2) + " .\n", skolem(b, 2) + " <a:p> \"2\" .\n",
+		"<a:s> <a:q> _:" + name(3) + " .\n", "<a:s> <a:q> " + skolem("http://c.example", 4) + " .\n",
+		"<a:s> <a:r> " + skolem(b, 5) + " .\n",
+	}
+	for _, file := range []string{"a.nt", "a.nq.gz"} {
+		s, err := DumpSink(filepath.Join(t.TempDir(), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		err = s.replace("a:g", func(put putPart) error {
+			for _, p := range parts {
+				if err := put(p[0], []byte(p[1])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dumpLines(t, s); !slices.Equal(got, sorted(want, s.quad)) {
+			t.Errorf("%s:\n%s", file, strings.Join(got, ""))
+		}
+		var read, all []string
+		if err := s.each("a:g", func(line []byte) error { read = append(read, string(line)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range want {
+			for n := range 6 {
+				line = strings.ReplaceAll(line, "_:"+name(n), skolem(a, n))
+			}
+			all = append(all, line)
+		}
+		if slices.Sort(read); !slices.Equal(read, sorted(all, false)) {
+			t.Errorf("%s, read back:\n%s", file, strings.Join(read, ""))
+		}
+	}
+}
+
+func sorted(lines []string, quads bool) []string {
+	lines = slices.Clone(lines)
+	for i := range lines {
+		if quads {
+			lines[i] = strings.TrimSuffix(lines[i], ".\n") + "<a:g> .\n"
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// dumpLines are those of the file.
+func dumpLines(t *testing.T, s *Sink) []string {
+	t.Helper()
+	raw, err := os.ReadFile(s.file)
+	if err == nil && s.gz {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(raw)); err == nil {
+			raw, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(string(raw)))
 }

@@ -78,6 +78,11 @@ type Blob struct {
 	dictionary *dictionary
 }
 
+// PlainBlob makes a blob of bytes that are not packed.
+func PlainBlob(data []byte) Blob {
+	return Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data)), plain: data}
+}
+
 // Deflate gives the blob with its bytes as raw deflate, packed now if they are not
 // kept so.
 func (b Blob) Deflate() (Blob, error) {

@@ -47,12 +47,18 @@ type former struct {
 const mostFormer = 1000
 
 // former is nil where nothing is read ahead, or cannot be: that is told when the batch
-// is worked out.
-func (d *Destination) former(loc hash16, rec *record) *former {
+// is worked out. ts are what is kept, where they have been read; else nil.
+func (d *Destination) former(loc hash16, rec *record, ts []rdfres.Triple) *former {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return nil
 	}
-	sts, err := d.recordedStatements(loc, rec)
+	var err error
+	if ts == nil {
+		if ts, err = d.bodyTriples(loc); err != nil {
+			return nil
+		}
+	}
+	sts, err := d.mirror.lay.statements(rec.Entity, ts)
 	if err != nil {
 		return nil
 	}

@@ -1096,7 +1096,7 @@ func (d *Destination) withFormer(j job, loc hash16, rec *record) job {
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
 		if o.err == nil {
-			o.was = d.former(loc, rec)
+			o.was, o.before = d.former(loc, rec, o.before), nil
 		}
 		return o
 	}

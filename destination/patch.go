@@ -56,7 +56,6 @@ func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
 			p := &usable[i]
 			o, err := d.obtainPatched(ctx, it, loc, rec, p)
 			if err == nil {
-				o.patched = true
 				return o
 			}
 			if ctx.Err() != nil || errors.Is(err, errSourceGone) {
@@ -97,6 +96,12 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, r
 	if err != nil {
 		return nil, err
 	}
+	made := func(o *outcome, err error) (*outcome, error) {
+		if err == nil {
+			o.patched, o.before = true, before
+		}
+		return o, err
+	}
 	var doc []byte
 	if p.Promise.Type == jsonPatchType {
 		if doc, err = rdfres.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
@@ -120,12 +125,12 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, r
 		if err := verifyBytes(doc, it.Promise); err != nil {
 			return nil, fmt.Errorf("what the patch makes %w: %w", errMismatch, err)
 		}
-		return d.represent(it, place{URL: it.Loc, Promise: it.Promise}, doc, "")
+		return made(d.represent(it, place{URL: it.Loc, Promise: it.Promise}, doc, ""))
 	}
 	after, _, err := rdfres.ApplyPatch(before, a.body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return d.represent(it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), "")
+	return made(d.represent(it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), ""))
 }

@@ -138,7 +138,7 @@ func TestFormer(t *testing.T) {
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)
 	}
-	was := b.d.former(loc, rec)
+	was := b.d.former(loc, rec, nil)
 	if was == nil || len(was.sts) != int(rec.Triples) {
 		t.Fatalf("read ahead: %+v", was)
 	}

@@ -29,8 +29,9 @@ type outcome struct {
 	notRDF bool   // fetched now, and no RDF
 	raw    []byte // the verified body, for a mirror of files
 
-	patched  bool     // fetched as a patch of what was kept
-	replaces []hash16 // locations that the entity has left
+	patched  bool            // fetched as a patch of what was kept
+	before   []rdfres.Triple // that, until former has taken it
+	replaces []hash16        // locations that the entity has left
 }
 
 var (

@@ -77,7 +77,10 @@ func (p *packer) close() (changetrack.Blob, error) {
 }
 
 // contentTag is an ETag from what was written.
-func (p *packer) contentTag() string { return hex.EncodeToString(p.sum.Sum(nil)[:16]) }
+func (p *packer) contentTag() string { return contentTag(p.sum.Sum(nil)) }
+
+// contentTag is an ETag from the digest of the bytes.
+func contentTag(sum []byte) string { return hex.EncodeToString(sum[:16]) }
 
 // nameTag is an ETag from what determines the bytes.
 func nameTag(format string, a ...any) string {

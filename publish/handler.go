@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -258,12 +260,8 @@ func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	if err != nil {
 		return err
 	}
-	d, err := packed(data, kind.mediaType)
-	if err != nil {
-		return err
-	}
-	d.immutable = true
-	s.p.answer(w, r, d)
+	sum := sha256.Sum256(data)
+	s.p.answer(w, r, &document{etag: contentTag(sum[:]), contentType: kind.mediaType, immutable: true, body: changetrack.PlainBlob(data)})
 	return nil
 }
 

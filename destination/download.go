@@ -34,6 +34,7 @@ type download struct {
 	pkg         *changePackage
 	zip         *resourcesync.Package // a package that is read as the Change List that its manifest is
 	closer      io.Closer             // of its manifest
+	stop        func()                // ends what reads it ahead; nil: nothing does
 }
 
 func (d *download) Close() error {
@@ -42,6 +43,7 @@ func (d *download) Close() error {
 	}
 	name := d.file.Name()
 	var err error
+	d.stopped()
 	if d.closer != nil {
 		err = d.closer.Close()
 	}
@@ -103,10 +105,41 @@ const firstBytes = 16 << 10
 // open reads the download from its start, with gzip undone, whether it was told
 // in a header or shows in the bytes (a stored .xml.gz). Each call is a pass.
 func (d *download) open() (io.Reader, error) {
+	d.stopped()
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return unzipped(d.file, d.max, d.url)
+	r, err := unzipped(d.file, d.max, d.url)
+	if _, packed := r.(*boundedReader); packed && d.size >= aheadFrom {
+		r, d.stop = readAhead(r)
+	}
+	return r, err
+}
+
+func (d *download) stopped() {
+	if d.stop != nil {
+		d.stop()
+		d.stop = nil
+	}
+}
+
+// aheadFrom is the size from which a packed document is unpacked beside its reading,
+// which takes about as long.
+const aheadFrom = 64 << 10
+
+// readAhead reads r one buffer ahead, until stop is called.
+func readAhead(r io.Reader) (ahead io.Reader, stop func()) {
+	pr, pw := io.Pipe()
+	done := make(chan struct{})
+	go func() { // ends when the reader closes the pipe, at the latest
+		defer close(done)
+		_, err := io.CopyBuffer(struct{ io.Writer }{pw}, r, make([]byte, 64<<10))
+		pw.CloseWithError(err)
+	}()
+	return pr, func() {
+		pr.Close()
+		<-done
+	}
 }
 
 // unzipped undoes gzip, where it shows in the bytes.
@@ -265,6 +298,7 @@ func (d *download) verify(length int64, want resourcesync.Hashes) error {
 	if want.IsZero() || (want.SHA256 == "" && want.MD5 == "" && want.SHA1 == "") {
 		return nil
 	}
+	d.stopped()
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}

@@ -358,7 +358,7 @@ func (d *Destination) load() error {
 			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
 		}
 		if d.meta.Phase != "" && (d.meta.Graph != graph || d.meta.Space != uint32(d.space)) {
-			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.target)
+			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.at())
 		}
 		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
 		d.meta.Cursor.upgrade()
@@ -527,6 +527,9 @@ func (d *Destination) checkpointOf(m *meta, generation uint64, phase string) *ch
 	}
 	return cp
 }
+
+// at is the address of the mirror as it may be printed.
+func (d *Destination) at() string { return sparql.Redact(d.target) }
 
 // graphName names the graph in the checkpoint.
 func (d *Destination) graphName() string {

@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 func (a *app) run() *cobra.Command {
@@ -187,7 +188,7 @@ that port is taken, at another, which is told.`,
 				if err := ownAddresses(ctx, b); err != nil {
 					return err
 				}
-				fmt.Fprintf(a.err, "first scan of %s ...\n", args[0])
+				fmt.Fprintf(a.err, "first scan of %s ...\n", sparql.Redact(args[0]))
 				run, _, err := b.Begin("scan", name, "command", nil)
 				if err != nil {
 					return err

@@ -2,6 +2,7 @@ package sparql_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -47,5 +48,29 @@ func TestLargeBodyIsSentAfterTheHead(t *testing.T) {
 	}
 	if len(got) != 20 || got[0] != 200_000*41 {
 		t.Errorf("the store got %v", got)
+	}
+}
+
+// What an address names its secrets is in no message, like QLever's access-token.
+func TestSecretsOfAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://u:hush@e.example/q?a=b":                          "http://u:xxxxx@e.example/q?a=b",
+		"http://e.example?access-token=hush":                     "http://e.example?access-token=xxxxx",
+		"http://e.example/?default-graph-uri=g&apiKey=hush&x=%2": "http://e.example/?default-graph-uri=g&apiKey=xxxxx&x=%2",
+		"http://e.example/sparql?graph=http%3A%2F%2Fg%2F":        "http://e.example/sparql?graph=http%3A%2F%2Fg%2F",
+	} {
+		if got := sparql.Redact(address); got != want {
+			t.Errorf("Redact(%s) = %s, want %s", address, got, want)
+		}
+	}
+	c := connect(t, http.NotFoundHandler(), func(e *sparql.Endpoint) {
+		e.Query, e.Update, e.GraphStore = e.Query+"?token=hush", e.Update+"?token=hush", e.GraphStore+"?token=hush"
+	})
+	_, err1 := c.Ask(t.Context(), "ASK {}")
+	err2 := c.Update(t.Context(), "CLEAR ALL")
+	_, err3 := c.Count(t.Context(), "SELECT (1 AS ?n) {}")
+	x, _ := c.Examine(t.Context(), sparql.ProbeOptions{})
+	if text := fmt.Sprint(err1, err2, err3, x.Addresses); strings.Contains(text, "hush") || strings.Count(text, "token=xxxxx") < 6 {
+		t.Error(text)
 	}
 }

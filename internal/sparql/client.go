@@ -69,7 +69,7 @@ func New(e Endpoint) (*Client, error) {
 			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, errors.Unwrap(err))
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL", e.Name, u.Redacted())
+			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL", e.Name, shown(u))
 		}
 		if u.User != nil {
 			if e.Username == "" {
@@ -165,11 +165,11 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("%w: more than 5 redirects", errRedirect)
 	}
 	if req.Method != first.Method {
-		return fmt.Errorf("%w: %s would become %s at %s", errRedirect, first.Method, req.Method, req.URL.Redacted())
+		return fmt.Errorf("%w: %s would become %s at %s", errRedirect, first.Method, req.Method, shown(req.URL))
 	}
 	if req.URL.Host != first.URL.Host || (first.URL.Scheme == "https" && req.URL.Scheme != "https") {
 		if first.Method != http.MethodGet && first.Header.Get("Content-Type") != queryType && first.Header.Get("Content-Type") != formType {
-			return fmt.Errorf("%w: a write is not sent on to another host (%s)", errRedirect, req.URL.Redacted())
+			return fmt.Errorf("%w: a write is not sent on to another host (%s)", errRedirect, shown(req.URL))
 		}
 		req.Header.Del("Authorization")
 		req.Header.Del("Cookie")

@@ -290,12 +290,12 @@ type Examination struct {
 func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, error) {
 	began := time.Now()
 	e := c.endpoint
-	out := Examination{Store: e.Name, Addresses: map[string]string{"query": e.Query}, Unexplained: []string{}}
+	out := Examination{Store: e.Name, Addresses: map[string]string{"query": redact(e.Query)}, Unexplained: []string{}}
 	if e.Update != "" {
-		out.Addresses["update"] = e.Update
+		out.Addresses["update"] = redact(e.Update)
 	}
 	if e.GraphStore != "" {
-		out.Addresses["graph_store"] = e.GraphStore
+		out.Addresses["graph_store"] = redact(e.GraphStore)
 	}
 	o.Speed = true
 	caps, err := c.Probe(ctx, o)

@@ -1,6 +1,7 @@
 package sparql
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -37,5 +38,18 @@ func TestPresets(t *testing.T) {
 	}
 	if _, _, _, err := Addresses("nothing", "http://o.example", "", false); err == nil || !strings.Contains(err.Error(), "oxigraph, fuseki") {
 		t.Errorf("no preset: %v", err)
+	}
+}
+
+// Who a store is by what it says.
+func TestProduct(t *testing.T) {
+	for server, want := range map[string]string{
+		"GraphDB/10.6.0 RDF4J/4.3.9":  "GraphDB 10.6.0",
+		"Virtuoso/07.20.3217 (Linux)": "Virtuoso 07.20.3217",
+		"Jetty(9.4.56)":               "Jetty(9.4.56) 9.4.56",
+	} {
+		if name, version := product(http.Header{"Server": {server}}); name+" "+version != want {
+			t.Errorf("%s is %s %s, want %s", server, name, version, want)
+		}
 	}
 }

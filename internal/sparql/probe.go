@@ -166,7 +166,8 @@ func product(h http.Header) (name, version string) {
 	if m := versionPattern.FindStringSubmatch(server); m != nil {
 		version = m[1]
 	}
-	for _, known := range []string{"Virtuoso", "Fuseki", "Oxigraph", "RDF4J", "GraphDB", "Blazegraph", "Stardog", "QLever", "rsbridge"} {
+	// GraphDB names RDF4J too, which it is made of.
+	for _, known := range []string{"Virtuoso", "Fuseki", "Oxigraph", "GraphDB", "RDF4J", "Blazegraph", "Stardog", "QLever", "rsbridge"} {
 		if strings.Contains(strings.ToLower(server), strings.ToLower(known)) {
 			return known, version
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -93,8 +94,8 @@ func (c *Client) retry(ctx context.Context, try func() error) error {
 // send sends the request once (twice when the store asks for Digest
 // authentication) and gives an answer of 2xx.
 func (c *Client) send(ctx context.Context, r request) (*response, error) {
-	shown := redact(r.url)
-	fail := func(err error) error { return &Error{Op: c.op(r.op), URL: shown, Err: err} }
+	at := redact(r.url)
+	fail := func(err error) error { return &Error{Op: c.op(r.op), URL: at, Err: err} }
 	if c.closed.Load() {
 		return nil, fail(errors.New("the client is closed"))
 	}
@@ -173,7 +174,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if errors.As(err, &u) {
 				err = u.Err
 			}
-			return give(transportError(own, ctx, c.op(r.op), shown, c.endpoint.Timeout, err))
+			return give(transportError(own, ctx, c.op(r.op), at, c.endpoint.Timeout, err))
 		}
 		c.noteHeaders(res.Header)
 		if res.StatusCode/100 != 2 {
@@ -186,11 +187,11 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
 				continue
 			}
-			return give(statusError(c.op(r.op), shown, res, text, c.endpoint.Username))
+			return give(statusError(c.op(r.op), at, res, text, c.endpoint.Username))
 		}
 		if isPartial(res) {
 			_ = res.Body.Close()
-			return give(&Error{Op: c.op(r.op), URL: shown, Status: res.StatusCode, Err: ErrTruncated,
+			return give(&Error{Op: c.op(r.op), URL: at, Status: res.StatusCode, Err: ErrTruncated,
 				Hint: "the store sent what it had found when its time was over: raise that (Virtuoso: ExecutionTimeout, MaxQueryExecutionTime)"})
 		}
 		out := &response{header: res.Header, status: res.StatusCode}
@@ -198,7 +199,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		out.body = &bodyReader{
 			raw: res.Body, src: res.Body, left: res.ContentLength, dog: dog, client: c,
 			wrap: func(err error) error {
-				return transportError(own, ctx, c.op(r.op), shown, c.endpoint.Timeout, err)
+				return transportError(own, ctx, c.op(r.op), at, c.endpoint.Timeout, err)
 			},
 			release: func() { cancel(nil); release() },
 		}
@@ -255,8 +256,26 @@ func redact(address string) string {
 	if err != nil {
 		return "an address that cannot be read"
 	}
-	return u.Redacted()
+	return shown(u)
 }
+
+// Redact is an address as it may be printed: without the password, and without the
+// values of what an address names its secrets, like QLever's access-token.
+func Redact(address string) string { return redact(address) }
+
+func shown(u *url.URL) string {
+	fields := strings.Split(u.RawQuery, "&")
+	for i, f := range fields {
+		if name, _, is := strings.Cut(f, "="); is && secretField.MatchString(name) {
+			fields[i] = name + "=xxxxx"
+		}
+	}
+	out := *u
+	out.RawQuery = strings.Join(fields, "&")
+	return out.Redacted()
+}
+
+var secretField = regexp.MustCompile("(?i)token|key|secret|pass|pwd|auth|credential|signature")
 
 func isLoopback(host string) bool {
 	if host == "localhost" {

@@ -63,7 +63,7 @@ func (c *Client) found(ctx context.Context, product string) map[string]string {
 			continue
 		}
 		if kind == "update" && other.takesUpdates(ctx, at) || kind == "graph_store" && other.tryGraphStore(ctx) == "ok" {
-			out[kind] = at
+			out[kind] = redact(at)
 		}
 		_ = other.Close() // idle connections only
 	}

@@ -193,7 +193,7 @@ func (s *site) document(ctx context.Context, address string) error {
 		return err
 	}
 	defer out.Close()
-	if err := s.copyDocument(ctx, r, out); err != nil {
+	if err := s.copyDocument(ctx, r, out, func() (bool, error) { return s.stands(ctx, address, res.Header.Get("ETag")) }); err != nil {
 		return fmt.Errorf("%s: %w", address, err)
 	}
 	if err := out.Close(); err != nil {
@@ -205,7 +205,19 @@ func (s *site) document(ctx context.Context, address string) error {
 	return nil
 }
 
-func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.Writer) error {
+// stands tells whether a document is still as it was read.
+func (s *site) stands(ctx context.Context, address, etag string) (bool, error) {
+	if etag == "" {
+		return false, nil
+	}
+	res, err := s.ask(ctx, http.MethodHead, address)
+	if err != nil || res == nil {
+		return false, err
+	}
+	return res.Header.Get("ETag") == etag, res.Body.Close()
+}
+
+func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.Writer, stands func() (bool, error)) error {
 	h := *r.Head()
 	w, err := resourcesync.NewWriter(out, h)
 	if err != nil {
@@ -238,7 +250,15 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		case e.Meta.Change == resourcesync.Deleted:
 		case e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile: // it stays where it is
 		case k == resourcesync.ResourceList:
-			err = s.resource(ctx, e.Loc, &e.Meta, true)
+			if err = s.resource(ctx, e.Loc, &e.Meta, true); errors.Is(err, errMoved) {
+				// A list that is made by schedule, or an archived one, stays as it is when its
+				// resources change: as at the source, Change Lists tell what came after it.
+				if ok, serr := stands(); serr != nil {
+					err = serr
+				} else if ok {
+					err = s.resource(ctx, e.Loc, nil, false)
+				}
+			}
 		default: // a change that later ones may have passed
 			err = s.resource(ctx, e.Loc, nil, false)
 		}

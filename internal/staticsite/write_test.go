@@ -1,6 +1,7 @@
 package staticsite
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -95,5 +96,50 @@ func TestEachFileOnce(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, ".well-known", "resourcesync"))
 	if err != nil || strings.Contains(string(text), "sitemapindex") || strings.Count(string(text), "<loc>") != 1 || !strings.Contains(string(text), base+"/data/capabilitylist.xml") {
 		t.Errorf("Source Description: %v\n%s", err, text)
+	}
+}
+
+// A list that is made by schedule or archived stays while its resources change or go,
+// and is exported with what they are now; one that changes meanwhile is begun again.
+func TestListOfBefore(t *testing.T) {
+	promise := ` hash="sha-256:` + strings.Repeat("0", 64) + `" length="3"`
+	answers := map[string]string{
+		"/data/capabilitylist.xml":          urlset("urlset", `capability="capabilitylist"`, `/data/resourcelist.xml capability="resourcelist"`, `/data/archives/resourcelist.xml capability="resourcelist-archive"`),
+		"/data/resourcelist.xml":            urlset("urlset", `capability="resourcelist" at="2026-01-02T00:00:00Z"`, "/data/r/a.nt"+promise),
+		"/data/archives/resourcelist.xml":   urlset("urlset", `capability="resourcelist-archive"`, "/data/archives/resourcelist-1.xml"),
+		"/data/archives/resourcelist-1.xml": urlset("urlset", `capability="resourcelist" at="2026-01-01T00:00:00Z"`, "/data/r/a.nt"+promise, "/data/r/gone.nt"+promise),
+		"/data/r/a.nt":                      "now",
+		"/about":                            "all",
+		"/.well-known/resourcesync":         urlset("urlset", `capability="description"`, `/data/capabilitylist.xml capability="capabilitylist"`),
+	}
+	for _, stays := range []bool{true, false} {
+		asked := 0
+		source := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, ok := answers[r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			if asked++; stays {
+				w.Header().Set("ETag", `"1"`)
+			} else {
+				w.Header().Set("ETag", fmt.Sprintf("%q", fmt.Sprint(asked)))
+			}
+			fmt.Fprint(w, body)
+		})
+		dir := t.TempDir()
+		_, err := Write(t.Context(), Options{Set: "data", BaseURL: base, Transport: inproc.Transport{Handler: source}, Dir: dir})
+		if !stays {
+			if !errors.Is(err, errMoved) {
+				t.Errorf("a list that changes: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := os.ReadFile(filepath.Join(dir, "data", "r", "a.nt")); err != nil || string(raw) != "now" {
+			t.Errorf("%q, %v", raw, err)
+		}
 	}
 }

@@ -41,21 +41,18 @@ func ParseMapping(text string) (*Mapping, error) {
 // Apply gives what the CONSTRUCT makes of ts, sorted and without doubles. Blank
 // nodes that it makes have labels of this call.
 func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
-	text := m.text
+	o := gordf.Options{Compare: func(a, b rdfres.Term) int {
+		va, vb := termValue(a), termValue(b)
+		return orderValues(&va, &vb)
+	}}
 	if m.entity {
 		iri := rdfres.NewIRI(entity)
 		if err := rdfres.CheckIRI(string(iri)); err != nil {
 			return nil, fmt.Errorf("mapping: %w", err)
 		}
-		text += "\nVALUES ?entity { " + string(iri) + " }"
-		if _, err := parseQuery(text, ""); err != nil { // nothing breaks out of the IRI
-			return nil, fmt.Errorf("mapping: entity %q: %w", entity, err)
-		}
+		o.Values = map[string]rdfres.Term{"entity": iri}
 	}
-	r, err := gordf.Query(ctx, inMemory(ts), text, gordf.Options{Compare: func(a, b rdfres.Term) int {
-		va, vb := termValue(a), termValue(b)
-		return orderValues(&va, &vb)
-	}})
+	r, err := gordf.Query(ctx, inMemory(ts), m.text, o)
 	if err != nil {
 		return nil, fmt.Errorf("mapping: %w", err)
 	}

@@ -48,3 +48,24 @@ CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?
 		}
 	}
 }
+
+// What an entity is called has no part in whether a map can be evaluated.
+func TestMappingOfNames(t *testing.T) {
+	m, err := ParseMapping(`CONSTRUCT { ?entity <http://s/label> ?n ; a <http://s/Record> ; <http://s/of> ?x } WHERE { ?entity <http://e/name> ?n OPTIONAL { ?x <http://e/part> ?entity } FILTER(STRSTARTS(STR(?entity), "http://e/")) }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"http://e/Z\u00fcrich", "http://e/\U0001F600", "http://e/service/1", "http://e/gone-with-the-wind", "http://e/describe", "http://e/FROM/using", "http://e/bindings", "http://e/?a=(b)&c=-'d'", "http://e/((((((((((-!!!!!!",
+	} {
+		e := rdfres.NewIRI(name)
+		ts := []rdfres.Triple{{S: e, P: rdfres.NewIRI("http://e/name"), O: rdfres.NewLiteral("N", "", "")}, {S: rdfres.NewIRI("http://e/other"), P: rdfres.NewIRI("http://e/part"), O: e}}
+		got, err := m.Apply(context.Background(), name, ts)
+		if err != nil || len(got) != 3 {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+	if got, err := m.Apply(context.Background(), "http://f/a", []rdfres.Triple{{S: "<http://f/a>", P: "<http://e/name>", O: `"N"`}}); err != nil || len(got) != 0 {
+		t.Error(got, err)
+	}
+}

@@ -441,7 +441,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 				if paired[i] || t.P != l.st.triple.P || extra[i].graph != l.st.graph || t.O.Kind() != rdfres.KindLiteral || l.st.triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				if rdfres.ValueEqual(l.st.triple.O, t.O) || d.mirror.iris.virtuoso && virtuosoGeometry(l.st.triple.O, t.O) {
+				if rdfres.ValueEqual(l.st.triple.O, t.O) || d.mirror.iris.virtuoso && (virtuosoGeometry(l.st.triple.O, t.O) || virtuosoXML(l.st.triple.O, t.O)) {
 					match = i
 					break
 				}

@@ -190,6 +190,9 @@ func (m *mirror) oddDelete(st *statement) string {
 				return name
 			}
 			iri := changedTerm(m.iris.Update, t)
+			if t == st.triple.O && m.byText(st) {
+				iri = xmlLiteral
+			}
 			if iri == "" {
 				return string(appendObject(nil, string(t)))
 			}

@@ -277,10 +277,10 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		drops = append(drops, text)
 	}
 	check := m.checkpointText(cp)
-	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() }) {
+	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() || m.byText(&st) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case op.kind == 'd' && (op.st.hasBlank() || m.odd(op.st) != ""):
+			case op.kind == 'd' && (op.st.hasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
 			case m.odd(op.st) != "":
 				posts = append(posts, op.st)

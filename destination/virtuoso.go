@@ -1,6 +1,10 @@
 package destination
 
 import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,4 +104,61 @@ func virtuosoGeometry(given, held rdfres.Term) bool {
 		y, errB := strconv.ParseFloat(b, 32)
 		return x == y && errA == nil && errB == nil || strings.EqualFold(a, b)
 	})
+}
+
+const xmlLiteral = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral"
+
+// virtuosoXML tells whether Virtuoso has made the one of the other: it parses an
+// rdf:XMLLiteral and shows what it has parsed, with prefixes of its own for namespaces
+// that had none, and without those that nothing is in.
+func virtuosoXML(given, held rdfres.Term) bool {
+	a, _, from := given.Literal()
+	b, _, to := held.Literal()
+	if from != xmlLiteral || to != xmlLiteral {
+		return false
+	}
+	x, errA := xmlTokens(a)
+	y, errB := xmlTokens(b)
+	return errA == nil && errB == nil && slices.Equal(x, y)
+}
+
+// xmlTokens are what XML consists of, whatever its prefixes, quotes, order of
+// attributes and ways of writing characters.
+func xmlTokens(text string) (out []string, err error) {
+	d := xml.NewDecoder(strings.NewReader(text))
+	letters := ""
+	for {
+		t, err := d.Token()
+		if c, ok := t.(xml.CharData); ok {
+			letters += string(c)
+			continue
+		}
+		if letters != "" {
+			out, letters = append(out, "text "+letters), ""
+		}
+		if t == nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return out, err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			t.Attr = slices.DeleteFunc(t.Attr, func(a xml.Attr) bool { return a.Name.Space == "xmlns" || a.Name == xml.Name{Local: "xmlns"} })
+			slices.SortFunc(t.Attr, func(a, b xml.Attr) int {
+				return cmp.Or(cmp.Compare(a.Name.Space, b.Name.Space), cmp.Compare(a.Name.Local, b.Name.Local))
+			})
+			out = append(out, fmt.Sprintf("%q", t))
+		case xml.EndElement:
+			out = append(out, "end")
+		default:
+			out = append(out, fmt.Sprintf("%T %q", t, t))
+		}
+	}
+}
+
+// byText tells of what stands in a Virtuoso and is not found there by the form in which
+// it is shown, but by comparing strings.
+func (m *mirror) byText(st *statement) bool {
+	return m.iris.virtuoso && st.shown && strings.HasSuffix(string(st.triple.O), `"^^<`+xmlLiteral+`>`)
 }

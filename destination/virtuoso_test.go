@@ -100,6 +100,66 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 	}
 }
 
+// Virtuoso shows an rdf:XMLLiteral as it has parsed it, which is not different, and does
+// not find what it shows by that: an audit removes it all the same.
+func TestVirtuosoXML(t *testing.T) {
+	store := teststores.Virtuoso(t)
+	client := virtuosoClient(t, store)
+	literals := []string{"<b xmlns='http://x/'>h</b>", "<b xmlns:u='http://u/'>x</b>", "<br/>", "<i></i>", "<b b='2' a='1'>&#xE9;<![CDATA[a<b]]>c</b>", "plain", ""}
+	line := func(entity, xml string) string {
+		return fmt.Sprintf("<http://ex.org/%s> <http://ex.org/v> %q^^<%s> .\n", entity, xml, xmlLiteral)
+	}
+	for _, graph := range []string{"single", "per-entity"} {
+		t.Run(graph, func(t *testing.T) {
+			b := newBench(t)
+			cfg := b.cfg
+			cfg.Graph, cfg.GraphIRI = graph, store.Graph
+			at := store.Graph
+			if graph == "per-entity" {
+				cfg.GraphIRI += "/{entity}"
+				at += "/http://ex.org/e0"
+			}
+			for i, l := range literals {
+				b.src.put(fmt.Sprintf("e%d.nt", i), line(fmt.Sprintf("e%d", i), l))
+			}
+			audit := func(equal, repair bool) {
+				t.Helper()
+				d, err := Open(context.Background(), b.store, client, cfg, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Sync(t.Context(), SyncOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if a, err := d.Audit(t.Context(), AuditOptions{Repair: repair}); err != nil || a.Equal != equal {
+					t.Fatalf("%+v %v", a, err)
+				}
+			}
+			audit(true, false)
+			for _, xml := range literals {
+				stray := strings.ReplaceAll(line("e0", xml), "/v>", "/stray>")
+				if err := client.Update(t.Context(), "INSERT DATA { GRAPH <"+at+"> { "+stray+" } }"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			audit(false, false)
+			audit(true, true)
+			audit(true, false)
+			if got := string(store.GetBelow(t, at)); strings.Contains(got, "stray") || !strings.Contains(got, "http://x/") {
+				t.Errorf("%s", got)
+			}
+			for i := range literals {
+				b.src.remove(fmt.Sprintf("e%d.nt", i))
+			}
+			b.src.put("e0.nt", line("e0", "<c xmlns='http://x/'/>"))
+			audit(true, false)
+			if got := string(store.GetBelow(t, store.Graph)); strings.Count(got, "\n") != 1 {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
+
 func virtuosoClient(t *testing.T, store teststores.Server) *sparql.Client {
 	return clientOf(t, sparql.Endpoint{Name: "virtuoso", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
 }

@@ -886,12 +886,16 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 }
 
 // lacks tells of a triple that the store refuses to remove that it does not have it, as
-// far as it can be asked: it may refuse to be asked for it too.
+// far as it can be asked: it may refuse to be asked for it too, and then for all that
+// stands in its place.
 func (m *mirror) lacks(ctx context.Context, st *statement) bool {
 	if m.client.Endpoint().Query == "" {
 		return true
 	}
 	there, err := m.has(ctx, st)
+	if refusal(err) {
+		there, err = m.shows(ctx, st)
+	}
 	var e *sparql.Error
 	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
 }
@@ -903,6 +907,22 @@ func (m *mirror) has(ctx context.Context, st *statement) (bool, error) {
 		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
 	}
 	return m.client.Ask(ctx, "ASK "+pattern)
+}
+
+// shows looks for a triple among all that have its subject and predicate.
+func (m *mirror) shows(ctx context.Context, st *statement) (there bool, err error) {
+	pattern := string(st.triple.S) + " " + string(st.triple.P) + " ?o . "
+	if g := m.graphFor(st); g != "" {
+		pattern = "GRAPH <" + g + "> { " + pattern + "} "
+	}
+	n, err := m.oneAnswer(ctx, pattern, []string{"?o"}, func(r sparql.Row) error {
+		there = there || m.lay.nf.Term(r[0]) == m.lay.nf.Term(st.triple.O)
+		return nil
+	})
+	if err == nil && m.cuts(n) {
+		err = errShort
+	}
+	return there, err
 }
 
 func (d *Destination) ownedByAny(subj, triple hash16) (bool, error) {

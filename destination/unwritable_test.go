@@ -1,12 +1,14 @@
 package destination
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -88,6 +90,77 @@ func TestFirstWriteIsRefused(t *testing.T) {
 			f.status = 0
 			if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 3 {
 				t.Fatalf("%+v %v", rep, err)
+			}
+		})
+	}
+}
+
+// poisoned answers all that has a word in it with 500, as Virtuoso 7 does where a
+// literal is none of its datatype: updates and questions alike.
+type poisoned struct{ http.RoundTripper }
+
+func (f poisoned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte("poison")) {
+			return &http.Response{StatusCode: 500, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("no such literal")), Request: r}, nil
+		}
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// A literal that a store can neither be given nor asked for fails its resource alone.
+func TestRefusedAndNotAskedFor(t *testing.T) {
+	for _, graph := range []string{"single", "per-entity"} {
+		t.Run(graph, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			fill(b.src, 5)
+			b.src.put("bad.nt", nt("bad", "before"))
+			store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			client, err := sparql.New(sparql.Endpoint{Name: "mirror", Query: "http://mirror.example/query", Update: "http://mirror.example/update", Transport: poisoned{store.Transport()}, Retries: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			cfg := b.cfg
+			if cfg.Graph = graph; graph == "per-entity" {
+				cfg.GraphIRI = "http://g.example/{entity}"
+			}
+			d, err := Open(t.Context(), b.store, client, cfg, Options{Now: func() time.Time { return b.clock }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			b.src.put("new.nt", nt("new", "also", "poison"))
+			rep, err := d.Sync(t.Context(), SyncOptions{})
+			if err != nil || rep.Created != 6 || rep.Failed != 1 {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.src.put("bad.nt", nt("bad", "after", "poison"))
+			b.src.put("e1.nt", nt("e1", "x"))
+			if rep, err = d.Sync(t.Context(), SyncOptions{}); err != nil || rep.Updated != 1 || rep.Failed != 2 {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			a, err := d.Audit(t.Context(), AuditOptions{Repair: true})
+			if err != nil || a.Missing != 1 || a.Different != 1 || a.Extra != 0 {
+				t.Fatalf("%+v %v", a, err)
+			}
+			b.src.put("bad.nt", nt("bad", "last"))
+			b.src.put("new.nt", nt("new", "last"))
+			if rep, err = d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			if a, err := d.Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 7 {
+				t.Fatalf("%+v %v", a, err)
 			}
 		})
 	}

@@ -203,6 +203,9 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
 		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered+r.Constructed, r.Seconds)
+	if r.Missed > 0 {
+		fmt.Fprintf(w, "  %s of these had been named by no hint yet\n", plural(r.Missed, "change"))
+	}
 	if r.Dump != nil {
 		sayDump(w, *r.Dump)
 	}

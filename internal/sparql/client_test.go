@@ -709,6 +709,9 @@ func TestUnionBehindBlankNodes(t *testing.T) {
 	for i := range 250 {
 		st.Add("http://e.example/a", rdfres.Triple{S: rdfres.NewBlank(fmt.Sprint("b", i)), P: "<http://e.example/p>", O: "<http://e.example/o>"})
 	}
+	if union, err := connect(t, st, nil).ShowsUnion(t.Context(), ""); err != nil || !union {
+		t.Error("nothing but blank nodes:", union, err)
+	}
 	st.Add("http://e.example/b", rdfres.Triple{S: "<http://e.example/s>", P: "<http://e.example/p>", O: "<http://e.example/o>"})
 	if union, err := connect(t, st, nil).ShowsUnion(t.Context(), ""); err != nil || !union {
 		t.Error(union, err)

@@ -208,17 +208,22 @@ func (p *prober) unionDefault(ctx context.Context) error {
 	if known && !always {
 		return nil
 	}
-	parts, rows, err := p.someNamed(ctx, "")
+	parts, rows, err := p.someNamed(ctx, "", false)
 	if err == nil && len(parts) == 0 && rows == namedSample { // Oxigraph gives blank nodes first
-		parts, _, err = p.someNamed(ctx, "FILTER(isIRI(?s) && !isBlank(?o)) ")
+		parts, _, err = p.someNamed(ctx, "FILTER(isIRI(?s) && !isBlank(?o)) ", false)
 	}
-	if err == nil {
+	if err == nil && len(parts) == 0 && rows > 0 { // all of them have blank nodes
+		parts, _, err = p.someNamed(ctx, "", true)
+		for i := 0; err == nil && i < min(len(parts), 5) && (i == 0 || p.caps.UnionDefault); i++ { // one by one: nothing joins them
+			p.caps.UnionDefault, err = p.inDefault(ctx, parts[i:i+1])
+		}
+	} else if err == nil {
 		p.caps.UnionDefault, err = p.inDefault(ctx, parts)
 	}
 	if err != nil || known || !p.caps.UnionDefault {
 		return err
 	}
-	if parts, _, err = p.someNamed(ctx, "FILTER("+OwnGraph("?g")+") "); err == nil && len(parts) > 0 {
+	if parts, _, err = p.someNamed(ctx, "FILTER("+OwnGraph("?g")+") ", false); err == nil && len(parts) > 0 {
 		p.caps.UnionDefault, err = p.inDefault(ctx, parts)
 	}
 	return err
@@ -239,8 +244,8 @@ func (p *prober) inDefault(ctx context.Context, parts []string) (bool, error) {
 const namedSample = 200
 
 // someNamed gives some triples of named graphs that can be written in a query, of as
-// many rows.
-func (p *prober) someNamed(ctx context.Context, filter string) (parts []string, rows int, err error) {
+// many rows; with blanks also those with blank nodes, a variable in the place of each.
+func (p *prober) someNamed(ctx context.Context, filter string, blanks bool) (parts []string, rows int, err error) {
 	q, err := probes.Prepare("sample-named", map[string]any{"Limit": namedSample, "Filter": filter})
 	if err != nil {
 		return nil, 0, err
@@ -266,9 +271,12 @@ func (p *prober) someNamed(ctx context.Context, filter string) (parts []string, 
 		ok := true
 		for i := range t {
 			var err error
-			if term := row[i+1]; term.Kind() == rdfres.KindIRI {
+			switch term := row[i+1]; {
+			case term.Kind() == rdfres.KindIRI:
 				t[i], err = NameIRI(term.IRI())
-			} else {
+			case blanks && term.Kind() == rdfres.KindBlank:
+				t[i] = fmt.Sprintf("?b%d_%d", rows, i)
+			default:
 				t[i], err = EscapeTerm(term)
 			}
 			ok = ok && err == nil

@@ -74,8 +74,8 @@ type Destination struct {
 	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
 	dest    id
 	space   id
-	target  string // the mirror's address without secrets
-	address string // with them
+	target  string // the mirror's address, without an access token
+	address string // with it
 	spaceL  *spaceLock
 	probeL  *sync.Mutex // held while the store is probed for the first time
 
@@ -214,7 +214,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	e := target.Endpoint()
 	for _, a := range []string{e.Update, e.GraphStore, e.Query} {
 		if d.target == "" {
-			d.target, d.address = sparql.Redact(a), a
+			d.target, d.address = sparql.WithoutToken(a), a
 		}
 	}
 	if e.Update == "" && e.GraphStore == "" {
@@ -359,7 +359,7 @@ func (d *Destination) load() error {
 			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
 		}
 		if d.meta.Phase != "" && (d.meta.Graph != graph || d.meta.Space != uint32(d.space)) {
-			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.target)
+			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.at())
 		}
 		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
 		d.meta.Cursor.upgrade()
@@ -450,22 +450,20 @@ func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {
 	return id(n), nil
 }
 
-// spaceOf is that of a name. It was once recorded with the secrets of the address.
+// spaceOf is that of a name. It was once recorded with the token of the address.
 func (d *Destination) spaceOf(b kv.Batch, name string) (id, error) {
 	now, once := nameKey(kindSpaceName, d.target, name), nameKey(kindSpaceName, d.address, name)
-	if d.target != d.address {
-		v, err := d.store.Get(once)
-		if err == nil && len(v) == 4 {
-			b.Set(now, v)
-			b.Delete(once)
-			return id(binary.BigEndian.Uint32(v)), nil
-		}
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return 0, err
-		}
+	if _, err := d.store.Get(now); !errors.Is(err, kv.ErrNotFound) || d.target == d.address {
+		return d.allocate(b, now, kindSpaceLast)
 	}
-	return d.allocate(b, now, kindSpaceLast)
+	n, err := d.allocate(b, once, kindSpaceLast)
+	b.Set(now, binary.BigEndian.AppendUint32(nil, uint32(n)))
+	b.Delete(once)
+	return n, err
 }
+
+// at is the address of the mirror as it may be printed.
+func (d *Destination) at() string { return sparql.Redact(d.target) }
 
 // Close forgets the connections to the source. The records stay with the store.
 func (d *Destination) Close() error {

@@ -62,7 +62,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	if p.IRIs == nil {
 		iris, err := d.mirror.probeIRIs(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
+			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 		}
 		p.IRIs = &iris
 		if err := d.saveProbe(p, false); err != nil {
@@ -75,7 +75,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
 	if g := d.mirror.lay.graph; g != "" && changes(p.IRIs.Update, g) {
-		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.target, p.Product)
+		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
 	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
 	d.mirror.iris.virtuoso = p.Product == "Virtuoso"
@@ -104,20 +104,20 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.server}
 	var err error
 	if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
-		return nil, fmt.Errorf("probe the mirror %s: %w", d.target, err)
+		return nil, fmt.Errorf("probe the mirror %s: %w", d.at(), err)
 	}
 	if !p.Writable && !d.mirror.gspOnly() {
-		return nil, unwritable(d.target, p.WriteError)
+		return nil, unwritable(d.at(), p.WriteError)
 	}
 	for _, t := range p.Unexplained {
 		if lexical, lang, datatype := t.O.Literal(); lang == "" && (datatype == "" || datatype == xsdString) && !ascii(lexical) {
-			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.target, shorten(string(t.O)))
+			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), shorten(string(t.O)))
 		}
 	}
 	d.mirror.caps.Product = p.Product
 	iris, err := d.mirror.probeIRIs(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.target, err)
+		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 	}
 	p.IRIs = &iris
 	if err := d.saveProbe(p, old != nil); err != nil {

@@ -249,7 +249,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if mark != "" && !slices.Contains(ours, mark) {
 		switch {
 		case earlier(mark, other) && !d.cfg.Adopt:
-			return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.target, other.Name)
+			return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), other.Name)
 		case earlier(mark, other) && !r.dry:
 			if err := d.takeOver(mark); err != nil {
 				return err
@@ -259,7 +259,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 			r.why("the mirror was kept by an earlier state of this destination, which is lost")
 			return d.noteCompare("the mirror was written by an earlier state of this destination")
 		case !d.cfg.Adopt:
-			return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge: choose another graph_iri, or set adopt: true to take it over", d.graphName(), d.target, other.Name, other.Source)
+			return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge: choose another graph_iri, or set adopt: true to take it over", d.graphName(), d.at(), other.Name, other.Source)
 		}
 		return nil
 	}
@@ -285,7 +285,7 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 		if d.mirror.lay.perEntity {
 			what = "the store"
 		}
-		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another graph_iri, empty it, or set adopt: true to make it this mirror", what, d.target)
+		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another graph_iri, empty it, or set adopt: true to make it this mirror", what, d.at())
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ func (d *Destination) sharesWith() error {
 	if former == "" {
 		return nil
 	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), or choose another graph_iri", d.graphName(), d.target, former)
+	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), or choose another graph_iri", d.graphName(), d.at(), former)
 }
 
 func (d *Destination) noteCompare(why string) error {

@@ -16,7 +16,7 @@ func TestSecretInAddress(t *testing.T) {
 	sync := func(token string, created int64) {
 		t.Helper()
 		e := b.mir.client().Endpoint()
-		e.Update += "?access-token=" + token
+		e.Update += "?keyspace=a&access-token=" + token
 		client, err := sparql.New(e)
 		if err != nil {
 			t.Fatal(err)

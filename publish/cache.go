@@ -85,7 +85,7 @@ func contentTag(sum []byte) string { return hex.EncodeToString(sum[:16]) }
 // nameTag is an ETag from what determines the bytes.
 func nameTag(format string, a ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, a...))
-	return hex.EncodeToString(sum[:16])
+	return contentTag(sum[:])
 }
 
 // packed makes a document of bytes.

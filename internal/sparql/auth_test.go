@@ -63,6 +63,17 @@ func TestSecretsOfAddresses(t *testing.T) {
 			t.Errorf("Redact(%s) = %s, want %s", address, got, want)
 		}
 	}
+	// What may name something stays in what tells stores apart.
+	for address, want := range map[string]string{
+		"http://e.example/q?access-token=hush&a=b":          "http://e.example/q?access-token=xxxxx&a=b",
+		"http://e.example/q?API_KEY=hush":                   "http://e.example/q?API_KEY=xxxxx",
+		"http://e.example/q?keyspace=a&author=b&passage=%2": "http://e.example/q?keyspace=a&author=b&passage=%2",
+		"http://e.example/q":                                "http://e.example/q",
+	} {
+		if got := sparql.WithoutToken(address); got != want {
+			t.Errorf("WithoutToken(%s) = %s, want %s", address, got, want)
+		}
+	}
 	c := connect(t, http.NotFoundHandler(), func(e *sparql.Endpoint) {
 		e.Query, e.Update, e.GraphStore = e.Query+"?token=hush", e.Update+"?token=hush", e.GraphStore+"?token=hush"
 	})

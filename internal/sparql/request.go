@@ -263,19 +263,36 @@ func redact(address string) string {
 // values of what an address names its secrets, like QLever's access-token.
 func Redact(address string) string { return redact(address) }
 
-func shown(u *url.URL) string {
+// WithoutToken is an address without the value of an access token or password in its
+// query, which opens what the rest of it names. Unlike Redact it takes nothing for one
+// that may name something, like keyspace=a.
+func WithoutToken(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return without(u, tokenField).String()
+}
+
+func shown(u *url.URL) string { return without(u, secretField).Redacted() }
+
+// without is an address whose fields of some names are xxxxx.
+func without(u *url.URL, names *regexp.Regexp) *url.URL {
 	fields := strings.Split(u.RawQuery, "&")
 	for i, f := range fields {
-		if name, _, is := strings.Cut(f, "="); is && secretField.MatchString(name) {
+		if name, _, is := strings.Cut(f, "="); is && names.MatchString(name) {
 			fields[i] = name + "=xxxxx"
 		}
 	}
 	out := *u
 	out.RawQuery = strings.Join(fields, "&")
-	return out.Redacted()
+	return &out
 }
 
-var secretField = regexp.MustCompile("(?i)token|key|secret|pass|pwd|auth|credential|signature")
+var (
+	secretField = regexp.MustCompile("(?i)token|key|secret|pass|pwd|auth|credential|signature")
+	tokenField  = regexp.MustCompile("(?i)^(access[-_]?token|auth[-_]?token|token|api[-_]?key|password|passwd|pwd)$")
+)
 
 func isLoopback(host string) bool {
 	if host == "localhost" {

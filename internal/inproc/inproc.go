@@ -66,6 +66,8 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	select {
 	case <-w.ready:
 	case <-req.Context().Done():
+	}
+	if req.Context().Err() != nil { // when both came, the answer is one to being given up
 		// What the handler still does, it does for nobody; it owns the request's
 		// body until it ends, as with any transport.
 		cancel()

@@ -175,3 +175,21 @@ func TestGivenUp(t *testing.T) {
 		res.Body.Close()
 	}
 }
+
+// Nor is what it says for an answer one, when it begins only then.
+func TestGivenUpBefore(t *testing.T) {
+	for range 20_000 {
+		ctx, giveUp := context.WithCancel(t.Context())
+		c := client(func(w http.ResponseWriter, r *http.Request) {
+			giveUp()
+			http.Error(w, "given up", http.StatusServiceUnavailable)
+		})
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://in.process/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := c.Do(req); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v, %v", res, err)
+		}
+	}
+}

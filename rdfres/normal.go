@@ -21,19 +21,21 @@ var normalRules = []string{
 	"double", "double-62bit", "double-6digits", "double-lenient",
 	"duration",
 	"float", "float-6digits", "float-lenient", "float-trimmed",
-	"integer", "integer-56bit", "integer-64bit", "integer-64bit-one",
+	"integer", "integer-56bit", "integer-64bit-one", "integer-64bit-typed",
 	"language-case",
-	"time", "time-18places", "time-ms", "time-us",
-	"virtuoso-numbers",
+	"time", "time-18places", "time-ms", "time-us-dated",
+	"virtuoso-values",
 }
 
 // NormalRules are the names of all rules, sorted. A rule is a family, which says
 // what kind of literal it concerns, or a family, a hyphen and a variant. Variants follow what was measured (testdata/normal);
-// beyond the bounds that they name a store keeps the lexical form.
+// beyond the bounds that they name a store keeps the lexical form. What a name means
+// never changes, since what is recorded was compared by it: a rule that proved wrong is
+// taken out and another one takes its place, so that the store is probed again.
 //
 //	integer             xsd:integer and the types derived from it, each in its own type: sign, leading zeros
 //	integer-56bit       the same where the value fits 56 bits and its type; white space (Jena TDB2)
-//	integer-64bit       the same where the value fits 64 bits; white space (Virtuoso)
+//	integer-64bit-typed the same where the value fits 64 bits and its type, and has no sign that the type never has; white space (Virtuoso)
 //	integer-64bit-one   where it fits 64 bits; all of them become xsd:integer (Oxigraph)
 //	decimal             sign, leading and trailing zeros
 //	decimal-47bit       where the digits as written fit 47 bits; white space (Jena TDB2)
@@ -49,10 +51,10 @@ var normalRules = []string{
 //	time                date and time types: trailing zeros of seconds, +00:00 is Z, 24:00:00 is the next day
 //	time-18places       the same up to 18 places; xsd:dateTimeStamp becomes xsd:dateTime (Oxigraph)
 //	time-ms             xsd:date, dateTime, dateTimeStamp up to milliseconds in the years 0 to 7999; -00:00 is +00:00 (Jena TDB2)
-//	time-us             cut to microseconds; +00:00 is Z, -00:00 is no zone (Virtuoso)
+//	time-us-dated       cut to microseconds; +00:00 is Z, -00:00 is no zone; not xsd:dateTimeStamp, gMonth, gDay and gMonthDay (Virtuoso)
 //	duration            by months and seconds (Oxigraph)
 //	language-case       case of language tags (all of these stores, RDF4J too)
-//	virtuoso-numbers    equal numbers of different types, booleans among them, are one
+//	virtuoso-values     equal numbers of different types, booleans among them, are one; so are equal moments with different zones, or of different types
 func NormalRules() []string { return slices.Clone(normalRules) }
 
 // Unknown are the rules that this version does not know. A normal form that has
@@ -91,14 +93,19 @@ func (n NormalForm) Term(t Term) Term {
 	}
 	var buf [64]byte
 	out, newLocal := buf[:0], ""
-	if rule := n.rule(family); rule != "" {
+	rule := n.rule(family)
+	if rule != "" {
 		out, newLocal = normalize(out, family, rule, lexical, local)
 	}
-	if family != "time" && family != "duration" && n.rule("virtuoso") != "" {
+	if family != "duration" && n.rule("virtuoso") != "" && (newLocal != "" || rule == "") { // else it is kept as it is written
 		if newLocal == "" {
 			out, newLocal = append(buf[:0], lexical...), local
 		}
-		out, newLocal = oneNumber(out, newLocal)
+		if family == "time" {
+			out, newLocal = oneMoment(out, newLocal)
+		} else {
+			out, newLocal = oneNumber(out, newLocal)
+		}
 	}
 	if newLocal == "" { // no rule concerns it
 		return t
@@ -151,7 +158,7 @@ func familyOf(local string) string {
 func normalize(dst []byte, family, rule, lexical, local string) ([]byte, string) {
 	variant := strings.TrimPrefix(rule[len(family):], "-")
 	switch variant {
-	case "56bit", "64bit", "47bit", "15places", "62bit", "trimmed", "6digits", "ms", "us":
+	case "56bit", "64bit-typed", "47bit", "15places", "62bit", "trimmed", "6digits", "ms", "us-dated":
 		lexical = trimSpace(lexical)
 	}
 	ok := false

@@ -114,8 +114,12 @@ func normalInteger(dst []byte, variant, lexical, local string) ([]byte, string) 
 	case "56bit":
 		bounds := integerRange[local]
 		ok = n.within("-36028797018963968", "36028797018963967") && n.within(bounds[0], bounds[1])
-	case "64bit", "64bit-one":
+	case "64bit-one":
 		ok = n.within("-9223372036854775808", "9223372036854775807")
+	case "64bit-typed":
+		bounds := integerRange[local]
+		ok = n.within("-9223372036854775808", "9223372036854775807") && n.within(bounds[0], bounds[1]) &&
+			(lexical[0] != '-' || bounds[0] != "0") && (lexical[0] != '+' || bounds[1] != "0")
 	}
 	if !ok {
 		return dst, ""
@@ -300,6 +304,9 @@ func oneNumber(b []byte, local string) ([]byte, string) {
 			bits = 32
 		}
 		s = string(strconv.AppendFloat(out[:0], v, 'f', -1, bits))
+		if exact, err := strconv.ParseFloat(s, 64); err != nil || exact != v {
+			return b, local // 0.1 with 32 bits is not the number 0.1
+		}
 	}
 	n, ok := parseNumber(s)
 	if !ok {

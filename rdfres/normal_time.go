@@ -213,7 +213,7 @@ func (m moment) append(dst []byte, layout string) []byte {
 
 func normalTime(dst []byte, variant, lexical, local string) ([]byte, string) {
 	layout := layouts[local]
-	m, ok := parseMoment(lexical, layout, variant == "us")
+	m, ok := parseMoment(lexical, layout, variant == "us-dated")
 	if !ok {
 		return dst, ""
 	}
@@ -229,8 +229,8 @@ func normalTime(dst []byte, variant, lexical, local string) ([]byte, string) {
 			m.zone = '+'
 		}
 		return m.append(dst, layout), local
-	case "us":
-		if m.hour == 24 {
+	case "us-dated":
+		if m.hour == 24 || local == "dateTimeStamp" || layout[0] == '-' {
 			return dst, ""
 		}
 		if len(m.fraction) > 6 {
@@ -286,6 +286,36 @@ func (m moment) utc() moment {
 	}
 	m.hour, m.minute = minutes/60, minutes%60
 	return m
+}
+
+// oneMoment gives equal moments one form, as xsd:dateTime in UTC, or without a zone as
+// they are, and equal times of day one. A date, month or year is its first second; with
+// another zone than UTC it is apart.
+func oneMoment(b []byte, local string) ([]byte, string) {
+	m, ok := parseMoment(string(b), layouts[local], true)
+	if !ok || m.hour == 24 {
+		return b, local
+	}
+	switch local {
+	case "time":
+		if m.zone == 0 {
+			return b, local
+		}
+		m.year, m.month, m.day = 2000, 1, 2
+		return m.utc().append(b[:0], layouts["time"]), local
+	case "dateTime":
+	case "date", "gYearMonth", "gYear":
+		if m.offset != 0 {
+			return b, local
+		}
+		m.month, m.day = max(m.month, 1), max(m.day, 1)
+	default:
+		return b, local
+	}
+	if m.year < 2 || m.year > 9998 {
+		return b, local
+	}
+	return m.utc().append(b[:0], layouts["dateTime"]), "dateTime"
 }
 
 // span is a duration: months and seconds of one sign.

@@ -123,10 +123,10 @@ func families() (out [][]string) {
 		{"double-62bit", "double", "double-lenient", "double-6digits"},
 		{"duration"},
 		{"float", "float-trimmed", "float-lenient", "float-6digits"},
-		{"integer-56bit", "integer-64bit-one", "integer-64bit", "integer"},
+		{"integer-56bit", "integer-64bit-one", "integer-64bit-typed", "integer"},
 		{"language-case"},
-		{"time-ms", "time-18places", "time", "time-us"},
-		{"virtuoso-numbers"},
+		{"time-ms", "time-18places", "time", "time-us-dated"},
+		{"virtuoso-values"},
 	}
 }
 

@@ -220,6 +220,15 @@ type delta struct {
 	leaves   int // locations that go with it
 }
 
+// given is the statement of that hash as the resource had it before.
+func (ch *delta) given(hash hash16) *statement {
+	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st statement, h hash16) int { return bytes.Compare(st.hash[:], h[:]) })
+	if !ok {
+		return nil
+	}
+	return &ch.oldSts[i]
+}
+
 // worked is a batch worked out against the records.
 type worked struct {
 	changes []*delta
@@ -641,10 +650,18 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		}
 		for i := range ch.newSts {
 			st := ch.newSts[i]
-			if !before[st.hash] && !sent[st.hash] {
-				sent[st.hash] = true
-				p.inserts = append(p.inserts, st)
+			if sent[st.hash] {
+				continue
 			}
+			if old := ch.given(st.hash); old != nil && old.triple != st.triple {
+				// The same to the store, which may show it as it was given first all
+				// the same, the type of a number for example.
+				p.deletes, p.apart = append(p.deletes, *old), true
+			} else if before[st.hash] {
+				continue
+			}
+			sent[st.hash] = true
+			p.inserts = append(p.inserts, st)
 		}
 	}
 	for subj, sts := range candidates {

@@ -75,6 +75,7 @@ type plan struct {
 	owns    []string // per-entity graphs that are ours from now on
 	frees   []string // those that are not any more, and stay
 	clears  []string // subjects of the state graph that go with all that is told of them
+	apart   bool     // what comes is to the store the same as something that goes
 }
 
 func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops)+len(p.clears) == 0 }
@@ -192,9 +193,12 @@ func (m *mirror) write(ctx context.Context, p *plan, cp *checkpoint) error {
 		return err
 	}
 	var err error
-	if m.gspOnly() {
+	switch {
+	case m.gspOnly():
 		err = m.writeGraphs(ctx, p, cp)
-	} else {
+	case p.apart && !m.caps.Transactional: // in one request Virtuoso leaves what stood there
+		err = m.writeApart(ctx, p, cp)
+	default:
 		err = m.writeUpdates(ctx, p, cp)
 	}
 	if errors.Is(err, errUnconfirmed) && len(p.deletes) > 0 && len(p.inserts) > 0 {

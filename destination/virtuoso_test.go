@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,6 +62,73 @@ func TestVirtuosoLiterals(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of two literals that Virtuoso keeps side by side both come; of a literal that becomes
+// another one of the same value, in its type or zone, the new one does; and what a
+// version with other rules for that has left out is found and put right.
+func TestVirtuosoValues(t *testing.T) {
+	store := teststores.Virtuoso(t)
+	client := virtuosoClient(t, store)
+	const xsd = "http://www.w3.org/2001/XMLSchema#"
+	b := newBench(t)
+	b.src.ours = true
+	line := func(name, literal, local string) string {
+		return fmt.Sprintf("<http://ex.org/%s> <http://ex.org/v> \"%s\"^^<%s%s> .\n", name, literal, xsd, local)
+	}
+	apart := line("apart", "1", "negativeInteger") + line("apart", "1", "integer")
+	b.src.put("apart.nt", apart)
+	b.src.put("type.nt", line("type", "5", "int"))
+	b.src.put("zone.nt", line("zone", "2020-01-01T01:00:00+01:00", "dateTime"))
+	cfg := b.cfg
+	cfg.GraphIRI = store.Graph
+	run := func() {
+		t.Helper()
+		d, err := Open(t.Context(), b.store, client, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		if a, err := d.Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal {
+			t.Fatalf("%+v %v", a, err)
+		}
+	}
+	holds := func(want ...string) {
+		t.Helper()
+		got := string(store.Get(t, ""))
+		for _, w := range want {
+			if !strings.Contains(got, strings.TrimSpace(w)) {
+				t.Errorf("%s is not in\n%s", w, got)
+			}
+		}
+	}
+	run()
+	holds(strings.SplitAfter(apart, "\n")...)
+	b.src.put("type.nt", line("type", "5", "integer"))
+	b.src.put("zone.nt", line("zone", "2020-01-01T00:00:00Z", "dateTime"))
+	run()
+	holds(line("type", "5", "integer"), line("zone", "2020-01-01T00:00:00Z", "dateTime"))
+
+	// As a version left it whose rules are not known any more.
+	old := []string{"boolean", "decimal-15places", "double-6digits", "float-6digits", "integer-64bit", "language-case", "time-us", "virtuoso-numbers"}
+	d, err := Open(t.Context(), b.store, client, cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.probeRecord()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.NormalForm.Rules = old
+	d.mirror.lay.nf = p.NormalForm
+	if err := errors.Join(d.saveProbe(p, false), d.setForm(key(kindForm, d.space), false), d.reindex(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	store.Run(t, "DELETE DATA { GRAPH <"+store.Graph+"> { "+line("apart", "1", "negativeInteger")+" } }")
+	run()
+	holds(strings.SplitAfter(apart, "\n")...)
 }
 
 // One update of many graphs takes from each what it is to take, also the literals

@@ -483,6 +483,11 @@ func (d *Destination) crashAt(point string) error {
 	return nil
 }
 
+// rdf4jLongestGraph is how many bytes a graph's name may have in an RDF4J: its native
+// store writes them as Java does, 6 for a letter of 4, and has room for 65535. After a
+// longer one no write passes until the server is started again.
+const rdf4jLongestGraph = 65535 * 2 / 3
+
 // errUnusable marks a resource that cannot stand in this mirror.
 var errUnusable = errors.New("cannot stand in the mirror")
 
@@ -552,6 +557,9 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		if len(ch.newSts) > 0 {
 			if ch.newGraph, err = d.mirror.lay.graphOf(o.rec.Entity); err != nil {
 				return nil, fmt.Errorf("%w: %w", errUnusable, err)
+			}
+			if len(ch.newGraph) > rdf4jLongestGraph && d.mirror.client.LikeRDF4J() {
+				return nil, fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", errUnusable, shorten(ch.newGraph))
 			}
 		}
 	}

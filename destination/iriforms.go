@@ -153,6 +153,9 @@ func (m *mirror) keeps(st *statement) error {
 			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", errUnusable,
 				shorten(string(st.triple.S)), shorten(string(st.triple.P)), shorten(string(st.triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
 		}
+		if iri := virtuosoCuts(m.graphFor(st), st.triple); iri != "" {
+			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", errUnusable, shorten(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
+		}
 	}
 	iri := ""
 	if !m.gspOnly() {

@@ -53,3 +53,24 @@ func TestRDF4JLanguageCase(t *testing.T) {
 		meet("en-us")
 	}
 }
+
+// An entity whose graph has a name that would break the store is held back, and all
+// others come.
+func TestRDF4JLongGraph(t *testing.T) {
+	store := teststores.RDF4J(t)
+	client := clientOf(t, sparql.Endpoint{Name: "rdf4j", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore})
+	t.Cleanup(func() { store.GetBelow(t, store.Graph) })
+	b := newBench(t)
+	fill(b.src, 20)
+	b.src.put("long.nt", "<http://ex.org/"+strings.Repeat("x", 66_000)+"> <http://ex.org/v> \"x\" .\n")
+	cfg := b.cfg
+	cfg.Graph, cfg.GraphIRI = "per-entity", store.Graph+"/{entity}"
+	d, err := Open(t.Context(), b.store, client, cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := d.Sync(t.Context(), SyncOptions{})
+	if err != nil || rep.Created != 20 || rep.Failed != 1 || !strings.Contains(rep.Problems[0].Reason, "a graph's name of this length") {
+		t.Fatalf("%+v %v", rep, err)
+	}
+}

@@ -79,6 +79,29 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 	return "", true
 }
 
+// virtuosoLongest is how many bytes of an IRI Virtuoso 7 keeps. What is beyond it
+// leaves out in silence, so that two long ones may become one.
+const virtuosoLongest = 1880
+
+// virtuosoCuts gives an IRI of a triple, or that of its graph, that is longer.
+func virtuosoCuts(graph string, t rdfres.Triple) string {
+	for _, x := range [...]rdfres.Term{t.S, t.P, t.O} {
+		if len(x) <= virtuosoLongest {
+			continue
+		}
+		if iri := x.IRI(); len(iri) > virtuosoLongest {
+			return iri
+		}
+		if _, _, datatype := x.Literal(); len(datatype) > virtuosoLongest {
+			return datatype
+		}
+	}
+	if len(graph) > virtuosoLongest {
+		return graph
+	}
+	return ""
+}
+
 // virtuosoOperations is how many operations one request to a Virtuoso has. The time
 // that it takes grows with their square, and some 700 are refused.
 const virtuosoOperations = 100

@@ -131,6 +131,63 @@ func TestVirtuosoValues(t *testing.T) {
 	holds(strings.SplitAfter(apart, "\n")...)
 }
 
+// What has an IRI that Virtuoso would cut off is held back and named, and never becomes
+// what has the same beginning; all others come.
+func TestVirtuosoLongIRIs(t *testing.T) {
+	for _, layout := range []string{"single", "per-entity"} {
+		t.Run(layout, func(t *testing.T) {
+			store := teststores.Virtuoso(t)
+			client := virtuosoClient(t, store)
+			b := newBench(t)
+			fill(b.src, 300)
+			cfg := b.cfg
+			cfg.GraphIRI = store.Graph
+			if layout == "per-entity" {
+				cfg.Graph, cfg.GraphIRI = layout, store.Graph+"/{entity}"
+				t.Cleanup(func() { store.GetBelow(t, store.Graph) })
+			}
+			long := func(bytes int, end string) string {
+				return "http://ex.org/" + strings.Repeat("x", bytes-len("http://ex.org/")-len(end)) + end
+			}
+			bad := 0
+			for round, name := range []string{"a", "b"} { // by uploads, then by updates
+				put := func(file, format string, args ...any) {
+					b.src.put(name+file+".nt", fmt.Sprintf("<http://ex.org/"+name+file+"> <http://ex.org/v> \"x\" .\n"+format+" .\n", args...))
+				}
+				put("longest", "<http://ex.org/%slongest> <http://ex.org/v> <%s>", name, long(virtuosoLongest, name))
+				put("value", "<http://ex.org/%svalue> <http://ex.org/v> <%s>", name, long(virtuosoLongest+1, name))
+				put("other", "<http://ex.org/%sother> <http://ex.org/v> <%s>", name, long(virtuosoLongest+1, "o"))
+				put("property", "<http://ex.org/%sproperty> <%s> \"x\"", name, long(virtuosoLongest+2, name))
+				put("datatype", "<http://ex.org/%sdatatype> <http://ex.org/v> \"x\"^^<%s>", name, long(virtuosoLongest+3, name))
+				bad += 4
+				if layout == "single" {
+					b.src.put(name+"subject.nt", fmt.Sprintf("<%s> <http://ex.org/v> \"x\" .\n", long(9000, name)))
+					bad++
+				} else { // the entity is within the bound, the graph is not
+					b.src.put(name+"graph.nt", fmt.Sprintf("<%s> <http://ex.org/v> \"x\" .\n", long(virtuosoLongest-10, name)))
+					bad++
+				}
+				d, err := Open(t.Context(), b.store, client, cfg, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rep, err := d.Sync(t.Context(), SyncOptions{})
+				if err != nil || rep.Failed+rep.Pending != int64(bad) || round == 0 && rep.Created != 301 {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				for _, p := range rep.Problems {
+					if !strings.Contains(p.Reason, "cuts off what an IRI has beyond 1880 bytes") {
+						t.Errorf("%+v", p)
+					}
+				}
+				if a, err := d.Audit(t.Context(), AuditOptions{}); err != nil || a.Missing != int64(bad) || a.Different+a.Extra != 0 {
+					t.Fatalf("%+v %v", a, err)
+				}
+			}
+		})
+	}
+}
+
 // One update of many graphs takes from each what it is to take, also the literals
 // with a language or a datatype of their own, and so does a removal of many.
 func TestVirtuosoManyGraphs(t *testing.T) {

@@ -120,7 +120,11 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 				s := c.it.Sequence
 				at.Sequence = &s
 			}
-			if c.it != nil && !c.it.Time.IsZero() && !c.it.Time.After(from.stands()) && (at.again.IsZero() || c.it.Time.Before(at.again)) {
+			switch {
+			case c.it == nil:
+			case c.it.Time.IsZero():
+				at.anew = at.anew || c.it.Sequence == 0
+			case !c.it.Time.After(from.stands()) && (at.again.IsZero() || c.it.Time.Before(at.again)):
 				at.again = c.it.Time
 			}
 			return f(c)
@@ -274,7 +278,8 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		again = t
 	}
 	give := func(n int, it *item) error {
-		if n <= scan.start && (again.IsZero() || it.Time.Before(again)) || !scan.wanted(it, from) || scan.byTime && n < scan.passed && (scan.seen.now.Grown || it.Time.After(served)) {
+		applied := n <= scan.start && (again.IsZero() || it.Time.Before(again)) || scan.byTime && n < scan.passed && (scan.seen.now.Grown || it.Time.IsZero() || it.Time.After(served))
+		if !scan.wanted(it, from) || applied && !from.anew {
 			return nil
 		}
 		return f(change{it: it, list: dl.url, position: n})
@@ -293,7 +298,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	}
 	n := 0
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
-		if n++; n <= scan.start && again.IsZero() {
+		if n++; n <= scan.start && again.IsZero() && !from.anew {
 			return nil
 		}
 		it, err := d.changeItem(e, r, dl)
@@ -469,6 +474,11 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		s.seen.was = nil
 	}
 	bySequence := from.Sequence != nil && sequences && s.count > 0
+	// Changes of a resource without times look the same, so that only the place tells them apart.
+	if s.found && !bySequence && from.Newest != nil && from.Newest.Time.IsZero() {
+		s.found = dl.url == from.List && at == from.Position && s.seen.kept() &&
+			(s.count > s.seen.was.All.N || !s.head.Meta.From.IsZero() && s.head.Meta.From.Equal(from.Begin) || dl.digest.String() == from.Last.Digest)
+	}
 	if s.found && !bySequence {
 		s.start, s.byTime = at, false
 	}
@@ -534,7 +544,11 @@ func (s *changeScan) wanted(it *item, from *cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
 	}
-	if s.byTime && !from.Time.IsZero() && !it.Time.IsZero() {
+	if s.byTime && !from.Time.IsZero() && !from.anew {
+		if it.Time.IsZero() {
+			until := s.head.Meta.Until
+			return !s.closed || until.IsZero() || !until.Before(from.applied())
+		}
 		// A change of before its own list begins is of a clock that was set back.
 		return !it.Time.Before(from.applied()) || it.Time.Before(s.head.Meta.From)
 	}

@@ -151,6 +151,7 @@ type cursor struct {
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
+	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, of which some may stand in the mirror
 }
 

@@ -102,10 +102,13 @@ func (l *looker) end(list string, begin time.Time) *seen {
 // before, up to the change of the cursor.
 func (l *looker) again() bool { return l.was != nil && l.start != l.was.At }
 
+// kept tells that the list begins with what it was as a whole.
+func (l *looker) kept() bool { return l.was != nil && l.was.All.N > 0 && l.prefix == l.was.All }
+
 // grew tells that the list begins with what it was as a whole, so that what follows is
 // what is new, whatever its times are. One that did not grow may have its newest first.
 func (l *looker) grew() bool {
-	return l.was != nil && l.was.All.N > 0 && l.prefix == l.was.All && (l.now.All.N > l.was.All.N || l.was.Grown)
+	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
 
 // late is a gap when changes have come in before the newest time of before. A

@@ -38,6 +38,7 @@ type testSource struct {
 	list, changes, dump bool // what is offered
 	ours                bool // sequence, graph digests, mementos
 	noHash, noLastmod   bool
+	noTimes             bool      // of changes, nor in the index of the Change Lists
 	listAt              time.Time // zero: now
 	listSeq             int       // changes in the list's state, with listAt
 	frozen              map[string][]byte
@@ -469,7 +470,7 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 				if s.ours {
 					m.Ext = map[string]string{rs.ExtSequence: fmt.Sprint(min(len(s.log), (i+1)*s.changeParts))}
 				}
-				es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: true, Meta: m})
+				es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: !s.noTimes, Meta: m})
 			}
 			s.serveXML(w, r, s.document(h, es))
 			return
@@ -491,7 +492,9 @@ func (s *testSource) changeEntries(first, last int) []rs.Entry {
 	for i := first; i < last; i++ {
 		l := s.log[i]
 		e := s.entryIn(l.folder, l.name, l.body, i+1, rs.Meta{Change: l.kind, DateTime: l.at})
-		if !s.noLastmod {
+		if s.noTimes {
+			e.Meta.DateTime = time.Time{}
+		} else if !s.noLastmod {
 			e.LastMod = l.at
 		}
 		if s.ours {

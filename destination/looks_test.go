@@ -24,6 +24,8 @@ func TestTypesThatSayLittle(t *testing.T) {
 		{"empty", "text/plain", "", true},
 		{"a.ttl", "text/plain", "@prefix e: <http://ex.org/> . e:a e:v '1' .", true},
 		{"a", "text/plain", "@prefix e: <http://ex.org/> . e:a e:v '1' .", true},
+		{"a", "text/plain", "@prefix e: <http://ex.org/> . e:g { e:a e:v '1' }", true},
+		{"a", "application/octet-stream", "@prefix e: <http://ex.org/> . e:g { e:a e:v '1' }", true},
 		{"a", "text/plain; charset=utf-8", triple, true},
 		{"a", "application/xml", `<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://ex.org/"><r:Description r:about="http://ex.org/a" e:v="1"/></r:RDF>`, true},
 		{"a.json", "application/json", `{"@id": "http://ex.org/a", "http://ex.org/v": "1"}`, true},

@@ -350,8 +350,18 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 			return "", false, false
 		}
 	}
-	f, ok = rdfres.SniffFormat(body[:min(len(body), 4096)])
+	f, ok = sniff(body)
 	return f, false, ok
+}
+
+// sniff guesses the format by the content. What begins as Turtle may name its graph
+// further down, and is read as TriG, which takes both.
+func sniff(body []byte) (rdfres.Format, bool) {
+	f, ok := rdfres.SniffFormat(body[:min(len(body), 4096)])
+	if f == rdfres.Turtle {
+		f = rdfres.TriG
+	}
+	return f, ok
 }
 
 // typeOfRDF tells the media types that only RDF has.
@@ -376,7 +386,7 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return f, true
 	}
-	return rdfres.SniffFormat(body[:min(len(body), 4096)])
+	return sniff(body)
 }
 
 // isMirrored tells whether the description of a resource is recorded.

@@ -42,9 +42,11 @@ func (d *Destination) packagesAfter(ctx context.Context, dl *download, r *resour
 			return parts[i:], nil
 		}
 	}
-	return slices.DeleteFunc(parts, func(p part) bool {
-		return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied())
-	}), nil
+	before := func(p part) bool { return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied()) }
+	if from.Newest != nil && len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
+		return parts[len(parts)-1:], nil // that the changes end before the one at which we stand is told by reading them
+	}
+	return slices.DeleteFunc(parts, before), nil
 }
 
 func (c *changePackages) parts() []part {

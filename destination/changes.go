@@ -22,7 +22,7 @@ type change struct {
 	state    listState
 	from     time.Time // at the end: where the list begins
 	served   time.Time // what the list says of later times is not known yet
-	newest   *newest   // at the end: the change at which the cursor stood, where it did not know it
+	newest   *newest   // at the end: the change at which the cursor stands, where it does not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
 
@@ -434,8 +434,11 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		}
 		s.lastSeq = it.Sequence
 		s.sight.look(from.Newest, it)
-		if from.Newest == nil && from.Sequence != nil && it.Sequence > 0 && it.Sequence == *from.Sequence {
-			s.adopt = newestOf(it)
+		if from.Newest == nil {
+			numbered := from.Sequence != nil && it.Sequence > 0
+			if numbered && it.Sequence == *from.Sequence || !numbered && !it.Time.IsZero() && !it.Time.After(latest) && (s.adopt == nil || !it.Time.Before(s.adopt.Time)) {
+				s.adopt = newestOf(it)
+			}
 		}
 		if !it.Time.IsZero() {
 			if s.minTime.IsZero() || it.Time.Before(s.minTime) {
@@ -933,8 +936,8 @@ func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
 		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
-		if w.at.Newest == nil {
-			w.at.Newest = c.newest
+		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && n.Time.After(w.at.Newest.Time)) {
+			w.at.Newest = n
 		}
 		if c.closed {
 			w.at.reach(c.until, c.served)

@@ -47,6 +47,9 @@ func (n *newest) is(it *item) bool {
 }
 
 func (n *newest) String() string {
+	if n.Time.IsZero() {
+		return fmt.Sprintf("%s %s", shorten(n.Loc), n.Change)
+	}
 	return fmt.Sprintf("%s %s at %s", shorten(n.Loc), n.Change, stamp(n.Time))
 }
 
@@ -155,8 +158,12 @@ func (p *proof) check(s *changeScan, list string) error {
 	case numbered:
 		return p.lost(n)
 	}
+	if n.Time.IsZero() { // only behind a list that begins where we stand need it not be
+		p.done = p.lists == 1 && !f.IsZero() && !f.Before(p.from.stands())
+		return nil
+	}
 	// No numbers: a list that covers the time of the newest change has it.
-	if n.Time.IsZero() || s.minTime.IsZero() {
+	if s.minTime.IsZero() {
 		return nil
 	}
 	if p.lists == 1 && f.IsZero() && s.minTime.After(n.Time) {
@@ -187,6 +194,8 @@ func (p *proof) end() error {
 		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":
 		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s, which has later ones, does not tell where it begins", n, shorten(p.unknown))}
+	case n.Sequence == 0 && n.Time.IsZero():
+		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more: they were rewritten, or the source was set back", n)}
 	case !p.open && !p.until.IsZero() && p.until.Before(n.Time):
 		return &gapError{why: fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", stamp(p.until), n)}
 	}

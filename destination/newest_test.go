@@ -77,6 +77,38 @@ func TestRestoredSource(t *testing.T) {
 	}
 }
 
+// A source without numbers is set back when nothing but its list was taken yet, or so far
+// that all of what it has left in packages is older than what is mirrored, or has changes
+// without times.
+func TestRestoredForeignSource(t *testing.T) {
+	for name, set := range map[string]func(s *testSource){
+		"after a baseline":             func(*testSource) {},
+		"many lists, after a baseline": func(s *testSource) { s.changeParts = 4 },
+		"Change Dump":                  func(s *testSource) { s.changes, s.changeDump, s.packed = false, true, 3 },
+		"no times":                     func(s *testSource) { s.noTimes, s.changeParts = true, 4 },
+	} {
+		b := newBench(t)
+		s := b.src
+		set(s)
+		fill(s, 6)
+		b.sync()
+		if !strings.HasSuffix(name, "after a baseline") {
+			for i := range 6 {
+				s.put(fmt.Sprintf("m%d.nt", i), nt(fmt.Sprintf("m%d", i), "before"))
+			}
+			b.sync()
+			b.equal()
+		}
+		s.restore(len(s.log) - 3)
+		s.tick()
+		rep := b.sync()
+		if !rep.InSync || rep.Mode != "baseline" || !strings.Contains(rep.Why, "gap: ") || rep.Deleted != 3 {
+			t.Errorf("%s: %+v", name, rep)
+		}
+		b.equal()
+	}
+}
+
 // forgetNewest takes from the cursor what older versions did not write.
 func (b *bench) forgetNewest() {
 	b.t.Helper()

@@ -175,7 +175,7 @@ type Retention struct {
 
 // Destination is a mirror.
 type Destination struct {
-	Source         string   `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List"`
+	Source         string   `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
 	Set            string   `yaml:"set" doc:"which set, when the source has several"`
 	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`

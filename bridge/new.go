@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // NewConfig, NewStore, NewSet and NewDestination give values with the documented
@@ -104,11 +105,13 @@ func reachSource(ctx context.Context, source, own string) error {
 func ReachSource(ctx context.Context, source string) error {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	defer t.CloseIdleConnections()
+	source, user := webguard.WithoutUser(source)
 	get := func(address string) (int, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return 0, err
 		}
+		req.URL.User = user
 		res, err := (&http.Client{Transport: t}).Do(req)
 		if err != nil {
 			return 0, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Status is `status --json`.
@@ -120,8 +121,9 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 // DestinationStatus tells how one mirror stands.
 func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
 	m := b.dests[name]
+	source, _ := webguard.WithoutUser(m.cfg.Source)
 	out := DestinationStatus{
-		Name: name, Source: m.cfg.Source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
+		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
 		NextSync: moment(b.runner.Next("sync:" + name)),
 	}
 	d, err := m.opened()

@@ -2,8 +2,9 @@ package bridge
 
 import (
 	"maps"
-	"net/url"
 	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // via are the sources of the mirrors that a set publishes on: of destinations that
@@ -11,12 +12,8 @@ import (
 // union of all; a mirror in a named graph is counted only when the set names it.
 func (c *Config) via(s Set) (out []string) {
 	for _, name := range c.viaDestinations(s) {
-		u, err := url.Parse(c.Destinations[name].Source)
-		if err != nil {
-			continue
-		}
-		u.User = nil // nobody else's business
-		if source := u.String(); !slices.Contains(out, source) {
+		source, _ := webguard.WithoutUser(c.Destinations[name].Source) // who asks is nobody else's business
+		if !slices.Contains(out, source) {
 			out = append(out, source)
 		}
 	}
@@ -40,11 +37,7 @@ func (s *set) origin() func(entity string) string {
 			if err != nil {
 				s.bridge.log.Warn("where a description was mirrored from cannot be read", "set", s.name, "destination", name, "error", err)
 			}
-			if u, err := url.Parse(loc); err == nil && u.User != nil {
-				u.User = nil
-				loc = u.String()
-			}
-			if loc != "" {
+			if loc, _ = webguard.WithoutUser(loc); loc != "" {
 				return loc
 			}
 		}

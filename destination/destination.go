@@ -21,6 +21,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Config of a destination.
@@ -212,6 +213,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.fetch.now, d.fetch.log = o.Now, d.log
+	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source) // from here on it is recorded, published and printed
 	e := target.Endpoint()
 	for _, a := range []string{e.Update, e.GraphStore, e.Query} {
 		if d.target == "" {

@@ -77,6 +77,7 @@ var (
 type fetcher struct {
 	client *http.Client
 	hosts  webguard.Rules
+	source *url.URL // with the user that its host is told
 	lim    *limits
 	sem    chan struct{}
 	now    func() time.Time
@@ -94,7 +95,7 @@ func newFetcher(source string, allow []string, concurrency int, transport http.R
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", source)
 	}
-	f := &fetcher{lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler), agent: "rsbridge"}
+	f := &fetcher{source: u, lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler), agent: "rsbridge"}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range allow {
 		r, err := webguard.ParseRule(a)
@@ -115,9 +116,21 @@ func newFetcher(source string, allow []string, concurrency int, transport http.R
 		if len(via) > lim.redirects {
 			return fmt.Errorf("more than %d redirects in a row", lim.redirects)
 		}
+		req.Header.Del("Authorization") // net/http lets it through to another port
+		f.authorize(req)
 		return f.allowed(req.URL)
 	}}
 	return f, nil
+}
+
+// authorize tells the source's own host, and nobody else, who asks.
+func (f *fetcher) authorize(req *http.Request) {
+	s, u := f.source, req.URL
+	if s.User == nil || u.Scheme != s.Scheme || !strings.EqualFold(u.Hostname(), s.Hostname()) || webguard.Port(u) != webguard.Port(s) {
+		return
+	}
+	password, _ := s.User.Password()
+	req.SetBasicAuth(s.User.Username(), password)
 }
 
 // allowed refuses every address outside of the source's own host and the
@@ -171,6 +184,7 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 		stop()
 		return nil, &fetchError{URL: r.url, Err: err}
 	}
+	f.authorize(req)
 	req.Header.Set("User-Agent", f.agent)
 	if r.accept != "" {
 		req.Header.Set("Accept", r.accept)

@@ -1,6 +1,10 @@
 package destination
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,4 +53,74 @@ func TestSecretInAddress(t *testing.T) {
 	}
 	batch.Close()
 	sync("hush2", 0)
+}
+
+// The user and the password in the address of a source go with every request to its own
+// host, with none to another, and are neither recorded, written beside the data nor told.
+func TestPasswordOfSource(t *testing.T) {
+	b := newQuietBench(t)
+	b.cfg.Provenance = true
+	b.cfg.Source = strings.Replace(b.cfg.Source, "://", "://reader:hush%20now@", 1)
+	fill(b.src, 3)
+	password := "hush now"
+	b.src.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		user, pw, _ := r.BasicAuth()
+		if user == "reader" && pw == password {
+			return false
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	b.sync()
+	b.equal()
+	b.src.put("a.nt", nt("a", "new"))
+	b.sync()
+	b.equal()
+	records, graphs := b.state()
+	if all := fmt.Sprintf("%s %v", records, graphs); strings.Contains(all, "hush") || strings.Contains(all, "reader") {
+		t.Error("the password is kept")
+	}
+	password = "another"
+	d := b.open()
+	defer d.Close()
+	_, err := d.Sync(t.Context(), SyncOptions{})
+	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+func TestPasswordStaysAtHome(t *testing.T) {
+	var told []string
+	tell := func(r *http.Request) {
+		user, _, _ := r.BasicAuth()
+		told = append(told, r.URL.Path+" "+user)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tell(r) }))
+	defer other.Close()
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tell(r)
+		switch r.URL.Path {
+		case "/away": // another port of the same host
+			http.Redirect(w, r, other.URL+"/there", http.StatusFound)
+		case "/here":
+			http.Redirect(w, r, "/own", http.StatusFound)
+		}
+	}))
+	defer own.Close()
+	lim := defaultLimits()
+	f, err := newFetcher(strings.Replace(own.URL, "://", "://reader:hush@", 1), []string{other.URL}, 1, nil, &lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{own.URL + "/away", own.URL + "/here", other.URL + "/list"} {
+		resp, err := f.open(t.Context(), request{url: address, max: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	want := []string{"/away reader", "/there ", "/here reader", "/own reader", "/list "}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
 }

@@ -83,6 +83,18 @@ func Port(u *url.URL) string {
 	return "80"
 }
 
+// WithoutUser takes the user and the password out of an address: they are for
+// requests to its host, not for records and messages.
+func WithoutUser(address string) (string, *url.Userinfo) {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address, nil
+	}
+	user := u.User
+	u.User = nil
+	return u.String(), user
+}
+
 // Rules are what is allowed; none allow nothing.
 type Rules []Rule
 

@@ -60,3 +60,39 @@ func TestExploreSpecification(t *testing.T) {
 		t.Errorf("%d examples, want 65", n)
 	}
 }
+
+// TestExplorePassword explores a source that lets in only who it knows: the password of
+// the address goes with every request to its host, and with none to another.
+func TestExplorePassword(t *testing.T) {
+	var srv, other *httptest.Server
+	list := func(loc string) string {
+		return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="capabilitylist"/>` +
+			`<url><loc>` + loc + `</loc><rs:md capability="resourcelist"/></url></urlset>`
+	}
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "me" || password != "hush" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		switch r.URL.Path {
+		case "/c.xml":
+			w.Write([]byte(list(srv.URL + "/l.xml")))
+		case "/l.xml":
+			http.Redirect(w, r, other.URL+"/l.xml", http.StatusFound)
+		}
+	}))
+	defer srv.Close()
+	asked := 0
+	other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the password went to another host")
+		}
+		w.Write([]byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/></urlset>`))
+	}))
+	defer other.Close()
+	code, out, errs := inProcess(t, "explore", strings.Replace(srv.URL, "://", "://me:hush@", 1)+"/c.xml")
+	if code != exitDone || asked == 0 {
+		t.Errorf("exit code %d, %d requests, %s%s", code, asked, out, errs)
+	}
+}

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -17,13 +19,16 @@ import (
 
 // fetcher gets documents from the web and from files, for commands that read
 // sources.
-type fetcher struct{ client *http.Client }
+type fetcher struct {
+	client *http.Client
+	users  sync.Map // of hosts, by scheme and host: who asks, as an address before told it
+}
 
 func newFetcher() *fetcher {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
 	t.ResponseHeaderTimeout = time.Minute
-	return &fetcher{&http.Client{Transport: t}}
+	return &fetcher{client: &http.Client{Transport: t}}
 }
 
 func (f *fetcher) close() { f.client.CloseIdleConnections() }
@@ -43,6 +48,12 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/xml, text/xml;q=0.9, text/html;q=0.8, */*;q=0.5")
+	own := req.URL.User
+	if host := req.URL.Scheme + "://" + req.URL.Host; own != nil {
+		f.users.Store(host, own)
+	} else if user, ok := f.users.Load(host); ok {
+		req.URL.User = user.(*url.Userinfo)
+	}
 	req.Header.Set("User-Agent", "rsbridge (+https://github.com/rsbridge/rsbridge)")
 	res, err := f.client.Do(req)
 	if err != nil {
@@ -52,8 +63,12 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentEncoding: res.Header.Get("Content-Encoding"),
 		ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body,
 	}
-	if final := res.Request.URL.String(); final != address {
-		got.URL = final
+	final := *res.Request.URL
+	if final.User != nil {
+		final.User = own
+	}
+	if final.String() != address {
+		got.URL = final.String()
 	}
 	return got, nil
 }

@@ -410,6 +410,10 @@ type holder struct {
 func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
 	file := filepath.Join(dir, holderFile)
 	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	var path *fs.PathError // the lock cannot be made; nobody has it
+	if errors.As(err, &path) {
+		return nil, err
+	}
 	if err != nil {
 		var h holder
 		data, rerr := os.ReadFile(file)

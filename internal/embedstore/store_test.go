@@ -214,3 +214,14 @@ func TestUpdates(t *testing.T) {
 		t.Errorf("Stats() = %+v", st)
 	}
 }
+
+// A lock that cannot be made is not one that another process has.
+func TestOpenWithoutLock(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, lockFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); err == nil || errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), lockFile) {
+		t.Errorf("Open: %v, want what is wrong with the lock", err)
+	}
+}

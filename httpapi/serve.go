@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -87,7 +89,7 @@ func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, 
 	var isReady atomic.Bool
 	err := func() (err error) {
 		if cfg.Public.Listen != "" {
-			if at.Public, err = s.open(l.Public, cfg.Public.Listen, "public documents", b.PublicHandler()); err != nil {
+			if at.Public, err = s.open(l.Public, cfg.Public.Listen, "public documents", connections(2), b.PublicHandler()); err != nil {
 				return err
 			}
 		}
@@ -95,7 +97,7 @@ func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, 
 			return nil
 		}
 		h := New(b, Options{Token: string(cfg.Admin.Token), Logger: log, Ready: isReady.Load, Stopping: ctx})
-		if at.Admin, err = s.open(l.Admin, cfg.Admin.Listen, "administration", h); err != nil {
+		if at.Admin, err = s.open(l.Admin, cfg.Admin.Listen, "administration", connections(8), h); err != nil {
 			return err
 		}
 		return b.TellAdmin(at.Admin, command)
@@ -169,13 +171,24 @@ func (f *fresh) close() {
 	f.conns = nil
 }
 
-func (s *server) open(l net.Listener, addr, what string, h http.Handler) (_ string, err error) {
+// connections are how many may be open at once: the given part of the files that the
+// process may have open. The others are for the state: what it cannot open for
+// writing ends all writing, and who only opens connections could bring that about.
+func connections(part uint64) int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1 << 10
+	}
+	return int(min(max(uint64(limit.Cur)/part, 4), 1<<20))
+}
+
+func (s *server) open(l net.Listener, addr, what string, most int, h http.Handler) (_ string, err error) {
 	if l == nil {
 		if l, err = net.Listen("tcp", addr); err != nil {
 			return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
 		}
 	}
-	s.listeners = append(s.listeners, l)
+	s.listeners = append(s.listeners, netutil.LimitListener(l, most)) // more wait until one is closed
 	s.servers = append(s.servers, &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: s.fresh.state,

@@ -76,3 +76,29 @@ func TestCoarserLists(t *testing.T) {
 		}
 	}
 }
+
+// The open Change List is made with its generation when somebody follows it.
+func TestPreparedList(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD})
+	made := func(value int) bool {
+		w.clock.add(time.Second)
+		w.scan(map[string]int{"http://example.org/e/0": value}, true, rdfres.JSONLD)
+		w.publish()
+		snap := w.pub.lookup("data").acquire()
+		defer snap.release()
+		return w.pub.cache.has(snap.listKey(snap.open()))
+	}
+	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
+	w.publish()
+	if made(1) {
+		t.Error("nobody has asked for the list")
+	}
+	for i := range 3 {
+		if _, entries := w.read(w.url("changelist.xml")); len(entries) != i+1 {
+			t.Errorf("%d entries, want %d", len(entries), i+1)
+		}
+		if !made(i + 2) {
+			t.Error("the list that is asked for was not made")
+		}
+	}
+}

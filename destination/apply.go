@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -672,31 +676,65 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 			p.inserts = append(p.inserts, st)
 		}
 	}
-	for subj, sts := range candidates {
-		prefix := key(kindOwned, d.space, subj)
-		keep := make([]bool, len(sts))
-		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-			if err != nil {
-				return nil, err
+	gone, err := d.unowned(candidates, batch)
+	if err != nil {
+		return nil, err
+	}
+	p.deletes = append(p.deletes, gone...)
+	return p, d.planProvenance(p, changes)
+}
+
+// unowned are those of the candidates, by subject, that nobody outside of the batch owns.
+// What tells it lies all over the records: many subjects are looked up side by side.
+func (d *Destination) unowned(candidates map[hash16][]*statement, batch map[hash16]bool) ([]statement, error) {
+	subjects := slices.Collect(maps.Keys(candidates))
+	parts := make([][]statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
+	var g errgroup.Group
+	for i := range parts {
+		g.Go(func() error {
+			for n := i; n < len(subjects); n += len(parts) {
+				sts := candidates[subjects[n]]
+				keep, err := d.ownedElsewhere(subjects[n], sts, batch)
+				if err != nil {
+					return err
+				}
+				for j, st := range sts {
+					if !keep[j] {
+						parts[i] = append(parts[i], *st)
+					}
+				}
 			}
-			_, o, ok := splitOwned(pair.Key)
-			if !ok {
-				return nil, fmt.Errorf("%w: ownership key", errRecord)
-			}
-			if o.dest == d.dest && batch[o.loc] {
-				continue
-			}
-			for i, st := range sts {
-				keep[i] = keep[i] || holds(pair.Value, st.hash)
-			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(parts...), err
+}
+
+// unownedEach are subjects that are worth a goroutine.
+const unownedEach = 64
+
+// ownedElsewhere tells of each statement of a subject whether a resource outside of the
+// batch has it.
+func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[hash16]bool) ([]bool, error) {
+	owned := make([]bool, len(sts))
+	prefix := key(kindOwned, d.space, subj)
+	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		_, o, ok := splitOwned(pair.Key)
+		if !ok {
+			return nil, fmt.Errorf("%w: ownership key", errRecord)
+		}
+		if o.dest == d.dest && batch[o.loc] {
+			continue
 		}
 		for i, st := range sts {
-			if !keep[i] {
-				p.deletes = append(p.deletes, *st)
-			}
+			owned[i] = owned[i] || holds(pair.Value, st.hash)
 		}
 	}
-	return p, d.planProvenance(p, changes)
+	return owned, nil
 }
 
 // keptFor tells whether a per-entity graph is recorded for a resource. What has left

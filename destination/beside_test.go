@@ -3,6 +3,9 @@ package destination
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -82,5 +85,89 @@ func TestWorkedBeside(t *testing.T) {
 	apply(stale, stale.changes[0].op)
 	s.remove("e0.nt")
 	s.remove("e1.nt")
+	b.equal()
+}
+
+// What was worked out while the mirror was busy goes when it is ready, and what came
+// later is the next batch.
+func TestPlannedBeside(t *testing.T) {
+	b := newBench(t)
+	b.caps.UpdateTriples = 100 * earlyTriples
+	const ops, each = 12, earlyTriples / 4 // four are enough for a batch
+	text := func(i, round int) string {
+		var values []string
+		for n := range each / 2 { // all of them go, and as many come
+			values = append(values, fmt.Sprintf("%d of round %d", n, round))
+		}
+		return nt(fmt.Sprintf("e%d", i), values...)
+	}
+	put := func(round int) {
+		for i := range ops {
+			b.src.put(fmt.Sprintf("e%d.nt", i), text(i, round))
+		}
+	}
+	put(0)
+	b.sync()
+	put(1)
+	d := b.open()
+	if err := d.ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	var mu sync.Mutex
+	var sizes []int // triples that came in an update
+	b.mir.refuse = func(update string) int {
+		<-release
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, strings.Count(update, "of round 1"))
+		return 0
+	}
+	var c counts
+	to := d.batcher(&c, false)
+	add := func(i int) {
+		t.Helper()
+		loc := b.src.url(fmt.Sprintf("/set/r/e%d.nt", i))
+		rec, err := d.record(hashString(loc))
+		if err != nil || rec == nil {
+			t.Fatal(rec, err)
+		}
+		it := &item{Loc: loc, Entity: rec.Entity, Promise: promise{Length: -1}}
+		o, err := d.represent(it, place{URL: loc, Promise: it.Promise}, []byte(text(i, 1)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.was = d.former(hashString(loc), rec, nil)
+		d.prepare(o)
+		if err := to.outcome(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		add(i)
+	}
+	if to.running == nil || len(to.ops) != 1 {
+		t.Fatalf("%d ops wait, and the first four should have gone", len(to.ops))
+	}
+	<-to.running.planned
+	for i := range 6 {
+		add(5 + i)
+	}
+	if to.planned != 4 || to.beside == nil || len(to.ops) != 7 {
+		t.Fatalf("%d of %d worked out: %v", to.planned, len(to.ops), to.beside)
+	}
+	close(release)
+	<-to.running.done
+	add(11)
+	if len(to.ops) != 4 || len(to.seen) != 4 || to.triples != 4*each || len(to.running.locs) != 4 {
+		t.Errorf("%d ops of %d locations and %d triples wait, %d are written", len(to.ops), len(to.seen), to.triples, len(to.running.locs))
+	}
+	if err := to.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{4 * each / 2, 4 * each / 2, 4 * each / 2}; !slices.Equal(sizes, want) || c.updated != ops {
+		t.Errorf("updates of %v triples, want %v; %+v", sizes, want, c)
+	}
+	b.mir.refuse = nil
 	b.equal()
 }

@@ -138,6 +138,9 @@ type batcher struct {
 	recording *inFlight // the batch that is sent and being recorded; nil: none
 	running   *inFlight // the one after it, that is being sent; nil: none
 	held      holding
+
+	planned int     // the first so many ops were worked out while the running batch is written,
+	beside  *worked // as this; nil: they could not be
 }
 
 // newcomers is a Bloom filter of the locations of a first baseline, with four bits
@@ -223,16 +226,28 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 // enough: the last op stays for the flush that commits where we are then, so that
 // the mirror says so too.
 func (b *batcher) add(ctx context.Context, p *op) error {
-	if b.seen[p.loc] || b.enough() { // one op for each resource; order is kept
+	if b.seen[p.loc] || b.full() { // one op for each resource; order is kept
 		if err := b.flush(ctx, nil); err != nil {
 			return err
 		}
 	}
-	b.seen[p.loc] = true
+	if n := b.early(); n > 0 {
+		if err := b.send(ctx, n, nil); err != nil {
+			return err
+		}
+	}
 	p.fresh = b.first != nil && (b.first.add(p.loc) || b.isNew(p.loc))
 	if p.fresh && len(p.replaces) == 0 && b.compacts {
 		p.compact(b.d.mirror)
 	}
+	b.collect(p)
+	b.planBeside()
+	return nil
+}
+
+// collect counts an op to those of the next batch.
+func (b *batcher) collect(p *op) {
+	b.seen[p.loc] = true
 	b.ops = append(b.ops, p)
 	switch {
 	case p.was != nil && p.rec != nil:
@@ -255,7 +270,16 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
 	b.triples += 20 * len(p.replaces)
-	return nil
+}
+
+// planBeside works out what is collected while the mirror is busy with the batch before,
+// so that it need not wait for that: once there is enough for a batch, and again when it
+// has doubled.
+func (b *batcher) planBeside() {
+	if b.bulk || b.triples < earlyTriples || len(b.ops) < 2*b.planned || b.idle() || !b.running.isPlanned() {
+		return
+	}
+	b.planned, b.beside = len(b.ops), b.d.workBeside(b.ops, b.running)
 }
 
 // differing is how many statements one has and the other has not.
@@ -278,8 +302,8 @@ func differing(a, b []statement) int {
 // statementBytes is about what a statement takes in memory, with its text.
 const statementBytes = 250
 
-// enough tells whether what is collected makes a batch.
-func (b *batcher) enough() bool {
+// full tells whether no more may be collected for a batch.
+func (b *batcher) full() bool {
 	limit, ops, bytes := b.limit, 20_000, b.d.cfg.MemoryBytes/4
 	if b.bulk && b.d.mirror.canBulk() {
 		limit = b.d.mirror.bulkTriples()
@@ -290,8 +314,19 @@ func (b *batcher) enough() bool {
 			limit, ops, bytes = b.most, compactOps, b.d.cfg.MemoryBytes/2
 		}
 	}
-	full := b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
-	return full || !b.bulk && b.triples >= earlyTriples && b.idle()
+	return b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
+}
+
+// early gives how many ops make a batch because the mirror waits for one: what is worked
+// out already, else all.
+func (b *batcher) early() int {
+	switch {
+	case b.bulk || b.triples < earlyTriples || !b.idle():
+		return 0
+	case b.beside != nil:
+		return b.planned
+	}
+	return len(b.ops)
 }
 
 // idle tells that nothing is being sent to the mirror.
@@ -315,11 +350,18 @@ func (b *batcher) busy(loc hash16) bool { return b.recording.has(loc) || b.runni
 // nothing; without, the writing goes on beside the caller and its error comes
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
+	return b.send(ctx, len(b.ops), change)
+}
+
+// send is flush of the first n ops.
+func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
 	var ready *worked
 	switch {
 	case b.running == nil:
 	case b.first != nil:
 		ready = b.d.workAhead(b.ops, b.busy)
+	case b.planned == n && n > 0:
+		ready = b.beside
 	default:
 		ready = b.d.workBeside(b.ops, b.running)
 	}
@@ -332,7 +374,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 		}
 		return b.d.saveMeta(change)
 	}
-	ops := b.ops
+	ops, rest := b.ops[:n:n], b.ops[n:]
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
 	if b.first == nil {
 		f.planned = make(chan struct{})
@@ -340,8 +382,12 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	if f.before != nil {
 		f.slot = 1 - f.before.slot
 	}
-	b.ops, b.triples, b.bytes = nil, 0, 0
+	b.ops, b.triples, b.bytes, b.planned, b.beside = nil, 0, 0, 0, nil
 	b.seen = map[hash16]bool{}
+	for _, p := range rest {
+		delete(f.locs, p.loc)
+		b.collect(p)
+	}
 	if change != nil {
 		return b.d.apply(ctx, f, ops, ready, b.c, b.bulk, change)
 	}
@@ -420,6 +466,16 @@ type inFlight struct {
 }
 
 func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
+
+// isPlanned tells whether what it has to do with is known.
+func (f *inFlight) isPlanned() bool {
+	select {
+	case <-f.planned:
+		return true
+	default:
+		return false
+	}
+}
 
 // markSent lets the next batch begin.
 func (f *inFlight) markSent() {

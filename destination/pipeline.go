@@ -276,7 +276,7 @@ func (b *batcher) collect(p *op) {
 // so that it need not wait for that: once there is enough for a batch, and again when it
 // has doubled.
 func (b *batcher) planBeside() {
-	if b.bulk || b.triples < earlyTriples || len(b.ops) < 2*b.planned || b.idle() || !b.running.isPlanned() {
+	if b.bulk || b.triples < earlyTriples || len(b.ops) < 2*b.planned || b.idle() || !isClosed(b.running.planned) {
 		return
 	}
 	b.planned, b.beside = len(b.ops), b.d.workBeside(b.ops, b.running)
@@ -331,15 +331,7 @@ func (b *batcher) early() int {
 
 // idle tells that nothing is being sent to the mirror.
 func (b *batcher) idle() bool {
-	if b.running == nil {
-		return true
-	}
-	select {
-	case <-b.running.sent:
-		return true
-	default:
-		return false
-	}
+	return b.running == nil || isClosed(b.running.sent)
 }
 
 // busy tells whether a batch with that location is being written.
@@ -411,10 +403,8 @@ func (b *batcher) makeWay(overlaps bool) error {
 	if b.recording != nil {
 		<-b.recording.done
 	}
-	select {
-	case <-b.running.done:
+	if isClosed(b.running.done) {
 		return b.wait()
-	default:
 	}
 	if b.recording != nil && b.recording.err != nil || b.d.spaceL.waiting.Load() > 0 {
 		return b.wait()
@@ -467,10 +457,9 @@ type inFlight struct {
 
 func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
 
-// isPlanned tells whether what it has to do with is known.
-func (f *inFlight) isPlanned() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-f.planned:
+	case <-c:
 		return true
 	default:
 		return false

@@ -79,8 +79,8 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 	return "", true
 }
 
-// virtuosoLongest is how many bytes of an IRI Virtuoso 7 keeps. What is beyond it
-// leaves out in silence, so that two long ones may become one.
+// virtuosoLongest is how many bytes of an IRI Virtuoso 7 keeps. It leaves out in silence
+// what is beyond them, so that two long ones may become one.
 const virtuosoLongest = 1880
 
 // virtuosoCuts gives an IRI of a triple, or that of its graph, that is longer.

@@ -152,14 +152,6 @@ func (c *docCache) get(ctx context.Context, key string, build func() (*document,
 	}
 }
 
-// has tells whether a document is there, or being built.
-func (c *docCache) has(key string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, found := c.items[key]
-	return found
-}
-
 func (c *docCache) fill(e *list.Element, item *cacheItem, build func() (*document, error)) {
 	ended := false
 	defer func() {

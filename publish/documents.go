@@ -342,34 +342,31 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	})
 }
 
-// listKey names the bytes of a Change List.
-func (snap *snapshot) listKey(l *listRecord) string {
-	s := snap.set
-	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.at.Base, s.cfg.Name, l.Number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
-	if !l.closed() {
-		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
-	}
-	return key
-}
-
 // open is the Change List that grows.
 func (snap *snapshot) open() *listRecord { return &snap.lists[len(snap.lists)-1] }
 
-// prepare makes the open Change List when the one of the generation before was asked for:
+// prepare makes the open Change List when that of the generation before was asked for:
 // who follows it comes again, and need not wait for it.
 func (snap *snapshot) prepare(ctx context.Context, before *snapshot) {
-	s := snap.set
-	if before == nil || !s.p.cache.has(before.listKey(before.open())) {
+	if before == nil || !before.followed.Load() {
 		return
 	}
-	if _, err := snap.changeListDoc(ctx, snap.open()); err != nil && ctx.Err() == nil {
-		s.p.log.Error("making the Change List", "set", s.cfg.Name, "error", err) // who asks for it is told too
+	if _, err := snap.makeChangeList(ctx, snap.open()); err != nil && ctx.Err() == nil {
+		snap.set.p.log.Error("making the Change List", "set", snap.set.cfg.Name, "error", err) // who asks for it is told too
 	}
 }
 
-// changeListDoc puts a Change List together from its rendered entries (dossier,
-// 1.10.7).
+// changeListDoc is a Change List that is asked for.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
+	if !l.closed() {
+		snap.followed.Store(true)
+	}
+	return snap.makeChangeList(ctx, l)
+}
+
+// makeChangeList puts a Change List together from its rendered entries (dossier,
+// 1.10.7).
+func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*document, error) {
 	s, number := snap.set, l.Number
 	head := s.root(resourcesync.ChangeList)
 	head.Meta.From, head.Meta.Until = l.From, l.Until
@@ -382,7 +379,10 @@ func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*docume
 	if len(snap.lists) > 1 {
 		head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changelist.xml"))
 	}
-	key := snap.listKey(l)
+	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.at.Base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
+	if !l.closed() {
+		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
+	}
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
 			if err := copyEntries(ctx, w, snap.kv, l); err != nil {

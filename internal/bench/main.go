@@ -102,7 +102,7 @@ func main() {
 	weeks := flag.String("weeks", "", "simulate a week of this scenario, or of all, instead of the rows")
 	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")
 	changes := flag.Int64("changes", 40_000, "with -weeks: divide its changes until a week has no more than these")
-	profile := flag.String("profile", "", "folder for profiles of scans and syncs")
+	profile := flag.String("profile", "", "folder for profiles of scans and syncs: of the processor, and of all that was allocated up to their end")
 	flag.Parse()
 	if *page != "" {
 		if err := writePage(*page, filepath.Dir(*out)); err != nil {
@@ -178,11 +178,11 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 		}
 		results = append(results, res)
 		fmt.Fprintf(os.Stderr, "%s: %.2f\n", r.id, res.Ratio)
+		if err := keep(out, machine, res); err != nil { // the whole takes more than an hour
+			return err
+		}
 	}
 	fmt.Println(table(results))
-	if err := keep(out, machine, results); err != nil {
-		return err
-	}
 	return errors.Join(failed...)
 }
 

@@ -34,19 +34,19 @@ func readReport(file string) (r weekReport, err error) {
 	return r, err
 }
 
-// keep writes results, each in the place of an older one of the same row.
-func keep(file, machine string, results []result) error {
+// keep writes a result in the place of an older one of the same row.
+func keep(file, machine string, res result) error {
 	r, err := readReport(file)
 	if err != nil {
 		return err
 	}
 	r.Machine = machine
-	r.put(results)
+	r.put(res)
 	return writeJSON(file, r)
 }
 
 // put takes results, each in the place of an older one of the same row.
-func (r *report) put(results []result) {
+func (r *report) put(results ...result) {
 	for _, res := range results {
 		at := slices.IndexFunc(r.Rows, func(old result) bool { return old.ID == res.ID })
 		if at < 0 {

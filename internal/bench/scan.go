@@ -232,6 +232,10 @@ func (e *env) profiled(what string) (stop func() error, err error) {
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		return f.Close()
+		allocs, err := os.Create(f.Name() + ".allocs")
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), f.Close())
 	}, err
 }

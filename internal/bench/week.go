@@ -451,7 +451,7 @@ func runWeeks(ctx context.Context, only string, size, changes int64, out string)
 		}
 		rep.Weeks = slices.DeleteFunc(rep.Weeks, func(old weekResult) bool { return old.Scenario == w.scenario })
 		rep.Weeks = append(rep.Weeks, res)
-		rep.put(res.rows(each))
+		rep.put(res.rows(each)...)
 		fmt.Println(res.table())
 		if err := writeJSON(out, rep); err != nil {
 			return err

@@ -456,6 +456,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 				d.opt.Progress("resources", n, 0)
 			}
 			r.note(out)
+			v.look(out.it)
 			return b.outcome(ctx, out)
 		})
 		if err != nil {

@@ -43,8 +43,8 @@ func (d *Destination) packagesAfter(ctx context.Context, dl *download, r *resour
 		}
 	}
 	before := func(p part) bool { return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied()) }
-	if from.Newest != nil && len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
-		return parts[len(parts)-1:], nil // that the changes end before the one at which we stand is told by reading them
+	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
+		return parts[len(parts)-1:], nil // that the changes end before the one at which we stand is told by reading them, and which it is behind a baseline
 	}
 	return slices.DeleteFunc(parts, before), nil
 }

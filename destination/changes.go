@@ -250,6 +250,9 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		if err := scan.seen.late(h.Meta.From); err != nil {
 			return err
 		}
+		if err := scan.lacks(dl, from); err != nil {
+			return err
+		}
 		if first {
 			if err := scan.gap(dl.url, from); err != nil {
 				return err
@@ -360,6 +363,7 @@ type changeScan struct {
 	minTime   time.Time  // of all entries that tell one
 	maxTime   time.Time
 	sight     sighting
+	taken     bool // it has the change of cursor.Taken
 	seen      looker
 	adopt     *newest // of a cursor that stands at a number without knowing the change
 }
@@ -434,6 +438,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		}
 		s.lastSeq = it.Sequence
 		s.sight.look(from.Newest, it)
+		if n := from.Taken; n != nil && it.Loc == n.Loc && !it.Time.After(from.Time) {
+			s.taken = true
+		}
 		if from.Newest == nil {
 			numbered := from.Sequence != nil && it.Sequence > 0
 			if numbered && it.Sequence == *from.Sequence || !numbered && !it.Time.IsZero() && !it.Time.After(latest) && (s.adopt == nil || !it.Time.Before(s.adopt.Time)) {
@@ -609,6 +616,17 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
 	}
 	return nil
+}
+
+// lacks is a gap when a package is of the time of the last changed resource of the list or
+// dump that was taken, and does not tell of it. What lies beside that when it is taken is of
+// the same source.
+func (s *changeScan) lacks(dl *download, from *cursor) error {
+	n := from.Taken
+	if n == nil || s.taken || dl.pkg == nil || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
+		return nil
+	}
+	return &gapError{why: fmt.Sprintf("package %s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.url), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
 }
 
 // increment brings the mirror from the cursor to the newest change. depth counts
@@ -938,6 +956,9 @@ func (w *window) add(ctx context.Context, c change) error {
 		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
 		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && n.Time.After(w.at.Newest.Time)) {
 			w.at.Newest = n
+		}
+		if n := w.at.Taken; n != nil && !c.until.Before(n.Time) {
+			w.at.Taken = nil
 		}
 		if c.closed {
 			w.at.reach(c.until, c.served)

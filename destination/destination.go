@@ -150,6 +150,7 @@ type cursor struct {
 	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
+	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again

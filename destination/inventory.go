@@ -24,6 +24,7 @@ type inventory struct {
 	had      time.Time // when it was had, where at is later than that; else zero
 	listed   int64     // entries of the list itself
 	order    uint64
+	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
 	overlaid bool
 	blind    int64           // entries that do not tell which resource they mean
 	hole     bool            // the changes do not reach back to the list
@@ -55,9 +56,25 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 }
 
 // cursor is where the changes are followed from.
-func (v *inventory) cursor() cursor { return cursor{Time: v.at, Had: v.had, Sequence: v.sequence} }
+func (v *inventory) cursor() cursor {
+	c := cursor{Time: v.at, Had: v.had, Sequence: v.sequence}
+	if c.Sequence == nil && v.newest.Loc != "" {
+		c.Taken = &v.newest
+	}
+	return c
+}
+
+// look notes what a list or dump has.
+func (v *inventory) look(it *item) {
+	if it.LastMod.After(v.newest.Time) && !it.LastMod.After(v.at) {
+		v.newest = newest{Loc: it.Loc, Time: it.LastMod}
+	}
+}
 
 func (v *inventory) add(it *item) error {
+	if it.Change == "" {
+		v.look(it)
+	}
 	loc := hashString(it.Loc)
 	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 24), loc[:]...), v.order)
 	v.order++

@@ -77,20 +77,24 @@ func TestRestoredSource(t *testing.T) {
 	}
 }
 
-// A source without numbers is set back when nothing but its list was taken yet, or so far
-// that all of what it has left in packages is older than what is mirrored, or has changes
-// without times.
+// A source without numbers is set back when nothing but its list or dump was taken yet, or
+// so far that all of what it has left in packages is older than what is mirrored, or has
+// changes without times.
 func TestRestoredForeignSource(t *testing.T) {
+	dumps := func(s *testSource) { s.list, s.changes, s.dump, s.changeDump, s.packed = false, false, true, true, 3 }
 	for name, set := range map[string]func(s *testSource){
-		"after a baseline":             func(*testSource) {},
-		"many lists, after a baseline": func(s *testSource) { s.changeParts = 4 },
-		"Change Dump":                  func(s *testSource) { s.changes, s.changeDump, s.packed = false, true, 3 },
-		"no times":                     func(s *testSource) { s.noTimes, s.changeParts = true, 4 },
+		"after a baseline":              func(*testSource) {},
+		"many lists, after a baseline":  func(s *testSource) { s.changeParts = 4 },
+		"Change Dump":                   func(s *testSource) { s.changes, s.changeDump, s.packed = false, true, 3 },
+		"Change Dump, after a baseline": func(s *testSource) { s.changes, s.changeDump, s.packed = false, true, 3 },
+		"dumps, after a baseline":       dumps,
+		"no times":                      func(s *testSource) { s.noTimes, s.changeParts = true, 4 },
 	} {
 		b := newBench(t)
 		s := b.src
 		set(s)
 		fill(s, 6)
+		s.tick() // the list is of a later time than the last change
 		b.sync()
 		if !strings.HasSuffix(name, "after a baseline") {
 			for i := range 6 {
@@ -106,6 +110,39 @@ func TestRestoredForeignSource(t *testing.T) {
 			t.Errorf("%s: %+v", name, rep)
 		}
 		b.equal()
+	}
+}
+
+// A list or dump is taken between two packages of the Change Dump, and the source is then set
+// back to before it: the package that comes does not tell of what was taken.
+func TestSetBackBetweenPackages(t *testing.T) {
+	for _, list := range []bool{true, false} {
+		for _, packed := range []int{4, 8} { // of the first there is one before the baseline
+			b := newBench(t)
+			s := b.src
+			s.list, s.dump, s.changes, s.changeDump, s.packed = list, !list, false, true, packed
+			fill(s, 6)
+			b.sync()
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			s.restore(5)
+			for i := range 3 {
+				s.put(fmt.Sprintf("n%d.nt", i), nt("n", fmt.Sprint(i)))
+			}
+			rep := b.sync()
+			if !rep.InSync || !strings.Contains(rep.Why, "gap: ") || rep.Deleted != 1 {
+				t.Errorf("list %v, packed %d: %+v", list, packed, rep)
+			}
+			b.equal()
+			for i := range 8 {
+				s.put(fmt.Sprintf("m%d.nt", i), nt("m", fmt.Sprint(i)))
+			}
+			if rep := b.sync(); !rep.InSync || rep.Mode != "incremental" || rep.Created != 8 {
+				t.Errorf("list %v, packed %d, after it: %+v", list, packed, rep)
+			}
+			b.equal()
+		}
 	}
 }
 

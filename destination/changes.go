@@ -110,8 +110,11 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 	var last time.Time
 	first := true
 	at := *from // moves with what was handed out
-	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(q part, pdl *download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
+		if p != nil {
+			p.more = q.url != parts[len(parts)-1].url
+		}
 		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
 			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
 		}

@@ -110,6 +110,9 @@ type proof struct {
 	until time.Time // where the lists that were read end
 	open  bool      // one of them has no end
 
+	more  bool   // another list follows, so that one without an end has it where that begins
+	lacks string // the last list of which that holds, and that may have had the newest change
+
 	lists   int    // that were looked at
 	unknown string // the first of them, where it has only later changes and does not tell where it begins
 }
@@ -174,7 +177,15 @@ func (p *proof) check(s *changeScan, list string) error {
 	if !f.IsZero() && f.Before(begins) {
 		begins = f
 	}
-	if begins.Before(n.Time) && (open && s.head.Meta.Until.IsZero() || s.head.Meta.Until.After(n.Time)) {
+	until := s.head.Meta.Until
+	endless := open && until.IsZero()
+	switch {
+	case begins.After(n.Time) && p.lacks != "":
+		return p.missing(n)
+	case !begins.Before(n.Time):
+	case endless && p.more && !s.maxTime.After(n.Time):
+		p.lacks = list
+	case endless || until.After(n.Time):
 		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
 	}
 	return nil
@@ -182,6 +193,12 @@ func (p *proof) check(s *changeScan, list string) error {
 
 func (p *proof) lost(n *newest) error {
 	return &gapError{why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
+}
+
+// missing is for lists that tell no end: the newest change should be in or behind one that is
+// followed by others.
+func (p *proof) missing(n *newest) error {
+	return &gapError{why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", shorten(p.lacks), n)}
 }
 
 // end tells after the last list that the newest change should have been in one.
@@ -194,6 +211,8 @@ func (p *proof) end() error {
 		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":
 		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s, which has later ones, does not tell where it begins", n, shorten(p.unknown))}
+	case p.lacks != "":
+		return p.missing(n)
 	case n.Sequence == 0 && n.Time.IsZero():
 		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more: they were rewritten, or the source was set back", n)}
 	case !p.open && !p.until.IsZero() && p.until.Before(n.Time):

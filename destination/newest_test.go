@@ -201,6 +201,53 @@ func TestSameHistoryIsNoGap(t *testing.T) {
 	}
 }
 
+// Lists that do not tell where they end are followed by others: that is no gap, and a lost
+// or another history is one.
+func TestListsWithoutEnd(t *testing.T) {
+	for _, dialect := range []string{"no until", "0.5", "D-Lib"} {
+		for _, parts := range []int{1, 2, 5} {
+			for _, end := range []string{"", "set back", "lost"} {
+				b := newBench(t)
+				s := b.src
+				s.dialect, s.changeParts = dialect, parts
+				fill(s, 3)
+				b.sync()
+				for i := range 14 {
+					for j := range i % 4 {
+						s.put(fmt.Sprintf("e%d.nt", (i+j)%5), nt("e", fmt.Sprint(i, j)))
+					}
+					if i == 8 {
+						s.remove("e1.nt")
+					}
+					if i == 10 { // nothing that is not applied
+						s.drop = (len(s.log) - 4) / parts * parts
+					}
+					if rep := b.sync(); rep.Mode == "baseline" || !rep.InSync {
+						t.Fatalf("%s, parts %d, step %d: %+v", dialect, parts, i, rep)
+					}
+				}
+				b.equal()
+				switch end {
+				case "":
+					continue
+				case "set back":
+					s.restore(len(s.log) - 2)
+				case "lost":
+					for i := range 9 {
+						s.put(fmt.Sprintf("lost%d.nt", i), nt("lost", fmt.Sprint(i)))
+					}
+					s.drop = (len(s.log) - 2) / parts * parts
+				}
+				s.put("after.nt", nt("after", "x"))
+				if rep := b.sync(); !rep.InSync || rep.Mode != "baseline" || !strings.Contains(rep.Why, "gap: ") {
+					t.Errorf("%s, parts %d, %s: %+v", dialect, parts, end, rep)
+				}
+				b.equal()
+			}
+		}
+	}
+}
+
 // With a retained window that begins right behind our change nothing is missed,
 // and nothing is compared; one that begins later is a gap.
 func TestWindowBehindNewest(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,8 @@ type testSource struct {
 	timegate            bool
 	wholeSeconds        bool // the TimeGate compares whole seconds, as headers tell them
 	pair                bool // every change is two entries: another address is deleted first, with the same number
+
+	dialect string // "": 1.1; "no until": lists tell no end; "0.5", "D-Lib": as those of then
 
 	date time.Time // zero: now
 }
@@ -470,7 +473,11 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 				if s.ours {
 					m.Ext = map[string]string{rs.ExtSequence: fmt.Sprint(min(len(s.log), (i+1)*s.changeParts))}
 				}
-				es = append(es, rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: !s.noTimes, Meta: m})
+				e := rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: !s.noTimes, Meta: m}
+				if n := min(len(s.log), (i+1)*s.changeParts); s.dialect != "" && n > 0 {
+					e.LastMod = s.log[n-1].at
+				}
+				es = append(es, e)
 			}
 			s.serveXML(w, r, s.document(h, es))
 			return
@@ -562,6 +569,9 @@ func (s *testSource) linkPatch(e *rs.Entry, path, typ string, patch []byte, wron
 func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {
 	var b bytes.Buffer
 	h.Meta.Length = -1
+	if s.dialect == "D-Lib" && h.Meta.Capability == rs.ChangeList || s.dialect == "0.5" && h.Index {
+		slices.Reverse(es) // the newest first
+	}
 	w, err := rs.NewWriter(&b, h)
 	if err == nil {
 		for i := range es {
@@ -576,7 +586,28 @@ func (s *testSource) document(h rs.Head, es []rs.Entry) []byte {
 	if err != nil {
 		s.t.Error("test source:", err)
 	}
-	return b.Bytes()
+	return s.inDialect(b.Bytes())
+}
+
+var (
+	untilAttribute   = regexp.MustCompile(` until="[^"]*"`)
+	laterAttributes  = regexp.MustCompile(` (from|until|datetime)="[^"]*"`)
+	modifiedOfBefore = strings.NewReplacer(` at="`, ` modified="`, `rel="up"`, `rel="resourcesync"`, ` capability="changelist"`, ` capability="changelist" modified="2026-02-01T00:00:00Z"`)
+)
+
+// inDialect writes a document as the source's dialect has it.
+func (s *testSource) inDialect(doc []byte) []byte {
+	switch s.dialect {
+	case "":
+		return doc
+	case "no until":
+		return untilAttribute.ReplaceAll(doc, nil)
+	}
+	text := modifiedOfBefore.Replace(string(laterAttributes.ReplaceAll(doc, nil)))
+	if s.dialect == "D-Lib" {
+		text = strings.NewReplacer("http://www.openarchives.org/rs/terms/", "http://www.openarchives.org/rs/", `rel="resourcesync"`, `rel="top"`).Replace(text)
+	}
+	return []byte(text)
 }
 
 // packageEntry tells of a package.

@@ -132,7 +132,8 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 	default:
 		return err
 	}
-	return d.retry(ctx, r)
+	_, err = d.retry(ctx, r)
+	return err
 }
 
 // auditRun is one pass of an audit.

@@ -609,5 +609,43 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 			return "", err
 		}
 	}
+	if r.blind == 0 {
+		if err := d.settleUnlisted(ctx, b, listed); err != nil {
+			return "", err
+		}
+	}
 	return "", b.settle(ctx)
+}
+
+// settleUnlisted forgets what was pending and is neither recorded nor in a dump: there is
+// nothing to wait for.
+func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
+	pending := map[hash16]bool{}
+	for loc, f := range d.faults() {
+		if f.err != nil {
+			return f.err
+		}
+		if it, err := decodeItem(f.Item); err == nil && !it.File { // a dump has no files
+			pending[loc] = true
+		}
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	for rec, err := range listed.Sort() {
+		if err != nil {
+			return err
+		}
+		delete(pending, hash16(rec.Key))
+	}
+	for loc := range pending {
+		rec, err := d.record(loc)
+		if err == nil && rec == nil {
+			err = b.add(ctx, &op{loc: loc, settle: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

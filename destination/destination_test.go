@@ -966,6 +966,56 @@ func TestEntriesOfOneNumber(t *testing.T) {
 	}
 }
 
+// A change tells of a resource that is not there, and neither list nor dump has it: it is
+// gone, told or not, and nothing waits for it.
+func TestGoneAndNotListed(t *testing.T) {
+	for name, set := range map[string]func(s *testSource){
+		"list":  func(*testSource) {},
+		"dump":  func(s *testSource) { s.list, s.dump = false, true },
+		"D-Lib": func(s *testSource) { s.dialect = "D-Lib" },
+	} {
+		for _, lost := range []bool{false, true} { // changes, so that all is compared
+			b := newBench(t)
+			s := b.src
+			set(s)
+			fill(s, 5)
+			s.tick()
+			s.freezeDump()
+			b.sync()
+			s.put("e1.nt", nt("e1", "second"))
+			s.put("new.nt", nt("new", "x"))
+			s.put("e2.nt", nt("e2", "second"))
+			s.mu.Lock()
+			delete(s.bodies, "new.nt")
+			delete(s.bodies, "e1.nt")
+			s.mu.Unlock()
+			s.frozen, s.listSeq, s.listAt = maps.Clone(s.bodies), 5, s.log[4].at // the list is of before the changes
+			s.frozen["e1.nt"] = []byte(nt("e1", "a", "1"))
+			for range 4 {
+				if rep := b.sync(); rep.InSync || rep.Failed+rep.Pending != 2 {
+					t.Fatalf("%s: %+v", name, rep)
+				}
+				b.clock = b.clock.Add(2 * time.Hour)
+			}
+			s.frozen, s.listAt, s.dumped = nil, time.Time{}, nil
+			if s.put("e3.nt", nt("e3", "second")); lost {
+				s.put("e3.nt", nt("e3", "third"))
+				s.drop = len(s.log) - 1
+			}
+			s.tick()
+			if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Deleted != 1 {
+				t.Fatalf("%s, lost %v: %+v", name, lost, rep)
+			}
+			b.equal()
+			clear(s.requests)
+			b.clock = b.clock.Add(2 * time.Hour)
+			if rep := b.sync(); !rep.InSync || s.requests["/set/dump.zip"]+s.requests["/set/resourcelist.xml"] > 0 {
+				t.Fatalf("%s, lost %v: %+v %v", name, lost, rep, s.requests)
+			}
+		}
+	}
+}
+
 func TestSourceGone(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)

@@ -208,7 +208,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 	}
 	if !r.dry {
-		if err := d.retry(ctx, r); err != nil {
+		absent, err := d.retry(ctx, r)
+		if err == nil && absent && !r.full {
+			err = d.unlisted(ctx, r, offer)
+		}
+		if err != nil {
 			return err
 		}
 		return d.putWhole(ctx)
@@ -415,8 +419,9 @@ func (d *Destination) checkpoint(ctx context.Context, phase string, change func(
 	return err
 }
 
-// retry tries again what is pending and due.
-func (d *Destination) retry(ctx context.Context, r *run) error {
+// retry tries again what is pending and due. absent tells that some of it has failed because
+// the source does not have it.
+func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error) {
 	now := d.opt.Now()
 	b := d.batcher(&r.c, false)
 	defer b.wait()
@@ -440,15 +445,55 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 		}
 	}
 	n := int64(0)
-	err := d.pipeline(ctx, jobs, func(o *outcome) error {
+	err = d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
+		var fe *fetchError
+		if errors.As(o.err, &fe) && fe.Gone {
+			f, err := d.faultOf(hashString(o.it.Loc))
+			if err != nil {
+				return err
+			}
+			absent = absent || f != nil && f.Tries+1 >= d.lim.failAfter
+		}
 		return b.outcome(ctx, o)
 	})
 	if err != nil {
+		return absent, err
+	}
+	return absent, b.settle(ctx)
+}
+
+// unlisted compares with a list or dump that is newer than the one that was taken, because
+// the source does not have what it told of: what it does not list either is gone, whether or
+// not a change told so.
+func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
+	m := d.snapshotMeta()
+	if !o.followed() || !m.Until.IsZero() || m.Held != "" {
+		return nil
+	}
+	var end func(*meta)
+	var err error
+	switch {
+	case o.ResourceList != "":
+		end, err = d.compareNewer(ctx, r, o, &m.Inventory)
+	case o.ResourceDump != "":
+		end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
+	default:
+		return nil
+	}
+	if errors.Is(err, errUnchangedList) || errors.Is(err, errStaleList) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return b.settle(ctx)
+	r.mode("baseline")
+	r.why("some of what changes told of is not there: compared with what the source lists")
+	if err := d.checkpoint(ctx, phaseCurrent, end); err != nil {
+		return err
+	}
+	return d.increment(ctx, r, o, 0)
 }
 
 func (d *Destination) fetchJob(it *item) job {

@@ -74,6 +74,9 @@ func openDump(path string) (_ *dumpReader, err error) {
 		}
 		if bytes.HasPrefix(head, []byte(p.magic)) || p.name == "zstd" && isSkipped(head) {
 			d.packing = p.name
+		} else if called == p.name && strings.HasPrefix(p.magic, string(head)) { // there is no more of it yet
+			d.packing = p.name
+			return nil, d.unpacking(io.ErrUnexpectedEOF)
 		}
 	}
 	if called != "" && d.packing == "" {
@@ -192,7 +195,13 @@ func (d *dumpReader) explain(err error) error {
 			return err
 		}
 	}
-	if d.atEnd && int64(syntax.Line) >= d.newlines {
+	// Of lines, one with its end is whole, so what is wrong in it is no cut; a statement of
+	// Turtle may go on in the next.
+	lines := d.newlines
+	if d.format != rdfres.Turtle {
+		lines++
+	}
+	if d.atEnd && int64(syntax.Line) >= lines {
 		return &cutError{fmt.Sprintf("its last line, %d, is not whole: %s", syntax.Line, syntax.Reason)}
 	}
 	return err

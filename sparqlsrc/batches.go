@@ -38,13 +38,25 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 		return fmt.Errorf("count before reading: %w", err)
 	}
 	blankPattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o)) "
-	err = s.readCounted(ctx, caps, blankPattern, by == "predicates" && constructs(caps, scope), g.add)
-	if errors.Is(err, ErrShort) && !s.scbd && scope.single() {
-		s.log.Info("the triples with blank nodes do not come in one answer; reading them entity by entity", "err", err)
-		if e := g.close(); e != nil {
-			return e
+	anew := func() (err error) {
+		if err = g.close(); err == nil {
+			g, err = newGrouper(&s.cfg, s.scbd)
 		}
-		if g, err = newGrouper(&s.cfg, s.scbd); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		err = s.readCounted(ctx, caps, blankPattern, by == "predicates" && constructs(caps, scope), g.add)
+		if try == tries || !errors.Is(err, sparql.ErrTruncated) {
+			break
+		}
+		s.log.Info("the answer with blank nodes broke off; it is asked for again", "err", err)
+		if err := anew(); err != nil {
+			return err
+		}
+	}
+	if (errors.Is(err, ErrShort) || errors.Is(err, sparql.ErrTruncated)) && !s.scbd && scope.single() {
+		s.log.Info("the triples with blank nodes do not come in one answer; reading them entity by entity", "err", err)
+		if err := anew(); err != nil {
 			return err
 		}
 		err = s.blanksByOwner(ctx, caps, scope, g, blankPattern)

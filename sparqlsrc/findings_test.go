@@ -2,10 +2,12 @@ package sparqlsrc
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -77,5 +79,51 @@ func TestFindings(t *testing.T) {
 	}
 	if s.probed.Product == "Another" {
 		t.Error("the store was exchanged, and its findings were not")
+	}
+}
+
+// TestFindingsAgain: what was found of a store that was small or busy, or long ago, is
+// found again by the process that found it.
+func TestFindingsAgain(t *testing.T) {
+	ts := divided(300)
+	for name, tc := range map[string]struct {
+		busy   func(n int) bool // the n-th request of the first probe is answered with 503
+		known  int64            // triples of the last scan
+		forget bool             // what is kept is too old
+		again  bool
+	}{
+		"nothing happened":       {},
+		"busy":                   {busy: func(n int) bool { return n > 1 && n%3 == 0 }, again: true},
+		"it was small":           {known: 20_000, again: true},
+		"it was small and still": {known: 5_000},
+		"long ago":               {forget: true, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := sparqltest.New(ts...)
+			known, k := int64(0), &kept{}
+			s := source(t, st, Config{Findings: k, Known: func() (int64, error) { return known, nil }})
+			if tc.known == 0 { // as much as a sample takes
+				st.Add("", nameTriples(4200)...)
+			}
+			requests := 0
+			st.Fault = func(string, string) *sparqltest.Fault {
+				if requests++; tc.busy != nil && tc.busy(requests) {
+					return &sparqltest.Fault{Status: http.StatusServiceUnavailable}
+				}
+				return nil
+			}
+			if _, err := s.Capabilities(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			st.Fault = nil
+			known, k.ok = tc.known, !tc.forget
+			scanAll(t, s)
+			if again := k.saves == 2; again != tc.again {
+				t.Errorf("probed %d times; unanswered at first: %q", k.saves, k.caps.Unanswered)
+			}
+			if len(k.caps.Unanswered) > 0 {
+				t.Errorf("still unanswered: %q", k.caps.Unanswered)
+			}
+		})
 	}
 }

@@ -173,9 +173,9 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 }
 
 // Capabilities is what is known of the store, by a probe that reads only. It is
-// made once, and again when the store says that it is another product or version;
+// made once, and by a later scan again where it may not be right any more (recheck);
 // one that was kept (Config.Findings) serves if its sample was as large as a sample
-// may be.
+// may be and all its questions were answered.
 func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,24 +211,31 @@ func (s *Source) kept(ctx context.Context) (sparql.Capabilities, bool) {
 		return sparql.Capabilities{}, false
 	}
 	caps, ok := s.cfg.Findings.Load()
-	if !ok || !caps.WellSampled() || len(caps.Readings) == 0 {
+	if !ok || !caps.WellSampled() || len(caps.Readings) == 0 || len(caps.Unanswered) > 0 {
 		return caps, false
 	}
 	product, version, err := s.client.Who(ctx)
 	return caps, err == nil && product == caps.Product && version == caps.Version
 }
 
-// recheck forgets what is known when the store is another than it was.
+// recheck forgets what is known when the store is another than it was, when that was
+// long ago, when the store was so small or so busy that little could be known.
 func (s *Source) recheck(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probed == nil || s.cfg.Findings == nil {
 		return
 	}
-	if product, version, err := s.client.Who(ctx); err == nil && (product != s.probed.Product || version != s.probed.Version) {
+	known, err := s.cfg.Known()
+	_, fresh := s.cfg.Findings.Load()
+	product, version, errWho := s.client.Who(ctx)
+	switch {
+	case errWho == nil && (product != s.probed.Product || version != s.probed.Version):
 		s.log.Info("the store is another than it was; it is probed again", "was", s.probed.Product+" "+s.probed.Version, "is", product+" "+version)
-		s.probed, s.batch, s.limit, s.whole = nil, s.cfg.BatchSize, 0, 0
+	case fresh && len(s.probed.Unanswered) == 0 && (s.probed.WellSampled() || err != nil || !sparql.FillsSample(known)):
+		return
 	}
+	s.probed, s.batch, s.limit, s.whole = nil, s.cfg.BatchSize, 0, 0
 }
 
 // batchSize is how many entities to ask for at once.

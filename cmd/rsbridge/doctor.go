@@ -32,7 +32,7 @@ it takes them, whether several operations of one request are atomic. Then it tel
 because of that, and what could be changed in the store.
 
 --json: {"store","addresses","product","version","found","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
-"update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","will","could","seconds"}`,
+"update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if passwordFile != "" {
@@ -125,6 +125,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Found)) {
 		w.line("  %-12s %s (found, not given)", k, x.Found[k])
+	}
+	if len(x.Unanswered) > 0 {
+		w.line("not answered  %s: the store was busy or broke off; ask again", strings.Join(x.Unanswered, ", "))
 	}
 	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
 	w.line("graph store   %s", x.Manners.GraphStore)

@@ -36,6 +36,7 @@ type Capabilities struct {
 	Unexplained      []rdfres.Triple     // of the probe, rewritten in a way that no rule explains
 	Writable         bool                // a write passed; false when not probed
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
+	Unanswered       []string            // steps that failed as a store does for a while: busy, restarted, cut off. They found nothing
 }
 
 // SelectReading is the fastest format of a SELECT that the store has.
@@ -50,7 +51,11 @@ func (c *Capabilities) SelectReading() Reading {
 
 // WellSampled tells whether the sample was as large as one may be: what was found
 // of a small one is found anew, which costs little.
-func (c Capabilities) WellSampled() bool { return c.Sample >= sampleSize }
+func (c Capabilities) WellSampled() bool { return FillsSample(c.Sample) }
+
+// FillsSample tells whether so many triples are enough for a sample that is as large as
+// one may be.
+func FillsSample(triples int64) bool { return triples >= sampleSize }
 
 // ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.
 type ProbeOptions struct {

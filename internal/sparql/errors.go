@@ -87,6 +87,13 @@ func IsTooLarge(err error) bool {
 	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
 }
 
+// momentary tells whether a failure says of the store only how it was at that moment:
+// nobody answered, it was busy, or the answer broke off.
+func momentary(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Temporary && !e.once || errors.Is(err, ErrTruncated)
+}
+
 // IsStalled tells whether a request ended because it made no progress.
 func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 

@@ -281,6 +281,7 @@ type Examination struct {
 	WriteSpeed    map[string]float64  `json:"write_speed,omitempty"` // triples per second by way: insert-10, insert-100, insert-1000, graph-store
 	Manners       Manners             `json:"manners"`
 	Limits        Limits              `json:"limits"`
+	Unanswered    []string            `json:"unanswered,omitempty"` // steps of the probe that failed as they may not another time
 	Advice
 	Seconds float64 `json:"seconds"`
 }
@@ -313,7 +314,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			return err
 		})
 	}
-	out.WriteSpeed = caps.WriteSpeed
+	out.WriteSpeed, out.Unanswered = caps.WriteSpeed, p.caps.Unanswered
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional

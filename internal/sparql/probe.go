@@ -82,6 +82,9 @@ func (p *prober) step(ctx context.Context, what string, f func(context.Context) 
 	defer cancel()
 	if err := f(ctx); err != nil {
 		p.c.log.Info("probe: a step did not work", "step", what, "err", err)
+		if momentary(err) && !slices.Contains(p.caps.Unanswered, what) {
+			p.caps.Unanswered = append(p.caps.Unanswered, what)
+		}
 	}
 }
 

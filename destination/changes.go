@@ -350,7 +350,8 @@ func closed(dl *download, h *resourcesync.Head) bool { return dl.pkg != nil || h
 // changeScan is what a first pass over a Change List found.
 type changeScan struct {
 	head      resourcesync.Head
-	closed    bool // it will never change again
+	served    time.Time // when it was had, by the later of both clocks
+	closed    bool      // it will never change again
 	count     int
 	start     int       // entries to pass over: applied already, by position
 	found     bool      // the identity of the cursor was found
@@ -397,11 +398,11 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &changeScan{byTime: true}
+	_, latest := dl.served(d.opt.Now())
+	s := &changeScan{byTime: true, served: latest}
 	if from.Seen != nil && from.Seen.List == dl.url {
 		s.seen.was = from.Seen
 	}
-	_, latest := dl.served(d.opt.Now())
 	var last time.Time
 	ordered, descending, strictly, sequences := true, true, false, true
 	past := order{until: latest}
@@ -609,11 +610,15 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	if s.found || from.Time.IsZero() {
 		return nil
 	}
-	if f := s.head.Meta.From; !f.IsZero() && f.After(from.stands()) {
+	stands := from.stands()
+	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
+		stands = from.Told // not the list or dump alone, the source's clock is ahead
+	}
+	if f := s.head.Meta.From; !f.IsZero() && f.After(stands) {
 		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
 			return nil // an empty list that begins where we stand
 		}
-		return &gapError{why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(from.Time))}
+		return &gapError{why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(stands))}
 	}
 	if from.Identity != "" && from.List == list && !from.Closed {
 		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}

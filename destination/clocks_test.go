@@ -256,6 +256,66 @@ func TestTimesToCome(t *testing.T) {
 	}
 }
 
+// A source whose clock is years ahead, behind a web server whose clock is not: its changes
+// are followed by its own clock, and one that it does not tell any more is missed.
+func TestSourceYearsAhead(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 4)
+	const years = 10 * 365 * 1440
+	list := func(served, from, at int, cs ...logged) {
+		day := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+		s.date = day.Add(time.Duration(served) * time.Minute)
+		b.clock = s.date
+		s.made(madeList{years + from, 0, cs})
+		s.listAt = day.Add(time.Duration(years+at) * time.Minute)
+	}
+	follow := func(gap bool) {
+		t.Helper()
+		rep := b.sync()
+		if !rep.InSync || strings.Contains(rep.Why, "gap: ") != gap {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+	list(5, 1, 4)
+	follow(false)
+	list(15, 1, 4)
+	follow(false)
+	first := s.change(years+20, "e1", "a")
+	list(25, 1, 4, first)
+	follow(false)
+	second := s.change(years+30, "e2", "a")
+	list(35, 1, 31, first, second)
+	follow(false)
+	s.change(years+40, "e3", "lost")
+	last := s.change(years+55, "e1", "b")
+	list(65, 50, 60, last)
+	follow(true)
+	list(75, 50, 60, last)
+	follow(false)
+}
+
+// The same, and what it does not tell any more came before its first change.
+func TestSourceYearsAheadLosesItsFirstChange(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 4)
+	const years = 10 * 365 * 1440
+	day := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	s.date, b.clock = day, day
+	s.made(madeList{years + 1, 0, nil})
+	s.listAt = day.Add((years + 4) * time.Minute)
+	b.sync()
+	s.change(years+10, "e1", "lost")
+	s.made(madeList{years + 20, 0, nil})
+	s.listAt = day.Add((years + 21) * time.Minute)
+	if rep := b.sync(); !rep.InSync || !strings.Contains(rep.Why, "gap: ") {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}
+
 // Lists that do not tell where they begin, and have only later changes than the one at
 // which we stand.
 func TestListsWithoutABeginning(t *testing.T) {

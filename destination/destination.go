@@ -141,6 +141,7 @@ type meta struct {
 type cursor struct {
 	Time     time.Time `json:"time,omitzero"` // everything before is applied
 	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
+	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
 	Sequence *uint64   `json:"sequence,omitempty"`
 	List     string    `json:"list,omitempty"`
 	Position int       `json:"position,omitempty"` // entries of List that are applied

@@ -22,6 +22,7 @@ type inventory struct {
 	sequence *uint64
 	at       time.Time
 	had      time.Time // when it was had, where at is later than that; else zero
+	told     time.Time // what it says to be of, where that is so late that at is another time; else zero
 	listed   int64     // entries of the list itself
 	order    uint64
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
@@ -51,13 +52,13 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 		v.had = had
 	}
 	if v.at.After(latest.Add(absurd)) {
-		v.at = latest
+		v.told, v.at = v.at, latest
 	}
 }
 
 // cursor is where the changes are followed from.
 func (v *inventory) cursor() cursor {
-	c := cursor{Time: v.at, Had: v.had, Sequence: v.sequence}
+	c := cursor{Time: v.at, Had: v.had, Told: v.told, Sequence: v.sequence}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}

@@ -113,6 +113,9 @@ func ReachSource(ctx context.Context, source string) error {
 		}
 		req.URL.User = user
 		res, err := (&http.Client{Transport: t}).Do(req)
+		if h := webguard.TLSHint(err); h != "" {
+			return 0, fmt.Errorf("%w (%s)", err, h)
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -58,6 +58,9 @@ func (e *fetchError) hint() string {
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return " (nobody listens there: is the source running?)"
 	}
+	if h := webguard.TLSHint(e.Err); h != "" {
+		return " (" + h + ")"
+	}
 	return ""
 }
 func (e *fetchError) Unwrap() error { return e.Err }
@@ -453,7 +456,7 @@ func (g *guardedBody) Close() error {
 // shorten keeps hostile addresses readable in messages.
 func shorten(s string) string {
 	if len(s) > 300 {
-		return s[:200] + "..." + s[len(s)-60:]
+		return strings.ToValidUTF8(s[:200]+"..."+s[len(s)-60:], "") // no part of a letter
 	}
 	return s
 }

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 // A message tells an address once.
@@ -28,6 +31,32 @@ func TestMessagesTellAnAddressOnce(t *testing.T) {
 	_, err = b.open().Sync(context.Background(), SyncOptions{})
 	if err == nil || strings.Count(err.Error(), b.cfg.Source) != 1 || strings.Count(err.Error(), "http://10.0.0.1/x") != 1 || !strings.Contains(err.Error(), "not allowed") {
 		t.Fatal(err)
+	}
+}
+
+// A certificate that nobody here trusts, and https where none is spoken, are explained.
+func TestMessageTellsWhatToDoAboutHTTPS(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain := newTestSource(t).srv.URL
+	for address, want := range map[string]string{secure.URL: "SSL_CERT_FILE", strings.Replace(plain, "http:", "https:", 1): "use http:// instead"} {
+		b := newBench(t)
+		b.cfg.Source = address + "/set/capabilitylist.xml"
+		if _, err := b.open().Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// What is cut out of a long address is whole letters.
+func TestShortenedMessagesAreText(t *testing.T) {
+	for n := range 4 {
+		long := strings.Repeat("x", 196+n) + strings.Repeat("\u20ac", 100)
+		if short := shorten(long); !utf8.ValidString(short) || len(short) > 270 || !strings.HasSuffix(short, "\u20ac") {
+			t.Errorf("%q", short)
+		}
 	}
 }
 

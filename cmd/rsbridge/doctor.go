@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -35,6 +36,9 @@ because of that, and what could be changed in the store.
 "update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := sparqlsrc.CheckGraphs(o.Graphs); err != nil {
+				return usage("--graph: %v", err)
+			}
 			if passwordFile != "" {
 				raw, err := os.ReadFile(passwordFile)
 				if err != nil {

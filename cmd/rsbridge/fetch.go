@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -56,6 +57,9 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 	}
 	req.Header.Set("User-Agent", "rsbridge (+https://github.com/rsbridge/rsbridge)")
 	res, err := f.client.Do(req)
+	if h := webguard.TLSHint(err); h != "" {
+		return nil, fmt.Errorf("%w (%s)", err, h)
+	}
 	if err != nil {
 		return nil, err
 	}

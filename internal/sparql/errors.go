@@ -2,7 +2,6 @@ package sparql
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // ErrTruncated marks an answer that ended before its end.
@@ -138,7 +139,6 @@ func statusError(op, url string, res *http.Response, body []byte, username strin
 func transportError(ctx, parent context.Context, op, url string, timeout time.Duration, err error) *Error {
 	e := &Error{Op: op, URL: url, Err: err}
 	var dns *net.DNSError
-	var untrusted *tls.CertificateVerificationError
 	switch {
 	case parent.Err() != nil:
 		e.Err = context.Cause(parent)
@@ -150,10 +150,8 @@ func transportError(ctx, parent context.Context, op, url string, timeout time.Du
 		e.Temporary, e.Hint = true, "nobody listens there: is the store running?"
 	case errors.As(err, &dns):
 		e.Temporary, e.Hint = dns.IsTemporary, "the host name is not known: is it spelled right?"
-	case errors.As(err, &untrusted):
-		e.Hint = "the certificate of the store is not trusted here, or is of another host: add who signed it to the authorities of this system, or name a file with them in the environment as SSL_CERT_FILE"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		e.Hint = "the store speaks http at this port: use http:// instead of https://"
+	case webguard.TLSHint(err) != "":
+		e.Hint = webguard.TLSHint(err)
 	case errors.Is(err, errRedirect):
 		e.Hint = "use the address that the store points to"
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -11,9 +11,11 @@ package webguard
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -204,4 +206,17 @@ func Public(a netip.Addr) bool {
 		}
 	}
 	return true
+}
+
+// TLSHint is what a person may do about an error of a request to a host with which no
+// trusted connection comes about; "" for any other error.
+func TLSHint(err error) string {
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return "the certificate is not trusted here, or is of another host: add who signed it to the authorities of this system, or name a file with them in the environment as SSL_CERT_FILE"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it speaks http at this port: use http:// instead of https://"
+	}
+	return ""
 }

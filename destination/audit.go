@@ -235,11 +235,20 @@ func (a *auditRun) source(ctx context.Context) error {
 	var err error
 	complete := a.offer.ResourceList+a.offer.ResourceDump != ""
 	from := d.snapshotMeta().Cursor
+	stale := false
 	if complete {
 		if v, err = d.readInventory(ctx, a.offer, nil); err == nil && v.stale(&from) {
-			d.log.Warn("audit: the source's list is not compared", "why", errStaleList)
-			err, v, complete = v.Close(), &inventory{}, false
+			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
+			stale = true
 		}
+	}
+	// Of a stale list only what it says of resources counts that are as they were then: others
+	// were changed or deleted since, of which the changes that are left need not tell.
+	passed := func(p pairing) bool {
+		if !stale || p.it != nil && p.it.Change != "" {
+			return false
+		}
+		return !p.here() || p.rec.since().IsZero() || p.rec.since().After(v.at)
 	}
 	if !complete && err == nil {
 		v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
@@ -273,6 +282,8 @@ func (a *auditRun) source(ctx context.Context) error {
 			a.sawRewritten(p.rec)
 		}
 		switch {
+		case passed(p):
+			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)
 			if v != different {

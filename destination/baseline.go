@@ -144,13 +144,14 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 		if v.hole = true; !v.stale(&c) {
 			return true, nil
 		}
-		from := v.cursor()
+		from, unproven := v.cursor(), false
+		from.unproven = &unproven
 		err := d.eachChange(ctx, o, &from, true, func(change) error { return nil })
 		var gap *gapError
 		if errors.As(err, &gap) {
 			return gap.behind, nil
 		}
-		return err == nil, err
+		return err == nil && !unproven, err
 	})
 }
 

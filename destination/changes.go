@@ -610,6 +610,9 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	if s.found || from.Time.IsZero() {
 		return nil
 	}
+	if from.unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
+		*from.unproven = true
+	}
 	stands := from.stands()
 	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
 		stands = from.Told // not the list or dump alone, the source's clock is ahead

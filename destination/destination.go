@@ -154,6 +154,7 @@ type cursor struct {
 	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
+	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, of which some may stand in the mirror
 }

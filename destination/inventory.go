@@ -28,7 +28,7 @@ type inventory struct {
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
 	overlaid bool
 	blind    int64           // entries that do not tell which resource they mean
-	hole     bool            // the changes do not reach back to the list
+	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
 	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
 
 	until    time.Time // what the source was then is meant
@@ -232,6 +232,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	}
 	v.overlaid = true
 	from := v.cursor()
+	from.unproven = &v.hole
 	last := map[string]hash16{}
 	if d.cfg.Keep == "versions" {
 		v.passed = map[hash16]bool{}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // cached is a cache before the source: of some documents it gives what they were.
@@ -159,6 +160,56 @@ func TestGapWithAnOldDump(t *testing.T) {
 			s.dumped = nil
 			if rep := b.sync(); !rep.InSync || rep.Updated != 2 {
 				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+		}
+	}
+}
+
+// Lists of before 0.9 do not tell where they begin. A list or dump that is older than the
+// mirror, and than the first of them, is neither taken for what the source has nor does it
+// close a gap: what was applied since stays, and an audit does not find it missing.
+func TestOldListWithoutBeginning(t *testing.T) {
+	for _, dialect := range []string{"0.5", "D-Lib"} {
+		for _, dump := range []bool{false, true} {
+			b := newBench(t)
+			s := b.src
+			s.dialect, s.list, s.dump = dialect, !dump, dump
+			fill(s, 6)
+			s.freezeDump()
+			s.frozen, s.listSeq, s.listAt = maps.Clone(s.bodies), len(s.log), s.now
+			b.sync()
+			s.put("new.nt", nt("new", "x"))
+			s.remove("e0.nt")
+			s.put("e1.nt", nt("e1", "second"))
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			s.drop = len(s.log) - 1
+			b.equal()
+			if !dump { // what it says of others counts
+				s.frozen["e5.nt"] = []byte(nt("e5", "other"))
+				if a, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || a.Equal || a.Different != 1 {
+					t.Fatalf("%s: %+v %v", dialect, a, err)
+				}
+				s.frozen["e5.nt"] = s.bodies["e5.nt"]
+			}
+			s.put("e2.nt", nt("e2", "lost"))
+			s.put("e4.nt", nt("e4", "lost"))
+			s.put("e3.nt", nt("e3", "second"))
+			s.drop = len(s.log) - 1
+			for range 2 {
+				if rep := b.sync(); rep.InSync || !strings.Contains(rep.Held, "gap: ") || rep.Created+rep.Deleted+rep.Failed+rep.Pending > 0 {
+					t.Fatalf("%s, dump %v: %+v", dialect, dump, rep)
+				}
+				if got := strings.Join(b.mir.lines(graphA), ""); !strings.Contains(got, "/new>") || strings.Contains(got, "/e0>") || strings.Count(got, "second") != 2 {
+					t.Fatalf("%s, dump %v: %s", dialect, dump, got)
+				}
+			}
+			s.frozen, s.listAt, s.dumped = nil, time.Time{}, nil
+			s.tick()
+			if rep := b.sync(); !rep.InSync || rep.Updated != 2 {
+				t.Fatalf("%s, dump %v: %+v", dialect, dump, rep)
 			}
 			b.equal()
 		}

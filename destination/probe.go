@@ -59,8 +59,8 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	if p == nil {
 		return d.probe(ctx, nil)
 	}
-	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 {
-		d.log.Info("the mirror's store was probed by another version of rsbridge and is probed again", "rules", unknown)
+	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
+		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", unknown, "unanswered", p.Unanswered)
 		d.mirror.lay.nf = p.NormalForm // in which the ownership index was made
 		return d.probe(ctx, p)
 	}

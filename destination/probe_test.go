@@ -97,9 +97,10 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 }
 
 // A real store that was probed as another version is probed again: when its name
-// has changed, and when an audit finds what the probe did not see.
+// has changed, and when an audit finds what the probe did not see; and at once where
+// it did not answer all of the probe.
 func TestProbedAgain(t *testing.T) {
-	for _, how := range []string{"name", "audit"} {
+	for _, how := range []string{"name", "audit", "unanswered"} {
 		t.Run(how, func(t *testing.T) {
 			store := teststores.Oxigraph(t)
 			client, err := sparql.New(sparql.Endpoint{Name: "oxigraph", Query: store.Query, Update: store.Update, GraphStore: store.GraphStore})
@@ -115,8 +116,11 @@ func TestProbedAgain(t *testing.T) {
 			cfg.GraphIRI = store.Graph
 			now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 			old := probed{Capabilities: sparql.Capabilities{Writable: true, Transactional: true, UpdateTriples: 500}, IRIs: &iriRewrites{}, At: now}
-			if how == "name" {
+			switch how {
+			case "name":
 				old.Server = "Another/1.0"
+			case "unanswered":
+				old.Unanswered = []string{"normal form"}
 			}
 			raw, err := json.Marshal(old)
 			if err != nil {
@@ -139,8 +143,8 @@ func TestProbedAgain(t *testing.T) {
 				return d
 			}
 			d := run()
-			if len(d.mirror.lay.nf.Rules) != 0 {
-				t.Fatal("probed too early")
+			if early := len(d.mirror.lay.nf.Rules) != 0; early != (how == "unanswered") {
+				t.Fatalf("probed with the first run: %t", early)
 			}
 			now = now.Add(25 * time.Hour)
 			if how == "name" {

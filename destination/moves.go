@@ -268,23 +268,29 @@ func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta
 	if again {
 		r.rep.Held = "" // told anew
 	}
+	_, err := d.compareAgain(ctx, r, o, known, "deletions were held; the source's list was compared again")
+	return err
+}
+
+// compareAgain compares with the list or dump of the source, and goes on from there, if it
+// is another than known and not older than the mirror.
+func (d *Destination) compareAgain(ctx context.Context, r *run, o *offer, known *listState, why string) (compared bool, err error) {
 	var end func(*meta)
-	var err error
 	switch {
 	case o.ResourceList != "":
 		end, err = d.compareNewer(ctx, r, o, known)
 	case o.ResourceDump != "":
 		end, err = d.dumpNewer(ctx, r, o, known)
 	default:
-		return nil
+		return false, nil
 	}
 	if errors.Is(err, errUnchangedList) || errors.Is(err, errStaleList) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.mode("baseline")
-	r.why("deletions were held; the source's list was compared again")
-	return d.checkpoint(ctx, phaseCurrent, end)
+	r.why("%s", why)
+	return true, d.checkpoint(ctx, phaseCurrent, end)
 }

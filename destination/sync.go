@@ -472,25 +472,8 @@ func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
 	if !o.followed() || !m.Until.IsZero() || m.Held != "" {
 		return nil
 	}
-	var end func(*meta)
-	var err error
-	switch {
-	case o.ResourceList != "":
-		end, err = d.compareNewer(ctx, r, o, &m.Inventory)
-	case o.ResourceDump != "":
-		end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
-	default:
-		return nil
-	}
-	if errors.Is(err, errUnchangedList) || errors.Is(err, errStaleList) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r.mode("baseline")
-	r.why("some of what changes told of is not there: compared with what the source lists")
-	if err := d.checkpoint(ctx, phaseCurrent, end); err != nil {
+	compared, err := d.compareAgain(ctx, r, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
+	if err != nil || !compared {
 		return err
 	}
 	return d.increment(ctx, r, o, 0)

@@ -17,7 +17,9 @@ import (
 // origin every resource is fetched again as well. Repair writes what differs
 // from the kept representations, removes what is extra, fetches what the source
 // has otherwise, and audits again: the report is of the second audit, Repaired
-// of what it does not find any more.
+// of what it does not find any more. A source that cannot be asked ends an audit
+// only where there is nothing else to compare with: with the depth store the mirror
+// is compared, and repaired, all the same, and the report says so.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	d.packages.close()
@@ -49,7 +51,8 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
 	offer, err := d.discover(ctx)
-	if err != nil {
+	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
+	if err := a.withoutSource(ctx, err); err != nil {
 		return rep, err
 	}
 	if o.Repair {
@@ -61,7 +64,6 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			return rep, fmt.Errorf("repair: %w", err)
 		}
 	}
-	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
 	if err := a.once(ctx, &rep); err != nil {
 		return rep, err
 	}
@@ -69,29 +71,31 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	case err != nil:
 		return rep, err
 	case changed:
-		a = &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
+		a = &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair, silent: a.silent}
 		rep = AuditReport{Name: rep.Name, Depth: rep.Depth, Time: rep.Time}
 		if err := a.once(ctx, &rep); err != nil {
 			return rep, err
 		}
 	}
-	if o.Repair && !(rep.Equal && a.fixed == 0) {
+	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
-		if a.sourceDiffers || a.refetch > 0 {
+		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
 			r := &run{full: true, touched: map[hash16]bool{}}
 			if err := d.repairFromSource(ctx, r, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
 		}
-		if err := d.putWhole(ctx); err != nil {
-			return rep, fmt.Errorf("repair: %w", err)
+		if a.silent == nil || a.refetch == 0 { // else what is put whole is not proven
+			if err := d.putWhole(ctx); err != nil {
+				return rep, fmt.Errorf("repair: %w", err)
+			}
 		}
-		b := &auditRun{d: d, offer: offer, depth: rep.Depth, second: true}
+		b := &auditRun{d: d, offer: offer, depth: rep.Depth, second: true, silent: a.silent}
 		rep = AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
 		if err := b.once(ctx, &rep); err != nil {
 			return rep, err
 		}
-		rep.Repaired = max(0, first.Missing+first.Extra+first.Different-rep.Missing-rep.Extra-rep.Different)
+		rep.Repaired = max(0, first.findings()-rep.findings())
 	}
 	rep.Bytes = d.fetch.bytes.Load()
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
@@ -141,8 +145,9 @@ type auditRun struct {
 	d      *Destination
 	offer  *offer
 	depth  string
-	fix    bool // repair the mirror while comparing
-	second bool // after a repair: what is still otherwise, the store makes so
+	fix    bool  // repair the mirror while comparing
+	second bool  // after a repair: what is still otherwise, the store makes so
+	silent error // why the source could not be asked, nil while it can
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
@@ -162,6 +167,7 @@ type event struct {
 	Location string `json:"l,omitempty"`
 	Detail   string `json:"d"`
 	Triples  int    `json:"n,omitempty"`
+	Broken   bool   `json:"b,omitempty"` // what is kept of it is not as recorded
 }
 
 // Ranks of events: the first of a resource decides its kind.
@@ -199,7 +205,7 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 		}
 	}
 	if a.depth != "inventory" {
-		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, event: a.event}
+		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, alone: a.silent != nil, event: a.event}
 		if err := mc.run(ctx); err != nil {
 			return err
 		}
@@ -219,29 +225,40 @@ func (a *auditRun) sawRewritten(rec *record) {
 	}
 }
 
+// withoutSource goes on after an error of asking the source where there is something to
+// compare without it.
+func (a *auditRun) withoutSource(ctx context.Context, err error) error {
+	if err == nil || a.depth != "store" || ctx.Err() != nil {
+		return err
+	}
+	a.d.log.Warn("audit: the source cannot be asked; the mirror is compared with what is recorded", "error", err)
+	a.silent = err
+	return nil
+}
+
 // source compares the records with what the source says now: by its inventory where
 // that proves them equal, else by its list, which names what differs.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
-	if a.depth != "origin" { // that asks for everything in any case
-		if done, err := a.byInventory(ctx); done || err != nil {
+	if a.silent == nil && a.depth != "origin" { // that asks for everything in any case
+		done, err := a.byInventory(ctx)
+		if err = a.withoutSource(ctx, err); done || err != nil {
 			return err
 		}
 		a.rewritten, a.named = 0, nil
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	v := &inventory{}
-	var err error
-	complete := a.offer.ResourceList+a.offer.ResourceDump != ""
-	from := d.snapshotMeta().Cursor
-	stale := false
-	if complete {
-		if v, err = d.readInventory(ctx, a.offer, nil); err == nil && v.stale(&from) {
-			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
-			stale = true
+	v, stale, err := a.list(ctx)
+	if err != nil {
+		if err := a.withoutSource(ctx, err); err != nil {
+			return err
+		}
+		if v, stale, err = a.list(ctx); err != nil {
+			return err
 		}
 	}
+	defer v.Close()
 	// Of a stale list only what it says of resources counts that are as they were then: others
 	// were changed or deleted since, of which the changes that are left need not tell.
 	passed := func(p pairing) bool {
@@ -249,23 +266,6 @@ func (a *auditRun) source(ctx context.Context) error {
 			return false
 		}
 		return !p.here() || p.rec.since().IsZero() || p.rec.since().After(v.at)
-	}
-	if !complete && err == nil {
-		v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
-		if err == nil && a.offer.followed() { // the records, overlaid with what came since
-			err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
-				if c.it == nil {
-					return nil
-				}
-				return v.add(c.it)
-			})
-		}
-	}
-	if v != nil && v.sorter != nil {
-		defer v.Close()
-	}
-	if err != nil {
-		return err
 	}
 	n := int64(0)
 	for p, err := range d.merged(v, snap) {
@@ -292,7 +292,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why})
 		case p.there():
 			err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: "the source has it, it is not mirrored"})
-		case p.here() && (complete || p.it != nil) && d.cfg.Keep != "deleted":
+		case p.here() && (a.listed() || p.it != nil) && d.cfg.Keep != "deleted":
 			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		default:
 			continue
@@ -303,6 +303,41 @@ func (a *auditRun) source(ctx context.Context) error {
 		a.sourceDiffers = true
 	}
 	return nil
+}
+
+// listed tells whether the source has told all that it has.
+func (a *auditRun) listed() bool {
+	return a.silent == nil && a.offer.ResourceList+a.offer.ResourceDump != ""
+}
+
+// list reads what the source says: everything, or, where it has no list, what changed
+// since; nothing where it cannot be asked. What is in a stale list is older than the records.
+func (a *auditRun) list(ctx context.Context) (v *inventory, stale bool, err error) {
+	d := a.d
+	from := d.snapshotMeta().Cursor
+	if a.listed() {
+		if v, err = d.readInventory(ctx, a.offer, nil); err != nil {
+			return nil, false, err
+		}
+		if stale = v.stale(&from); stale {
+			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
+		}
+		return v, stale, nil
+	}
+	v = &inventory{}
+	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil || a.silent != nil || !a.offer.followed() {
+		return v, false, err
+	}
+	err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
+		if c.it == nil {
+			return nil
+		}
+		return v.add(c.it)
+	})
+	if err != nil {
+		return nil, false, errors.Join(err, v.Close())
+	}
+	return v, false, nil
 }
 
 // origin fetches every recorded resource again and compares the graphs.
@@ -402,11 +437,12 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	prefix := key(kindDiff, d.dest)
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	var (
-		have  hash16
-		first byte
-		ev    event
-		lacks int
-		some  bool
+		have   hash16
+		first  byte
+		ev     event
+		lacks  int
+		broken bool
+		some   bool
 	)
 	emit := func() error {
 		if !some {
@@ -426,6 +462,12 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 				diff.Detail = fmt.Sprintf("%d of its triples are not in the mirror", lacks)
 				if all, err := d.statementCount(have); err == nil && lacks >= all {
 					diff.Kind, diff.Detail = "missing", "none of its triples is in the mirror"
+				}
+			}
+			if broken {
+				diff.Detail += "; what is kept of it is not as recorded"
+				if a.silent != nil {
+					diff.Detail += onlySource
 				}
 			}
 		}
@@ -477,6 +519,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			if first == rankMirrorLacks {
 				lacks = ev.Triples
 			}
+			broken = ev.Broken
 			continue
 		}
 		if rec.Key[16] == rankMirrorLacks {
@@ -485,6 +528,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 				return err
 			}
 			lacks += e.Triples
+			broken = broken || e.Broken
 		}
 	}
 	if err := emit(); err != nil {
@@ -496,7 +540,10 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			rep.Named = append(rep.Named, n)
 		}
 	}
-	rep.Equal = rep.Missing+rep.Extra+rep.Different == 0
+	if a.silent != nil {
+		rep.SourceError = a.silent.Error()
+	}
+	rep.Equal = rep.findings() == 0 && a.silent == nil
 	return b.Commit(true)
 }
 

@@ -25,6 +25,7 @@ type mirrorCompare struct {
 	d      *Destination
 	fix    bool
 	second bool
+	alone  bool // the source cannot be asked: what must be fetched again stays as it is
 	event  func(hash16, byte, event) error
 
 	plan    plan
@@ -536,7 +537,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 }
 
 func (c *mirrorCompare) tell(loc hash16, rank byte, detail string, n int) error {
-	e := event{Detail: detail, Triples: n}
+	e := event{Detail: detail, Triples: n, Broken: c.broken[loc]}
 	if rec, err := c.d.record(loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
@@ -555,7 +556,7 @@ func (c *mirrorCompare) statement(loc, h hash16) (*statement, error) {
 		if err != nil && !c.broken[loc] {
 			c.broken[loc] = true
 			c.refetch++
-			if c.fix {
+			if c.fix && !c.alone {
 				if err := c.d.forget(loc); err != nil {
 					return nil, err
 				}

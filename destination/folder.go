@@ -608,14 +608,21 @@ func (c *mirrorCompare) file(loc hash16, rec *record) error {
 	if err != nil || why == "" {
 		return err
 	}
+	needed := !rec.has(flagKept) // else the source does not have it any more
+	if needed && c.alone {
+		why += onlySource
+	}
 	if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
 		return err
 	}
-	if !c.fix || rec.has(flagKept) { // the source does not have it any more
+	if !c.fix || !needed || c.alone {
 		return nil
 	}
 	return c.forget(loc, rec)
 }
+
+// onlySource ends what is told of a resource that cannot be put right without the source.
+const onlySource = "; only the source can give it again, and it cannot be asked"
 
 // forget makes a resource be fetched again.
 func (c *mirrorCompare) forget(loc hash16, rec *record) error {

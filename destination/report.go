@@ -46,7 +46,7 @@ type AuditOptions struct {
 type AuditReport struct {
 	Name      string       `json:"name"`
 	Inventory string       `json:"inventory,omitempty"` // digest of the source's inventory, where it is that of the records
-	Equal     bool         `json:"equal"`               // missing, extra and different are 0
+	Equal     bool         `json:"equal"`               // missing, extra and different are 0, and the source was asked
 	Resources int64        `json:"resources"`
 	Missing   int64        `json:"missing"`
 	Extra     int64        `json:"extra"`
@@ -60,7 +60,24 @@ type AuditReport struct {
 	Origins   int64        `json:"origins,omitempty"`     // resources that were compared with the first source too (via)
 	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
+
+	SourceError string `json:"source_error,omitempty"` // why the source could not be asked: the rest is of the records and the mirror alone
 }
+
+// Verdict is what a report comes to, in words: equal, different, or not proven, where the
+// mirror is as recorded and the source could not be asked.
+func (r *AuditReport) Verdict() string {
+	switch {
+	case r.Equal:
+		return "equal"
+	case r.findings() == 0:
+		return "not proven"
+	}
+	return "different"
+}
+
+// findings counts what keeps a mirror from being equal.
+func (r *AuditReport) findings() int64 { return r.Missing + r.Extra + r.Different }
 
 // Difference names what differs.
 type Difference struct {

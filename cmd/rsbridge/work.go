@@ -370,11 +370,15 @@ destinations unless some are named. --depth inventory compares the source's
 inventory, or its lists where it has none, with the record; store also reads every
 description from the mirror; origin also fetches every representation from the
 source again, and from where the source has it (via) if that host is allowed. An
-inventory that proves the record equal spares reading the lists. Exit code 3: they
-differ.
+inventory that proves the record equal spares reading the lists. Where the source
+cannot be asked, as when it has ended, store compares the mirror with the record all
+the same, and --repair puts back what the record has; then it says NOT PROVEN or
+DIFFERENT, and why the source was not asked; the other depths fail. Exit code 3: they
+differ, or it is not proven that they do not.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
-a destination that failed is {"name","error"}`,
+with "source_error" where the source could not be asked: equal is false then, whatever
+the counts are; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -392,14 +396,13 @@ a destination that failed is {"name","error"}`,
 }
 
 func sayAudit(w io.Writer, r destination.AuditReport) {
-	says := "EQUAL"
-	if !r.Equal {
-		says = "DIFFERENT"
-	}
 	fmt.Fprintf(w, "%s: %s: %d resources, %d missing, %d extra, %d different, %d rewritten by the store, %d repaired (depth %s, %.1f s)\n",
-		r.Name, says, r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
+		r.Name, strings.ToUpper(r.Verdict()), r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
 	if r.Inventory != "" {
 		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
+	}
+	if r.SourceError != "" {
+		fmt.Fprintf(w, "  the source could not be asked, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
 	}
 	for _, d := range r.Named {
 		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, d.Detail)
@@ -509,11 +512,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			behind = fmt.Sprintf("%.0f s", *d.BehindSeconds)
 		}
 		if d.LastAudit != nil {
-			audit = "different, "
-			if d.LastAudit.Equal {
-				audit = "equal, "
-			}
-			audit += ago(&d.LastAudit.Time)
+			audit = d.LastAudit.Verdict() + ", " + ago(&d.LastAudit.Time)
 		}
 		if d.Fault != "" {
 			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))

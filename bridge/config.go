@@ -182,7 +182,7 @@ type Destination struct {
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
 	Select         Part     `yaml:"select" doc:"a part of the source: what one of the keys below names; when it is changed, what that concerns is fetched or removed by the next sync"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
-	Keep           string   `yaml:"keep" doc:"current; or never remove what was deleted; or keep every version in the state" allowed:"current|deleted|versions" default:"current"`
+	Keep           string   `yaml:"keep" doc:"current; or never remove what the source deletes; or keep every version in the state. What leaves the classes of select is not deleted at the source: it goes from the mirror with each of them, and its versions stay with versions alone" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`

@@ -109,6 +109,42 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// What leaves the classes is not deleted at the source, and is no part of the mirror any
+// more, whatever is kept of deleted ones; its versions are kept where they all are.
+func TestLeavingTheClassIsNoDeletion(t *testing.T) {
+	for _, keep := range []string{"deleted", "versions"} {
+		b := newBench(t)
+		b.cfg.Keep, b.cfg.Select.Classes = keep, []string{"http://ex.org/Person"}
+		for _, name := range []string{"stays", "leaves", "goes"} {
+			b.src.put(name+".nt", person(name))
+		}
+		b.sync()
+		b.src.put("leaves.nt", nt("leaves", "no person"))
+		b.src.remove("goes.nt")
+		b.sync()
+		want := []string{"stays"}
+		if keep == "deleted" {
+			want = []string{"goes", "stays"}
+		}
+		if got := b.in(); !slices.Equal(got, want) {
+			t.Errorf("%s: in the mirror are %q", keep, got)
+		}
+		if a, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !a.Equal {
+			t.Errorf("%s: %+v %v", keep, a, err)
+		}
+		past := 0
+		for v, err := range b.open().Versions(context.Background(), "http://ex.org/leaves") {
+			if err != nil || v.Deleted {
+				t.Errorf("%s: %+v %v", keep, v, err)
+			}
+			past++
+		}
+		if (past == 1) != (keep == "versions") {
+			t.Errorf("%s: %d versions of what has left", keep, past)
+		}
+	}
+}
+
 // What was kept goes when nothing is kept any more, as far as max_delete_ratio lets it.
 func TestNothingIsKeptAnyMore(t *testing.T) {
 	for _, ratio := range []float64{0.2, 1} {

@@ -17,7 +17,7 @@ type IRIError struct {
 
 func (e *IRIError) Error() string {
 	if strings.HasPrefix(e.IRI, "<<") {
-		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over", cut(e.IRI))
+		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over: have the source write RDF 1.1", cut(e.IRI))
 	}
 	name := fmt.Sprintf("%q (U+%04X)", e.Char, e.Char)
 	if e.Char == ' ' {
@@ -87,6 +87,9 @@ func checkLang[T ~string | ~[]byte](t T) error {
 	}
 	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", cut(string(t)), cut(tag), more)
 }
+
+// noTripleTerms is said of a document that has some, with where.
+const noTripleTerms = "triple terms and reified triples (<< of RDF 1.2) cannot be read: have the source write RDF 1.1"
 
 // TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) that
 // was read from where nothing can be done about it: an IRI of its text, which

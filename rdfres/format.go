@@ -123,7 +123,7 @@ func SniffFormat(head []byte) (Format, bool) {
 	}
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	lower := bytes.ToLower(line)
-	for _, word := range []string{"@prefix", "@base", "prefix", "base", "_:", "graph"} {
+	for _, word := range []string{"@prefix", "@base", "@version", "prefix", "base", "version \"", "version '", "_:", "graph"} {
 		if bytes.HasPrefix(lower, []byte(word)) {
 			if word == "graph" {
 				return TriG, true

@@ -109,7 +109,7 @@ func checkLines(t *testing.T, doc []byte) {
 func FuzzNTriples(f *testing.F) {
 	for _, s := range []string{
 		`<http://e/s> <http://e/p> "a\tb\u0041"@en-GB .`, `_:a.b<http://e/p>"1"^^<http://e/d>.#c`, "<http://e/\\u0020> <http://e/p> _:1 .\r\n\r<a:b> <c:d> \"\" <e:f> .",
-		"<http://e/s> <http://e/p> \"\xff\\uD800\" .", `<s> <p> "a"@en_US .`, "_:a:b <http://e/p> \"\uFFFE\x7f\" .",
+		"VERSION \"1.2\"\n<a:b> <a:c> <<( <a:b> <a:c> \"\" )>> .", "<http://e/s> <http://e/p> \"\xff\\uD800\" .", `<s> <p> "a"@en_US .`, "_:a:b <http://e/p> \"\uFFFE\x7f\" .",
 	} {
 		f.Add([]byte(s))
 	}

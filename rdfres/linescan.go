@@ -60,7 +60,7 @@ func (sc *LineScanner) AppendLine(dst []byte) []byte {
 }
 
 // Scan reads one line, without its line end. ok is false for blank and comment
-// lines. An error is a *SyntaxError whose line is 1.
+// lines, and for one that tells the version of RDF. An error is a *SyntaxError whose line is 1.
 func (sc *LineScanner) Scan(line []byte) (ok bool, err error) {
 	ok, why := sc.scan(line)
 	if why != "" {
@@ -86,6 +86,9 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 		sc.S, n = line[i:i+k], i+k // the IRI of the line before: known to be good
 	} else {
 		if sc.S, n, why = sc.term(line, i, "subject"); why != "" {
+			if sc.version(line[i:]) {
+				return false, ""
+			}
 			return false, why
 		}
 		if sc.subject = sc.subject[:0]; line[i] == '<' && &sc.S[0] == &line[i] {
@@ -122,6 +125,23 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 	return true, ""
 }
 
+// version tells of a line that tells the version of RDF, in N-Triples 1.2. It is passed
+// over: the other lines tell whether they can be read.
+func (sc *LineScanner) version(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("VERSION"))
+	rest = bytes.TrimLeft(rest, " \t")
+	if !ok || !bytes.HasPrefix(rest, []byte{'"'}) {
+		return false
+	}
+	var label LineScanner // this one keeps where its error is
+	_, end, why := label.literal(rest, 0)
+	if why != "" || rest[end-1] != '"' {
+		return false
+	}
+	rest = bytes.TrimLeft(rest[end:], " \t")
+	return len(rest) == 0 || rest[0] == '#'
+}
+
 // space passes over white space and notes when it is not what the canonical
 // line has: want spaces.
 func (sc *LineScanner) space(line []byte, i, want int) int {
@@ -143,7 +163,10 @@ func (sc *LineScanner) term(line []byte, i int, role string) (term []byte, end i
 		return nil, i, "the " + role + " is missing"
 	}
 	switch c := line[i]; {
-	case c == '<' && sc.Lax && i+1 < len(line) && line[i+1] == '<':
+	case c == '<' && i+1 < len(line) && line[i+1] == '<':
+		if !sc.Lax {
+			return nil, i, noTripleTerms
+		}
 		n := scanTripleTerm(line[i:])
 		if n == 0 {
 			return nil, i, "the triple term has no end"

@@ -40,7 +40,7 @@ func TestParseLine(t *testing.T) {
 			t.Errorf("%s: called canonical", c.name)
 		}
 	}
-	for _, line := range []string{"", "  \t", "# a comment", "  # another"} {
+	for _, line := range []string{"", "  \t", "# a comment", "  # another", `VERSION "1.2"`, "\tVERSION\t\"1.2-basic\" # RDF 1.2", `VERSION"1\u002E2"`} {
 		if _, ok, err := ParseLine([]byte(line)); ok || err != nil {
 			t.Errorf("%q: %v %v", line, ok, err)
 		}
@@ -80,6 +80,13 @@ func TestParseLineRefuses(t *testing.T) {
 		{`_:-a <http://e/p> "a" .`, "no label"},
 		{`_:a <http://e/p> 1 .`, "cannot begin"},
 		{`@prefix a: <http://e/> .`, "cannot begin with '@'"},
+		{`VERSION 1.2`, "column 1: the subject cannot begin with 'V'"},
+		{`VERSION "1.2`, "column 1: the subject cannot begin with 'V'"},
+		{`VERSION "1.2" .`, "column 1: the subject cannot begin with 'V'"},
+		{`VERSION "1.2"@en`, "column 1: the subject cannot begin with 'V'"},
+		{`version "1.2"`, "column 1: the subject cannot begin with 'v'"},
+		{s + p + `"a" VERSION "1.2" .`, "the graph cannot begin with 'V'"},
+		{s + p + `<<( <http://e/s> <http://e/p> "a" )>> .`, "line 1, column 25: triple terms and reified triples (<< of RDF 1.2) cannot be read: have the source write RDF 1.1"},
 	} {
 		q, ok, err := ParseLine([]byte(c.line))
 		if err == nil {

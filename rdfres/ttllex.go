@@ -224,7 +224,7 @@ func (l *ttlLexer) iriRef() (Term, error) {
 		}
 		if c != '\\' {
 			if c == '<' && n == 1 {
-				return "", l.errorAt(0, "quoted triples (<< of RDF 1.2) cannot be read")
+				return "", l.errorAt(0, noTripleTerms)
 			}
 			return "", l.errorAt(n, "%s cannot stand in an IRI", quoteByte(c))
 		}

@@ -57,7 +57,7 @@ func (p *ttlParser) statement(c byte) error {
 	switch c {
 	case '@':
 		return p.atDirective()
-	case 'p', 'P', 'b', 'B', 'g', 'G':
+	case 'p', 'P', 'b', 'B', 'g', 'G', 'v', 'V':
 		done, err := p.sparqlDirective()
 		if done || err != nil {
 			return err
@@ -70,13 +70,13 @@ func (p *ttlParser) statement(c byte) error {
 	return p.triplesOrGraph(c)
 }
 
-// atDirective is @prefix or @base, which are spelled in lower case and end in
-// a dot.
+// atDirective is @prefix, @base or @version, which are spelled in lower case and
+// end in a dot.
 func (p *ttlParser) atDirective() error {
 	for _, d := range []struct {
 		word string
 		read func() error
-	}{{"@prefix", p.prefixID}, {"@base", p.baseIRI}} {
+	}{{"@prefix", p.prefixID}, {"@base", p.baseIRI}, {"@version", p.version}} {
 		if is, err := p.keyword(d.word, false); err != nil {
 			return err
 		} else if is {
@@ -87,16 +87,16 @@ func (p *ttlParser) atDirective() error {
 			return p.expect('.', "at the end of "+d.word)
 		}
 	}
-	return p.errorAt(0, "an '@' at the begin of a statement is @prefix or @base")
+	return p.errorAt(0, "an '@' at the begin of a statement is @prefix, @base or @version")
 }
 
-// sparqlDirective is PREFIX, BASE or TriG's GRAPH in any case; done is false
+// sparqlDirective is PREFIX, BASE, VERSION or TriG's GRAPH in any case; done is false
 // when the word is something else, as the begin of a prefixed name.
 func (p *ttlParser) sparqlDirective() (done bool, err error) {
 	for _, d := range []struct {
 		word string
 		read func() error
-	}{{"PREFIX", p.prefixID}, {"BASE", p.baseIRI}, {"GRAPH", p.graphBlock}} {
+	}{{"PREFIX", p.prefixID}, {"BASE", p.baseIRI}, {"VERSION", p.version}, {"GRAPH", p.graphBlock}} {
 		if d.word == "GRAPH" && p.format != TriG {
 			continue
 		}
@@ -130,6 +130,20 @@ func (p *ttlParser) baseIRI() error {
 	}
 	p.base = iri
 	return nil
+}
+
+// version passes over the version of RDF that a document tells: what it writes tells
+// whether it can be read.
+func (p *ttlParser) version() error {
+	c, ok, err := p.skip()
+	if err != nil {
+		return err
+	}
+	if !ok || c != '"' && c != '\'' {
+		return p.errorAt(0, "the version is missing: it is a string")
+	}
+	_, err = p.quoted()
+	return err
 }
 
 func (p *ttlParser) directiveIRI(what string) (string, error) {

@@ -148,6 +148,7 @@ type auditRun struct {
 	fix    bool  // repair the mirror while comparing
 	second bool  // after a repair: what is still otherwise, the store makes so
 	silent error // why the source could not be asked, nil while it can
+	older  bool  // see AuditReport.SourceOlder
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
@@ -249,12 +250,12 @@ func (a *auditRun) source(ctx context.Context) error {
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	v, stale, err := a.list(ctx)
+	v, err := a.list(ctx)
 	if err != nil {
 		if err := a.withoutSource(ctx, err); err != nil {
 			return err
 		}
-		if v, stale, err = a.list(ctx); err != nil {
+		if v, err = a.list(ctx); err != nil {
 			return err
 		}
 	}
@@ -262,7 +263,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	// Of a stale list only what it says of resources counts that are as they were then: others
 	// were changed or deleted since, of which the changes that are left need not tell.
 	passed := func(p pairing) bool {
-		if !stale || p.it != nil && p.it.Change != "" {
+		if !a.older || p.it != nil && p.it.Change != "" {
 			return false
 		}
 		return !p.here() || p.rec.since().IsZero() || p.rec.since().After(v.at)
@@ -311,22 +312,22 @@ func (a *auditRun) listed() bool {
 }
 
 // list reads what the source says: everything, or, where it has no list, what changed
-// since; nothing where it cannot be asked. What is in a stale list is older than the records.
-func (a *auditRun) list(ctx context.Context) (v *inventory, stale bool, err error) {
+// since; nothing where it cannot be asked.
+func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 	d := a.d
 	from := d.snapshotMeta().Cursor
 	if a.listed() {
 		if v, err = d.readInventory(ctx, a.offer, nil); err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if stale = v.stale(&from); stale {
+		if a.older = v.stale(&from); a.older {
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
-		return v, stale, nil
+		return v, nil
 	}
 	v = &inventory{}
 	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil || a.silent != nil || !a.offer.followed() {
-		return v, false, err
+		return v, err
 	}
 	err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
 		if c.it == nil {
@@ -335,9 +336,9 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, stale bool, err erro
 		return v.add(c.it)
 	})
 	if err != nil {
-		return nil, false, errors.Join(err, v.Close())
+		return nil, errors.Join(err, v.Close())
 	}
-	return v, false, nil
+	return v, nil
 }
 
 // origin fetches every recorded resource again and compares the graphs.
@@ -540,7 +541,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			rep.Named = append(rep.Named, n)
 		}
 	}
-	if a.silent != nil {
+	if rep.SourceOlder = a.older; a.silent != nil {
 		rep.SourceError = a.silent.Error()
 	}
 	rep.Equal = rep.findings() == 0 && a.silent == nil

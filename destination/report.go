@@ -62,6 +62,7 @@ type AuditReport struct {
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 
 	SourceError string `json:"source_error,omitempty"` // why the source could not be asked: the rest is of the records and the mirror alone
+	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
 }
 
 // Verdict is what a report comes to, in words: equal, different, or not proven, where the

@@ -187,6 +187,7 @@ func TestOldListWithoutBeginning(t *testing.T) {
 			}
 			s.drop = len(s.log) - 1
 			b.equal()
+			b.older(true)
 			if !dump { // what it says of others counts
 				s.frozen["e5.nt"] = []byte(nt("e5", "other"))
 				if a, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || a.Equal || a.Different != 1 {
@@ -212,7 +213,16 @@ func TestOldListWithoutBeginning(t *testing.T) {
 				t.Fatalf("%s, dump %v: %+v", dialect, dump, rep)
 			}
 			b.equal()
+			b.older(false)
 		}
+	}
+}
+
+// older fails unless an audit tells so of the source's list.
+func (b *bench) older(want bool) {
+	b.t.Helper()
+	if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || rep.SourceOlder != want {
+		b.t.Fatalf("%+v %v", rep, err)
 	}
 }
 

@@ -378,7 +378,8 @@ differ, or it is not proven that they do not.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
 with "source_error" where the source could not be asked: equal is false then, whatever
-the counts are; a destination that failed is {"name","error"}`,
+the counts are; with "source_older" where its list is older than the mirror, and what
+was mirrored of later changes was not compared with it; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -400,6 +401,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 		r.Name, strings.ToUpper(r.Verdict()), r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
 	if r.Inventory != "" {
 		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
+	}
+	if r.SourceOlder {
+		fmt.Fprintln(w, "  the source's list is older than the mirror: what was mirrored of later changes was not compared with it")
 	}
 	if r.SourceError != "" {
 		fmt.Fprintf(w, "  the source could not be asked, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))

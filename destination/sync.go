@@ -132,11 +132,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return fmt.Errorf("write the provenance of what is mirrored: %w", err)
 		}
 	}
-	if !r.until.IsZero() {
-		return d.syncUntil(ctx, r, offer)
-	}
-	if err := d.leaveUntil(r); err != nil {
-		return err
+	if r.until.IsZero() {
+		if err := d.leaveUntil(r); err != nil {
+			return err
+		}
 	}
 	if r.remapped, err = d.remap(r); err != nil {
 		return err
@@ -148,6 +147,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	moved, err := d.othersMoved(r)
 	if err != nil {
 		return err
+	}
+	if !r.until.IsZero() {
+		return d.syncUntil(ctx, r, offer)
 	}
 	r.full = r.full || r.remapped || reselected || moved
 	if m = d.snapshotMeta(); m.Again && !r.full {

@@ -219,3 +219,36 @@ func TestGapIsClosedByComparing(t *testing.T) {
 		b.equal()
 	}
 }
+
+// Another map and another part are what a mirror of a point in time is made with, and those
+// that it was made with are known after it.
+func TestUntilWithAnotherMap(t *testing.T) {
+	for _, first := range []bool{true, false} { // it is the first run
+		b := newBench(t)
+		s := b.src
+		s.ours = true
+		fill(s, 4)
+		at, want := s.now, s.want()
+		s.put("e1.nt", nt("e1", "second"))
+		until := func() {
+			t.Helper()
+			if rep, err := b.open().Sync(t.Context(), SyncOptions{Until: at}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+		}
+		if !first {
+			b.sync()
+		}
+		b.cfg.Map = "CONSTRUCT { ?entity <http://cat.example/v> ?v } WHERE { ?entity <http://ex.org/v> ?v }"
+		b.cfg.Select.Prefixes = []string{"http://ex.org/e1"}
+		until()
+		b.same(b.mir.lines(graphA), []string{`<http://ex.org/e1> <http://cat.example/v> "1" .` + "\n", `<http://ex.org/e1> <http://cat.example/v> "a" .` + "\n"})
+		b.cfg.Map, b.cfg.Select.Prefixes = "", nil
+		until()
+		b.same(b.mir.lines(graphA), want)
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+}

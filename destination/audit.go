@@ -359,6 +359,9 @@ func (a *auditRun) origin(ctx context.Context) error {
 			if rec.has(flagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
+			if rec.has(flagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched
+				continue
+			}
 			if !yield(func(ctx context.Context) *outcome {
 				o := d.obtain(ctx, it)
 				switch {

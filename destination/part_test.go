@@ -70,9 +70,11 @@ func TestSelect(t *testing.T) {
 				if rep = b.sync(); rep.Mode != "none" || len(b.fetched()) > 0 {
 					t.Fatalf("%s, again: %+v", what, rep)
 				}
-				a, err := b.open().Audit(context.Background(), AuditOptions{})
-				if err != nil || !a.Equal || a.Resources != int64(len(s.bodies)) {
-					t.Fatalf("%s: %+v %v", what, a, err)
+				for _, depth := range []string{"store", "origin"} {
+					a, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
+					if err != nil || !a.Equal || a.Resources != int64(len(s.bodies)) {
+						t.Fatalf("%s: %+v %v", what, a, err)
+					}
 				}
 			}
 			all := "e0 e1 e2 e3 p q"

@@ -32,7 +32,7 @@ type op struct {
 	fresh  bool   // nothing is recorded of it
 
 	replaces []hash16 // locations that its entity has left: they go when it is stored
-	moved    bool     // it goes because its entity has another location
+	moved    bool     // it goes because its entity has another location, that of delta.main
 
 	sts    []statement // made ahead by a worker, with packed and was
 	packed []byte
@@ -811,9 +811,13 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 				resources++
 			}
 		}
-		if d.cfg.Keep == "versions" && ch.old != nil && !o.moved && !ch.old.has(flagKept) && (o.rec == nil || o.rec.Graph != ch.old.Graph) {
+		next := o // what came after it
+		if o.moved {
+			next = ch.main.op
+		}
+		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.has(flagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++
-			if err := d.keepVersion(b, d.meta.Versions+past, o, ch.old); err != nil {
+			if err := d.keepVersion(b, d.meta.Versions+past, o.loc, next, ch.old); err != nil {
 				return err
 			}
 		}

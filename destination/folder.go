@@ -274,7 +274,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			continue
 		}
 		if o.rec == nil {
-			if err := remove(o.loc, o.moved); err != nil {
+			if err := remove(o.loc, false); err != nil {
 				return err
 			}
 			if err := leave(o); err != nil {

@@ -241,12 +241,14 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			}
 			continue
 		}
-		for _, l := range from {
-			if err := b.add(ctx, &op{loc: l, moved: true}); err != nil {
-				return nil, 0, err
-			}
-			moved++
+		rec, err := d.record(loc)
+		if err == nil {
+			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}
+		if err != nil {
+			return nil, 0, err
+		}
+		moved += int64(len(from))
 	}
 	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), moved, nil
 }

@@ -24,9 +24,10 @@ type Version struct {
 
 const pastVersion = 1
 
-// keepVersion puts what is replaced or deleted among the versions.
-func (d *Destination) keepVersion(b kv.Batch, number uint64, o *op, old *record) error {
-	body, err := d.store.Get(key(kindBody, d.dest, o.loc))
+// keepVersion puts what o replaces or deletes, at its location or the one that it has
+// left, among the versions.
+func (d *Destination) keepVersion(b kv.Batch, number uint64, loc hash16, o *op, old *record) error {
+	body, err := d.store.Get(key(kindBody, d.dest, loc))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("keep the version of %s: %w", shorten(old.Loc), err)
 	}

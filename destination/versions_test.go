@@ -205,3 +205,40 @@ func TestVersionsOfLists(t *testing.T) {
 		}
 	}
 }
+
+// What an entity was at an address that it has left for another is a version of it, unless
+// it is the same there.
+func TestVersionsOfWhatMoves(t *testing.T) {
+	for _, kind := range []string{"pairs", "list-only", "dump-only"} {
+		for _, changed := range []bool{true, false} {
+			b := newBench(t)
+			b.cfg.Keep = "versions"
+			s := b.src
+			s.ours = true
+			switch kind {
+			case "list-only":
+				s.changes = false
+			case "dump-only":
+				s.changes, s.list, s.dump = false, false, true
+			}
+			fill(s, 3)
+			s.put("a.nt", nt("a", "0"))
+			b.sync()
+			s.remove("a.nt")
+			want := []string{`"0"`}
+			if changed {
+				s.put("a.ttl", nt("a", "1"))
+			} else {
+				s.put("a.ttl", nt("a", "0"))
+				want = nil
+			}
+			if rep := b.sync(); !rep.InSync || rep.Moved != 1 {
+				t.Fatalf("%s: %+v", kind, rep)
+			}
+			b.equal()
+			if got := b.versions("a"); !slices.Equal(got, want) {
+				t.Errorf("%s: versions are %q, want %q", kind, got, want)
+			}
+		}
+	}
+}

@@ -451,7 +451,11 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 			return nil, nil, err
 		}
 		changes = append(changes, ch)
-		for _, loc := range o.replaces {
+		returned, err := d.keptElsewhere(ch)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, loc := range append(returned, o.replaces...) {
 			if named[loc] {
 				continue // the batch says itself what becomes of it
 			}
@@ -478,6 +482,28 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 		}
 	}
 	return changes, batch, nil
+}
+
+// keptElsewhere finds the location whose deleted resource is kept in the graph that one of
+// the same entity asks for: the entity is there again, and what was kept of it goes, as it
+// would had it come back where it was.
+func (d *Destination) keptElsewhere(ch *delta) ([]hash16, error) {
+	if d.cfg.Keep != "deleted" || !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+		return nil, nil
+	}
+	v, err := d.store.Get(key(kindGraph, d.space, hashString(ch.newGraph)))
+	if errors.Is(err, kv.ErrNotFound) || err == nil && !d.ownsGraph(v) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	loc := hash16(v[4:20])
+	rec, err := d.record(loc)
+	if err != nil || rec == nil || !rec.has(flagKept) || rec.Entity != ch.op.rec.Entity {
+		return nil, err
+	}
+	return []hash16{loc}, nil
 }
 
 func (d *Destination) crashAt(point string) error {

@@ -304,3 +304,31 @@ func TestHeldHintWorks(t *testing.T) {
 }
 
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// An entity that was deleted, is kept, and is there again at another address has its graph
+// again: what was kept of it goes.
+func TestKeptEntityReturnsElsewhere(t *testing.T) {
+	for _, crash := range []string{"", "intent", "written"} {
+		b := newBench(t)
+		b.perEntity()
+		b.cfg.Keep = "deleted"
+		s := b.src
+		s.ours = true
+		fill(s, 3)
+		b.sync()
+		s.remove("e1.nt")
+		b.sync()
+		s.put("e1.ttl", nt("e1", "again"))
+		if crash != "" {
+			d := b.open()
+			d.crash = cutAt(crash)
+			if rep, err := d.Sync(t.Context(), SyncOptions{}); err == nil {
+				t.Fatalf("%s: %+v", crash, rep)
+			}
+		}
+		if rep := b.sync(); !rep.InSync || rep.Created+rep.Updated+rep.Failed > 0 {
+			t.Fatalf("%s: %+v", crash, rep)
+		}
+		b.equalAll()
+	}
+}

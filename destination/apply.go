@@ -430,7 +430,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[hash16]bool{}, map[hash16]bool{}
 	for _, o := range ops {
-		named[o.loc] = true
+		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	for _, o := range ops {
 		if o.fault != nil || o.settle {

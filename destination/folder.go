@@ -197,7 +197,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	defer files.close()
 	named := map[hash16]bool{}
 	for _, o := range ops {
-		named[o.loc] = true
+		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	remove := func(loc hash16, moved bool) error {
 		old, err := d.record(loc)

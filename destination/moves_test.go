@@ -332,3 +332,47 @@ func TestKeptEntityReturnsElsewhere(t *testing.T) {
 		b.equalAll()
 	}
 }
+
+// What moves while its last change could not be had is moved all the same.
+func TestPendingEntityMoves(t *testing.T) {
+	for _, kind := range []string{"list-only", "folder", "pairs"} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.changes = true, kind == "pairs"
+		open := b.open
+		if kind == "folder" {
+			sink, err := FolderSink(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sink.Close()
+			open = func() *Destination { return b.openSink(sink) }
+		}
+		sync := func() SyncReport {
+			t.Helper()
+			rep, err := open().Sync(t.Context(), SyncOptions{})
+			if err != nil {
+				t.Fatal(kind, err)
+			}
+			return rep
+		}
+		fill(s, 3)
+		sync()
+		s.put("e1.nt", nt("e1", "second"))
+		s.lie["e1.nt"] = true
+		if rep := sync(); rep.Pending != 1 {
+			t.Fatalf("%s: %+v", kind, rep)
+		}
+		s.remove("e1.nt")
+		s.put("e1.ttl", nt("e1", "third"))
+		if rep := sync(); !rep.InSync || rep.Moved != 1 {
+			t.Fatalf("%s: %+v", kind, rep)
+		}
+		if kind != "folder" {
+			b.equal()
+		}
+		if a, err := open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal {
+			t.Fatalf("%s: %+v %v", kind, a, err)
+		}
+	}
+}

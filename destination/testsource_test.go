@@ -214,7 +214,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			e := s.packageEntry(fmt.Sprintf("/set/changes%d.zip", i), z, manifest, p.meta)
 			es = append(es, e)
 		}
-		h := s.head(rs.ChangeDump, rs.Meta{From: s.changesFrom})
+		h := s.head(rs.ChangeDump, rs.Meta{From: s.offeredFrom()})
 		if s.ours && s.packed > 0 {
 			h.Meta.Ext[rs.ExtSequence] = fmt.Sprint(len(s.log) / s.packed * s.packed)
 		}
@@ -448,15 +448,20 @@ func (s *testSource) serveList(w http.ResponseWriter, r *http.Request, part int)
 	s.serveXML(w, r, s.document(h, es))
 }
 
+// offeredFrom is where the changes that are offered begin.
+func (s *testSource) offeredFrom() time.Time {
+	switch {
+	case !s.anew.IsZero():
+		return s.anew
+	case s.drop > 0:
+		return s.log[s.drop-1].at
+	}
+	return s.changesFrom
+}
+
 func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part int) {
-	from, first, last := s.changesFrom, s.drop, len(s.log)
+	from, first, last := s.offeredFrom(), s.drop, len(s.log)
 	var until time.Time
-	if s.drop > 0 {
-		from = s.log[s.drop-1].at
-	}
-	if !s.anew.IsZero() {
-		from = s.anew
-	}
 	if s.changeParts > 0 {
 		if part < 0 {
 			h := s.head(rs.ChangeList, rs.Meta{From: from})
@@ -638,7 +643,7 @@ type changePack struct {
 // changePackages cuts the log into packages.
 func (s *testSource) changePackages() (out []changePack) {
 	if s.packed == 0 {
-		return []changePack{{s.drop, len(s.log), rs.Meta{From: s.changesFrom, Until: s.now}}}
+		return []changePack{{s.drop, len(s.log), rs.Meta{From: s.offeredFrom(), Until: s.now}}}
 	}
 	for i := s.drop / s.packed; (i+1)*s.packed <= len(s.log); i++ {
 		p := changePack{first: i * s.packed, last: (i + 1) * s.packed, meta: rs.Meta{From: s.changesFrom}}

@@ -11,6 +11,7 @@ const rdfxmlHead = `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-
 var rdfxmlGood = []struct{ name, doc, want string }{
 	{"empty", rdfxmlHead + `</rdf:RDF>`, ""},
 	{"no rdf:RDF", `<?xml version="1.0"?><e:C xmlns:e="http://e/" xmlns:r="` + rdfNS + `" r:about="http://e/s"/>`, "<s> <rdf:type> <C> ."},
+	{"version", `<r:RDF xmlns:r="` + rdfNS + `" xmlns:e="http://e/" r:version="1.2"><e:C r:about="http://e/s"/></r:RDF>`, "<s> <rdf:type> <C> ."},
 	{"literals", rdfxmlHead + `<rdf:Description rdf:about="http://e/s"><e:p>a &lt;&amp;&#233;<!-- c --><![CDATA[<b>]]></e:p><e:p xml:lang="en-GB">b</e:p><e:p rdf:datatype="http://e/d">c</e:p><e:p/><e:q rdf:datatype="#d"/><e:p> </e:p></rdf:Description></rdf:RDF>`,
 		`<s> <p> "a &LT;&é&LT;b>" .
 <s> <p> "b"@en-GB .

@@ -50,8 +50,10 @@ func (p *rdfxmlParser) document() error {
 			return err
 		}
 		if e.name.Space == rdfNS && e.name.Local == "RDF" {
-			if len(e.attrs) > 0 {
-				return p.errorf("rdf:RDF cannot have the attribute %s", e.attrs[0].Name.Local)
+			for _, a := range e.attrs {
+				if a.Name != (xml.Name{Space: rdfNS, Local: "version"}) { // of RDF 1.2; what it writes tells whether it can be read
+					return p.errorf("rdf:RDF cannot have the attribute %s", a.Name.Local)
+				}
 			}
 			err = p.nodeElementList()
 		} else {

@@ -145,6 +145,8 @@ func (p *proof) check(s *changeScan, list string) error {
 		switch {
 		case p.earlier:
 			return p.lost(n)
+		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && list == p.from.List && p.from.Position > 0:
+			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
 		case p.unknown != "" && f.IsZero():
 		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
 			p.done = true // it begins right behind the newest change, or is the list that we know

@@ -248,6 +248,28 @@ func TestListsWithoutEnd(t *testing.T) {
 	}
 }
 
+// A source that is set back to where its last Change List begins leaves that one empty.
+func TestSetBackToTheBeginningOfAList(t *testing.T) {
+	for _, dialect := range []string{"", "no until"} {
+		b := newBench(t)
+		s := b.src
+		s.dialect, s.changeParts = dialect, 4
+		fill(s, 4)
+		b.sync()
+		for _, step := range []string{"x", "y"} {
+			s.put("e1.nt", nt("e1", step))
+			if rep := b.sync(); rep.Mode != "incremental" || rep.Updated != 1 {
+				t.Fatalf("%q: %+v", dialect, rep)
+			}
+		}
+		s.restore(4)
+		if rep := b.sync(); rep.Mode != "baseline" || !strings.Contains(rep.Why, "gap: ") {
+			t.Errorf("%q: %+v", dialect, rep)
+		}
+		b.equal()
+	}
+}
+
 // With a retained window that begins right behind our change nothing is missed,
 // and nothing is compared; one that begins later is a gap.
 func TestWindowBehindNewest(t *testing.T) {

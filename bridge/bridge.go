@@ -192,10 +192,14 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.web.RoundTrip(r)
 }
 
-// Start starts the schedules, and says what they have never done.
+// Start starts the schedules, says what they have never done, and begins what was
+// named before the process was here.
 func (b *Bridge) Start() {
 	b.runner.Schedule()
 	for _, name := range b.Sets() {
+		if err := b.sets[name].beginDue(); err != nil {
+			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
+		}
 		if _, done := b.pub.Generation(name); !done {
 			next := "the first scan comes by schedule; rsbridge scan begins one now"
 			if b.runner.Next("scan:"+name).IsZero() && b.runner.Next("hint:"+name).IsZero() {

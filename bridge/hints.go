@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -195,11 +196,30 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 	return nil
 }
 
-// hint describes the entities again that are named by the arguments or, without
+// hint is a run of lookAtHints. Requests that it answers for are forgotten; after one
+// that ends well those are begun again that were missed.
+func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
+	due, err := s.due()
+	if err != nil {
+		return nil, err
+	}
+	report, err := s.lookAtHints(ctx, run)
+	if rep, ok := report.(*ScanReport); err != nil || ok && rep.Candidate != nil {
+		s.missed.Store(true)
+		return report, err
+	}
+	had := slices.DeleteFunc(due, func(d dueRequest) bool { return !bytes.Equal(d.args, run.Args) })
+	if err = s.forgetDue(had); err == nil && s.missed.Swap(false) {
+		err = s.beginDue()
+	}
+	return report, err
+}
+
+// lookAtHints describes the entities again that are named by the arguments or, without
 // them, by the hints of the set, and logs what changed. Before the first complete
 // scan, after a change of the configuration, and when hints name a fifth of
 // everything, it is a full scan.
-func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
+func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	var args ScanArgs
 	if len(run.Args) > 0 {
 		if err := json.Unmarshal(run.Args, &args); err != nil {

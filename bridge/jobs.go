@@ -111,6 +111,9 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 				}
 				job = "hint:" + name
 				if !named.Hints {
+					if err := s.keepDue(named); err != nil {
+						return run, false, err
+					}
 					args = named
 				}
 			}

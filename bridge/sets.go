@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -29,6 +30,9 @@ type set struct {
 	files    *sparqlsrc.Dumps  // nil when it is made from a store
 	log      *changetrack.Log
 	follower *content.Follower // nil: its descriptions lead to no files
+
+	lastDue atomic.Uint64 // number of the last request that was kept (keepDue)
+	missed  atomic.Bool   // a run of what was named did not end well
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -84,6 +88,9 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := s.openDue(); err != nil {
 		return nil, err
 	}
 	s.log, err = b.tracker.Log(name)
@@ -171,6 +178,10 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	began := s.bridge.now()
+	due, err := s.due()
+	if err != nil {
+		return nil, err
+	}
 	var found *sparqlsrc.Scan
 	var confirm func(context.Context, []string) ([]rdfres.Description, error)
 	var dump *DumpStatus
@@ -227,6 +238,9 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Sequence, _ = s.log.Head()
 	rep.Dump = dump
 	if res.Held == nil {
+		if err := s.forgetDue(due); err != nil {
+			return rep, err
+		}
 		if dump != nil {
 			if err := s.saveDump(*dump); err != nil {
 				return rep, err

@@ -1,0 +1,150 @@
+package bridge
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// feed is a set whose store fails when told, and which only a feed outside tells what
+// changed.
+type feed struct {
+	t     *testing.T
+	cfg   *Config
+	store *sparqltest.Store
+	down  atomic.Bool
+	b     *Bridge
+}
+
+func newFeed(t *testing.T) *feed {
+	f := &feed{t: t, store: sparqltest.New()}
+	for _, name := range []string{"a", "b", "c"} {
+		f.store.Add("", valueOf(name, "1"))
+	}
+	f.store.Fault = func(op, body string) *sparqltest.Fault {
+		if f.down.Load() {
+			return &sparqltest.Fault{Status: http.StatusForbidden}
+		}
+		return nil
+	}
+	server := httptest.NewServer(f.store)
+	t.Cleanup(server.Close)
+	f.cfg = small(t.TempDir())
+	f.cfg.Stores["source"] = Store{Query: server.URL + "/query", Concurrency: 2}
+	set := f.cfg.Sets["data"]
+	set.Schedule = ""
+	f.cfg.Sets["data"] = set
+	clear(f.cfg.Destinations)
+	f.open()
+	t.Cleanup(func() {
+		if err := f.b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if rep := do[ScanReport](t, f.b, "scan", "data"); rep.Created != 3 {
+		t.Fatalf("%+v", rep)
+	}
+	return f
+}
+
+func (f *feed) open() {
+	f.b = mustOpen(f.t, f.cfg)
+	f.b.Start()
+}
+
+func valueOf(name, value string) rdfres.Triple {
+	return rdfres.Triple{S: rdfres.NewIRI("http://e.example/" + name), P: "<http://e.example/value>", O: rdfres.NewLiteral(value, "", "")}
+}
+
+// name is what the admin API does with a request, and the end of its run.
+func (f *feed) name(names ...string) jobs.Run {
+	f.t.Helper()
+	args := ScanArgs{}
+	for _, n := range names {
+		args.Entities = append(args.Entities, "http://e.example/"+n)
+	}
+	run, _, err := f.b.Begin("scan", "data", "api", args)
+	if err == nil {
+		run, err = f.b.runner.Wait(f.t.Context(), run.ID)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return run
+}
+
+// settle waits until no run is under way.
+func (f *feed) settle() {
+	f.t.Helper()
+	for busy := true; busy; {
+		var run jobs.Run
+		if run, busy = f.b.runner.Busy("hint:data"); busy {
+			if _, err := f.b.runner.Wait(f.t.Context(), run.ID); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// value is what the log says of an entity.
+func (f *feed) value(name string) string {
+	f.t.Helper()
+	view := f.b.Log("data").View()
+	defer view.Close()
+	st, err := view.Entity("http://e.example/" + name)
+	if err != nil || st.Current == nil {
+		return ""
+	}
+	for _, v := range []string{"1", "2", "3"} {
+		if st.Current.Graph == rdfres.GraphDigest([]rdfres.Triple{valueOf(name, v)}) {
+			return v
+		}
+	}
+	return "?"
+}
+
+func (f *feed) change(name, from, to string) {
+	f.store.Remove("", valueOf(name, from))
+	f.store.Add("", valueOf(name, to))
+}
+
+// TestNamedStay: what a feed has named is looked at in the end, whatever became of the
+// run that its request was: the store failed, or the process has ended.
+func TestNamedStay(t *testing.T) {
+	f := newFeed(t)
+	f.change("a", "1", "2")
+	f.change("b", "1", "2")
+	f.down.Store(true)
+	if run := f.name("a"); run.State != jobs.Failed {
+		t.Fatalf("%+v", run)
+	}
+	f.down.Store(false)
+	if run := f.name("b"); run.State != jobs.Done {
+		t.Fatalf("%+v", run)
+	}
+	f.settle()
+	if a, b := f.value("a"), f.value("b"); a != "2" || b != "2" {
+		t.Errorf("after the store was back: a is %s, b is %s", a, b)
+	}
+
+	f.change("a", "2", "3")
+	f.down.Store(true)
+	f.name("a")
+	if err := f.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.down.Store(false)
+	f.open()
+	f.settle()
+	if a := f.value("a"); a != "3" {
+		t.Errorf("after a restart: a is %s", a)
+	}
+	if due, err := f.b.sets["data"].due(); err != nil || len(due) > 0 {
+		t.Errorf("still due: %v %v", due, err)
+	}
+}

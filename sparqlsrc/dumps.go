@@ -270,7 +270,6 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 		}
 	}()
 	sc := &Scan{cfg: &d.s.cfg, group: g, selects: !d.s.cfg.Select.isZero(), byGraph: d.s.byGraph}
-	sc.setClasses()
 	graphs := d.s.cfg.Graphs
 	if d.s.byGraph && len(graphs) == 0 {
 		graphs = []string{"*"}

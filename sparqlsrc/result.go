@@ -35,9 +35,8 @@ type Stats struct {
 type Scan struct {
 	group   *grouper
 	cfg     *Config
-	selects bool // there is a selection
-	marked  bool // by the user's SELECT
-	classes map[rdfres.Term]bool
+	selects bool  // there is a selection
+	marked  bool  // by the user's SELECT
 	built   bool  // by a CONSTRUCT
 	byGraph bool  // each named graph is an entity; its blank nodes have no names yet
 	outside int64 // triples of the default graph, which is no entity
@@ -104,6 +103,10 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	twice := doubles{n: sc.group.doubles.n, lines: slices.Clone(sc.group.doubles.lines)}
 	lines := lineSet{dir: sc.group.dir, memory: sc.cfg.MemoryBytes / 16}
 	defer func() { err = errors.Join(err, lines.close()) }()
+	classes := map[rdfres.Term]bool{}
+	for _, class := range sc.cfg.Select.Classes {
+		classes[rdfres.NewIRI(class)] = true
+	}
 	var g entityGroup
 	var key rdfres.Digest
 	var last []byte
@@ -169,7 +172,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			if g.entity == "" {
 				g.entity = iriOf(line[:s])
 			}
-			if len(sc.classes) > 0 && string(line[s+1:p]) == rdfType && line[0] == '<' && sc.classes[rdfres.Term(line[p+1:])] {
+			if len(classes) > 0 && string(line[s+1:p]) == rdfType && line[0] == '<' && classes[rdfres.Term(line[p+1:])] {
 				g.class = true
 			}
 		}

@@ -40,7 +40,6 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 		return nil, err
 	}
 	sc := &Scan{cfg: &s.cfg, selects: !s.cfg.Select.isZero(), built: s.construct != nil, byGraph: s.byGraph}
-	sc.setClasses()
 	switch {
 	case s.construct != nil:
 		err = s.scanConstruct(ctx, caps, sc)
@@ -73,16 +72,6 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 		return nil, errors.Join(err, sc.group.close())
 	}
 	return sc, nil
-}
-
-// setClasses notes the classes that are selected.
-func (sc *Scan) setClasses() {
-	for _, class := range sc.cfg.Select.Classes {
-		if sc.classes == nil {
-			sc.classes = map[rdfres.Term]bool{}
-		}
-		sc.classes[rdfres.NewIRI(class)] = true
-	}
 }
 
 // download reads the whole scope into a grouper, by the first way that gives as

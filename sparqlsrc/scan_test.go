@@ -525,6 +525,22 @@ func TestSelections(t *testing.T) {
 			if stats.Covered != int64(len(covered)) || stats.LeftOut != int64(len(ts)-len(covered)) {
 				t.Errorf("%d covered of %d: %+v", len(covered), len(ts), stats)
 			}
+			// Who names the entities has the same of them, by each way of describing.
+			for describe, every := range map[string]map[string][]rdfres.Triple{"cbd": all, "scbd": expected(t, ts, true)} {
+				ds, err := source(t, st, Config{Select: c.sel, Describe: describe}).Describe(t.Context(), slices.Collect(maps.Keys(every)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range ds {
+					var want []rdfres.Triple
+					if !strings.HasPrefix(d.Entity, orphanPrefix) && c.in(d.Entity) {
+						want = every[d.Entity]
+					}
+					if !slices.Equal(d.Triples, want) {
+						t.Errorf("%s of %s has %d triples when it is named, want %d", describe, d.Entity, len(d.Triples), len(want))
+					}
+				}
+			}
 		})
 	}
 }

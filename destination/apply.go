@@ -137,7 +137,7 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.healthy(ctx, d.checkpointOf(&d.meta, d.meta.Generation, d.meta.Phase)); herr != nil {
+	if herr := d.mirror.healthy(ctx, d.checkpointOf(&d.meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -398,10 +398,11 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		default:
 			written = true
 			next := d.meta
+			d.wrote(&next)
 			if change != nil {
 				change(&next)
 			}
-			err = d.mirror.write(ctx, p, d.checkpointOf(&next, next.Generation+1, next.Phase))
+			err = d.mirror.write(ctx, p, d.checkpointOf(&next))
 		}
 		if err == nil {
 			err = d.crashAt("written")
@@ -416,7 +417,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 	}
 	return d.remember(f.slot, changes, c, func(m *meta) {
 		if written {
-			m.Generation++
+			d.wrote(m)
 		}
 		if change != nil {
 			change(m)

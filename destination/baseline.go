@@ -440,7 +440,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err := d.underWay(r); err != nil {
 		return nil, err
 	}
-	b := d.batcher(&r.c, true)
+	b := d.batcher(&r.c, d.meta.Phase == phaseBaseline) // else no write would count that goes by Graph Store POST
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all that is recorded will be from this dump
 	if b.first == nil {

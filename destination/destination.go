@@ -93,6 +93,8 @@ type Destination struct {
 	crash func(point string) error // tests: an error here is a crash there
 
 	planning *planning // of a shadow, nil of any other
+
+	writer string // of this opening: numbers of writes come again after a backup was put back
 }
 
 // meta is the record of a destination: where it stands.
@@ -109,6 +111,7 @@ type meta struct {
 	Phase      string    `json:"phase,omitempty"`     // "", baseline, current
 	ByList     bool      `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Generation uint64    `json:"generation"`          // last write that the mirror has confirmed
+	Writer     string    `json:"writer,omitempty"`    // that made it
 	Compare    string    `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
 	Again      bool      `json:"again,omitempty"`     // records were forgotten: everything must be compared with the source before the next increment
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
@@ -210,7 +213,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if cfg.MaxResourceTriples > 0 {
 		lim.triples = cfg.MaxResourceTriples
 	}
-	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store}
+	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store, writer: randomHex(8)}
 	var err error
 	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, o.Transport, d.lim); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
@@ -351,9 +354,7 @@ func (d *Destination) load() error {
 	raw, err := d.store.Get(key(kindMeta, d.dest))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		var r [16]byte
-		rand.Read(r[:])
-		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + hex.EncodeToString(r[:]), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
+		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
 		d.putMeta(b, &d.meta)
 	case err != nil:
 		return err
@@ -468,6 +469,12 @@ func (d *Destination) spaceOf(b kv.Batch, name string) (id, error) {
 	return n, err
 }
 
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
 // at is the address of the mirror as it may be printed.
 func (d *Destination) at() string { return sparql.Redact(d.target) }
 
@@ -539,9 +546,15 @@ func (d *Destination) setAuthority(a string) error {
 	return nil
 }
 
-func (d *Destination) checkpointOf(m *meta, generation uint64, phase string) *checkpoint {
+// wrote counts a write.
+func (d *Destination) wrote(m *meta) {
+	m.Generation++
+	m.Writer = d.writer
+}
+
+func (d *Destination) checkpointOf(m *meta) *checkpoint {
 	cp := &checkpoint{
-		Generation: fmt.Sprint(generation), Phase: phase, Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
+		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.Phase, Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
 		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
 	}
 	if m.Cursor.Sequence != nil {

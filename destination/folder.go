@@ -320,7 +320,6 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			return err
 		}
 	}
-	generation := d.meta.Generation
 	if written {
 		if err := files.flush(); err != nil {
 			return err
@@ -328,12 +327,12 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if err := d.crashAt("written"); err != nil {
 			return err
 		}
-		generation++
 		next := d.meta
+		d.wrote(&next)
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.putCheckpoint(ctx, d.checkpointOf(&next, generation, next.Phase)); err != nil {
+		if err := d.mirror.putCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
 			return err
 		}
 		if err := d.crashAt("checkpoint"); err != nil {
@@ -341,7 +340,9 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		}
 	}
 	if err := d.commit(b, func(m *meta) {
-		m.Generation = generation
+		if written {
+			d.wrote(m)
+		}
 		m.Resources += resources
 		if change != nil {
 			change(m)

@@ -24,6 +24,7 @@ const (
 // checkpoint is what state and mirror both carry (house, decision 23).
 type checkpoint struct {
 	Generation string
+	Writer     string
 	Phase      string
 	Sequence   string
 	Graph      string
@@ -33,13 +34,15 @@ type checkpoint struct {
 }
 
 func (c *checkpoint) pairs() [][2]string {
-	return [][2]string{{"generation", c.Generation}, {"phase", c.Phase}, {"sequence", c.Sequence}, {"graph", c.Graph}, {"name", c.Name}, {"source", c.Source}, {"time", c.Time}}
+	return [][2]string{{"generation", c.Generation}, {"writer", c.Writer}, {"phase", c.Phase}, {"sequence", c.Sequence}, {"graph", c.Graph}, {"name", c.Name}, {"source", c.Source}, {"time", c.Time}}
 }
 
 func (c *checkpoint) set(name, value string) {
 	switch name {
 	case "generation":
 		c.Generation = value
+	case "writer":
+		c.Writer = value
 	case "phase":
 		c.Phase = value
 	case "sequence":
@@ -53,6 +56,11 @@ func (c *checkpoint) set(name, value string) {
 	case "time":
 		c.Time = value
 	}
+}
+
+// isOf tells whether it is of the last write that is recorded.
+func (c *checkpoint) isOf(m *meta) bool {
+	return c.Generation == fmt.Sprint(m.Generation) && c.Writer == m.Writer
 }
 
 // triples are the checkpoint as it stands in the mirror. All values are plain

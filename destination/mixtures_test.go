@@ -245,13 +245,6 @@ func playMixture(t *testing.T, seed uint64) {
 		mirror map[string]map[rdfres.Triple]bool
 	}
 	var was *backup
-	copyOf := func(g map[string]map[rdfres.Triple]bool) map[string]map[rdfres.Triple]bool {
-		out := map[string]map[rdfres.Triple]bool{}
-		for k, v := range g {
-			out[k] = maps.Clone(v)
-		}
-		return out
-	}
 	for round := range 25 {
 		damaged := false
 		what := fmt.Sprintf("round %d", round)
@@ -262,7 +255,7 @@ func playMixture(t *testing.T, seed uint64) {
 		}
 		switch r.IntN(9) {
 		case 0:
-			was = &backup{hub.backup(), copyOf(hub.mir.graphs)}
+			was = &backup{hub.backup(), hub.mir.backup()}
 		case 1:
 			if was != nil {
 				hub.restore(was.state)
@@ -270,9 +263,7 @@ func playMixture(t *testing.T, seed uint64) {
 			}
 		case 2:
 			if was != nil {
-				hub.mir.mu.Lock()
-				hub.mir.graphs = copyOf(was.mirror)
-				hub.mir.mu.Unlock()
+				hub.mir.restore(was.mirror)
 				what += ", mirror restored"
 			}
 		case 3, 4: // damage of any kind

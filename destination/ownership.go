@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -305,14 +304,14 @@ func (d *Destination) ownAll(ctx context.Context) error {
 // caller holds the space.
 func (d *Destination) writePlan(ctx context.Context, p *plan) error {
 	m := d.snapshotMeta()
-	generation := m.Generation + 1
-	if err := d.mirror.write(ctx, p, d.checkpointOf(&m, generation, m.Phase)); err != nil {
+	d.wrote(&m)
+	if err := d.mirror.write(ctx, p, d.checkpointOf(&m)); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	if err := d.crashAt("written"); err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) { m.Generation = generation })
+	return d.saveMeta(d.wrote)
 }
 
 // entityOf is the entity that the template makes this graph of.
@@ -346,7 +345,7 @@ func (d *Destination) beforeRedo(ctx context.Context) error {
 	case m.Phase == "":
 	case cp == nil:
 		return d.noteCompare("the mirror has lost its checkpoint")
-	case !slices.Contains([]string{fmt.Sprint(m.Generation), fmt.Sprint(m.Generation + 1)}, cp.Generation):
+	case !cp.isOf(&m) && cp.Generation != fmt.Sprint(m.Generation+1):
 		return d.noteCompare(fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
 	}
 	return nil

@@ -236,7 +236,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 				return err
 			}
 			return d.noteCompare("the mirror has lost its checkpoint")
-		case cp.Generation != fmt.Sprint(m.Generation) || cp.Phase != m.Phase:
+		case !cp.isOf(m) || cp.Phase != m.Phase:
 			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.Phase))
 		}
 		return nil
@@ -398,11 +398,11 @@ func (d *Destination) ourMarks() ([]string, error) {
 func (d *Destination) checkpoint(ctx context.Context, phase string, change func(*meta)) error {
 	next := d.snapshotMeta()
 	next.Phase = phase
+	d.wrote(&next)
 	if change != nil {
 		change(&next)
 	}
-	generation := next.Generation + 1
-	if err := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&next, generation, phase)); err != nil {
+	if err := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if err := d.crashAt("checkpoint"); err != nil {
@@ -410,7 +410,8 @@ func (d *Destination) checkpoint(ctx context.Context, phase string, change func(
 	}
 	before := d.snapshotMeta().Cursor
 	err := d.saveMeta(func(m *meta) {
-		m.Phase, m.Generation = phase, generation
+		m.Phase = phase
+		d.wrote(m)
 		if change != nil {
 			change(m)
 		}

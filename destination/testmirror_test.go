@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -107,6 +108,7 @@ var (
 	graphShape  = regexp.MustCompile(`GRAPH <([^>]*)> \{ \?s \?p \?o \}`)
 	markShape   = regexp.MustCompile(`^SELECT \?p \?o WHERE \{ GRAPH <([^>]*)> \{ <([^>]*)> \?p \?o \} \}`)
 	probeShape  = regexp.MustCompile(`^SELECT \?g \?s \?o WHERE \{ GRAPH \?g \{ \?s (\S+) \?o`)
+	beginsShape = regexp.MustCompile(`&& STRSTARTS\(STR\(\?g\), "([^"]*)"\)`)
 	keysShape   = regexp.MustCompile(`VALUES \?(\w) \{ ([^}]*) \}`)
 	valuesShape = regexp.MustCompile(`^SELECT (.*) WHERE \{ VALUES \?([gs]) \{ ([^}]*) \} GRAPH`)
 	toldShape   = regexp.MustCompile(`^SELECT \?s \?p \?o WHERE \{ GRAPH <([^>]*)> \{ \?s <([^>]*)> <([^>]*)> \. \?s \?p \?o \} \}`)
@@ -143,8 +145,12 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 			some = err == nil && m.graphs[graph][tr]
 		}
 		if strings.Contains(q, "GRAPH ?g") {
+			below := ""
+			if b := beginsShape.FindStringSubmatch(q); b != nil {
+				below = b[1]
+			}
 			for g, ts := range m.graphs {
-				some = some || !strings.HasPrefix(g, "urn:rsbridge:") && g != "" && len(ts) > 0
+				some = some || !strings.HasPrefix(g, "urn:rsbridge:") && g != "" && strings.HasPrefix(g, below) && len(ts) > 0
 			}
 		}
 		w.Header().Set("Content-Type", "application/sparql-results+json")
@@ -396,6 +402,28 @@ func (m *testMirror) exec(text string) {
 	if err := m.update(text); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// backup copies all graphs.
+func (m *testMirror) backup() map[string]map[rdfres.Triple]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return copyOfGraphs(m.graphs)
+}
+
+// restore makes the graphs what they were.
+func (m *testMirror) restore(graphs map[string]map[rdfres.Triple]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.graphs = copyOfGraphs(graphs)
+}
+
+func copyOfGraphs(graphs map[string]map[rdfres.Triple]bool) map[string]map[rdfres.Triple]bool {
+	out := map[string]map[rdfres.Triple]bool{}
+	for g, ts := range graphs {
+		out[g] = maps.Clone(ts)
+	}
+	return out
 }
 
 // realMirrors are stores that no test here imitates: an endpoint, and a graph that is empty.

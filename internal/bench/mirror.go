@@ -16,12 +16,14 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/simulate"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 const (
 	mirrorGraph = benchGraph + "/mirror"
 	uploadGraph = benchGraph + "/upload"
+	stateGraph  = "urn:rsbridge:state"
 	increment   = 1000 // changes of one
 	oneByOne    = 100  // of them are made one by one, for what all would take
 )
@@ -156,12 +158,12 @@ func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, 
 	if err := e.dropKept(); err != nil {
 		return nil, nil, err
 	}
-	st := s.store()
-	graph, drop, err := e.empty(ctx, s, mirrorGraph)
-	if err == nil {
-		err = st.drop(ctx, "urn:rsbridge:state")
-	}
+	s, graph, drop, err := e.empty(ctx, s, mirrorGraph)
 	if err != nil {
+		return nil, nil, err
+	}
+	st := s.store()
+	if err := st.drop(ctx, stateGraph); err != nil {
 		return nil, nil, err
 	}
 	dir, err := os.MkdirTemp(e.dir, "mirror-")
@@ -180,20 +182,25 @@ func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, 
 		return nil, nil, err
 	}
 	return b, func() error {
-		return errors.Join(b.Close(), os.RemoveAll(dir), drop(), st.drop(ctx, "urn:rsbridge:state"))
+		return errors.Join(b.Close(), os.RemoveAll(dir), st.drop(ctx, stateGraph), drop())
 	}, nil
 }
 
-// empty gives an empty graph of a server, and how to drop it. Virtuoso locks its table
-// for minutes while it drops a million triples, and then gives up: there every graph
-// has a name of its own and stays.
-func (e *env) empty(ctx context.Context, s server, name string) (graph string, drop func() error, err error) {
-	if s.name == "virtuoso" {
-		e.graphs++
-		return fmt.Sprint(name, "/", e.graphs), func() error { return nil }, nil
+// empty gives an empty graph of a server, and how to drop it. An RDF4J keeps the values
+// of what it had, in the order in which they came first: there the graph is in an empty
+// repository of its own. Virtuoso locks its table for minutes while it drops a million
+// triples, and then gives up: there every graph has a name of its own and stays.
+func (e *env) empty(ctx context.Context, s server, name string) (of server, graph string, drop func() error, err error) {
+	e.graphs++
+	switch s.name {
+	case "rdf4j":
+		s.at = fmt.Sprint(os.Getenv(s.env), "-", e.graphs)
+		return s, name, func() error { return teststores.DropRepository(ctx, s.at) }, teststores.NewRepository(ctx, s.at)
+	case "virtuoso":
+		return s, fmt.Sprint(name, "/", e.graphs), func() error { return nil }, nil
 	}
 	drop = func() error { return s.store().drop(ctx, name) }
-	return name, drop, drop()
+	return s, name, drop, drop()
 }
 
 // synced times a sync.
@@ -270,11 +277,11 @@ func (e *env) baseline(ctx context.Context, s server) (took, base time.Duration,
 	if err != nil {
 		return 0, 0, err
 	}
-	graph, drop, err := e.empty(ctx, s, uploadGraph)
+	at, graph, drop, err := e.empty(ctx, s, uploadGraph)
 	if err != nil {
 		return 0, 0, err
 	}
-	if base, err = s.load(ctx, e, graph); err != nil {
+	if base, err = at.load(ctx, e, graph); err != nil {
 		return 0, 0, err
 	}
 	if err := drop(); err != nil {

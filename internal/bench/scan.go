@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,17 +23,18 @@ type server struct {
 	query, update, data    string  // below the address in env
 	scan, rescan, describe float64 // limits of the rows
 	increment              float64
+	at                     string // the address, where it is not that in env
 }
 
 var servers = []server{
-	{"oxigraph", teststores.EnvOxigraph, "/query", "/update", "/store", 1.5, 1.25, 10, 3},
-	{"fuseki", teststores.EnvFuseki, "/query", "/update", "/data", 4, 2.5, 50, 10},
-	{"rdf4j", teststores.EnvRDF4J, "", "/statements", "/rdf-graphs/service", 1.5, 1.25, 50, 3},
-	{"virtuoso", teststores.EnvVirtuoso, "/sparql", "/sparql", "/sparql-graph-crud", 1.5, 1.25, 10, 3},
+	{"oxigraph", teststores.EnvOxigraph, "/query", "/update", "/store", 1.5, 1.25, 10, 3, ""},
+	{"fuseki", teststores.EnvFuseki, "/query", "/update", "/data", 4, 2.5, 50, 10, ""},
+	{"rdf4j", teststores.EnvRDF4J, "", "/statements", "/rdf-graphs/service", 1.5, 1.25, 50, 3, ""},
+	{"virtuoso", teststores.EnvVirtuoso, "/sparql", "/sparql", "/sparql-graph-crud", 1.5, 1.25, 10, 3, ""},
 }
 
 func (s server) store() store {
-	base := os.Getenv(s.env)
+	base := cmp.Or(s.at, os.Getenv(s.env))
 	return store{query: base + s.query, update: base + s.update, data: base + s.data, stop: func() {}}
 }
 

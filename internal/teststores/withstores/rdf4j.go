@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +14,6 @@ var (
 	rdf4jServer = "org.eclipse.rdf4j:rdf4j-http-server:5.0.3:war"
 	jetty       = "org.eclipse.jetty:jetty-runner:9.4.56.v20240826"
 )
-
-// rdf4jRepository is the configuration of the one repository that the tests share.
-const rdf4jRepository = `@prefix c: <tag:rdf4j.org,2023:config/> .
-[] a c:Repository ; c:rep.id "tests" ; c:rep.impl [ c:rep.type "openrdf:SailRepository" ;
-  c:sail.impl [ c:sail.type "openrdf:NativeStore" ; c:native.tripleIndexes "spoc,posc,cspo" ] ] .
-`
 
 // rdf4j starts an Eclipse RDF4J Server in Jetty, with one native repository.
 func (k *kit) rdf4j(ctx context.Context) {
@@ -40,31 +32,13 @@ func (k *kit) rdf4j(ctx context.Context) {
 	err = k.start(ctx, "rdf4j", base+"/protocol", nil, "java", "-Xmx2g", "-Dorg.eclipse.rdf4j.appdata.basedir="+filepath.Join(k.work, "rdf4j"),
 		"-jar", runner, "--host", "127.0.0.1", "--port", port, "--path", "/rdf4j-server", war)
 	if err == nil {
-		err = createRepository(ctx, base+"/repositories/tests")
+		err = teststores.NewRepository(ctx, base+"/repositories/tests")
 	}
 	if err != nil {
 		k.lack("RDF4J", javaHow, err)
 		return
 	}
 	k.env = append(k.env, teststores.EnvRDF4J+"="+base+"/repositories/tests")
-}
-
-func createRepository(ctx context.Context, addr string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, addr, strings.NewReader(rdf4jRepository))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "text/turtle")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode >= 300 {
-		words, _ := io.ReadAll(io.LimitReader(res.Body, 1000))
-		return fmt.Errorf("PUT %s: %s: %s", addr, res.Status, words)
-	}
-	return nil
 }
 
 const javaHow = "install Java 17 or later and Maven, and let it reach its repository"

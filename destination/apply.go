@@ -40,6 +40,16 @@ type op struct {
 	small  *compacted // instead of sts and wire
 }
 
+// size is about how many bytes an intent and the tables get of it, without the
+// ownership index.
+func (o *op) size() int {
+	n := 200 + 20*len(o.replaces)
+	if o.rec != nil {
+		n += o.rec.size() + cmp.Or(len(o.packed), len(o.wire)/2)
+	}
+	return n
+}
+
 // former is what a resource was, read ahead by a worker. It holds as long as the
 // record is the same.
 type former struct {
@@ -377,6 +387,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		if err := d.writeIntent(f.slot, ready.intent); err != nil {
 			return err
 		}
+		ready.intent = nil // it may be as large as all else that is kept of the batch
 		if err := d.crashAt("intent"); err != nil {
 			return err
 		}
@@ -775,6 +786,14 @@ func (d *Destination) keptFor(graph string, loc hash16) bool {
 func (d *Destination) remember(slot byte, changes []*delta, c *counts, change func(*meta)) error {
 	b := d.store.Batch()
 	defer b.Close()
+	size := 0
+	for _, ch := range changes {
+		size += ch.op.size() + len(ch.newSts)*len(hash16{})
+		if ch.op.small != nil {
+			size += int(ch.op.small.bytes())
+		}
+	}
+	b.Grow(size)
 	var resources, others int64
 	var n counts
 	var past uint64

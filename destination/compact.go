@@ -163,7 +163,8 @@ func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) erro
 type smallBody struct {
 	ops  []*op
 	rest []byte
-	text []byte
+	text []byte // of buf, or rest
+	buf  []byte
 	left int
 }
 
@@ -186,9 +187,10 @@ func (b *smallBody) Read(p []byte) (int, error) {
 				packed = o.packed
 			}
 			var err error
-			if b.text, err = unpack(packed); err != nil {
+			if b.buf, err = unpackInto(b.buf, packed); err != nil {
 				return 0, err
 			}
+			b.text = b.buf
 		case len(b.rest) > 0:
 			b.text, b.rest = b.rest, nil
 		default:

@@ -29,7 +29,11 @@ const zstdMagic = 0x28
 
 // intentOf is what is kept of a batch until it is recorded.
 func intentOf(ops []*op) []byte {
-	b := []byte{intentVersion}
+	size := 1
+	for _, o := range ops {
+		size += o.size()
+	}
+	b := append(make([]byte, 0, size), intentVersion)
 	for _, o := range ops {
 		if o.fault != nil || o.settle {
 			continue
@@ -44,11 +48,11 @@ func intentOf(ops []*op) []byte {
 			continue
 		}
 		b = append(b, 1)
-		b = appendString(b, string(o.rec.encode()))
+		b = appendString(b, o.rec.encode())
 		if o.packed == nil {
 			o.packed = pack(o.wire)
 		}
-		b = appendString(b, string(o.packed))
+		b = appendString(b, o.packed)
 	}
 	return b
 }

@@ -109,6 +109,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	it.Sequence, _ = sequenceOf(&e.Meta)
 	it.Time = changeTime(r, e)
 	var alternates, duplicates []resourcesync.Link
+	better := !typeOfRDF(it.Promise.Type) // an alternate may be
 	for _, l := range e.Links {
 		switch l.Rel {
 		case resourcesync.RelDescribes:
@@ -133,7 +134,9 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 				it.Via = l.Href
 			}
 		case resourcesync.RelAlternate:
-			alternates = append(alternates, l)
+			if better {
+				alternates = append(alternates, l)
+			}
 		case resourcesync.RelDuplicate:
 			duplicates = append(duplicates, l)
 		}
@@ -143,16 +146,14 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			it.Entity = l.Href
 		}
 	}
-	if !typeOfRDF(it.Promise.Type) {
-		slices.SortStableFunc(alternates, func(a, b resourcesync.Link) int {
-			return cmp.Or(cmp.Compare(formatRank(a.Type), formatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
-		})
-		for _, l := range alternates {
-			if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
-				p := place{URL: l.Href, Promise: promise{Length: -1}}
-				p.Promise.override(l)
-				it.Others = append(it.Others, p)
-			}
+	slices.SortStableFunc(alternates, func(a, b resourcesync.Link) int {
+		return cmp.Or(cmp.Compare(formatRank(a.Type), formatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
+	})
+	for _, l := range alternates {
+		if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
+			p := place{URL: l.Href, Promise: promise{Length: -1}}
+			p.Promise.override(l)
+			it.Others = append(it.Others, p)
 		}
 	}
 	slices.SortStableFunc(duplicates, func(a, b resourcesync.Link) int { return cmp.Compare(pri(a), pri(b)) })

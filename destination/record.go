@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -106,8 +107,11 @@ func (r *record) since() time.Time {
 
 const recordVersion = 1
 
+// size is about what it takes encoded.
+func (r *record) size() int { return 200 + len(r.Loc) + len(r.Entity) + len(r.Via) }
+
 func (r *record) encode() []byte {
-	b := []byte{recordVersion, r.Flags}
+	b := append(make([]byte, 0, r.size()), recordVersion, r.Flags)
 	b = appendString(b, r.Loc)
 	b = appendString(b, r.Entity)
 	b = appendString(b, r.Hashes.String())
@@ -209,7 +213,7 @@ func (d *decoder) time() time.Time {
 	return time.Unix(sec, nsec).UTC()
 }
 
-func appendString(b []byte, s string) []byte {
+func appendString[T string | []byte](b []byte, s T) []byte {
 	b = binary.AppendVarint(b, int64(len(s)))
 	return append(b, s...)
 }
@@ -241,22 +245,39 @@ func pack(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}
-	out := binary.LittleEndian.AppendUint32(append(make([]byte, 0, packedHead+s2.MaxEncodedLen(len(b))), packedS2), crc32.Checksum(b, castagnoli))
+	room := packedHead + s2.MaxEncodedLen(len(b))
+	var out []byte
+	if pooled := room <= pooledPack; pooled {
+		from := packRooms.Get().(*[pooledPack]byte)
+		defer packRooms.Put(from)
+		out = from[:0]
+	} else {
+		out = make([]byte, 0, room)
+	}
+	out = binary.LittleEndian.AppendUint32(append(out, packedS2), crc32.Checksum(b, castagnoli))
 	n := len(s2.Encode(out[packedHead:cap(out)], b))
 	return slices.Clip(slices.Clone(out[:packedHead+n]))
 }
 
-func unpack(b []byte) (out []byte, err error) {
+// packRooms are where bodies that are not large are packed.
+var packRooms = sync.Pool{New: func() any { return new([pooledPack]byte) }}
+
+const pooledPack = 64 << 10
+
+func unpack(b []byte) ([]byte, error) { return unpackInto(nil, b) }
+
+// unpackInto unpacks over what is in a buffer, if it is large enough.
+func unpackInto(buf, b []byte) (out []byte, err error) {
 	switch {
 	case len(b) > 0 && b[0] != packedS2:
-		out, err = unpacker.DecodeAll(b, nil)
+		out, err = unpacker.DecodeAll(b, buf[:0])
 	case len(b) >= packedHead:
 		var n int
 		if n, err = s2.DecodedLen(b[packedHead:]); err == nil && n > maxKept {
 			err = fmt.Errorf("%d bytes", n)
 		}
 		if err == nil {
-			out, err = s2.Decode(nil, b[packedHead:])
+			out, err = s2.Decode(buf[:cap(buf)], b[packedHead:])
 		}
 		if err == nil && crc32.Checksum(out, castagnoli) != binary.LittleEndian.Uint32(b[1:]) {
 			err = errors.New("another checksum than was recorded")

@@ -46,7 +46,7 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc hash16, o *op, 
 	} else {
 		v = append(v, 0)
 	}
-	v = appendString(v, string(old.encode()))
+	v = appendString(v, old.encode())
 	b.Set(binary.BigEndian.AppendUint64(key(kindPast, d.dest, hashString(old.Entity)), number), append(v, body...))
 	return nil
 }

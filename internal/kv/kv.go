@@ -62,6 +62,8 @@ type Batch interface {
 	Delete(key []byte)
 	// DeleteRange deletes the keys with lo <= key < hi, hi nil: no upper bound.
 	DeleteRange(lo, hi []byte)
+	// Grow makes room for about so many bytes in a batch that is empty.
+	Grow(bytes int)
 	// Size is about how many bytes the batch holds.
 	Size() int
 	// Commit makes the writes visible, all or none; with sync they are on disk

@@ -147,6 +147,7 @@ func (p *prefixBatch) Delete(key []byte)     { p.root.Delete(concat(p.prefix, ke
 func (p *prefixBatch) DeleteRange(lo, hi []byte) {
 	p.root.DeleteRange(bounds(p.prefix, lo, hi))
 }
+func (p *prefixBatch) Grow(bytes int)         { p.root.Grow(bytes) }
 func (p *prefixBatch) Size() int              { return p.root.Size() }
 func (p *prefixBatch) Commit(sync bool) error { return p.root.Commit(sync) }
 func (p *prefixBatch) Close() error {

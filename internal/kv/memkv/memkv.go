@@ -214,6 +214,8 @@ func (b *batch) DeleteRange(lo, hi []byte) {
 	b.ops = append(b.ops, func(n *node) *node { return n.deleteRange(l, h) })
 }
 
+func (b *batch) Grow(int) {}
+
 func (b *batch) Size() int { return b.size }
 
 func (b *batch) Commit(sync bool) error {

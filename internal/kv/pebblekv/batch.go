@@ -62,6 +62,15 @@ func (b *batch) note(err error) {
 	}
 }
 
+// Grow spares the copies that a batch makes of itself as it grows.
+func (b *batch) Grow(bytes int) {
+	if b.b == nil || !b.b.Empty() {
+		return
+	}
+	b.note(b.b.Close())
+	b.b = b.s.db.NewBatchWithSize(min(bytes, maxBatch))
+}
+
 func (b *batch) Size() int {
 	if b.b == nil || b.b.Empty() {
 		return 0

@@ -276,6 +276,16 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	}
 	done := int64(0)
 	err = eachOf(list, s.batchSize(), func(part []string) error {
+		done += int64(len(part))
+		if s.cfg.Select.Query != "" { // which knows nothing of the classes
+			in, err := (&describer{s: s, caps: caps, scope: scope}).classMembers(ctx, part)
+			if err != nil {
+				return err
+			}
+			if in != nil {
+				part = slices.Sorted(maps.Keys(in))
+			}
+		}
 		got, over, err := s.constructBatch(ctx, scope, part)
 		if err != nil {
 			return err
@@ -290,7 +300,6 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 				return err
 			}
 		}
-		done += int64(len(part))
 		s.cfg.Progress("read", done, list.Len())
 		return nil
 	})

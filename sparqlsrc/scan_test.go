@@ -541,6 +541,11 @@ func TestSelections(t *testing.T) {
 					}
 				}
 			}
+			// The user's CONSTRUCT is of the same entities.
+			built, _ := scanAll(t, source(t, st, Config{Select: c.sel, Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }"}))
+			if have, want := slices.Sorted(maps.Keys(built)), slices.Sorted(maps.Keys(want)); !slices.Equal(have, want) {
+				t.Errorf("a CONSTRUCT describes %d entities, want %d:\n%s\n%s", len(have), len(want), have, want)
+			}
 		})
 	}
 }

@@ -213,6 +213,12 @@ func (s *Store) open() (err error) {
 	return s.dropTermsFrom(s.next)
 }
 
+// mergeLoads lie over one another until they are merged with what is below. Of a million
+// entities that came in 49 loads, with two of them and a first level of 64 MiB below
+// merging took a fifth more of the processor's time, and reading all of them afterwards
+// half as much again.
+const mergeLoads = 8
+
 // pebbleOptions are those of the store and, with its own cache, of a scratch space.
 func pebbleOptions(cache int64) *pebble.Options {
 	o := &pebble.Options{
@@ -221,8 +227,9 @@ func pebbleOptions(cache int64) *pebble.Options {
 		MemTableStopWritesThreshold: 3,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MaxOpenFiles:                500,
-		L0CompactionThreshold:       4,
-		LBaseMaxBytes:               64 << 20,
+		L0CompactionThreshold:       2 * mergeLoads, // Pebble counts each twice
+		L0StopWritesThreshold:       4 * mergeLoads,
+		LBaseMaxBytes:               256 << 20,
 	}
 	for i := range o.Levels {
 		l := &o.Levels[i]

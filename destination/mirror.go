@@ -563,21 +563,20 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 	return cp, nil
 }
 
-// otherMark looks for a checkpoint of another destination over the same graph,
-// for one that is preferred before others.
-func (m *mirror) otherMark(ctx context.Context, graph string, preferred func(mark string, cp *checkpoint) bool) (mark string, cp *checkpoint, err error) {
+// otherMarks are the checkpoints of other destinations over the same graph.
+func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*checkpoint, error) {
 	if m.gspOnly() {
-		return "", nil, nil
+		return nil, nil
 	}
 	g := rdfres.NewLiteral(graph, "", "")
 	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", stateGraph, propPrefix, g))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	all := map[string]*checkpoint{}
 	for row, err := range s.Rows {
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		if len(row) != 3 || !strings.HasPrefix(row[0].IRI(), markPrefix) || row[0].IRI() == m.mark {
 			continue
@@ -591,17 +590,7 @@ func (m *mirror) otherMark(ctx context.Context, graph string, preferred func(mar
 			c.set(strings.TrimPrefix(row[1].IRI(), propPrefix), lex)
 		}
 	}
-	for k, c := range all {
-		if mark == "" || k < mark {
-			mark, cp = k, c
-		}
-	}
-	for k, c := range all {
-		if preferred(k, c) && (!preferred(mark, cp) || k < mark) {
-			mark, cp = k, c
-		}
-	}
-	return mark, cp, nil
+	return all, nil
 }
 
 // virtuosoOwn are the graphs that a new Virtuoso holds.

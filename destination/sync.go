@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -245,37 +246,40 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if err != nil {
 		return err
 	}
-	earlier := func(mark string, cp *checkpoint) bool {
-		return d.mirror.lay.perEntity && cp.Name == d.cfg.Name && cp.Source == d.cfg.Source && !slices.Contains(ours, mark)
-	}
-	mark, other, err := d.mirror.otherMark(ctx, d.graphName(), earlier)
+	marks, err := d.mirror.otherMarks(ctx, d.graphName())
 	if err != nil {
 		return fmt.Errorf("read the state graph of the mirror: %w", err)
 	}
-	if mark != "" && !slices.Contains(ours, mark) {
-		switch {
-		case earlier(mark, other) && !d.cfg.Adopt:
-			return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), other.Name)
-		case earlier(mark, other) && !r.dry:
-			if err := d.takeOver(mark); err != nil {
+	var earlier, shared, foreign string // of this destination, of another one of this state, of somebody else
+	for _, mark := range slices.Sorted(maps.Keys(marks)) {
+		switch other := marks[mark]; {
+		case slices.Contains(ours, mark):
+			shared = mark
+		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
+			earlier = mark
+		default:
+			foreign = mark
+		}
+	}
+	switch {
+	case earlier != "" && d.mirror.lay.perEntity && !d.cfg.Adopt:
+		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name)
+	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove what it has there
+		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another graph_iri, bring the state back, or set adopt: true to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source)
+	case earlier != "":
+		if !r.dry {
+			if err := d.takeOver(earlier); err != nil {
 				return err
 			}
-			fallthrough
-		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
-			r.why("the mirror was kept by an earlier state of this destination, which is lost")
-			return d.noteCompare("the mirror was written by an earlier state of this destination")
-		case !d.cfg.Adopt:
-			return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge: choose another graph_iri, or set adopt: true to take it over", d.graphName(), d.at(), other.Name, other.Source)
 		}
-		return nil
-	}
-	if cp != nil && d.mirror.lay.perEntity && !r.dry { // our own, of later records
-		if err := d.noteCompare("the mirror was written by a later state of this destination"); err != nil {
-			return err
-		}
-	}
-	if mark != "" {
-		return d.sharesWith() // another destination of this state
+		r.why("the mirror was kept by an earlier state of this destination, which is lost")
+		return d.noteCompare("the mirror was written by an earlier state of this destination")
+	case cp != nil: // our own, of later records
+		return d.noteCompare("the mirror was written by a later state of this destination")
+	case shared != "":
+		return d.sharesWith()
+	case foreign != "":
+		return nil // adopted
 	}
 	return d.refuseForeign(ctx)
 }

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -389,19 +390,19 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	}
 	rewritten := map[hash16]bool{} // resources
 	var lacks []lack
-	others := 0 // triples that other destinations lack here
+	var others []lack // of other destinations
 	for _, h := range missing {
 		l := lack{hash: h}
-		mine := false
 		for i, o := range g.owners {
-			if o.dest == d.dest && holds(g.lists[i], h) {
-				l.owner, mine = o, true
-				break
+			if holds(g.lists[i], h) {
+				if l.owner = o; o.dest == d.dest {
+					break
+				}
 			}
 		}
-		if !mine {
-			others++
-			continue // of another destination: its own audit tells
+		if l.owner.dest != d.dest { // its own audit tells
+			others = append(others, l)
+			continue
 		}
 		if m, ok := tolerated[h]; ok && made[m] {
 			rewritten[l.owner.loc] = true
@@ -486,8 +487,10 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			continue
 		}
 		t := triples[i]
-		if others > 0 && t.O.Kind() == rdfres.KindLiteral {
-			others-- // the store may have made it of theirs
+		if of, err := c.madeOf(others, t); err != nil {
+			return err
+		} else if of >= 0 {
+			others = slices.Delete(others, of, of+1)
 			continue
 		}
 		excess++
@@ -534,6 +537,51 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		return c.flush(ctx)
 	}
 	return nil
+}
+
+// madeOf is which of the triples that other destinations lack the store may have made a
+// triple of, -1 for none: a literal of the same predicate.
+func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
+	if t.O.Kind() != rdfres.KindLiteral {
+		return -1, nil
+	}
+	for i := range others {
+		l := &others[i]
+		if l.st == nil {
+			var err error
+			if l.st, err = c.d.theirs(l.owner, l.hash); err != nil {
+				return -1, err
+			}
+		}
+		if l.st.triple.P == t.P && l.st.triple.O.Kind() == rdfres.KindLiteral {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// theirs is a triple that another destination owns in the same graph, an empty one where
+// what is kept of it is damaged.
+func (d *Destination) theirs(o owner, hash hash16) (*statement, error) {
+	raw, err := d.store.Get(key(kindMeta, o.dest))
+	if err != nil {
+		return nil, fmt.Errorf("another destination of this graph: %w", err)
+	}
+	var m meta
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+	}
+	lay := d.mirror.lay
+	lay.authority = m.Authority
+	other := &Destination{store: d.store, dest: o.dest, mirror: &mirror{lay: lay}}
+	sts, _, err := other.statementsOf(o.loc)
+	if err != nil && !errors.Is(err, errRecord) && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	if i := slices.IndexFunc(sts, func(st statement) bool { return st.hash == hash }); i >= 0 {
+		return &sts[i], nil
+	}
+	return &statement{}, nil
 }
 
 func (c *mirrorCompare) tell(loc hash16, rank byte, detail string, n int) error {

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,4 +85,30 @@ func TestStateOfBeforeTheFirstRun(t *testing.T) {
 			b.equalAll()
 		})
 	}
+}
+
+// What somebody has put into the graph is told though another destination lacks something
+// of the same subject, which may be one that nobody audits.
+func TestStrangerBesideWhatAnotherLacks(t *testing.T) {
+	all := sharers(t, 2)
+	a, b := all[0], all[1]
+	a.src.put("s.nt", nt("s", "1"))
+	b.src.put("s.nt", "<http://ex.org/s> <http://ex.org/w> \"2\" .\n")
+	a.sync()
+	b.sync()
+	a.mir.exec("DELETE DATA { GRAPH <" + graphA + "> {\n<http://ex.org/s> <http://ex.org/w> \"2\" .\n} }")
+	a.mir.exec("INSERT DATA { GRAPH <" + graphA + "> {\n<http://ex.org/s> <http://ex.org/v> \"stranger\" .\n} }")
+	if rep, err := a.open().Audit(t.Context(), AuditOptions{}); err != nil || rep.Equal || rep.Different != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep, err := a.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || rep.Missing+rep.Different != 1 {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep, err := b.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	a.same(a.mir.lines(graphA), slices.Sorted(slices.Values(append(a.src.want(), b.src.want()...))))
 }

@@ -218,10 +218,13 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			switch {
 			case p.there() && p.here():
 				if v, _ := p.it.differs(p.rec); (v == provenSame || v == seemsSame) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
-					if len(replaces) == 0 || r.dry {
+					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged++
 					} else {
 						rec, it := p.rec, p.it
+						if moved { // its first source has it elsewhere
+							rec.comesVia(it.Via)
+						}
 						if !yield(replacing(func(context.Context) *outcome { return &outcome{it: it, rec: rec} }, replaces), nil) {
 							return
 						}

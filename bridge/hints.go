@@ -197,7 +197,8 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 }
 
 // hint is a run of lookAtHints. Requests that it answers for are forgotten; after one
-// that ends well those are begun again that were missed.
+// that ends well, and behind which none waits, the others are begun again: their runs
+// did not end well, or were cancelled before they began.
 func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	due, err := s.due()
 	if err != nil {
@@ -205,11 +206,10 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	report, err := s.lookAtHints(ctx, run)
 	if rep, ok := report.(*ScanReport); err != nil || ok && rep.Candidate != nil {
-		s.missed.Store(true)
 		return report, err
 	}
 	had := slices.DeleteFunc(due, func(d dueRequest) bool { return !bytes.Equal(d.args, run.Args) })
-	if err = s.forgetDue(had); err == nil && s.missed.Swap(false) {
+	if err = s.forgetDue(had); err == nil && !s.bridge.runner.Waits(run.Job) {
 		err = s.beginDue()
 	}
 	return report, err

@@ -148,3 +148,41 @@ func TestNamedStay(t *testing.T) {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
+
+// TestNamedStayWhenCancelled: a run that was cancelled before it began has not looked.
+func TestNamedStayWhenCancelled(t *testing.T) {
+	f := newFeed(t)
+	asked, release := make(chan struct{}, 1), make(chan struct{})
+	f.store.Fault = func(op, body string) *sparqltest.Fault {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-release
+		return nil
+	}
+	f.change("a", "1", "2")
+	first, _, err := f.b.Begin("scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	second, _, err := f.b.Begin("scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/a"}})
+	if err == nil {
+		err = f.b.runner.Cancel(second.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err := f.b.runner.Wait(t.Context(), second.ID); err != nil || run.State != jobs.Cancelled {
+		t.Fatalf("%+v %v", run, err)
+	}
+	close(release)
+	if run, err := f.b.runner.Wait(t.Context(), first.ID); err != nil || run.State != jobs.Done {
+		t.Fatalf("%+v %v", run, err)
+	}
+	f.settle()
+	if a := f.value("a"); a != "2" {
+		t.Errorf("a is %s", a)
+	}
+}

@@ -32,7 +32,6 @@ type set struct {
 	follower *content.Follower // nil: its descriptions lead to no files
 
 	lastDue atomic.Uint64 // number of the last request that was kept (keepDue)
-	missed  atomic.Bool   // a run of what was named did not end well
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress

@@ -356,6 +356,18 @@ func (r *Runner) Busy(job string) (Run, bool) {
 	return Run{}, false
 }
 
+// Waits tells whether a run of this job is queued.
+func (r *Runner) Waits(job string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.active {
+		if a.run.Job == job && a.run.State == Queued {
+			return true
+		}
+	}
+	return false
+}
+
 // Wait waits for the end of a run; ending ctx detaches, it does not cancel.
 func (r *Runner) Wait(ctx context.Context, id uint64) (Run, error) {
 	r.mu.Lock()

@@ -53,6 +53,13 @@ func (a *authenticator) sign(req *http.Request) {
 	req.Header.Set("Authorization", digestHeader(a.challenge, a.username, a.password, req.Method, req.URL.RequestURI(), hex.EncodeToString(nonce[:]), a.count))
 }
 
+// guesses tells that credentials are sent as Basic, since the store has asked for nothing.
+func (a *authenticator) guesses() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return (a.username != "" || a.password != "") && a.challenge == nil && !a.bare
+}
+
 // learn reads the challenges of a 401 answer and tells whether signing the
 // request anew can help.
 func (a *authenticator) learn(res *http.Response) bool {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -48,6 +49,44 @@ func TestLargeBodyIsSentAfterTheHead(t *testing.T) {
 	}
 	if len(got) != 20 || got[0] != 200_000*41 {
 		t.Errorf("the store got %v", got)
+	}
+}
+
+// A store that took so long with the head that the body came, and whose refusal was lost
+// with the connection, is asked without a body how it wants the credentials.
+func TestLostRefusalOfALargeBody(t *testing.T) {
+	for _, wants := range []string{"Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=MD5", "Basic realm=\"r\""} {
+		var asked []string
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.Method)
+			switch scheme, _, _ := strings.Cut(wants, " "); {
+			case r.Method == http.MethodPut && !strings.HasPrefix(r.Header.Get("Authorization"), scheme+" ") || r.Method == http.MethodPut && len(asked) == 1:
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				conn.Close()
+			case r.Header.Get("Authorization") == "":
+				w.Header().Set("WWW-Authenticate", wants)
+				w.WriteHeader(http.StatusUnauthorized)
+			default:
+				io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusCreated)
+			}
+		}))
+		defer srv.Close()
+		c, err := sparql.New(sparql.Endpoint{Query: srv.URL, GraphStore: srv.URL, Username: "u", Password: "p", Retries: 1, RetryPause: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PutGraph(t.Context(), "http://e/g", rdfres.NTriples, sparql.Body(bytes.Repeat([]byte("<http://e/s> <http://e/p> <http://e/o> .\n"), 20_000))); err != nil {
+			t.Errorf("%s: %v", wants, err)
+		}
+		if got := strings.Join(asked, " "); got != "PUT HEAD PUT" {
+			t.Errorf("%s: the store was asked %s", wants, got)
+		}
+		c.Close()
 	}
 }
 

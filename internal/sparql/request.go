@@ -174,6 +174,9 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if errors.As(err, &u) {
 				err = u.Err
 			}
+			if try == 0 && r.length > expectFrom && c.askChallenge(own, r.url, dog) {
+				continue
+			}
 			return give(transportError(own, ctx, c.op(r.op), at, c.endpoint.Timeout, err))
 		}
 		c.noteHeaders(res.Header)
@@ -213,6 +216,29 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		}
 		return out, nil
 	}
+}
+
+// askChallenge asks without a body how a store wants its credentials, where it has not
+// said so yet: one that is slow may have refused them and ended the connection while a
+// body came, so that its answer was lost. It tells whether signing anew can help.
+func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bool {
+	if !c.auth.guesses() {
+		return false
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("User-Agent", "rsbridge")
+	c.requests.Add(1)
+	dog.start()
+	defer dog.stop()
+	res, err := c.http.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusUnauthorized && c.auth.learn(res)
 }
 
 // exec sends a request whose answer does not matter, with retries.

@@ -675,7 +675,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case e.IsDir(), name == folderState, strings.HasPrefix(path.Base(name), ".rsbridge-"):
+		case e.IsDir(), name == folderState, unfinishedFile(name):
 			return nil
 		}
 		owner, ok, err := d.ownerOf(name)

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -95,7 +96,8 @@ func (d *Destination) claimBeside() error {
 		if err != nil {
 			return fmt.Errorf("files: %w", err)
 		}
-		if len(list) > 0 && !d.cfg.Adopt {
+		foreign := func(e fs.DirEntry) bool { return !unfinishedFile(e.Name()) }
+		if slices.ContainsFunc(list, foreign) && !d.cfg.Adopt {
 			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or set adopt: true, after which an audit finds what is not of the source", d.cfg.Files)
 		}
 	}

@@ -223,3 +223,25 @@ func TestOthersAreIndexed(t *testing.T) {
 		t.Fatal(st, err)
 	}
 }
+
+// A process that was killed while it made a folder its own has left a file of no name
+// there: that is nobody's.
+func TestFolderOfACrash(t *testing.T) {
+	for _, folder := range []bool{true, false} {
+		b := newBench(t)
+		dir := t.TempDir()
+		open := b.open
+		if folder {
+			open = b.intoFolder(dir)
+		} else {
+			b.cfg.Files = dir
+		}
+		fill(b.src, 2)
+		if err := os.WriteFile(filepath.Join(dir, ".rsbridge-123.part"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rep, err := open().Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+			t.Errorf("folder %v: %v %+v", folder, err, rep)
+		}
+	}
+}

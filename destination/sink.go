@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -158,7 +159,7 @@ func (s *Sink) query(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		for _, e := range list {
-			some = some || e.Name() != folderState
+			some = some || e.Name() != folderState && !unfinishedFile(e.Name())
 		}
 	} else if st, err := os.Stat(s.file); err == nil {
 		some = st.Size() > 0
@@ -451,6 +452,10 @@ func (s *Sink) count(graph string) (n int64, err error) {
 	}
 	return n, err
 }
+
+// unfinishedFile tells of a file that is put in place when it is complete, or that a
+// crash has left.
+func unfinishedFile(name string) bool { return strings.HasPrefix(path.Base(name), ".rsbridge-") }
 
 // replaceFile writes a file beside and puts it in place, durably.
 func replaceFile(name string, write func(io.Writer) error) (err error) {

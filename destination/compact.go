@@ -143,14 +143,21 @@ func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) erro
 		rest = sts[i].triple.AppendLine(rest)
 	}
 	size, triples := len(rest), int64(len(sts))
+	var packed [][]byte // a request that has failed may read on while the ops are expanded
 	for _, o := range ops {
-		if o.small != nil {
-			size, triples = size+o.small.size, triples+o.rec.Triples
+		if o.small == nil {
+			continue
+		}
+		size, triples = size+o.small.size, triples+o.rec.Triples
+		if o.small.text != nil {
+			packed = append(packed, o.small.text)
+		} else {
+			packed = append(packed, o.packed)
 		}
 	}
 	began := time.Now()
 	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-		return &smallBody{ops: ops, rest: rest, left: size}, nil
+		return &smallBody{packed: packed, rest: rest, left: size}, nil
 	})
 	if err != nil {
 		return err
@@ -161,11 +168,11 @@ func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) erro
 
 // smallBody is the text of small ops, unpacked one after the other.
 type smallBody struct {
-	ops  []*op
-	rest []byte
-	text []byte // of buf, or rest
-	buf  []byte
-	left int
+	packed [][]byte
+	rest   []byte
+	text   []byte // of buf, or rest
+	buf    []byte
+	left   int
 }
 
 // Len is how much is still to be read.
@@ -176,16 +183,9 @@ func (b *smallBody) Close() error { return nil }
 func (b *smallBody) Read(p []byte) (int, error) {
 	for len(b.text) == 0 {
 		switch {
-		case len(b.ops) > 0:
-			o := b.ops[0]
-			b.ops = b.ops[1:]
-			if o.small == nil {
-				continue
-			}
-			packed := o.small.text
-			if packed == nil {
-				packed = o.packed
-			}
+		case len(b.packed) > 0:
+			packed := b.packed[0]
+			b.packed = b.packed[1:]
 			var err error
 			if b.buf, err = unpackInto(b.buf, packed); err != nil {
 				return 0, err

@@ -247,7 +247,7 @@ func pack(b []byte) []byte {
 	}
 	room := packedHead + s2.MaxEncodedLen(len(b))
 	var out []byte
-	if pooled := room <= pooledPack; pooled {
+	if room <= pooledPack {
 		from := packRooms.Get().(*[pooledPack]byte)
 		defer packRooms.Put(from)
 		out = from[:0]

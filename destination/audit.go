@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -261,12 +262,18 @@ func (a *auditRun) source(ctx context.Context) error {
 	}
 	defer v.Close()
 	// Of a stale list only what it says of resources counts that are as they were then: others
-	// were changed or deleted since, of which the changes that are left need not tell.
+	// were changed or deleted since, of which the changes that are left need not tell. A time
+	// that is told as a minute or a day may mean all of it.
 	passed := func(p pairing) bool {
 		if !a.older || p.it != nil && p.it.Change != "" {
 			return false
 		}
-		return !p.here() || p.rec.since().IsZero() || p.rec.since().After(v.at)
+		if !p.here() {
+			return true
+		}
+		since := p.rec.since()
+		told := lasts(since)
+		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
 	n := int64(0)
 	for p, err := range d.merged(v, snap) {

@@ -416,8 +416,9 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	v := &inventory{}
 	v.isOf(h, dl, d.opt.Now())
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
-	state := listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: v.at, Index: h.Index}
-	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest && state.stands() {
+	state := dl.listState(o.ResourceDump, h)
+	state.At = v.at
+	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest && known.stands() {
 		return nil, errUnchangedList
 	}
 	switch ok, err := wanted(v); {
@@ -430,6 +431,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
+	state.Vague = slices.ContainsFunc(packages, func(p pkg) bool { return p.vague })
 	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
 		if o.ResourceList != "" || slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" }) {
 			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", shorten(packages[i].url), packages[i].promise.Type)
@@ -488,6 +490,7 @@ type pkg struct {
 	url      string
 	promise  promise
 	contents string // address of a copy of its manifest, "" for none
+	vague    bool   // nothing is told by which another one at its address is seen
 }
 
 func (p *pkg) isZIP() bool {

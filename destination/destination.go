@@ -173,12 +173,13 @@ type listState struct {
 	Index    bool      `json:"index,omitempty"`
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
 	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
+	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
 }
 
 // stands tells that the document stands for what it names: an index without a time
 // stays as it is while its parts change, as a list of addresses alone does while what
-// they lead to changes.
-func (l *listState) stands() bool { return !l.Index && !l.Vague || !l.At.IsZero() }
+// they lead to changes. With a time it does as well until that has gone by: it may be a day.
+func (l *listState) stands() bool { return !l.Index && !l.Vague || !l.At.IsZero() && !l.Fresh }
 
 const (
 	phaseBaseline = "baseline"

@@ -81,6 +81,12 @@ func (d *download) settled(at time.Time) bool {
 	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)
 }
 
+// listState recognizes a list or dump, of which this is the document.
+func (d *download) listState(address string, h *resourcesync.Head) listState {
+	at := h.SnapshotTime()
+	return listState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at)}
+}
+
 // served is when the answer was given, by the clock of its server where that tells, and
 // by that or ours, whichever is later: what is of a later time was still to come.
 func (d *download) served(now time.Time) (at, latest time.Time) {

@@ -28,6 +28,7 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 			if !e.HasMeta {
 				p.promise.Length = -1
 			}
+			p.vague = p.promise.unproven() && (e.LastMod.IsZero() || unsettled(e.LastMod, servedAt(dl.header, d.opt.Now())))
 			if l := e.Link(resourcesync.RelContents); l != nil {
 				p.contents = l.Href
 			}
@@ -61,8 +62,8 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 	}
 	h := rd.Head()
 	v.isOf(h, dl, d.opt.Now())
-	v.state = listState{URL: o.ResourceDump, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: h.SnapshotTime(), Index: h.Index}
-	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest && v.state.stands() {
+	v.state = dl.listState(o.ResourceDump, h)
+	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest && known.stands() {
 		return errUnchangedList
 	}
 	packages, err := d.dumpPackages(ctx, dl, rd)
@@ -70,6 +71,7 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
 	for _, p := range packages {
+		v.state.Vague = v.state.Vague || p.vague
 		if err := d.manifestInventory(ctx, p, v); err != nil {
 			return fmt.Errorf("package %s: %w", shorten(p.url), err)
 		}

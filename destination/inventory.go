@@ -159,8 +159,8 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	}
 	h := r.Head()
 	v.isOf(h, dl, d.opt.Now())
-	v.state = listState{URL: o.ResourceList, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), At: h.SnapshotTime(), Index: h.Index}
-	if !h.Index && dl.settled(v.state.At) {
+	v.state = dl.listState(o.ResourceList, h)
+	if !h.Index && !v.state.Fresh {
 		v.state.Size = dl.size
 	}
 	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && known.stands() {
@@ -273,13 +273,13 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	return nil
 }
 
-// stale tells that the list is older than where we stand, and that what was changed since
-// is not all there: it says less than what is mirrored.
+// stale tells that the list is not newer than where we stand, and that what was changed
+// since is not all there: it says no more than what is mirrored, and maybe less.
 func (v *inventory) stale(c *cursor) bool {
 	if v.sequence != nil && c.Sequence != nil {
 		return v.hole && *v.sequence < *c.Sequence
 	}
-	return v.hole && !v.at.IsZero() && v.at.Before(c.Time)
+	return v.hole && !v.at.IsZero() && !v.at.After(c.Time)
 }
 
 // stored yields the records of the destination in the order of location hashes.

@@ -82,6 +82,14 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 		return d.eachChangeIn(ctx, parts, from, p, f)
 	}
 	if !h.Index {
+		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.url {
+			switch begins := !h.Meta.From.IsZero(); {
+			case begins && d.standsAt(ctx, from.List):
+				return d.eachChangeIn(ctx, []part{{url: from.List, left: true}, {url: dl.url}}, from, p, f)
+			case !begins && from.Newest == nil:
+				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", shorten(from.List), shorten(dl.url))}
+			}
+		}
 		if err := d.listChanges(dl, from, p, true, f); err != nil {
 			return err
 		}
@@ -104,10 +112,22 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	return d.eachChangeIn(ctx, parts, from, p, f)
 }
 
+// standsAt tells whether the list at which we stand can still be had where the source names
+// another one instead: what came in it since is nowhere else.
+func (d *Destination) standsAt(ctx context.Context, address string) bool {
+	dl, _, err := d.document(ctx, request{url: address, attempts: 2}, resourcesync.ChangeList)
+	if err != nil {
+		d.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
+		return false
+	}
+	return dl.Close() == nil
+}
+
 // eachChangeIn is eachChange over documents that are in the order of their times.
 // With p a gap is a *gapError.
 func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *cursor, p *proof, f func(change) error) error {
 	var last time.Time
+	reached := from.stands()
 	first := true
 	at := *from // moves with what was handed out
 	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(q part, pdl *download, pr *resourcesync.Reader) error {
@@ -123,6 +143,9 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 				s := c.it.Sequence
 				at.Sequence = &s
 			}
+			if c.it != nil && c.it.Time.After(reached) {
+				reached = c.it.Time
+			}
 			switch {
 			case c.it == nil:
 			case c.it.Time.IsZero():
@@ -136,6 +159,8 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 		last = time.Time{}
 		if closed(pdl, ph) {
 			last = ph.Meta.Until
+		} else if q.left {
+			last = reached
 		}
 		return err
 	})

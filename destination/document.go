@@ -140,6 +140,7 @@ type part struct {
 	meta        bool           // the index tells from or until
 	sequence    *uint64        // position in the source's log that the index tells of it
 	pkg         *changePackage // the document is the manifest of this package
+	left        bool           // the source names it no more: nothing tells up to when it was written, if it does not
 }
 
 // parts lists the documents that an opened document consists of: itself, or what

@@ -114,7 +114,7 @@ type proof struct {
 	lacks string // the last list of which that holds, and that may have had the newest change
 
 	lists   int    // that were looked at
-	unknown string // the first of them, where it has only later changes and does not tell where it begins
+	unknown string // the first of them, where it has only later changes or none and does not tell where it begins
 }
 
 // check looks at what was found in a list, before any of its changes is handed
@@ -148,6 +148,8 @@ func (p *proof) check(s *changeScan, list string) error {
 		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && list == p.from.List && p.from.Position > 0:
 			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
 		case p.unknown != "" && f.IsZero():
+		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
+			p.unknown = list
 		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
 			p.done = true // it begins right behind the newest change, or is the list that we know
 			return nil
@@ -171,7 +173,7 @@ func (p *proof) check(s *changeScan, list string) error {
 	if s.minTime.IsZero() {
 		return nil
 	}
-	if p.lists == 1 && f.IsZero() && s.minTime.After(n.Time) {
+	if p.lists == 1 && f.IsZero() && !s.minTime.Before(n.Time) {
 		p.unknown = list
 	}
 	open := !s.closed
@@ -212,7 +214,7 @@ func (p *proof) end() error {
 	case p.earlier:
 		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":
-		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s, which has later ones, does not tell where it begins", n, shorten(p.unknown))}
+		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s does not tell where it begins", n, shorten(p.unknown))}
 	case p.lacks != "":
 		return p.missing(n)
 	case n.Sequence == 0 && n.Time.IsZero():

@@ -102,7 +102,7 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 // what they are and nothing else, so that two places can be compared.
 func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Digest, error) {
 	p := place{URL: address, Promise: promise{Length: -1}}
-	a, err := d.fetch.get(ctx, request{url: address, accept: "*/*", gzip: true, max: d.lim.resource, attempts: 3})
+	a, err := d.fetch.get(ctx, request{url: address, accept: acceptRDF, gzip: true, max: d.lim.resource, attempts: 3})
 	if err != nil {
 		return rdfres.Digest{}, err
 	}

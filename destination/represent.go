@@ -39,6 +39,10 @@ var (
 	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
 )
 
+// acceptRDF is for an address of which nothing is promised: it may be a generic one that
+// shows a page to who does not ask for data.
+const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads;q=0.8, application/ld+json;q=0.7, application/rdf+xml;q=0.7, application/trig;q=0.6, */*;q=0.5"
+
 // bigBody is the size from which representations are worked on one at a time.
 const bigBody = 4 << 20
 
@@ -92,22 +96,32 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	places = append(places, plain)
 	places = append(places, it.Others[min(alternates, len(it.Others)):]...)
 	var first error
-	for _, p := range places {
+	var page *outcome // what loc gives is no RDF
+	generic := it.Promise.Type == "" && d.folder == nil
+	for i, p := range places {
 		if err := d.placeAllowed(p.URL); err != nil {
 			first = moreTelling(first, err)
 			continue
 		}
 		o, err := d.obtainFrom(ctx, it, p)
-		if err == nil {
+		alternate := generic && slices.ContainsFunc(places[i+1:], func(p place) bool { return typeOfRDF(p.Promise.Type) })
+		if err == nil && (!o.notRDF || !alternate) {
 			return o
 		}
 		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
 			return &outcome{it: it, err: err}
 		}
+		if err == nil {
+			page = o
+			continue
+		}
 		first = moreTelling(first, err)
-		if errors.Is(err, errContent) {
+		if errors.Is(err, errContent) && !alternate {
 			break // the bytes are the promised ones; another copy has the same
 		}
+	}
+	if page != nil {
+		return page
 	}
 	return &outcome{it: it, err: first}
 }
@@ -166,8 +180,11 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", shorten(p.URL), errTooLarge, p.Promise.Length, d.lim.resource)
 	}
 	accept := "*/*"
-	if p.Promise.Type != "" {
+	switch {
+	case p.Promise.Type != "":
 		accept = p.Promise.Type + ", */*;q=0.1"
+	case p.Promise.unproven() && p.Promise.Length < 0 && d.folder == nil:
+		accept = acceptRDF
 	}
 	a, err := d.fetch.get(ctx, request{url: p.URL, accept: accept, max: d.lim.resource, attempts: 3,
 		gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})

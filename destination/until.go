@@ -374,7 +374,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	var a *answer
 	for _, asOf := range []time.Time{second, second.Add(-time.Second)} {
 		var err error
-		if a, err = d.fetch.get(ctx, request{url: it.TimeGate, accept: "*/*", max: d.lim.resource, attempts: 3, asOf: asOf}); err != nil {
+		if a, err = d.fetch.get(ctx, request{url: it.TimeGate, accept: acceptRDF, max: d.lim.resource, attempts: 3, asOf: asOf}); err != nil {
 			var fe *fetchError
 			if errors.As(err, &fe) && fe.Gone {
 				return fail("the source does not keep it: %v", err)

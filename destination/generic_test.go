@@ -1,0 +1,50 @@
+package destination
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// An address of which nothing is promised, or no type, may be a generic one: a page to who
+// asks for nothing, and data to who asks for them, or at the addresses that alternates name.
+func TestGenericAddress(t *testing.T) {
+	for name, entry := range map[string]string{
+		"negotiated": `<url><loc>/id/1</loc></url>`,
+		"alternate":  `<url><loc>/page/1</loc><rs:ln rel="alternate" href="/page/1.html" type="text/html"/><rs:ln rel="alternate" href="/data/1" type="text/turtle"/></url>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.src
+			s.changes = false
+			value := "1"
+			s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+				w.Header().Set("Content-Type", "text/html")
+				switch {
+				case r.URL.Path == "/set/resourcelist.xml":
+					w.Header().Set("Content-Type", "application/xml")
+					io.WriteString(w, fmt.Sprintf(strings.Replace(changeListXML, "changelist", "resourcelist", 1), `at="`+stamp(s.now)+`"`, entry))
+				case r.URL.Path == "/data/1", r.URL.Path == "/id/1" && strings.Contains(r.Header.Get("Accept"), "text/turtle"):
+					w.Header().Set("Content-Type", "text/turtle")
+					io.WriteString(w, nt("e1", value))
+				case r.URL.Path == "/id/1", r.URL.Path == "/page/1":
+					io.WriteString(w, "<!doctype html><p>"+value)
+				default:
+					w.Header().Del("Content-Type")
+					return false
+				}
+				return true
+			}
+			for range 2 {
+				if rep := b.sync(); !rep.InSync || rep.NotRDF > 0 {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), []string{nt("e1", value)})
+				value = "2"
+				s.tick()
+			}
+		})
+	}
+}

@@ -184,7 +184,7 @@ that port is taken, at another, which is told.`,
 			if err := cfg.Complete("."); err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), cfg, "rsbridge expose "+args[0], func(ctx context.Context, b *bridge.Bridge) error {
+			return a.serve(cmd.Context(), cfg, "rsbridge expose "+sparql.Redact(args[0]), func(ctx context.Context, b *bridge.Bridge) error {
 				if err := ownAddresses(ctx, b); err != nil {
 					return err
 				}
@@ -286,7 +286,7 @@ something is held.`,
 				return a.mirrorOnce(cmd.Context(), cfg, bridge.SyncArgs{Until: at})
 			}
 			a.daemonLog()
-			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+args[0], func(_ context.Context, b *bridge.Bridge) error {
+			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+sparql.Redact(args[0]), func(_ context.Context, b *bridge.Bridge) error {
 				err := mirrorOpened(b)
 				if err == nil {
 					_, _, err = b.Begin("sync", "mirror", "command", nil)

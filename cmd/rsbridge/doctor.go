@@ -53,7 +53,7 @@ because of that, and what could be changed in the store.
 			defer func() { err = errors.Join(err, client.Close(), end()) }()
 			found, err := client.Examine(cmd.Context(), o)
 			if err != nil {
-				return fmt.Errorf("doctor %s: %w", args[0], err)
+				return fmt.Errorf("doctor %s: %w", shownName(args[0]), err)
 			}
 			if a.json {
 				return a.print(found)
@@ -70,11 +70,19 @@ because of that, and what could be changed in the store.
 	return c
 }
 
+// shownName is the name, folder or address of a store as it may be printed.
+func shownName(store string) string {
+	if onWeb(store) {
+		return sparql.Redact(store)
+	}
+	return store
+}
+
 // storeClient reaches a store by address, by folder, or by its name in the
 // configuration.
 func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end func() error, err error) {
 	end = func() error { return nil }
-	e.Name, e.Logger, e.Retries = name, a.log, -1
+	e.Name, e.Logger, e.Retries = shownName(name), a.log, -1
 	dir := ""
 	switch {
 	case onWeb(name):

@@ -41,7 +41,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 			if _, err := os.Stat(address); err != nil && !strings.Contains(address, "://") && !strings.HasPrefix(address, ".") && !filepath.IsAbs(address) {
 				address = "http://" + address
 			}
-			tree, err := resourcesync.Explore(cmd.Context(), address, o)
+			tree, err := resourcesync.Explore(cmd.Context(), web.remember(address), o)
 			if err != nil {
 				return err
 			}

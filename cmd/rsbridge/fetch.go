@@ -39,6 +39,18 @@ func onWeb(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
 
+// remember takes the user and password out of an address, which is printed and told in
+// reports: they go with every request to its host all the same.
+func (f *fetcher) remember(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil || !onWeb(address) {
+		return address
+	}
+	f.users.Store(u.Scheme+"://"+u.Host, u.User)
+	u.User = nil
+	return u.String()
+}
+
 // fetch is what resourcesync's Checker and Explore ask for.
 func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetched, error) {
 	if !onWeb(address) {

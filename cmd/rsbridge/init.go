@@ -28,14 +28,14 @@ func (a *app) init() *cobra.Command {
 			if endpoint != "" {
 				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
 				if err != nil {
-					return err
+					return usage("--endpoint: %w", err)
 				}
 				caps, err := c.Probe(cmd.Context(), sparql.ProbeOptions{})
 				if err == nil {
 					graphs, err = namedOnly(cmd.Context(), c)
 				}
 				if err = errors.Join(err, c.Close()); err != nil {
-					return fmt.Errorf("probe %s: %w", endpoint, err)
+					return fmt.Errorf("probe %s: %w", sparql.Redact(endpoint), err)
 				}
 				notes = append(notes, "# Probed: "+oneLine(caps.Product, caps.Version))
 				if caps.RowLimit > 0 {
@@ -82,7 +82,7 @@ func (a *app) probeSource(ctx context.Context, source string) error {
 	}
 	web := newFetcher()
 	defer web.close()
-	tree, err := resourcesync.Explore(ctx, source, resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
+	tree, err := resourcesync.Explore(ctx, web.remember(source), resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
 	if err == nil && len(tree.Faults) > 0 {
 		err = errors.New(strings.Join(tree.Faults, "; "))
 	}

@@ -46,7 +46,9 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	f.BoolVar(&a.json, "json", false, "print one JSON document on standard output, and nothing else there")
 	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	f.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn; info for run, expose and mirror)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, c.CommandPath())
+	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
 		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(),
 		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
@@ -61,7 +63,7 @@ func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return &codeError{exitUsage, err}
+				return usage("%w; use %s", err, cmd.UseLine())
 			}
 			return nil
 		}

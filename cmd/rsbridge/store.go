@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 // store is the embedded triple store on its own.
@@ -39,13 +42,15 @@ func (a *app) readStore(dir string, do func(*embedstore.Store) error) error {
 
 func thereIsAStore(dir string) error {
 	files, err := os.ReadDir(dir)
-	if err == nil && !slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "marker.manifest.") }) {
+	switch {
+	case err == nil && slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "marker.manifest.") }):
+		return nil
+	case err == nil:
 		err = errors.New("the folder holds something else, or nothing")
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // there may be one, of another user
+		return fmt.Errorf("the store in %s cannot be read: %w", dir, err)
 	}
-	if err != nil {
-		return fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err)
-	}
-	return nil
+	return fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err)
 }
 
 // withStore opens or makes the store for the time of do.
@@ -71,6 +76,11 @@ func (a *app) storeLoad() *cobra.Command {
 		Example: "  rsbridge store load ./origin data.nt.gz\n  rsbridge store load ./origin --graph http://example.org/g --format turtle -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
+			if graph != "" {
+				if err := sparqlsrc.CheckIRI(graph); err != nil {
+					return usage("--graph: %w", err)
+				}
+			}
 			if err := loadable(args[1:], format); err != nil {
 				return err
 			}
@@ -129,13 +139,14 @@ func loadFormat(file, format string) (rdfres.Format, error) {
 		}
 		return f, nil
 	}
-	if !slices.Contains(loadFormats, format) {
-		return "", usage("--format %s is none of %s", format, strings.Join(loadFormats, ", "))
+	if !slices.Contains(storeFormats, format) {
+		return "", usage("--format %s is none of %s", format, strings.Join(storeFormats, ", "))
 	}
 	return rdfres.Format(format), nil
 }
 
-var loadFormats = []string{"ntriples", "turtle", "nquads", "trig", "rdfxml", "jsonld"}
+// storeFormats are what a store is loaded from and dumped as.
+var storeFormats = []string{"ntriples", "turtle", "nquads", "trig", "rdfxml", "jsonld"}
 
 // loadable refuses what cannot be loaded before a store is made for it.
 func loadable(files []string, format string) error {
@@ -193,6 +204,9 @@ func (a *app) storeDump() *cobra.Command {
 		Example: "  rsbridge store dump ./origin > all.nq\n  rsbridge store dump ./origin --graph http://example.org/g > g.nt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := embedstore.DumpOptions{Graph: graph}
+			if format != "" && !slices.Contains(storeFormats, format) {
+				return usage("--format %s is none of %s", format, strings.Join(storeFormats, ", "))
+			}
 			f := rdfres.Format(format)
 			if f == "" {
 				f, o.All = rdfres.NQuads, !cmd.Flags().Changed("graph")

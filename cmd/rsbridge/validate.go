@@ -56,6 +56,7 @@ W warnings, I advice. Exit code 3: there are errors.
 			defer v.web.close()
 			v.o.Fetch = v.web.fetch
 			for _, arg := range args {
+				arg = v.web.remember(arg)
 				if err := v.argument(cmd.Context(), arg); err != nil {
 					return fmt.Errorf("validate %s: %w", arg, err)
 				}

@@ -201,11 +201,6 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	if err := a.source(ctx); err != nil {
 		return err
 	}
-	if a.depth == "origin" {
-		if err := a.origin(ctx); err != nil {
-			return err
-		}
-	}
 	if a.depth != "inventory" {
 		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, alone: a.silent != nil, event: a.event}
 		if err := mc.run(ctx); err != nil {
@@ -310,6 +305,9 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
+	if a.depth == "origin" {
+		return a.origin(ctx, v, snap)
+	}
 	return nil
 }
 
@@ -348,16 +346,19 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 	return v, nil
 }
 
-// origin fetches every recorded resource again and compares the graphs.
-func (a *auditRun) origin(ctx context.Context) error {
+// origin fetches every recorded resource again, from where the source has it now, and
+// compares the graphs.
+func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) error {
 	d := a.d
-	snap := d.store.Snapshot()
-	defer snap.Close()
 	jobs := func(yield func(job, error) bool) {
-		for loc, rec := range d.stored(snap) {
-			if rec.err != nil {
-				yield(nil, rec.err)
+		for p, err := range d.merged(v, snap) {
+			if err != nil {
+				yield(nil, err)
 				return
+			}
+			loc, rec := p.loc, p.rec
+			if rec == nil {
+				continue
 			}
 			if rec.has(flagKept) || d.folder == nil && rec.has(flagNotRDF) { // of the latter nothing is in the mirror
 				continue
@@ -365,6 +366,12 @@ func (a *auditRun) origin(ctx context.Context) error {
 			it := &item{File: rec.has(flagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
 			if rec.has(flagWireNames) {
 				it.Promise.Graph = rec.Graph
+			}
+			if p.there() {
+				it.Promise.Type = p.it.Promise.Type
+				for _, other := range p.it.Others {
+					it.Others = append(it.Others, place{URL: other.URL, Promise: promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}})
+				}
 			}
 			if rec.has(flagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched
 				continue
@@ -388,7 +395,7 @@ func (a *auditRun) origin(ctx context.Context) error {
 						break
 					}
 					a.origins.Add(1)
-					why, err := d.firstSource(ctx, rec.record)
+					why, err := d.firstSource(ctx, rec)
 					if err != nil {
 						o.err = err
 					}

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,10 +11,13 @@ import (
 
 // An address of which nothing is promised, or no type, may be a generic one: a page to who
 // asks for nothing, and data to who asks for them, or at the addresses that alternates name.
+// An audit of the depth origin asks where the source has it, as for what has a duplicate.
 func TestGenericAddress(t *testing.T) {
 	for name, entry := range map[string]string{
 		"negotiated": `<url><loc>/id/1</loc></url>`,
 		"alternate":  `<url><loc>/page/1</loc><rs:ln rel="alternate" href="/page/1.html" type="text/html"/><rs:ln rel="alternate" href="/data/1" type="text/turtle"/></url>`,
+		"a page":     `<url><loc>/page/1</loc><rs:md type="text/html"/><rs:ln rel="alternate" href="/data/1" type="text/turtle"/></url>`,
+		"duplicate":  `<url><loc>/gone/1</loc><rs:ln rel="duplicate" href="/data/1"/></url>`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -42,6 +46,9 @@ func TestGenericAddress(t *testing.T) {
 					t.Fatalf("%+v", rep)
 				}
 				b.same(b.mir.lines(graphA), []string{nt("e1", value)})
+				if audit, err := b.open().Audit(context.Background(), AuditOptions{Depth: "origin"}); err != nil || !audit.Equal {
+					t.Fatalf("%+v %v", audit, err)
+				}
 				value = "2"
 				s.tick()
 			}

@@ -35,31 +35,24 @@ import (
 
 const maxSegment = 120
 
-// pathOf is the path that an address has in a folder.
-func (d *Destination) pathOf(loc string) string {
-	u, err := url.Parse(loc)
-	own, ownErr := url.Parse(d.cfg.Source)
-	return pathFrom(loc, err != nil || ownErr != nil || !strings.EqualFold(own.Host, u.Host))
-}
-
 // pathsOf are the paths at which the file of an address may be: its own, the one where
 // that is taken, and the one that it was given when the source was at another host.
 func (d *Destination) pathsOf(loc string) []string {
-	paths := []string{d.pathOf(loc), hashedPath(loc)}
-	for _, elsewhere := range []bool{false, true} {
-		if p := pathFrom(loc, elsewhere); !slices.Contains(paths, p) {
-			paths = append(paths, p)
-		}
+	u, err := url.Parse(loc)
+	own, ownErr := url.Parse(d.cfg.Source)
+	if err != nil || u.Host == "" {
+		return []string{hashedPath(loc), hashedPath(loc)}
+	}
+	elsewhere := ownErr != nil || !strings.EqualFold(own.Host, u.Host)
+	paths := []string{pathFrom(u, loc, elsewhere), hashedPath(loc)}
+	if p := pathFrom(u, loc, !elsewhere); !slices.Contains(paths, p) {
+		paths = append(paths, p)
 	}
 	return paths
 }
 
-// pathFrom is pathOf for an address of the source's own host, or elsewhere.
-func pathFrom(loc string, elsewhere bool) string {
-	u, err := url.Parse(loc)
-	if err != nil || u.Host == "" {
-		return hashedPath(loc)
-	}
+// pathFrom is the path of an address of the source's own host, or elsewhere.
+func pathFrom(u *url.URL, loc string, elsewhere bool) string {
 	var parts []string
 	if elsewhere {
 		parts = append(parts, safeSegment(strings.ReplaceAll(strings.ToLower(u.Host), ":", "_")))
@@ -299,7 +292,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 				resources++
 			}
 		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
-			if err := d.putFile(b, files, o); err != nil {
+			if err := d.putFile(b, files, o, old == nil); err != nil {
 				return err
 			}
 			written = true
@@ -355,31 +348,39 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	return d.crashAt("recorded")
 }
 
-// putFile writes a representation to the path that it has, else to that of its
-// address, or where that is taken to its other one.
-func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op) error {
+// putFile writes a representation to the path that it has, else, and always when it is
+// known to have none, to that of its address, or where that is taken to its other one.
+func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op, isNew bool) error {
 	loc := o.rec.Loc
 	names := d.pathsOf(loc)
-	free := make([]bool, len(names))
-	for i, name := range names {
-		owner, ok := w.taken[name]
-		if !ok {
-			var err error
-			if owner, ok, err = d.ownerOf(name); err != nil {
-				return err
-			}
+	ownerOf := func(name string) (hash16, bool, error) {
+		if owner, ok := w.taken[name]; ok {
+			return owner, true, nil
 		}
-		if free[i] = !ok && i < 2; ok && owner == o.loc {
-			err := d.putAt(w, name, o.raw, false)
-			if err != nil && i != 1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) { // its file is gone, and another is in the way
-				b.Delete(d.nameKey(name))
-				continue
-			}
-			return err
-		}
+		return d.ownerOf(name)
 	}
 	for i, name := range names {
-		if !free[i] {
+		if isNew {
+			break
+		}
+		owner, ok, err := ownerOf(name)
+		if err != nil {
+			return err
+		}
+		if !ok || owner != o.loc {
+			continue
+		}
+		err = d.putAt(w, name, o.raw, false)
+		if err != nil && i != 1 && !errors.Is(err, fs.ErrPermission) && d.blocked(name) { // its file is gone, and another is in the way
+			b.Delete(d.nameKey(name))
+			continue
+		}
+		return err
+	}
+	for i, name := range names[:2] {
+		if _, ok, err := ownerOf(name); err != nil {
+			return err
+		} else if ok {
 			continue
 		}
 		err := d.putAt(w, name, o.raw, true)
@@ -561,7 +562,7 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 // removeStray removes the file that a crash has left of a resource that was never
 // recorded.
 func (d *Destination) removeStray(loc string) error {
-	for _, name := range []string{d.pathOf(loc), hashedPath(loc)} {
+	for _, name := range d.pathsOf(loc)[:2] {
 		if _, ok, err := d.ownerOf(name); err != nil {
 			return err
 		} else if ok {

@@ -160,7 +160,7 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := d.putFile(b, files, o); err != nil {
+		if err := d.putFile(b, files, o, false); err != nil {
 			return err
 		}
 		if err := d.crashAt("file"); err != nil {

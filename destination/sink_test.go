@@ -399,7 +399,7 @@ func TestPathsOfAddresses(t *testing.T) {
 		"http://src.example/" + string(make([]byte, 0)) + strings.Repeat("long", 100) + ".nt": "",
 		"http://src.example/é": "%C3%A9",
 	} {
-		got := d.pathOf(loc)
+		got := d.pathsOf(loc)[0]
 		if want != "" && got != want {
 			t.Errorf("%s is at %q, want %q", loc, got, want)
 		}

@@ -270,7 +270,7 @@ func (p *producer) item(d rdfres.Description, old []byte) error {
 	if p.job == nil {
 		p.job = &job{done: make(chan struct{}), items: make([]item, 0, jobItems)}
 	}
-	p.job.items = append(p.job.items, item{d.Entity, own(d.Triples), old})
+	p.job.items = append(p.job.items, item{d.Entity, d.Triples, old})
 	p.job.triples += len(d.Triples)
 	if len(p.job.items) < jobItems && p.job.triples < jobTriples {
 		return nil
@@ -368,7 +368,7 @@ func (s *scan) confirmSome(ctx context.Context, c *coder, states [][]byte) error
 func (s *scan) settle(c *coder, st *stateRecord, raw []byte, still []rdfres.Triple) error {
 	if len(still) > 0 {
 		var t tally
-		out, n, err := c.compare(nil, &item{st.entity, own(still), raw}, &t)
+		out, n, err := c.compare(nil, &item{st.entity, still, raw}, &t)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (s *scan) coder() (*coder, error) {
 // compare appends the framed record of a change, if it is one, to out.
 func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) {
 	if !strictlySorted(it.triples) {
-		it.triples = rdfres.SortUnique(it.triples)
+		it.triples = rdfres.SortUnique(slices.Clone(it.triples))
 	}
 	graph := rdfres.GraphDigest(it.triples)
 	var cur *Version
@@ -199,6 +199,3 @@ func strictlySorted(ts []rdfres.Triple) bool {
 	}
 	return true
 }
-
-// own takes the triples from who yielded them.
-func own(ts []rdfres.Triple) []rdfres.Triple { return slices.Clone(ts) }

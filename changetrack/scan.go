@@ -114,7 +114,8 @@ func readLastScan(b []byte) (*lastScan, error) {
 // to the log in one transaction: staged in a file, made durable, then made
 // visible; a crash at any moment leaves all of it or nothing. An error from
 // found changes nothing, and neither does the end of ctx before the commit
-// begins; the commit itself is not interrupted.
+// begins; the commit itself is not interrupted. The triples of a description are
+// read after the next one was asked for: they stay as they are.
 //
 // Deletions come last in the log. An entity that cannot be represented, not even
 // as N-Triples, keeps what is known of it and is told in Failures; the others go

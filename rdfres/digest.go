@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	stdhash "hash"
+	"sync"
 )
 
 // Digest is a SHA-256 value.
@@ -35,26 +37,34 @@ func EntityKey(entity string) Digest { return sha256.Sum256([]byte(entity)) }
 // GraphDigest is SHA-256 over the sorted canonical lines of ts (wire form). ts
 // must be sorted and unique (SortUnique).
 func GraphDigest(ts []Triple) Digest {
-	n := 0
+	d := digesters.Get().(*digester)
+	defer digesters.Put(d)
+	d.Reset()
 	for _, t := range ts {
-		n += len(t.S) + len(t.P) + len(t.O) + 5
-	}
-	buf := make([]byte, 0, min(n, 1<<16))
-	if n <= 1<<16 {
-		for _, t := range ts {
-			buf = t.AppendLine(buf)
-		}
-		return sha256.Sum256(buf)
-	}
-	h := sha256.New()
-	for _, t := range ts {
-		if buf = t.AppendLine(buf); len(buf) > 1<<15 {
-			h.Write(buf)
-			buf = buf[:0]
+		if d.buf = t.AppendLine(d.buf); len(d.buf) > 1<<15 {
+			d.flush()
 		}
 	}
-	h.Write(buf)
-	return Digest(h.Sum(nil))
+	d.flush()
+	var sum Digest
+	d.Sum(sum[:0])
+	return sum
+}
+
+// digester is used again: it would be most of what comparing an unchanged entity
+// allocates.
+type digester struct {
+	stdhash.Hash
+	buf []byte
+}
+
+var digesters = sync.Pool{New: func() any { return &digester{Hash: sha256.New()} }}
+
+func (d *digester) flush() {
+	d.Write(d.buf)
+	if d.buf = d.buf[:0]; cap(d.buf) > 1<<17 { // of a very long literal
+		d.buf = nil
+	}
 }
 
 // Fixity is what a list promises about a representation.

@@ -76,13 +76,22 @@ func NewLiteral(lexical, lang, datatype string) Term {
 	return Term(appendSuffix(append(b, '"'), lang, datatype))
 }
 
+// AppendIRI appends the term that NewIRI makes.
+func AppendIRI(dst, iri []byte) []byte { return append(appendIRI(append(dst, '<'), iri), '>') }
+
+// AppendLiteral appends the term that NewLiteral makes.
+func AppendLiteral(dst, lexical, lang, datatype []byte) []byte {
+	dst = appendLiteral(append(dst, '"'), lexical)
+	return appendSuffix(append(dst, '"'), lang, datatype)
+}
+
 // appendSuffix appends what follows the closing quote.
-func appendSuffix(b []byte, lang, datatype string) []byte {
+func appendSuffix[B []byte | string](b []byte, lang, datatype B) []byte {
 	switch {
-	case lang != "":
+	case len(lang) > 0:
 		b = append(b, '@')
 		b = append(b, lang...)
-	case datatype != "" && datatype != xsdString:
+	case len(datatype) > 0 && string(datatype) != xsdString:
 		b = append(b, '^', '^', '<')
 		b = appendIRI(b, datatype)
 		b = append(b, '>')

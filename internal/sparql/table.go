@@ -51,6 +51,8 @@ type tableReader struct {
 	row        Row
 	cols       []terms
 	raw        []byte // the record of a value
+	full       []byte // an IRI with its namespace
+	made       []byte // a term
 	namespaces [][]byte
 	size       int // of them
 	rows       int64
@@ -237,44 +239,48 @@ func (r *tableReader) term(raw []byte) (rdfres.Term, error) {
 	mark, text, rest := raw[0], raw[1:], []byte(nil)
 	if mark == tableName || mark == tableIRI {
 		iri, err := r.iri(raw)
-		return rdfres.NewIRI(iri), err
+		r.made = rdfres.AppendIRI(r.made[:0], iri)
+		return rdfres.Term(r.made), err
 	}
 	n := binary.BigEndian.Uint32(text)
 	text, rest = text[4:4+n], text[4+n:]
 	if !utf8.Valid(text) {
 		return "", fmt.Errorf("not UTF-8: %q", clip(text))
 	}
+	var lang, datatype []byte
 	switch mark {
 	case tableBlank:
 		return rdfres.NewBlank(string(text)), nil
 	case tableLang:
-		if rest = rest[4:]; len(rest) == 0 || !utf8.Valid(rest) {
-			return "", fmt.Errorf("the language tag %q", clip(rest))
+		if lang = rest[4:]; len(lang) == 0 || !utf8.Valid(lang) {
+			return "", fmt.Errorf("the language tag %q", clip(lang))
 		}
-		return rdfres.NewLiteral(string(text), string(rest), ""), nil
 	case tableTyped:
-		datatype, err := r.iri(rest)
-		return rdfres.NewLiteral(string(text), "", datatype), err
+		var err error
+		if datatype, err = r.iri(rest); err != nil {
+			return "", err
+		}
 	}
-	return rdfres.NewLiteral(string(text), "", ""), nil
+	r.made = rdfres.AppendLiteral(r.made[:0], text, lang, datatype)
+	return rdfres.Term(r.made), nil
 }
 
-// iri is the IRI of a record of one.
-func (r *tableReader) iri(raw []byte) (string, error) {
+// iri is the IRI of a record of one, until the next.
+func (r *tableReader) iri(raw []byte) ([]byte, error) {
 	var namespace []byte
 	local := raw[1:]
 	if raw[0] == tableName {
 		id := binary.BigEndian.Uint32(local)
 		if int64(id) >= int64(len(r.namespaces)) {
-			return "", fmt.Errorf("the namespace %d is not known", id)
+			return nil, fmt.Errorf("the namespace %d is not known", id)
 		}
 		namespace, local = r.namespaces[id], local[4:]
 	}
-	iri := append(append(make([]byte, 0, 128), namespace...), local[4:]...)
-	if !utf8.Valid(iri) {
-		return "", fmt.Errorf("not UTF-8: %q", clip(iri))
+	r.full = append(append(r.full[:0], namespace...), local[4:]...)
+	if !utf8.Valid(r.full) {
+		return nil, fmt.Errorf("not UTF-8: %q", clip(r.full))
 	}
-	return string(iri), nil
+	return r.full, nil
 }
 
 // cutTable explains an end before the end.

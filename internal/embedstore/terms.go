@@ -22,7 +22,7 @@ type termReader struct {
 
 	slots []termSlot
 	miss  int
-	iris  *iriTable // of the rows that were arranged, nil for none
+	table *termTable // of the rows that were arranged, nil for none
 
 	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
 	arena   []byte
@@ -133,7 +133,7 @@ func (r *termReader) resolve(ids []id, out []string, most int) error {
 		default:
 			if s := r.slot(i); s.id == i {
 				out[n] = s.term
-			} else if t, ok := r.iris.get(i); ok {
+			} else if t, ok := r.table.get(i); ok {
 				out[n] = t
 			} else {
 				r.missing = append(r.missing, uint64(i)<<cellBits|uint64(n))
@@ -271,7 +271,7 @@ func (w *rowWalk) arrange() error {
 		end = int(w.order[last].from)
 		w.order = w.order[:last]
 	}
-	if err := w.r.readIRIs(w.ids[:end]); err != nil {
+	if err := w.r.readTable(w.ids, w.order); err != nil {
 		return err
 	}
 	slices.SortFunc(w.order, func(a, b rowRun) int { return cmp.Or(cmp.Compare(a.came, b.came), cmp.Compare(a.from, b.from)) })
@@ -296,46 +296,60 @@ func (w *rowWalk) arrange() error {
 	return nil
 }
 
-// iriTable are IRIs that are read in one walk, for very many rows at once: subjects
-// and objects are named from everywhere, and it is the fewer walks that make reading
-// them quick.
-type iriTable struct {
-	ids   []id // ascending
-	ends  []uint32
-	text  []byte
-	slots []uint32 // index in ids and 1, by hash
+// termTable are terms that are read in one walk, for very many rows at once: IRIs, since
+// subjects and objects are named from everywhere, and literals that were known long
+// before their subject was described, such as dates and years. It is the fewer walks
+// that make reading them quick.
+type termTable struct {
+	ids      []id // ascending
+	literals bool // there are some
+	ends     []uint32
+	text     []byte
+	slots    []uint32 // index in ids and 1, by hash
 }
 
-// mostIRIs is how long the text of a table becomes.
-const mostIRIs = 24 << 20
+const (
+	// mostTable is how long the text of a table becomes.
+	mostTable = 24 << 20
+	// oldLiteral is how far a literal is from the last one of its subject to be in it.
+	oldLiteral id = 1 << 10
+)
 
-// readIRIs makes the table of the rows that come next. What it does not hold is read
+// readTable makes the table of the rows that come next. What it does not hold is read
 // with its rows.
-func (r *termReader) readIRIs(cells []id) error {
-	t := &iriTable{}
-	if r.iris != nil {
-		t.ids, t.ends, t.slots = r.iris.ids[:0], r.iris.ends[:0], r.iris.slots
-		t.text = make([]byte, 0, len(r.iris.text)) // its strings may be kept by a reader
+func (r *termReader) readTable(cells []id, runs []rowRun) error {
+	t := &termTable{}
+	if r.table != nil {
+		t.ids, t.ends, t.slots = r.table.ids[:0], r.table.ends[:0], r.table.slots
+		t.text = make([]byte, 0, len(r.table.text)) // its strings may be kept by a reader
 	}
-	r.iris = nil // until it is whole
+	r.table = nil // until it is whole
 	last := id(0)
-	for _, i := range cells {
-		if i.kind() == idIRI && i != last && !i.isLocal() && r.slot(i).id != i {
-			t.ids = append(t.ids, i)
-			last = i
+	for _, run := range runs {
+		for _, i := range cells[run.from:run.to] {
+			old := i.kind() == idLiteral && i+oldLiteral < run.came
+			if (old || i.kind() == idIRI) && i != last && !i.isLocal() && r.slot(i).id != i {
+				t.ids = append(t.ids, i)
+				t.literals = t.literals || old
+				last = i
+			}
 		}
 	}
 	slices.Sort(t.ids)
-	t.ids = slices.Compact(t.ids)
-	for n, i := range t.ids {
+	all := slices.Compact(t.ids)
+	t.ids = all[:0]
+	for _, i := range all {
 		cur, err := r.moveTo(i)
 		if err != nil {
 			return err
 		}
-		if t.text = append(t.text, cur.Value()...); len(t.text) > mostIRIs {
-			t.ids = t.ids[:n]
+		if len(cur.Value()) > keptTerm {
+			continue
+		}
+		if t.text = append(t.text, cur.Value()...); len(t.text) > mostTable {
 			break
 		}
+		t.ids = append(t.ids, i)
 		t.ends = append(t.ends, uint32(len(t.text)))
 	}
 	size := 1 << bits.Len(uint(2*len(t.ids)))
@@ -349,17 +363,17 @@ func (r *termReader) readIRIs(cells []id) error {
 		}
 		t.slots[at] = uint32(n + 1)
 	}
-	r.iris = t
+	r.table = t
 	return nil
 }
 
-func (t *iriTable) slotOf(i id) int {
+func (t *termTable) slotOf(i id) int {
 	return int(uint64(i>>2) * 0x9E3779B97F4A7C15 >> 32 & uint64(len(t.slots)-1))
 }
 
 // get gives the term of an id that the table holds.
-func (t *iriTable) get(i id) (string, bool) {
-	if t == nil || i.kind() != idIRI {
+func (t *termTable) get(i id) (string, bool) {
+	if t == nil || i.kind() == idLiteral && !t.literals {
 		return "", false
 	}
 	for at := t.slotOf(i); t.slots[at] != 0; at = (at + 1) & (len(t.slots) - 1) {

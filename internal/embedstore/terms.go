@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 	"unsafe"
 )
@@ -22,7 +23,10 @@ type termReader struct {
 
 	slots []termSlot
 	miss  int
-	table *termTable // of the rows that were arranged, nil for none
+	table *termTable // of the rows that are handed out, nil for none
+
+	beside  *termReader    // reads the next table
+	reading sync.WaitGroup // what it does
 
 	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
 	arena   []byte
@@ -52,6 +56,10 @@ func newTermReader(v view, local *localTerms) *termReader {
 }
 
 func (r *termReader) close() {
+	if r.beside != nil {
+		r.reading.Wait()
+		r.beside.close()
+	}
 	for i := range r.curs {
 		if r.curs[i].cursor != nil {
 			r.curs[i].Close()
@@ -163,9 +171,10 @@ type rowWalk struct {
 	fn    func(terms []string) error // of several rows; valid until it returns
 	free  bool                       // rows may come in any order, those of equal first columns together
 	ids   []id                       // collected
-	last  id                         // first column of the row that was handed out last
-	order []rowRun                   // of those, where they were arranged
-	next  []id                       // that are handed out now, in that order
+	last  id                         // first column of the row before them
+	ahead *rowWindow                 // rows before them that are not handed out yet
+	spare rowWindow                  // one to be used again
+	next  []id                       // that are handed out now, arranged
 	out   []string
 	most  int           // cells that are handed out at once
 	many  int           // cells that are arranged at once
@@ -203,20 +212,29 @@ func (w *rowWalk) add(row ...id) error {
 	if cap(w.ids) < w.many { // at once what it comes to
 		w.ids = append(make([]id, 0, w.many), w.ids...)
 	}
-	if len(w.ids)+w.width <= w.many && (len(w.ids)>>16 == (len(w.ids)-w.width)>>16 || time.Since(w.since) < w.quick) {
+	full := len(w.ids)+w.width > w.many
+	if !full && (len(w.ids)>>16 == (len(w.ids)-w.width)>>16 || time.Since(w.since) < w.quick) {
 		return nil
 	}
-	return w.arrange()
+	if err := w.arrange(); err != nil || full {
+		return err
+	}
+	return w.settle()
 }
 
 // flush hands out what is collected.
 func (w *rowWalk) flush() error {
-	for len(w.ids) > w.rows*w.width {
-		if err := w.arrange(); err != nil {
-			return err
+	err := w.settle()
+	for err == nil && len(w.ids) > w.rows*w.width {
+		if err = w.arrange(); err == nil {
+			err = w.settle()
 		}
 	}
-	err := w.handOut(w.ids)
+	if err != nil || len(w.ids) == 0 {
+		return err
+	}
+	w.last = w.ids[len(w.ids)-w.width]
+	err = w.handOut(w.ids)
 	w.ids = w.ids[:0]
 	return err
 }
@@ -228,7 +246,6 @@ func (w *rowWalk) handOut(ids []id) error {
 	if len(w.out) < len(ids) {
 		w.out = make([]string, len(ids))
 	}
-	w.last = ids[len(ids)-w.width]
 	split, err := w.give(ids)
 	took := time.Since(w.since)
 	switch w.since = w.since.Add(took); { // a reader is not left waiting where rows come slowly
@@ -246,16 +263,33 @@ type rowRun struct {
 	from, to int32
 }
 
-// arrange hands out what is collected in the order of its last literals: a literal
-// may be an old one that was met again, and the last one is where what is said of a
-// subject was new. The last run may go on: it is kept, unless it is all there is.
+// rowWindow is rows that are arranged. Its table is read beside everything else: until
+// done is closed it belongs to who reads it.
+type rowWindow struct {
+	ids   []id
+	order []rowRun
+	table *termTable
+	err   error
+	done  chan struct{}
+}
+
+// arrange puts what is collected into the order of its last literals: a literal may be
+// an old one that was met again, and the last one is where what is said of a subject was
+// new. The last run may go on: it is kept, unless it is all there is. While the table of
+// these rows is read, those that were arranged before are handed out.
 func (w *rowWalk) arrange() error {
-	w.order = w.order[:0]
+	before := w.ahead
+	if before != nil {
+		<-before.done
+	}
+	next := w.spare
+	w.spare = rowWindow{}
+	next.order, next.done = next.order[:0], make(chan struct{})
 	for at := 0; at < len(w.ids); at += w.width {
 		if at == 0 || w.ids[at] != w.ids[at-w.width] {
-			w.order = append(w.order, rowRun{from: int32(at)})
+			next.order = append(next.order, rowRun{from: int32(at)})
 		}
-		run := &w.order[len(w.order)-1]
+		run := &next.order[len(next.order)-1]
 		run.to = int32(at + w.width)
 		for _, i := range w.ids[at : at+w.width] {
 			if i.kind() == idLiteral && !i.isLocal() {
@@ -263,23 +297,46 @@ func (w *rowWalk) arrange() error {
 			}
 		}
 	}
-	if len(w.order) > 0 && w.ids[0] == w.last {
-		w.order[0].came = 0 // it goes on
+	if w.ids[0] == w.last {
+		next.order[0].came = 0 // it goes on
 	}
 	end := len(w.ids)
-	if last := len(w.order) - 1; last > 0 {
-		end = int(w.order[last].from)
-		w.order = w.order[:last]
+	if last := len(next.order) - 1; last > 0 {
+		end = int(next.order[last].from)
+		next.order = next.order[:last]
 	}
-	if err := w.r.readTable(w.ids, w.order); err != nil {
-		return err
+	w.last = w.ids[end-w.width]
+	w.ids, next.ids = append(next.ids[:0], w.ids[end:]...), w.ids[:end]
+	w.ahead = &next
+	w.r.readBeside(&next)
+	if before == nil {
+		return nil
 	}
-	slices.SortFunc(w.order, func(a, b rowRun) int { return cmp.Or(cmp.Compare(a.came, b.came), cmp.Compare(a.from, b.from)) })
+	return w.giveArranged(before)
+}
+
+// settle hands out the rows that were arranged last.
+func (w *rowWalk) settle() error {
+	last := w.ahead
+	if last == nil {
+		return nil
+	}
+	w.ahead = nil
+	<-last.done
+	return w.giveArranged(last)
+}
+
+// giveArranged hands out rows whose table was read.
+func (w *rowWalk) giveArranged(of *rowWindow) error {
+	if of.err != nil {
+		return of.err
+	}
+	w.r.table, of.table = of.table, w.r.table
 	w.next = w.next[:0]
-	for _, run := range w.order {
+	for _, run := range of.order {
 		for from, to := int(run.from), int(run.to); from < to; {
 			n := min(to-from, w.rows*w.width-len(w.next))
-			w.next = append(w.next, w.ids[from:from+n]...)
+			w.next = append(w.next, of.ids[from:from+n]...)
 			if from += n; len(w.next) < w.rows*w.width {
 				continue
 			}
@@ -289,11 +346,8 @@ func (w *rowWalk) arrange() error {
 			w.next = w.next[:0]
 		}
 	}
-	if err := w.handOut(w.next); err != nil {
-		return err
-	}
-	w.ids = append(w.ids[:0], w.ids[end:]...)
-	return nil
+	w.spare = *of
+	return w.handOut(w.next)
 }
 
 // termTable are terms that are read in one walk, for very many rows at once: IRIs, since
@@ -315,23 +369,39 @@ const (
 	oldLiteral id = 1 << 10
 )
 
-// readTable makes the table of the rows that come next. What it does not hold is read
-// with its rows.
-func (r *termReader) readTable(cells []id, runs []rowRun) error {
-	t := &termTable{}
-	if r.table != nil {
-		t.ids, t.ends, t.slots = r.table.ids[:0], r.table.ends[:0], r.table.slots
-		t.text = make([]byte, 0, len(r.table.text)) // its strings may be kept by a reader
+// readBeside reads the table of rows while others are handed out, and puts their runs
+// in order.
+func (r *termReader) readBeside(of *rowWindow) {
+	if r.beside == nil {
+		r.beside = newTermReader(r.v, nil)
 	}
-	r.table = nil // until it is whole
-	last := id(0)
-	for _, run := range runs {
-		for _, i := range cells[run.from:run.to] {
+	r.reading.Go(func() {
+		defer close(of.done)
+		of.err = r.beside.readTable(of)
+		slices.SortFunc(of.order, func(a, b rowRun) int { return cmp.Or(cmp.Compare(a.came, b.came), cmp.Compare(a.from, b.from)) })
+	})
+}
+
+// readTable makes the table of rows, in the place of one that is not needed any more.
+// What it does not hold is read with its rows.
+func (r *termReader) readTable(of *rowWindow) error {
+	t := &termTable{}
+	if was := of.table; was != nil {
+		t.ids, t.ends, t.slots = was.ids[:0], was.ends[:0], was.slots
+		t.text = make([]byte, 0, len(was.text)) // its strings may be kept by a reader
+	}
+	of.table = nil // until it is whole
+	clear(r.slots)
+	for _, run := range of.order {
+		for _, i := range of.ids[run.from:run.to] {
 			old := i.kind() == idLiteral && i+oldLiteral < run.came
-			if (old || i.kind() == idIRI) && i != last && !i.isLocal() && r.slot(i).id != i {
+			if !old && i.kind() != idIRI || i.isLocal() {
+				continue
+			}
+			if s := r.slot(i); s.id != i { // else it came a moment ago, as predicates do
+				s.id = i
 				t.ids = append(t.ids, i)
 				t.literals = t.literals || old
-				last = i
 			}
 		}
 	}
@@ -363,7 +433,7 @@ func (r *termReader) readTable(cells []id, runs []rowRun) error {
 		}
 		t.slots[at] = uint32(n + 1)
 	}
-	r.table = t
+	of.table = t
 	return nil
 }
 

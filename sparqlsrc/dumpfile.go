@@ -26,7 +26,8 @@ type dumpReader struct {
 	plain   io.Reader
 	end     func()
 
-	newlines int64 // of what was read so far, unpacked
+	nothing  bool  // was read yet
+	newlines int64 // of what was read, unpacked
 	atEnd    bool
 	broken   error // of unpacking
 }
@@ -51,7 +52,7 @@ func openDump(path string) (_ *dumpReader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dumpReader{file: f, name: path, end: func() {}}
+	d := &dumpReader{file: f, name: path, end: func() {}, nothing: true}
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -129,6 +130,7 @@ func (d *dumpReader) unpacking(err error) error {
 // Read is of the unpacked file.
 func (d *dumpReader) Read(b []byte) (int, error) {
 	n, err := d.plain.Read(b)
+	d.nothing = d.nothing && n == 0
 	d.newlines += int64(bytes.Count(b[:n], []byte{'\n'}))
 	if err == io.EOF {
 		d.atEnd = true

@@ -38,7 +38,8 @@ type IncompleteDump struct {
 type DumpOptions struct {
 	Patterns []string // of paths, as path/filepath.Match has them
 	// ByTime: the newest is the one that was changed last. Otherwise it is the
-	// last by its name, runs of digits compared as numbers, suffixes left out.
+	// last by its name, runs of digits compared as numbers, suffixes left out. Each
+	// decides where the other cannot.
 	ByTime bool
 	// Settle is how long a file must have been left alone before it is read;
 	// default 2s. A scan waits for it.
@@ -128,11 +129,12 @@ func (d *Dumps) names(path string) bool {
 
 // newer sorts the newer file first.
 func (d *Dumps) newer(a, b DumpFile) int {
-	byName := cmp.Or(compareNames(dumpName(b.Path), dumpName(a.Path)), strings.Compare(b.Path, a.Path))
+	byName, byTime := compareNames(dumpName(b.Path), dumpName(a.Path)), b.Modified.Compare(a.Modified)
+	last := strings.Compare(b.Path, a.Path)
 	if d.o.ByTime {
-		return cmp.Or(b.Modified.Compare(a.Modified), byName)
+		return cmp.Or(byTime, byName, last)
 	}
-	return byName
+	return cmp.Or(byName, byTime, last)
 }
 
 var errNoFile = errors.New("it is no file")
@@ -299,6 +301,9 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if in.nothing {
+		return nil, &cutError{"it is empty"}
 	}
 	if unnamed > 0 {
 		d.s.log.Warn("graphs whose name is a blank node are left out", "file", f.Path, "statements", unnamed)

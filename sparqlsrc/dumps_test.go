@@ -214,6 +214,17 @@ func TestDumpNewest(t *testing.T) {
 	if byTime := scan(DumpFile{}); filepath.Base(byTime.File.Path) != "day-1.nt" {
 		t.Errorf("by time: %+v", byTime.File)
 	}
+	// Of one name, the one that was changed last counts, however they are packed.
+	put(t, dir+"/day-12.nt.gz", pack(t, "gzip", []byte(oneTriple)), 9)
+	d.o.ByTime = false
+	state := scan(first.File)
+	if err := os.Remove(dir + "/day-12.nt.gz"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir+"/day-12.nt", []byte(twoTriple), 8)
+	if unpacked := scan(state.File); unpacked.Scan == nil || filepath.Base(unpacked.File.Path) != "day-12.nt" {
+		t.Errorf("after %s: %+v", state.File.Path, unpacked)
+	}
 	// Patterns that no longer name the last one begin anew.
 	d.o.ByTime, d.o.Patterns = false, []string{dir + "/day-9*"}
 	if anew := scan(first.File); anew.Scan == nil || filepath.Base(anew.File.Path) != "day-9.nt" {
@@ -263,6 +274,8 @@ func TestDumpFaults(t *testing.T) {
 	for _, tc := range []struct{ name, data, err, cut string }{
 		{"empty.nt", "", "", "it is empty"},
 		{"empty.nt.gz", "", "", "it is empty"},
+		{"nothing.nt.gz", string(pack(t, "gzip", nil)), "", "it is empty"}, // as of a pipe whose first program failed
+		{"nothing.nq.zst", string(pack(t, "zstd", nil)), "", "it is empty"},
 		{"half.nt", oneTriple + "<http://e.example/t> <http://e.exa", "", "its last line, 2, is not whole"},
 		{"last.nt", oneTriple + "nonsense\n", "last.nt: line 2", ""},
 		{"last.nt.gz", string(pack(t, "gzip", []byte(oneTriple+"nonsense\n"))), "last.nt.gz: line 2", ""},

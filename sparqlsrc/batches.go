@@ -262,6 +262,9 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 	if rows >= min(before, after) && rows <= max(before, after) && !s.onLimit(rows, caps) {
 		return nil
 	}
+	if err == nil && rows < min(before, after) {
+		s.noteShort(rows)
+	}
 	err = s.parts(caps, pattern).Keys(ctx, func(subjects []string) error {
 		for _, e := range subjects {
 			if err := f(e); err != nil {

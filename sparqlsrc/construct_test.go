@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -93,6 +94,19 @@ func TestConstruct(t *testing.T) {
 			t.Errorf("describe %s differs from the scan", d.Entity)
 		}
 	}
+}
+
+// TestConstructLimited: a limit of rows that the store was given since it was probed is
+// met while the entities are listed, so that no answer of that length is trusted.
+func TestConstructLimited(t *testing.T) {
+	st := sparqltest.New(nameTriples(30)...)
+	cfg := Config{Describe: "CONSTRUCT { ?entity ?p ?o } WHERE { ?entity ?p ?o }"}
+	want, _ := scanAll(t, source(t, st, cfg))
+	s := source(t, st, cfg)
+	s.SetCapabilities(sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadSelectTSV}, Sample: 10_001, ValuesLimit: 5000})
+	st.RowLimit = 7
+	got, _ := scanAll(t, s)
+	diff(t, "limited", got, want)
 }
 
 // TestConstructNoBound: the largest number there is means no bound.

@@ -497,6 +497,11 @@ func (d *describer) exact(ctx context.Context) (err error) {
 			return err
 		}
 		g = sc.group
+		if s.cfg.Select.Query != "" { // which may name what others lead to and nothing else says anything of
+			if err := s.selectedEntities(ctx, g); err != nil {
+				return err
+			}
+		}
 		g.touch = touch
 		if err := g.finish(ctx); err != nil {
 			return err

@@ -151,6 +151,37 @@ func TestRoundCounts(t *testing.T) {
 	}
 }
 
+// That a store cuts its answers is known of it although the probe has not seen the limit
+// of this form of query, or any.
+func TestLimitNotProbed(t *testing.T) {
+	st := sparqltest.New(nameTriples(1500)...)
+	selects, others := []sparql.Reading{sparql.ReadSelectTSV}, []sparql.Reading{sparql.ReadGraphStore}
+	for name, c := range map[string]struct {
+		caps  sparql.Capabilities
+		limit int
+		scan  string // by this strategy before, which fails
+	}{
+		"another form has a smaller one":    {sparql.Capabilities{Readings: selects, Sample: 10_001, RowLimit: 7}, 137, ""},
+		"no SELECT was answered":            {sparql.Capabilities{Readings: others, Sample: 10_001}, 137, ""},
+		"a scan has met it":                 {sparql.Capabilities{Readings: selects, Sample: 10_001}, 137, "select-tsv"},
+		"a scan has met it, a round number": {sparql.Capabilities{Readings: selects, Sample: 10_001}, 500, "select-tsv"},
+	} {
+		st.RowLimit = c.limit
+		s := source(t, st, Config{Strategy: c.scan})
+		s.SetCapabilities(c.caps)
+		if c.scan != "" {
+			if _, err := s.Scan(t.Context()); !errors.Is(err, ErrShort) {
+				t.Fatalf("%s: the scan: %v", name, err)
+			}
+		}
+		named := 0
+		err := s.NamedSince(t.Context(), "SELECT ?entity { ?entity <http://example.org/name> ?n }", time.Time{}, func(string) error { named++; return nil })
+		if !errors.Is(err, ErrShort) {
+			t.Errorf("%s: %d rows of many more: %v", name, named, err)
+		}
+	}
+}
+
 // An answer that is longer than any before it is counted: a limit of the store may be
 // longer than the sample of the probe, and no round number.
 func TestLongBatches(t *testing.T) {

@@ -340,14 +340,14 @@ func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (ver
 	if s.onLimit(rows, caps) && (rows < least || rows != s.lastShort()) {
 		return cut, fmt.Errorf("%w: %d triples came, which is exactly the row limit of the store; it counts %d", ErrShort, rows, before)
 	}
+	if rows < least {
+		s.noteShort(rows)
+	}
 	switch {
 	case rows >= least && rows <= most:
 		return fine, nil
 	case rows < least && isRound(rows):
 		return cut, fmt.Errorf("%w: %d triples came, a round number that looks like a limit; it counts %d before and %d after", ErrShort, rows, before, after)
-	}
-	if rows < least {
-		s.noteShort(rows)
 	}
 	return short, fmt.Errorf("%w: %d triples came; it counts %d before and %d after", ErrShort, rows, before, after)
 }
@@ -363,12 +363,21 @@ func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
 	return rows > 0 && (rows == s.lastShort() || rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
 }
 
-// mayBeCut tells of an answer that nothing else is held against whether it has to be
-// counted: one that ends on a limit, or is longer than any that is known to have come
-// whole.
+// mayBeCut tells of an answer to a SELECT that nothing else is held against whether it
+// has to be counted: one that ends on a limit, or is longer than any that is known to
+// have come whole.
 func (s *Source) mayBeCut(rows int64, caps sparql.Capabilities) bool {
+	whole := caps.Sample
+	if !slices.ContainsFunc(caps.Readings, sparql.Reading.Selects) { // it came in another way, or not at all
+		whole = 0
+	}
+	for _, limit := range []int64{caps.RowLimit, s.lastShort()} { // which may be that of another form of query
+		if limit > 0 {
+			whole = min(whole, limit-1)
+		}
+	}
 	s.mu.Lock()
-	whole := max(s.whole, caps.Sample)
+	whole = max(s.whole, whole)
 	s.mu.Unlock()
 	return rows > whole || s.onLimit(rows, caps)
 }

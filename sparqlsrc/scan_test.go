@@ -550,6 +550,19 @@ func TestSelections(t *testing.T) {
 	}
 }
 
+// What a query selects has a symmetric description though nothing but others say
+// anything of it, in a scan and when it is named.
+func TestSelectedObject(t *testing.T) {
+	ts := []rdfres.Triple{{S: "<http://example.org/a>", P: "<http://example.org/p1>", O: "<http://example.org/b>"}}
+	s := source(t, sparqltest.New(ts...), Config{Describe: "scbd", Select: Select{Query: "SELECT ?entity WHERE { ?x <http://example.org/p1> ?entity }"}})
+	got, _ := scanAll(t, s)
+	diff(t, "scan", got, map[string][]rdfres.Triple{"http://example.org/b": ts})
+	ds, err := s.Describe(t.Context(), []string{"http://example.org/b"})
+	if err != nil || len(ds) != 1 || !slices.Equal(ds[0].Triples, ts) {
+		t.Errorf("described: %v, %v", ds, err)
+	}
+}
+
 func TestGraphs(t *testing.T) {
 	mk := func(i int) rdfres.Triple {
 		return rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i)), P: "<http://example.org/p>", O: rdfres.NewBlank("shared")}

@@ -268,7 +268,7 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 		}
 	}
 	if o.empty() {
-		return nil, fmt.Errorf("Capability List %s offers neither lists nor dumps", shorten(address))
+		return nil, fmt.Errorf("Capability List %s offers neither lists nor dumps: the source may not have been scanned yet", shorten(address))
 	}
 	return o, nil
 }

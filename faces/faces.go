@@ -166,6 +166,7 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "*")
 	allow := "GET, HEAD, OPTIONS"
 	if face == OAI {
 		allow = "GET, HEAD, POST, OPTIONS"

@@ -28,6 +28,7 @@ func (p *Publisher) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "*")
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodOptions:

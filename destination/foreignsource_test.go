@@ -975,11 +975,8 @@ func (s *foreignSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	if s.gzip == 1 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		z.Write(body)
-		z.Close()
+	if s.gzip == 1 {
+		writePacked(w, r, body)
 		return
 	}
 	w.Write(body)

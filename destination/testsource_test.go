@@ -316,14 +316,19 @@ func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		z.Write(b)
-		z.Close()
+	writePacked(w, r, b)
+}
+
+// writePacked answers with gzip where that is taken.
+func writePacked(w http.ResponseWriter, r *http.Request, body []byte) {
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Write(body)
 		return
 	}
-	w.Write(b)
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	z.Write(body)
+	z.Close()
 }
 
 func (s *testSource) head(c rs.Capability, m rs.Meta) rs.Head {

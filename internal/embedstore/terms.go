@@ -268,7 +268,7 @@ type rowRun struct {
 type rowWindow struct {
 	ids   []id
 	order []rowRun
-	table *termTable
+	table *termTable // until it is read an old one, whose room is used again
 	err   error
 	done  chan struct{}
 }

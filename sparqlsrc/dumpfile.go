@@ -28,6 +28,7 @@ type dumpReader struct {
 
 	nothing  bool  // was read yet
 	newlines int64 // of what was read, unpacked
+	tail     []byte // its last two bytes
 	atEnd    bool
 	broken   error // of unpacking
 }
@@ -132,6 +133,8 @@ func (d *dumpReader) Read(b []byte) (int, error) {
 	n, err := d.plain.Read(b)
 	d.nothing = d.nothing && n == 0
 	d.newlines += int64(bytes.Count(b[:n], []byte{'\n'}))
+	d.tail = append(d.tail, b[max(0, n-2):n]...)
+	d.tail = d.tail[max(0, len(d.tail)-2):]
 	if err == io.EOF {
 		d.atEnd = true
 	} else if err != nil && d.packing != "" {
@@ -171,7 +174,7 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 				return err
 			}
 		}
-		return nil
+		return d.atName()
 	}
 	in := rdfres.NewLines(d, d.format, o)
 	for in.Next() {
@@ -179,7 +182,23 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 			return fmt.Errorf("%s: line %d: %w", d.name, in.Line(), err)
 		}
 	}
-	return d.explain(in.Err())
+	if err := d.explain(in.Err()); err != nil {
+		return err
+	}
+	return d.atName()
+}
+
+// atName is the error of a file whose last byte is a dot behind a number or a name, in
+// which a dot may be: "2." is what is left of "2.5 .".
+func (d *dumpReader) atName() error {
+	if len(d.tail) < 2 || d.tail[1] != '.' {
+		return nil
+	}
+	switch c := d.tail[0]; {
+	case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', c >= 0x80, strings.IndexByte("_-:", c) >= 0:
+		return &cutError{"its last statement ends without a space or a new line, within a number or a name perhaps"}
+	}
+	return nil
 }
 
 // explain tells a file that was cut in its last line from one that is wrong.
@@ -200,7 +219,7 @@ func (d *dumpReader) explain(err error) error {
 	// Of lines, one with its end is whole, so what is wrong in it is no cut; a statement of
 	// Turtle may go on in the next.
 	lines := d.newlines
-	if d.format != rdfres.Turtle {
+	if d.format != rdfres.Turtle || !bytes.HasSuffix(d.tail, []byte{'\n'}) {
 		lines++
 	}
 	if d.atEnd && int64(syntax.Line) >= lines {

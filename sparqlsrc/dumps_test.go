@@ -289,6 +289,9 @@ func TestDumpFaults(t *testing.T) {
 		{"one.trig.gz", string(pack(t, "gzip", []byte("{}"))), "is called trig by its name", ""},
 		{"one.jsonld", "[]", "is called jsonld by its name", ""},
 		{"half.ttl", "@prefix e: <http://e.example/> .\ne:a e:p 1 .\ne:b e:p \"", "", "is not whole"},
+		{"number.ttl", "<http://e.example/a> <http://e.example/p> 2.", "", "within a number or a name perhaps"}, // of 2.5
+		{"name.nt", "<http://e.example/a> <http://e.example/p> _:a.", "", "within a number or a name perhaps"},
+		{"lastbutone.ttl", "@prefix e: <http://e.example/> .\ne:a x:p 1 .\ne:b e:p 2 .", "lastbutone.ttl: line 2", ""},
 		{"bad.ttl", "@prefix e: <http://e.example/> .\ne:a x:p 1 .\ne:b e:p 2 .\ne:c e:p 3 .\n", "bad.ttl: line 2", ""},
 		{"named.nq", "<http://e.example/t> <http://e.example/p> \"1\" <http://g.example/> .\n", "none of its 1 statements is in the graphs of the set (the first is in <http://g.example/>)", ""},
 		{"broken.nt.gz", wrong(pack(t, "gzip", []byte(twoTriple))), "broken.nt.gz: unpack gzip", ""},

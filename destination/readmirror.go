@@ -18,8 +18,9 @@ import (
 var errShort = errors.New("the store gave less than it counts")
 
 // readSingle reads the graph of a mirror: whole where the store gives as much as
-// it counts, in parts where it cuts long answers. A triple may come twice. got is
-// raised by add.
+// it counts, in parts where it cuts long answers. One that breaks off is asked for
+// again, since that may have been the network; the second time it is a limit. A triple
+// may come twice. got is raised by add.
 func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
 	m := c.d.mirror
 	for attempt := 0; ; attempt++ {
@@ -41,10 +42,16 @@ func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdf
 				}
 			}
 		}
+		n := *got - start
+		if errors.Is(err, sparql.ErrTruncated) && !parts && attempt < 2 {
+			if attempt > 0 {
+				m.readInParts(n, before)
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		n := *got - start
 		if before < 0 || n == before {
 			return nil
 		}
@@ -97,11 +104,15 @@ func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only f
 	}
 	if !m.cuts(least) {
 		came, err := m.oneAnswer(ctx, pattern, vars, row)
-		if err != nil || came >= least {
+		if errors.Is(err, sparql.ErrTruncated) { // as in readSingle
+			came, err = m.oneAnswer(ctx, pattern, vars, row)
+		}
+		broken := errors.Is(err, sparql.ErrTruncated)
+		if err != nil && !broken || err == nil && came >= least {
 			return err
 		}
 		now, err := counted()
-		if err != nil || came >= now {
+		if err != nil || !broken && came >= now {
 			return err
 		}
 		m.readInParts(came, now)

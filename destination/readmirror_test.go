@@ -3,11 +3,13 @@ package destination
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -63,5 +65,72 @@ func TestAuditReadsAsProbed(t *testing.T) {
 				t.Fatalf("asked for %q, want %q", asked.types, want)
 			}
 		})
+	}
+}
+
+// breaking ends answers after some bytes: so many of them, -1 for all.
+type breaking struct {
+	http.RoundTripper
+	after int64
+	times int
+	hits  int
+}
+
+func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(r)
+	if err != nil || b.times == b.hits {
+		return res, err
+	}
+	head, err := io.ReadAll(io.LimitReader(res.Body, b.after))
+	if err != nil {
+		return nil, err
+	}
+	rest := res.Body
+	if int64(len(head)) == b.after {
+		b.hits++
+		rest = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF))
+		_ = res.Body.Close()
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), rest}
+	return res, nil
+}
+
+// An audit reads again what broke off for a moment, and in parts what always does.
+func TestAuditOfAnswersThatBreakOff(t *testing.T) {
+	for _, graph := range []string{"single", "per-entity"} {
+		for _, way := range []sparql.Reading{sparql.ReadGraphStore, sparql.ReadConstruct, sparql.ReadSelectTSV, sparql.ReadSelectJSON} {
+			for _, times := range []int{0, 1, -1} {
+				t.Run(fmt.Sprint(graph, " ", way, " ", times), func(t *testing.T) {
+					e, _ := embeddedMirror(t)
+					b := newBench(t)
+					if b.cfg.Graph = graph; graph == "per-entity" {
+						b.cfg.GraphIRI = "http://mirror.example/{entity}"
+					}
+					b.caps.Readings = []sparql.Reading{way}
+					b.remember(e)
+					fill(b.src, 200)
+					broken := &breaking{RoundTripper: e.Transport, after: 12_000}
+					e.Transport = broken
+					d, err := Open(context.Background(), b.store, clientOf(t, e), b.cfg, Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+						t.Fatalf("%+v %v", rep, err)
+					}
+					broken.times = times
+					a, err := d.Audit(context.Background(), AuditOptions{})
+					if err != nil || !a.Equal || a.Resources != 200 {
+						t.Fatalf("%+v %v", a, err)
+					}
+					if broken.hits < times || times < 0 && broken.hits < 2 {
+						t.Fatalf("%d answers broke off", broken.hits)
+					}
+				})
+			}
+		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -79,6 +79,9 @@ func resident(name string, commands ...string) row {
 			most := 0.0
 			for _, c := range commands {
 				most = max(most, big.peak[c])
+			}
+			if err == nil && most == 0 {
+				err = errors.New("this system does not tell the most memory that a process had")
 			}
 			return most, 300, err
 		}}
@@ -152,6 +155,9 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	if _, err := origin.loadAt(ctx, e, origin.data+"?default"); err != nil {
 		return m, err
 	}
+	if err := warm(e.dir); err != nil {
+		return m, err
+	}
 	upload, err := mirror.load(ctx, e, uploadGraph)
 	if err == nil {
 		err = mirror.drop(ctx, uploadGraph)
@@ -168,18 +174,20 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	}
 	var out, said bytes.Buffer
 	step := func(name string, command ...string) error {
+		if err := warm(e.dir); err != nil {
+			return err
+		}
 		cmd := exec.CommandContext(ctx, filepath.Join("bin", "rsbridge"), append(command, "-c", config)...)
 		out.Reset()
 		said.Reset()
 		cmd.Stdout, cmd.Stderr = &out, &said
 		began := time.Now()
-		if err := cmd.Run(); err != nil {
+		peak, err := runWatched(cmd)
+		if err != nil {
 			return fmt.Errorf("%s: %w: %.1000s%.1000s", name, err, said.Bytes(), out.Bytes())
 		}
 		m.seconds[name] = time.Since(began).Seconds()
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			m.peak[name] = max(m.peak[name], float64(usage.Maxrss)/1024)
-		}
+		m.peak[name] = max(m.peak[name], peak)
 		processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 		fmt.Fprintf(os.Stderr, "%d entities: %s: %.1f s (%.1f s of processors), %.0f MB\n", e.n, name, m.seconds[name], processor.Seconds(), m.peak[name])
 		return nil
@@ -196,7 +204,7 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 	if err := configure(", resourcedump"); err != nil {
 		return m, err
 	}
-	if err := m.documents(ctx, config); err != nil {
+	if err := m.documents(ctx, e.dir, config); err != nil {
 		return m, err
 	}
 	if err := errors.Join(step("sync", "sync"), step("audit", "audit"), step("inventory", "audit", "--depth", "inventory", "--json")); err != nil {
@@ -220,7 +228,10 @@ func (e *env) whole(ctx context.Context) (m measures, err error) {
 }
 
 // documents makes the Resource List and the Resource Dump in this process.
-func (m measures) documents(ctx context.Context, config string) error {
+func (m measures) documents(ctx context.Context, data, config string) error {
+	if err := warm(data); err != nil {
+		return err
+	}
 	cfg, err := bridge.Load(config)
 	if err != nil {
 		return err
@@ -235,10 +246,37 @@ func (m measures) documents(ctx context.Context, config string) error {
 	if entries != m.entities {
 		return errors.Join(fmt.Errorf("the Resource List has %d entries of %d", entries, m.entities), b.Close())
 	}
+	if err := warm(data); err != nil {
+		return errors.Join(err, b.Close())
+	}
 	began = time.Now()
 	err = finish(ctx, b, "dump:data")
 	m.seconds["dump"] = time.Since(began).Seconds()
 	return errors.Join(err, b.Close())
+}
+
+// warm reads all files below a folder. A machine may take from its memory what
+// nobody has read for some seconds: the larger size would then read from the disk
+// what the smaller one finds in memory.
+func warm(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.Type().IsRegular() {
+			return nil
+		}
+		var f *os.File
+		if err == nil {
+			f, err = os.Open(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a store at work has merged it
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(struct{ io.Writer }{io.Discard}, f)
+		return err
+	})
 }
 
 // packed is the size of the data under zstd -3, in megabytes.

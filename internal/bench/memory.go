@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // peak gives the most resident memory, in megabytes, that the embedded store has
@@ -40,6 +42,29 @@ func peak(ctx context.Context, e *env, loaded bool, work func(store) error) (int
 func forgetPeak(pid int) error {
 	// proc(5): 5 does that.
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0)
+}
+
+// runWatched runs a command, and gives the most resident memory that it had, in
+// megabytes; 0 where the system does not tell. What the system says of a process that
+// has ended (ru_maxrss) counts what its parent had when it began.
+func runWatched(cmd *exec.Cmd) (peak float64, err error) {
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return peak, err
+		case <-tick.C:
+			if mb, err := residentPeak(cmd.Process.Pid); err == nil { // it may be ending
+				peak = max(peak, mb)
+			}
+		}
+	}
 }
 
 // residentPeak is the most resident memory that a process had, in megabytes.

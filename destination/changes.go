@@ -990,7 +990,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
 		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
-		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && n.Time.After(w.at.Newest.Time)) {
+		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && !n.Time.Before(w.at.Newest.Time)) {
 			w.at.Newest = n
 		}
 		if n := w.at.Taken; n != nil && !c.until.Before(n.Time) {
@@ -1057,6 +1057,13 @@ func (w *window) unmet() error {
 	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup", w.ahead)}
 }
 
+// again tells that the last of what is collected is of before the cursor, as where lists
+// overlap. The run after one that was cut off may not meet it.
+func (w *window) again() bool {
+	n := w.d.snapshotMeta().Cursor.Newest
+	return n != nil && w.at.Newest != nil && w.at.Newest.Sequence == 0 && w.at.Newest.Time.Before(n.Time)
+}
+
 // limit is how many changes are applied together.
 func (w *window) limit() int {
 	if w.dump != "" {
@@ -1087,7 +1094,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	if err := w.packagesFor(ctx, items); err != nil {
 		return err
 	}
-	if len(items) > 0 && w.ahead == nil { // the cursor moves behind the last of them, and a part may stand in the mirror before
+	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
 		if err := d.saveMeta(func(m *meta) { m.Cursor.Ahead = w.at.Newest }); err != nil {
 			return err
 		}

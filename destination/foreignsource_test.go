@@ -178,6 +178,12 @@ type foreignState struct {
 	cut            int   // changes that are not offered any more
 }
 
+func (s *foreignState) clone() *foreignState {
+	c := *s
+	c.res, c.log, c.packages, c.begins = maps.Clone(s.res), slices.Clone(s.log), slices.Clone(s.packages), slices.Clone(s.begins)
+	return &c
+}
+
 type foreignDoc struct {
 	body     []byte
 	typ      string

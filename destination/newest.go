@@ -111,7 +111,7 @@ type proof struct {
 	open  bool      // one of them has no end
 
 	more  bool   // another list follows, so that one without an end has it where that begins
-	lacks string // the last list of which that holds, and that may have had the newest change
+	lacks string // the last list of which that holds, or that ends at the time of the newest change, and that may have had it
 
 	lists   int    // that were looked at
 	unknown string // the first of them, where it has only later changes or none and does not tell where it begins
@@ -147,7 +147,7 @@ func (p *proof) check(s *changeScan, list string) error {
 			return p.lost(n)
 		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && list == p.from.List && p.from.Position > 0:
 			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
-		case p.unknown != "" && f.IsZero():
+		case f.IsZero() && p.unknown+p.lacks != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
 		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
@@ -176,18 +176,17 @@ func (p *proof) check(s *changeScan, list string) error {
 	if p.lists == 1 && f.IsZero() && !s.minTime.Before(n.Time) {
 		p.unknown = list
 	}
-	open := !s.closed
 	begins := s.minTime
 	if !f.IsZero() && f.Before(begins) {
 		begins = f
 	}
 	until := s.head.Meta.Until
-	endless := open && until.IsZero()
+	endless := until.IsZero() // so are packages of before they told it
 	switch {
 	case begins.After(n.Time) && p.lacks != "":
 		return p.missing(n)
 	case !begins.Before(n.Time):
-	case endless && p.more && !s.maxTime.After(n.Time):
+	case (endless && p.more || until.Equal(n.Time)) && !s.maxTime.After(n.Time):
 		p.lacks = list
 	case endless || until.After(n.Time):
 		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}

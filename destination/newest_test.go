@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -206,7 +207,7 @@ func TestSameHistoryIsNoGap(t *testing.T) {
 func TestListsWithoutEnd(t *testing.T) {
 	for _, dialect := range []string{"no until", "0.5", "D-Lib"} {
 		for _, parts := range []int{1, 2, 5} {
-			for _, end := range []string{"", "set back", "lost"} {
+			for _, end := range []string{"", "set back", "set back to the end of a list", "lost"} {
 				b := newBench(t)
 				s := b.src
 				s.dialect, s.changeParts = dialect, parts
@@ -232,13 +233,17 @@ func TestListsWithoutEnd(t *testing.T) {
 					continue
 				case "set back":
 					s.restore(len(s.log) - 2)
+					s.put("after.nt", nt("after", "x"))
+				case "set back to the end of a list":
+					s.restore((len(s.log) - 2) / parts * parts)
+					s.tick() // the list is of a later time than the last change
 				case "lost":
 					for i := range 9 {
 						s.put(fmt.Sprintf("lost%d.nt", i), nt("lost", fmt.Sprint(i)))
 					}
 					s.drop = (len(s.log) - 2) / parts * parts
+					s.put("after.nt", nt("after", "x"))
 				}
-				s.put("after.nt", nt("after", "x"))
 				if rep := b.sync(); !rep.InSync || rep.Mode != "baseline" || !strings.Contains(rep.Why, "gap: ") {
 					t.Errorf("%s, parts %d, %s: %+v", dialect, parts, end, rep)
 				}
@@ -371,6 +376,36 @@ func TestUpgradeOfCursor(t *testing.T) {
 		c := cursor{Identity: bad}
 		if c.upgrade(); c.Newest != nil {
 			t.Errorf("%q gave %+v", bad, c.Newest)
+		}
+	}
+}
+
+// Where lists overlap, the last change of a run may be of before the cursor. It is not waited
+// for by the run after one that was cut off, which need not be told of it.
+func TestCutOffBehindTheCursor(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		b := newBench(t)
+		fill(b.src, 3)
+		b.sync()
+		d := b.open()
+		at := d.snapshotMeta().Cursor
+		w := d.window(&run{touched: map[hash16]bool{}}, &offer{}, at)
+		last := -time.Minute
+		if waits {
+			last = 2 * time.Minute
+		}
+		for i, since := range []time.Duration{time.Minute, last} {
+			it := &item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest.Time.Add(since)}
+			if err := w.add(context.Background(), change{it: it, served: it.Time}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.crash = cutAfter(0)
+		if err := w.apply(context.Background(), nil); err == nil {
+			t.Fatal("it was not cut off")
+		}
+		if ahead := d.snapshotMeta().Cursor.Ahead; (ahead != nil) != waits {
+			t.Errorf("waits %v: %v", waits, ahead)
 		}
 	}
 }

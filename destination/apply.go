@@ -1124,6 +1124,14 @@ type fault struct {
 	Replaces []hash16 `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
 }
 
+// known is what an audit says besides of a resource that could not be had.
+func (f *fault) known() string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: %s)", f.State, f.Reason)
+}
+
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
 // replaces are locations that stay until it can be had.

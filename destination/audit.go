@@ -183,6 +183,9 @@ const (
 	rankRewritten    = 7
 )
 
+// notMirrored is what an audit says of a resource that is missing.
+const notMirrored = "the source has it, it is not mirrored"
+
 func (a *auditRun) event(loc hash16, rank byte, e event) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -292,9 +295,15 @@ func (a *auditRun) source(ctx context.Context) error {
 			if v != different {
 				continue
 			}
-			err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why})
+			var f *fault
+			if f, err = d.faultOf(p.loc); err == nil {
+				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + f.known()})
+			}
 		case p.there():
-			err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: "the source has it, it is not mirrored"})
+			var f *fault
+			if f, err = d.faultOf(p.loc); err == nil {
+				err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + f.known()})
+			}
 		case p.here() && (a.listed() || p.it != nil) && d.cfg.Keep != "deleted":
 			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		default:

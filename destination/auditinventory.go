@@ -336,10 +336,22 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if !ok {
 			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		} else {
-			err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s", there.graph, graph)})
+			var f *fault
+			if f, err = d.faultOf(loc); err == nil {
+				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, f.known())})
+			}
 		}
 		if err != nil {
 			return err
+		}
+	}
+	known := map[string]*fault{} // by entity
+	for _, f := range d.faults() {
+		switch {
+		case f.err != nil:
+			return f.err
+		case f.Entity != "" && len(v.remote) > 0:
+			known[f.Entity] = f.fault
 		}
 	}
 	for key, e := range v.remote {
@@ -348,7 +360,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if name == "" {
 			name = "sha-256:" + key.String()
 		}
-		if err := v.a.event(hashString("entity\x00"+name), rankMissing, event{Entity: name, Detail: "the source has it, it is not mirrored"}); err != nil {
+		if err := v.a.event(hashString("entity\x00"+name), rankMissing, event{Entity: name, Detail: notMirrored + known[e.entity].known()}); err != nil {
 			return err
 		}
 	}

@@ -125,3 +125,31 @@ func TestAuditByBadInventory(t *testing.T) {
 		})
 	}
 }
+
+// What an audit misses of what a sync could not have is named with the reason.
+func TestAuditTellsWhatFailed(t *testing.T) {
+	for _, depth := range []string{"inventory", "store"} {
+		for _, inventory := range []bool{true, false} {
+			b := newBench(t)
+			s := b.src
+			s.ours, s.inventory = true, inventory
+			for i := range 4 {
+				s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "a"))
+			}
+			s.lie["e1.nt"] = true
+			b.sync()
+			s.lie["e2.nt"] = true
+			s.put("e2.nt", nt("e2", "b"))
+			b.sync()
+			rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
+			if err != nil || rep.Missing != 1 || rep.Different != 1 || len(rep.Named) != 2 {
+				t.Fatalf("%s, inventory %v: %+v %v", depth, inventory, rep, err)
+			}
+			for _, d := range rep.Named {
+				if !strings.Contains(d.Detail, "does not keep its promise") {
+					t.Errorf("%s, inventory %v: %+v", depth, inventory, d)
+				}
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -45,4 +46,20 @@ func TestCommandReference(t *testing.T) {
 		}
 	}
 	check(root)
+}
+
+func TestAuditSaysHowManyMore(t *testing.T) {
+	r := destination.AuditReport{Name: "copy", Missing: 2, Different: 1, Rewritten: 3, Named: []destination.Difference{
+		{Kind: "missing", Entity: "a", Detail: "x\ny"}, {Kind: "rewritten", Entity: "b", Detail: "z"}}}
+	var b strings.Builder
+	sayAudit(&b, r)
+	for _, want := range []string{"  missing: a: x y\n", "  and 2 more that are missing, extra or different (GET /api/v1/destinations/copy/differences", "  and 2 more that the store rewrites\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if sayAudit(&b, destination.AuditReport{}); strings.Contains(b.String(), "more") {
+		t.Error(b.String())
+	}
 }

@@ -408,8 +408,18 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.SourceError != "" {
 		fmt.Fprintf(w, "  the source could not be asked, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
 	}
+	rewritten := int64(0)
 	for _, d := range r.Named {
-		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, d.Detail)
+		if d.Kind == "rewritten" {
+			rewritten++
+		}
+		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, oneLine(d.Detail))
+	}
+	if n := r.Missing + r.Extra + r.Different - (int64(len(r.Named)) - rewritten); n > 0 {
+		fmt.Fprintf(w, "  and %d more that are missing, extra or different (GET /api/v1/destinations/%s/differences names them)\n", n, r.Name)
+	}
+	if n := r.Rewritten - rewritten; n > 0 {
+		fmt.Fprintf(w, "  and %d more that the store rewrites\n", n)
 	}
 }
 

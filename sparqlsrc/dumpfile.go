@@ -26,8 +26,8 @@ type dumpReader struct {
 	plain   io.Reader
 	end     func()
 
-	nothing  bool  // was read yet
-	newlines int64 // of what was read, unpacked
+	nothing  bool   // was read yet
+	newlines int64  // of what was read, unpacked
 	tail     []byte // its last two bytes
 	atEnd    bool
 	broken   error // of unpacking

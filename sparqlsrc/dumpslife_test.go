@@ -22,6 +22,9 @@ import (
 // of the series has it. RSBRIDGE_HISTORIES is the number of lives, for campaigns.
 func TestDumpsLife(t *testing.T) {
 	seeds := 30
+	if testing.Short() {
+		seeds = 8
+	}
 	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
 		seeds = n
 	}

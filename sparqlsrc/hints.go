@@ -287,7 +287,9 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		return nil, err
 	}
 	pattern := "GRAPH ?k { ?s ?p ?o } FILTER(!" + sparql.OwnGraph("?k") + ") "
-	if by == ByClass {
+	if by == ByClass && s.byGraph { // of the graphs that are entities, and no other
+		pattern = s.graphQuads(nil) + "GRAPH ?g { ?s " + rdfType + " ?k } "
+	} else if by == ByClass {
 		pattern = scope.triple("?s", rdfType, "?k") + scope.triple("?s", "?p", "?o")
 	} else if !s.byGraph && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" || s.byGraph && !s.everyGraph() {
 		values, _ := escapeAll(s.cfg.Graphs)

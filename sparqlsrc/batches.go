@@ -54,7 +54,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 			return err
 		}
 	}
-	if (errors.Is(err, ErrShort) || errors.Is(err, sparql.ErrTruncated)) && !s.scbd && scope.single() {
+	if (errors.Is(err, ErrShort) || sparql.IsTooLarge(err)) && !s.scbd && scope.single() {
 		s.log.Info("the triples with blank nodes do not come in one answer; reading them entity by entity", "err", err)
 		if err := anew(); err != nil {
 			return err
@@ -241,7 +241,7 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 	sol, err := s.client.SelectAs(ctx, "SELECT DISTINCT ?s WHERE { "+pattern+"}", caps.SelectReading())
 	if err == nil {
 		for row, rerr := range sol.Rows {
-			if err = rerr; err == nil {
+			if err = rerr; err == nil && row[0].Kind() == rdfres.KindIRI { // and not the text of an error, in which the answer ends
 				rows++
 				err = f(row[0].IRI())
 			}

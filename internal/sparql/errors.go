@@ -46,6 +46,7 @@ type Error struct {
 
 	retryAfter time.Duration // what the store asked for
 	once       bool          // one repetition is enough
+	garbled    bool          // the answer, or its end, is something else
 }
 
 // Error says operation, address, cause and hint in one line.
@@ -74,7 +75,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // IsTooLarge tells whether the store refused a request or an answer for its
 // size, or may have: half as much may pass. So may what was asked for in a form that
-// it is not for, which is not asked for again.
+// it is not for, which is not asked for again. An answer that ends as another one, in
+// the text of an error say, may have been too long too.
 func IsTooLarge(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -85,7 +87,7 @@ func IsTooLarge(err error) bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
+	return e.garbled || errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
 }
 
 // momentary tells whether a failure says of the store only how it was at that moment:

@@ -150,7 +150,14 @@ func (p *Parts) below(ctx context.Context, prefix string, tries int, f func(Row)
 			if len(prefix) < min(depth, deepestHash) {
 				return eachDigit(prefix, walk)
 			}
-			return p.restricted(ctx, "", hashed(prefix, p.Key), false, row) // all are counted above
+			err := p.part(ctx, "", hashed(prefix, p.Key), false, row) // all are counted above
+			switch {
+			case err == nil || !mayPass(err):
+				return err
+			case len(prefix) < deepestHash: // many keys may have a row alike, as of a class
+				return eachDigit(prefix, walk)
+			}
+			return p.restricted(ctx, "", hashed(prefix, p.Key), false, row)
 		}
 		if counted > 0 {
 			err = walk(prefix)

@@ -34,7 +34,9 @@ type prober struct {
 	brief   bool   // leave out what has always been slower, and what is for people
 	speed   bool   // measure writing
 
-	uncounted bool // it is not known how many triples the sample has
+	size      int64 // of the sample
+	uncounted bool  // it is not known how many triples the sample has
+	broken    bool  // a way of reading did not give it whole
 }
 
 // Probe finds out what the store can do. It reads at most some ten thousand
@@ -42,7 +44,7 @@ type prober struct {
 // urn:rsbridge:probe:RANDOM that it removes. An error means that not even a
 // simple query was answered; what else fails is a finding.
 func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error) {
-	p := &prober{c: c, speed: o.Speed, brief: o.Brief}
+	p := &prober{c: c, speed: o.Speed, brief: o.Brief, size: sampleSize}
 	if err := p.scope(o.Graphs); err != nil {
 		return p.caps, err
 	}
@@ -57,6 +59,11 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 		p.step(quick, "row limit", p.rowLimit)
 	}
 	p.readings(quick)
+	for len(p.caps.Readings) == 0 && p.broken && p.size > 100 { // long answers break off: what is read in parts needs none
+		p.size, p.broken = p.size/10, false
+		p.step(quick, "row limit", p.rowLimit)
+		p.readings(quick)
+	}
 	if (o.Write || o.Speed) && !o.Brief { // for people: a scan does not rely on labels
 		p.step(quick, "labels", func(ctx context.Context) error {
 			// A store without blank nodes goes through all of its triples here.
@@ -307,7 +314,7 @@ func (p *prober) rowLimit(ctx context.Context) error {
 // countSample counts the sample, anew for each comparison: the store may be
 // written to while it is probed.
 func (p *prober) countSample(ctx context.Context) (int64, error) {
-	q, err := probes.Prepare("sample-count", map[string]any{"Pattern": p.pattern, "Limit": sampleSize})
+	q, err := probes.Prepare("sample-count", map[string]any{"Pattern": p.pattern, "Limit": p.size})
 	if err != nil {
 		return 0, err
 	}
@@ -324,7 +331,7 @@ func (p *prober) agrees(ctx context.Context, r Reading, read func(context.Contex
 		start := time.Now()
 		var rows int64
 		err := read(ctx, func(_, _, _ []byte) error {
-			if rows++; rows >= sampleSize {
+			if rows++; rows >= p.size {
 				return errStop
 			}
 			return nil
@@ -379,6 +386,7 @@ func (p *prober) readings(ctx context.Context) {
 		p.step(ctx, string(r), func(ctx context.Context) error {
 			speed, err := p.agrees(ctx, r, read)
 			if err != nil {
+				p.broken = p.broken || IsTooLarge(err)
 				return err
 			}
 			if !slices.Contains(p.caps.Readings, r) {
@@ -388,7 +396,7 @@ func (p *prober) readings(ctx context.Context) {
 			return nil
 		})
 	}
-	data := map[string]any{"Pattern": p.pattern, "Limit": sampleSize}
+	data := map[string]any{"Pattern": p.pattern, "Limit": p.size}
 	sel, err1 := probes.Prepare("sample", data)
 	con, err2 := probes.Prepare("sample-construct", data)
 	if err := errors.Join(err1, err2); err != nil {

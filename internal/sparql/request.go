@@ -271,7 +271,7 @@ func (c *Client) wrongType(op, address string, res *response, want string) error
 		came = "no Content-Type"
 	}
 	return &Error{
-		Op: c.op(op), URL: redact(address), Body: excerpt(head),
+		Op: c.op(op), URL: redact(address), Body: excerpt(head), garbled: true,
 		Err:  fmt.Errorf("the answer is %s, wanted %s", came, want),
 		Hint: "is this the address of a SPARQL service, and not of its web page?",
 	}
@@ -441,6 +441,9 @@ func (r rawReader) Read(p []byte) (int, error) {
 		if b.left < 0 || (err == io.EOF && b.left > 0) {
 			return n, io.ErrUnexpectedEOF
 		}
+	}
+	if err != nil && err != io.EOF { // a connection that is reset, or a stream of HTTP/2, ends the answer too
+		err = fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)
 	}
 	return n, err
 }

@@ -197,6 +197,7 @@ func (c *Client) readError(r request, err error) error {
 		out.Temporary = true
 		out.Hint = "the store or a proxy ended the answer: a limit of time or size there?"
 	} else if !errors.Is(err, errNotW3CTSV) {
+		out.garbled = true
 		out.Hint = "the store sent something else in the middle of its answer: its log may say why"
 	}
 	return out

@@ -26,6 +26,7 @@ type Capabilities struct {
 	Speed            map[Reading]float64 // triples per second on the sample
 	Sample           int64               // triples of the sample; speeds of small ones mean little
 	RowLimit         int64               // silent truncation, configured, advertised or seen; 0: none seen
+	BreaksOff        int64               // so many triples came whole in no way: 0 where they did in one
 	UnionDefault     bool                // the default graph shows named graphs too
 	ValuesLimit      int                 // most IRIs of one VALUES that passed; the probe stops at 5,000
 	UpdateTriples    int                 // most triples of one INSERT DATA that passed; the probe stops at 20,000; 0 not probed

@@ -121,7 +121,7 @@ func shortError(err error) string {
 
 // largestQuery sends queries that are longer and longer, most of them comment.
 func (c *Client) largestQuery(ctx context.Context, contentType string, body func(string) string) (most int) {
-	for _, n := range []int{10_000, 100_000, 190_000, 300_000, 1_000_000, bodyMost} {
+	for _, n := range []int{1_000, 10_000, 100_000, 190_000, 300_000, 1_000_000, bodyMost} {
 		var b strings.Builder
 		for b.Len() < n-100 {
 			b.WriteString("# " + strings.Repeat("x", 80) + "\n")

@@ -202,9 +202,14 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	will := func(format string, args ...any) { a.Will = append(a.Will, fmt.Sprintf(format, args...)) }
 	could := func(format string, args ...any) { a.Could = append(a.Could, fmt.Sprintf(format, args...)) }
 	switch {
-	case len(c.Readings) > 0 && c.Sample == 0:
+	case len(c.Readings) == 0:
+		could("look why no way of reading gives what the store counts: nothing can be scanned")
+	case c.Sample == 0:
 		will("probe again when there is something to read: the graph is empty now")
-	case len(c.Readings) > 0:
+	case c.BreaksOff > 0:
+		will("read in parts, by %s: answers of %d triples break off in every way", c.Readings[0], c.BreaksOff)
+		could("look what ends long answers: a limit of time or size in the store, or in a proxy before it")
+	default:
 		will("read whole graphs by %s: %.0f triples/s on a sample of %d", c.Readings[0], c.Speed[c.Readings[0]], c.Sample)
 	}
 	if c.RowLimit > 0 {
@@ -226,7 +231,7 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	if m.Describe == "symmetric" {
 		will("not use DESCRIBE: it gives what leads to an entity too")
 	} else if m.Describe == "direct" {
-		will("not use DESCRIBE: it does not follow blank nodes")
+		will("not use DESCRIBE: it was not seen to follow blank nodes")
 	}
 	if m.GraphStore == "no address" {
 		could(giveGraphStore)
@@ -269,6 +274,7 @@ type Examination struct {
 	BatchSpeed    map[string]float64  `json:"batch_speed"` // triples per second of some entities: one-by-one, batch-50, batch-200, batch-1000
 	Found         map[string]string   `json:"found"`       // addresses that were not given and that answer: update, graph_store
 	RowLimit      int64               `json:"row_limit"`
+	BreaksOff     int64               `json:"breaks_off,omitempty"` // answers of so many triples did, in every way
 	UnionDefault  bool                `json:"union_default"`
 	ValuesLimit   int                 `json:"values_limit"`
 	StableLabels  bool                `json:"stable_labels"`
@@ -316,7 +322,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	}
 	out.WriteSpeed, out.Unanswered = caps.WriteSpeed, p.caps.Unanswered
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
-	out.RowLimit, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
+	out.RowLimit, out.BreaksOff, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.BreaksOff, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional
 	if out.NormalForm = caps.NormalForm; out.NormalForm.Rules == nil {
 		out.NormalForm.Rules = []string{}

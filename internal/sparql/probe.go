@@ -60,6 +60,7 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 	}
 	p.readings(quick)
 	for len(p.caps.Readings) == 0 && p.broken && p.size > 100 { // long answers break off: what is read in parts needs none
+		p.caps.BreaksOff = min(p.size, max(p.caps.Sample, 1))
 		p.size, p.broken = p.size/10, false
 		p.step(quick, "row limit", p.rowLimit)
 		p.readings(quick)

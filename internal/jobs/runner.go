@@ -96,18 +96,18 @@ func (r *Runner) add(j Job) error {
 	}
 	e := &entry{job: j}
 	if j.Schedule != "" {
-		id, err := r.cron.AddFunc(j.Schedule, func() {
+		schedule, err := parseSchedule(j.Schedule)
+		if err != nil {
+			return fmt.Errorf("schedule %q of job %s: %w", j.Schedule, j.Name, err)
+		}
+		e.cron = r.cron.Schedule(schedule, cron.FuncJob(func() {
 			if _, busy := r.Busy(j.Name); busy {
 				return // one run of a job at a time: the next tick will do
 			}
 			if _, _, err := r.Start(j.Name, "schedule", nil); err != nil {
 				r.log.Warn("scheduled run not started", "job", j.Name, "error", err)
 			}
-		})
-		if err != nil {
-			return fmt.Errorf("schedule %q of job %s: %w", j.Schedule, j.Name, err)
-		}
-		e.cron = id
+		}))
 	}
 	r.jobs[j.Name] = e
 	r.order = append(r.order, j.Name)
@@ -123,7 +123,7 @@ func CheckSchedule(s string) error {
 	if zone, rest, _ := strings.Cut(s, " "); strings.TrimSpace(rest) == "" && strings.Contains(zone, "TZ=") {
 		return errors.New("a time zone, and no schedule after it") // cron panics
 	}
-	parsed, err := cron.ParseStandard(s)
+	parsed, err := parseSchedule(s)
 	if err == nil && parsed.Next(time.Now()).IsZero() {
 		return errors.New("a time that never comes")
 	}

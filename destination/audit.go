@@ -240,9 +240,12 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 // that proves them equal, else by its list, which names what differs.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
-	if a.silent == nil && a.depth != "origin" { // that asks for everything in any case
-		done, err := a.byInventory(ctx)
-		if err = a.withoutSource(ctx, err); done || err != nil {
+	// Whether the inventory has told what differs: of files it knows nothing.
+	told := false
+	if a.silent == nil && (a.depth != "origin" || !a.listed()) { // with a list, that asks for everything in any case
+		var err error
+		told, err = a.byInventory(ctx)
+		if err = a.withoutSource(ctx, err); err != nil || told && (a.listed() || a.depth == "inventory") {
 			return err
 		}
 		a.rewritten, a.named = 0, nil
@@ -288,7 +291,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			a.sawRewritten(p.rec)
 		}
 		switch {
-		case passed(p):
+		case passed(p), told && !p.file():
 			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)

@@ -106,7 +106,7 @@ func (v *inventoryAudit) compare(ctx context.Context) error {
 		v.a.inventory = now.Digest
 		return nil
 	}
-	if v.a.depth != "inventory" {
+	if v.a.depth != "inventory" && v.a.listed() {
 		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", errInventory)
 	}
 	if now.Root == "" {
@@ -135,7 +135,7 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 			}
 		}
 		v.a.sawRewritten(rec.record)
-		if rec.has(flagFile) && v.a.depth != "inventory" {
+		if rec.has(flagFile) && v.a.depth != "inventory" && v.a.listed() {
 			return fmt.Errorf("%w: it has no files, and the list has", errInventory)
 		}
 		if rec.has(flagKept) || rec.has(flagFile) {

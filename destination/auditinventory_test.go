@@ -96,6 +96,23 @@ func TestAuditByInventory(t *testing.T) {
 	}
 }
 
+// Where a source has no list, its inventory is what names what differs, at every depth.
+func TestAuditByInventoryWithoutList(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours, s.inventory, s.list = true, true, false
+	s.put("old.nt", nt("old", "a"))
+	s.drop = 1 // its Change List does not reach back to it
+	s.put("e.nt", nt("e", "a"))
+	b.sync()
+	for _, depth := range []string{"inventory", "store", "origin"} {
+		rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
+		if err != nil || rep.Equal || rep.Missing != 1 || rep.Different+rep.Extra != 0 || rep.Named[0].Entity != "http://ex.org/old" {
+			t.Errorf("%s: %+v %v", depth, rep, err)
+		}
+	}
+}
+
 // An inventory that cannot be used is passed over, and the list is compared.
 func TestAuditByBadInventory(t *testing.T) {
 	for name, set := range map[string]func(b *bench, s *testSource){

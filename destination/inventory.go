@@ -355,3 +355,8 @@ func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" 
 
 // here tells whether we have it as current.
 func (p *pairing) here() bool { return p.rec != nil && !p.rec.has(flagKept) }
+
+// file tells a file that descriptions lead to.
+func (p *pairing) file() bool {
+	return p.it != nil && p.it.File || p.rec != nil && p.rec.has(flagFile)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
@@ -215,11 +216,20 @@ func (c *Config) check() (out []Finding) {
 		}
 		for _, text := range s.Links {
 			if _, err := publish.ParseLink(text); err != nil {
-				fault(p+".links", text, "%v", err)
+				fault(p+".links", "", "%v", err)
 			}
 		}
-		if err := (publish.Links{Collections: s.Collections, Collection: s.Collection, Locations: s.Locations}).Check(); err != nil {
-			fault(p, "", "collections, collection and locations: %v", err)
+		for _, l := range []struct {
+			key   string
+			links publish.Links
+		}{
+			{"collections", publish.Links{Collections: s.Collections}},
+			{"collection", publish.Links{Collection: s.Collection}},
+			{"locations", publish.Links{Locations: s.Locations}},
+		} {
+			if err := l.links.Check(); err != nil {
+				fault(p+"."+l.key, "", "%v", err)
+			}
 		}
 		for i, other := range s.Alternates {
 			if _, ok := c.Sets[other]; !ok || other == name || slices.Contains(s.Alternates[:i], other) {
@@ -236,8 +246,13 @@ func (c *Config) check() (out []Finding) {
 		if s.Contact != "" && !contactForm.MatchString(s.Contact) {
 			fault(p+".contact", s.Contact, "is no e-mail address, like who@data.example")
 		}
-		if s.ResourceList.PartEntries > 50000 || s.ChangeList.Entries > 50000 {
-			fault(p, "", "part_entries and entries are at most 50000, the limit of a Sitemap")
+		for _, e := range []struct {
+			key string
+			n   int
+		}{{"resourcelist.part_entries", s.ResourceList.PartEntries}, {"changelist.entries", s.ChangeList.Entries}} {
+			if e.n > 50000 {
+				fault(p+"."+e.key, fmt.Sprint(e.n), "is at most 50000, the limit of a Sitemap")
+			}
 		}
 	}
 	folders := map[string]string{} // of files, by who keeps them
@@ -258,6 +273,11 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".audit", d.Audit)
 		classes(p+".select.classes", d.Select.Classes)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
+		for _, host := range d.Allow {
+			if _, err := webguard.ParseRule(host); err != nil {
+				fault(p+".allow", "", "%v", err)
+			}
+		}
 		if d.Concurrency < 0 || d.Concurrency > 256 {
 			fault(p+".concurrency", fmt.Sprint(d.Concurrency), "is between 1 and 256")
 		}

@@ -113,7 +113,7 @@ func ReachSource(ctx context.Context, source string) error {
 		}
 		req.URL.User = user
 		res, err := (&http.Client{Transport: t}).Do(req)
-		if h := webguard.TLSHint(err); h != "" {
+		if h := webguard.Hint(err); h != "" {
 			return 0, fmt.Errorf("%w (%s)", err, h)
 		}
 		if err != nil {

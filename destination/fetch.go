@@ -8,13 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -39,7 +37,6 @@ func (e *fetchError) Error() string {
 
 // hint is what a person may do about it.
 func (e *fetchError) hint() string {
-	var dns *net.DNSError
 	switch {
 	case errors.Is(e.Err, io.ErrUnexpectedEOF):
 		return " (the answer was cut off: a limit of time or size at the source or a proxy?)"
@@ -53,12 +50,8 @@ func (e *fetchError) hint() string {
 		return " (the source failed: its log says why)"
 	case e.Status != 0:
 		return ""
-	case errors.As(e.Err, &dns):
-		return " (is the name of the host right?)"
-	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return " (nobody listens there: is the source running?)"
 	}
-	if h := webguard.TLSHint(e.Err); h != "" {
+	if h := webguard.Hint(e.Err); h != "" {
 		return " (" + h + ")"
 	}
 	return ""

@@ -69,7 +69,7 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 	}
 	req.Header.Set("User-Agent", "rsbridge (+https://github.com/rsbridge/rsbridge)")
 	res, err := f.client.Do(req)
-	if h := webguard.TLSHint(err); h != "" {
+	if h := webguard.Hint(err); h != "" {
 		return nil, fmt.Errorf("%w (%s)", err, h)
 	}
 	if err != nil {

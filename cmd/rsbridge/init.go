@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,15 @@ func (a *app) init() *cobra.Command {
 			if source != "" {
 				if err := a.probeSource(cmd.Context(), source); err != nil {
 					return fmt.Errorf("probe the source: %w", err)
+				}
+			}
+			if dumps != "" {
+				pattern := dumps
+				if !filepath.IsAbs(pattern) && out != "-" { // it is relative to the configuration's folder
+					pattern = filepath.Join(filepath.Dir(out), pattern)
+				}
+				if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 {
+					fmt.Fprintf(a.err, "no file is there yet that %s names\n", dumps)
 				}
 			}
 			text := initText(endpoint, source, dumps, notes, graphs)

@@ -152,8 +152,8 @@ func transportError(ctx, parent context.Context, op, url string, timeout time.Du
 		e.Temporary, e.Hint = true, "nobody listens there: is the store running?"
 	case errors.As(err, &dns):
 		e.Temporary, e.Hint = dns.IsTemporary, "the host name is not known: is it spelled right?"
-	case webguard.TLSHint(err) != "":
-		e.Hint = webguard.TLSHint(err)
+	case webguard.Hint(err) != "":
+		e.Hint = webguard.Hint(err)
 	case errors.Is(err, errRedirect):
 		e.Hint = "use the address that the store points to"
 	case errors.Is(err, io.ErrUnexpectedEOF):

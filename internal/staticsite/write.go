@@ -89,6 +89,9 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 }
 
 func (s *site) write(ctx context.Context) (err error) {
+	if st, err := os.Stat(s.o.Dir); err == nil && !st.IsDir() {
+		return errors.New("there is a file of that name; a folder is wanted")
+	}
 	if err := os.RemoveAll(s.stage); err != nil { // of a run that did not end
 		return err
 	}

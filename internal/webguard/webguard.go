@@ -208,11 +208,16 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
-// TLSHint is what a person may do about an error of a request to a host with which no
+// Hint is what a person may do about an error of a request to a source with which no
 // trusted connection comes about; "" for any other error.
-func TLSHint(err error) string {
+func Hint(err error) string {
+	var dns *net.DNSError
 	var untrusted *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &dns):
+		return "is the name of the host right?"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens there: is the source running?"
 	case errors.As(err, &untrusted):
 		return "the certificate is not trusted here, or is of another host: add who signed it to the authorities of this system, or name a file with them in the environment as SSL_CERT_FILE"
 	case errors.Is(err, http.ErrSchemeMismatch):

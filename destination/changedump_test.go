@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -98,5 +99,29 @@ func TestBadChangeDump(t *testing.T) {
 			}
 			b.equal()
 		})
+	}
+}
+
+// The last change of a package that is read as a list may be the first of those that are
+// applied together: it is applied while the package is open.
+func TestLastChangeOfAPackage(t *testing.T) {
+	for keep, last := range map[string]string{"": "e3.nt", "versions": "e0.nt"} {
+		b := newBench(t)
+		s := b.src
+		s.list, s.dump, s.changes, s.changeDump, s.alone, s.packed = false, true, false, true, true, 4
+		b.cfg.Keep = keep
+		fill(s, 4)
+		b.sync()
+		for i, name := range []string{"e0.nt", "e1.nt", "e2.nt", last} {
+			s.put(name, nt("e", fmt.Sprint("changed ", i)))
+		}
+		d := b.open()
+		if keep == "" {
+			d.lim.window = 3
+		}
+		if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync || rep.Pending > 0 || rep.Updated != 4 {
+			t.Fatalf("keep %q: %+v %v", keep, rep, err)
+		}
+		b.equal()
 	}
 }

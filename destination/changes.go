@@ -1010,7 +1010,6 @@ func (w *window) add(ctx context.Context, c change) error {
 		}
 		return nil
 	}
-	w.packaged = w.packaged || c.it.pkg != nil
 	if n := w.ahead; n != nil && n.Loc == c.it.Loc && n.Change == c.it.Change && n.Time.Equal(c.it.Time) {
 		w.ahead = nil
 	}
@@ -1036,6 +1035,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	if !passed {
 		w.items[loc] = len(w.order)
 		w.order = append(w.order, c.it)
+		w.packaged = w.packaged || c.it.pkg != nil
 	}
 	w.any = true
 	if w.r.dry {

@@ -39,6 +39,7 @@ type bench struct {
 	iris  iriRewrites
 	fetch http.RoundTripper // nil: over connections
 	few   int               // limits.few; 0: as it is
+	sink  *Sink             // nil: the mirror is mir
 }
 
 func newBench(t testing.TB) *bench {
@@ -89,9 +90,13 @@ func (b *bench) remember(e sparql.Endpoint) {
 // open opens the destination anew, as after a restart.
 func (b *bench) open() *Destination {
 	b.t.Helper()
+	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }, Sink: b.sink}
 	client := b.mir.client()
-	b.remember(client.Endpoint())
-	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
+	if b.sink != nil {
+		client = b.sink.Client()
+	} else {
+		b.remember(client.Endpoint())
+	}
 	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

@@ -3,8 +3,10 @@ package destination
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ func TestForeignHistories(t *testing.T) {
 	for seed := range histories(60, 300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			playForeign(t, uint64(seed), false)
+			playForeign(t, uint64(seed), "")
 		})
 	}
 }
@@ -30,24 +32,74 @@ func TestForeignSetBacks(t *testing.T) {
 	for seed := range histories(60, 300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			playForeign(t, uint64(seed), true)
+			playForeign(t, uint64(seed), "set back")
 		})
 	}
 }
 
-func playForeign(t *testing.T, seed uint64, setBack bool) {
+// TestForeignMirrors follows such sources into mirrors of other kinds.
+func TestForeignMirrors(t *testing.T) {
+	for _, kind := range []string{"folder", "dump", "per entity", "keep versions", "keep deleted"} {
+		for seed := range histories(12, 100) {
+			t.Run(fmt.Sprint(kind, " ", seed), func(t *testing.T) {
+				t.Parallel()
+				playForeign(t, uint64(seed), kind)
+			})
+		}
+	}
+}
+
+func playForeign(t *testing.T, seed uint64, kind string) {
 	r := rand.New(rand.NewPCG(seed, 31))
 	s := newForeignSource(r)
-	if setBack && !s.list && !s.dump { // what is gone would be told by nothing
-		return
-	}
-	var backup *foreignState
 	mir := makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
 	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
 	b.fetch, mir.transport = inproc.Transport{Handler: s}, inproc.Transport{Handler: mir}
 	b.cfg.MaxDeleteRatio = 1
 	b.cfg.Source = s.source()
+	has, want := func() []string { return mir.lines(graphA) }, s.want
+	var backup *foreignState
+	switch kind {
+	case "set back":
+		if !s.list && !s.dump || s.unit > time.Minute { // what is gone, or of another history of one day, may be told by nothing
+			return
+		}
+	case "folder":
+		s.alternates, s.generic = false, false // of those it has the pages
+		dir := t.TempDir()
+		b.cfg.GraphIRI, b.sink = "", sinkOf(t, FolderSink, dir)
+		has, want = func() []string { return slices.Sorted(maps.Values(filesIn(t, dir))) }, s.bodies
+	case "dump":
+		file := filepath.Join(t.TempDir(), "all.nt")
+		b.sink = sinkOf(t, DumpSink, file)
+		has = func() []string { return readDump(t, file) }
+	case "per entity":
+		s.same, s.shared, s.describes = false, false, true // else they are several, or none
+		b.perEntity()
+		has = b.all
+	case "keep versions":
+		b.cfg.Keep = "versions"
+	case "keep deleted":
+		s.same, s.shared = false, false // what is of a resource is known by its entity
+		b.cfg.Keep = "deleted"
+		seen := map[string]bool{}
+		has = func() []string { // of what the source has
+			lines, current := mir.lines(graphA), s.want()
+			for i := range 12 {
+				name := fmt.Sprintf("n%d", i)
+				of := func(l string) bool { return strings.HasPrefix(l, "<http://ex.org/"+name+"> ") }
+				there := slices.ContainsFunc(lines, of)
+				if seen[name] && !there {
+					t.Errorf("%s is not kept", name)
+				}
+				if seen[name] = there; s.res[name] == nil {
+					lines = slices.DeleteFunc(lines, of)
+				}
+			}
+			return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "_:") && !slices.Contains(current, l) })
+		}
+	}
 	for range 3 + r.IntN(8) {
 		s.edit()
 	}
@@ -58,7 +110,7 @@ func playForeign(t *testing.T, seed uint64, setBack bool) {
 			backup = nil
 		}
 		s.publish()
-		if setBack && r.IntN(2) == 0 {
+		if kind == "set back" && r.IntN(2) == 0 {
 			backup = s.clone()
 		}
 		s.pass()
@@ -67,8 +119,8 @@ func playForeign(t *testing.T, seed uint64, setBack bool) {
 		if err != nil {
 			t.Fatalf("step %d: %v (%s)\n%s", step, err, rep.Why, s)
 		}
-		lost := (s.stale || s.early) && (setBack || s.window > 0 || s.newestOnly) && strings.HasPrefix(rep.Held, "gap:") // nothing that is offered tells of it
-		if got, want := mir.lines(graphA), s.want(); !lost && (!rep.InSync || !slices.Equal(got, want)) {
+		lost := (s.stale || s.early) && (kind == "set back" || s.window > 0 || s.newestOnly) && strings.HasPrefix(rep.Held, "gap:") // nothing that is offered tells of it
+		if got, want := has(), want(); !lost && (!rep.InSync || !slices.Equal(got, want)) {
 			t.Errorf("step %d: %+v\n%s", step, rep, s)
 			b.same(got, want)
 			t.FailNow()
@@ -85,4 +137,13 @@ func playForeign(t *testing.T, seed uint64, setBack bool) {
 			s.edit()
 		}
 	}
+}
+
+func sinkOf(t *testing.T, open func(string) (*Sink, error), path string) *Sink {
+	sink, err := open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sink.Close() })
+	return sink
 }

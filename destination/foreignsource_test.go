@@ -1072,4 +1072,13 @@ func (s *foreignSource) want() []string {
 	return slices.Sorted(maps.Keys(lines))
 }
 
+// bodies are the representations of what a mirror has, in the order of their bytes.
+func (s *foreignSource) bodies() (bodies []string) {
+	for _, x := range s.res {
+		bodies = append(bodies, string(s.body(x)))
+	}
+	slices.Sort(bodies)
+	return bodies
+}
+
 func (s *foreignSource) String() string { return fmt.Sprintf("%+v", *s.foreignForm) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -45,7 +46,7 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the state folder: %w", err)
+		return nil, lockFault(err)
 	}
 	wait := o.Wait
 	if wait == 0 {
@@ -118,4 +119,13 @@ func (b *Bridge) TellAdmin(addr, command string) error {
 		h.Public = b.cfg.Public.Listen
 	}
 	return b.holder.tell(h)
+}
+
+// lockFault is why the lock of a state could not be opened.
+func lockFault(err error) error {
+	err = fmt.Errorf("open the lock of the state folder: %w", err)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (the state is another user's: run this as that user)", err)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -61,7 +62,11 @@ func (e *ConfigError) Error() string {
 func Load(file string) (*Config, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "cannot be read: " + err.Error() + "; `rsbridge init` writes one"}}}
+		message := "cannot be read: " + err.Error()
+		if errors.Is(err, fs.ErrNotExist) {
+			message += "; `rsbridge init` writes one"
+		}
+		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: message}}}
 	}
 	return Parse(raw, file)
 }

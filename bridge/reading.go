@@ -32,7 +32,7 @@ func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err e
 	}
 	lock, err := os.Open(filepath.Join(cfg.State, "lock"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the lock of the state folder: %w", err)
+		return nil, nil, lockFault(err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, nil, errors.Join(readHolder(cfg.State), lock.Close())

@@ -306,3 +306,14 @@ func TestTwoEmbeddedMirrors(t *testing.T) {
 		t.Errorf("audit = %+v", rep)
 	}
 }
+
+// A state of another user is told as such, and what may be done.
+func TestLockOfAnotherUser(t *testing.T) {
+	err := lockFault(&fs.PathError{Op: "open", Path: "state/lock", Err: syscall.EACCES})
+	if want := "open the lock of the state folder: open state/lock: permission denied (the state is another user's: run this as that user)"; err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := lockFault(&fs.PathError{Op: "open", Path: "state/lock", Err: syscall.EIO}); strings.Contains(err.Error(), "user") {
+		t.Error(err)
+	}
+}

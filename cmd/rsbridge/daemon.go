@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -314,9 +315,14 @@ something is held.`,
 	return c
 }
 
-// mirrorOpened: the state folder may be that of another mirror.
+// mirrorOpened: the state folder may be that of another mirror. A file or folder that
+// cannot be opened has other causes.
 func mirrorOpened(b *bridge.Bridge) error {
 	if _, err := b.Destination("mirror"); err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return err
+		}
 		return fmt.Errorf("%w (each mirror has a state of its own: give another --state)", err)
 	}
 	return nil

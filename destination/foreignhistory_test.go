@@ -19,7 +19,7 @@ import (
 // TestForeignHistories follows sources in every form that the specifications allow while
 // they change, and lose changes: the mirror is what the source is, and the audit says so.
 func TestForeignHistories(t *testing.T) {
-	for seed := range histories(60, 300) {
+	for seed := range histories(30, 120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "")
@@ -29,7 +29,7 @@ func TestForeignHistories(t *testing.T) {
 
 // TestForeignSetBacks follows such sources while they are restored from backups besides.
 func TestForeignSetBacks(t *testing.T) {
-	for seed := range histories(60, 300) {
+	for seed := range histories(30, 120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back")
@@ -40,7 +40,7 @@ func TestForeignSetBacks(t *testing.T) {
 // TestForeignMirrors follows such sources into mirrors of other kinds.
 func TestForeignMirrors(t *testing.T) {
 	for _, kind := range []string{"folder", "dump", "per entity", "keep versions", "keep deleted"} {
-		for seed := range histories(12, 100) {
+		for seed := range histories(6, 24) {
 			t.Run(fmt.Sprint(kind, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				playForeign(t, uint64(seed), kind)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -31,6 +32,7 @@ func TestPost(t *testing.T) {
 		"busy":             {"/repositories/a", map[string]int{binary: 503}, []string{binary, binary}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex // a connection that is broken off says nothing of who wrote before
 			var got, bodies []string
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
@@ -38,7 +40,9 @@ func TestPost(t *testing.T) {
 					t.Errorf("%s: %d bytes of %d: %v", r.URL, len(body), r.ContentLength, err)
 				}
 				kind := r.Header.Get("Content-Type")
+				mu.Lock()
 				got, bodies = append(got, kind), append(bodies, string(body))
+				mu.Unlock()
 				switch s := c.status[kind]; {
 				case s < 0:
 					panic(http.ErrAbortHandler)
@@ -75,6 +79,8 @@ func TestPost(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(got, c.want) {
 				t.Errorf("sent %v, want %v", got, c.want)
 			}

@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -24,14 +24,7 @@ import (
 // the end C has what A has, and what an audit with the first source says is true at any time.
 // RSBRIDGE_HISTORIES is the number of them, for campaigns.
 func TestChainHistories(t *testing.T) {
-	seeds := 12
-	if testing.Short() {
-		seeds = 3
-	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
+	for seed := range teststores.Histories(3, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playChain(t, uint64(seed))

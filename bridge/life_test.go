@@ -16,9 +16,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -36,14 +35,11 @@ import (
 // and what that is a plain reading of the store says.
 // RSBRIDGE_HISTORIES is the number of lives, for campaigns.
 func TestLife(t *testing.T) {
-	seeds, steps := 3, 30
+	steps := 30
 	if testing.Short() {
-		seeds, steps = 1, 12
+		steps = 12
 	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
+	for seed := range teststores.Histories(1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newLife(t, uint64(seed)).live(steps) })
 	}
 }

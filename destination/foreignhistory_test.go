@@ -14,12 +14,13 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // TestForeignHistories follows sources in every form that the specifications allow while
 // they change, and lose changes: the mirror is what the source is, and the audit says so.
 func TestForeignHistories(t *testing.T) {
-	for seed := range histories(30, 120) {
+	for seed := range teststores.Histories(30, 120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "")
@@ -29,7 +30,7 @@ func TestForeignHistories(t *testing.T) {
 
 // TestForeignSetBacks follows such sources while they are restored from backups besides.
 func TestForeignSetBacks(t *testing.T) {
-	for seed := range histories(30, 120) {
+	for seed := range teststores.Histories(30, 120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back")
@@ -40,7 +41,7 @@ func TestForeignSetBacks(t *testing.T) {
 // TestForeignMirrors follows such sources into mirrors of other kinds.
 func TestForeignMirrors(t *testing.T) {
 	for _, kind := range []string{"folder", "dump", "per entity", "keep versions", "keep deleted"} {
-		for seed := range histories(6, 24) {
+		for seed := range teststores.Histories(6, 24) {
 			t.Run(fmt.Sprint(kind, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				playForeign(t, uint64(seed), kind)

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // TestRandomHistories changes a source at random, lets requests fail and cuts
@@ -20,7 +19,7 @@ import (
 // restores the state from backups. In the end, without faults, mirror and source are
 // equal and the audit says so.
 func TestRandomHistories(t *testing.T) {
-	n := histories(8, 24) // each kind once: runs that do not meet, so that the race detector sees no more in more of them
+	n := teststores.Histories(8, 24) // each kind once: runs that do not meet, so that the race detector sees no more in more of them
 	kinds := []string{"ours", "foreign", "list-only", "dump", "parts", "per-batch", "per-entity", "per-entity-batch"}
 	for seed := range n {
 		kind := kinds[seed%len(kinds)]
@@ -29,17 +28,6 @@ func TestRandomHistories(t *testing.T) {
 			playHistory(t, kind, uint64(seed))
 		})
 	}
-}
-
-// histories is how many a test plays, with -short and without; RSBRIDGE_HISTORIES sets it.
-func histories(short, full int) int {
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		return n
-	}
-	if testing.Short() {
-		return short
-	}
-	return full
 }
 
 // cutAt cuts a run off at a point between the mirror and the records, as a crash would.

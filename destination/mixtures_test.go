@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -19,7 +20,7 @@ import (
 // damaged from outside, and it or the state is put back from a backup. A model tells what
 // the mirror must hold.
 func TestMixtures(t *testing.T) {
-	n := histories(3, 10)
+	n := teststores.Histories(3, 10)
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -21,14 +20,7 @@ import (
 // step they hold what the log holds.
 // RSBRIDGE_HISTORIES is the number of histories, for campaigns.
 func TestHistory(t *testing.T) {
-	seeds := 3
-	if testing.Short() {
-		seeds = 1
-	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
+	for seed := range teststores.Histories(1, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { history(t, uint64(seed), 50) })
 	}
 }

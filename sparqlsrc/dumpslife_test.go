@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -21,14 +21,7 @@ import (
 // scan must give what the newest complete file says, or nothing, or an error, as a model
 // of the series has it. RSBRIDGE_HISTORIES is the number of lives, for campaigns.
 func TestDumpsLife(t *testing.T) {
-	seeds := 30
-	if testing.Short() {
-		seeds = 8
-	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		seeds = n
-	}
-	for seed := range seeds {
+	for seed := range teststores.Histories(8, 30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSeries(t, uint64(seed)).live(25) })
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -235,13 +236,7 @@ func limited(query string, rows int) string {
 // what a plain reading says, or an error. RSBRIDGE_HISTORIES is the number of stores, for
 // campaigns; RSBRIDGE_HISTORY that of one, whose errors are told.
 func TestHabits(t *testing.T) {
-	from, to := 0, 12
-	if testing.Short() {
-		to = 3
-	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		to = n
-	}
+	from, to := 0, teststores.Histories(3, 12)
 	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORY")); err == nil {
 		from, to = n, n+1
 	}

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -319,15 +318,8 @@ func (w world) hints(t *testing.T, r *rand.Rand, s *Source, cfg Config, union bo
 // every strategy, rule and selection what a plain reading says.
 // RSBRIDGE_HISTORIES is the number of worlds, for campaigns.
 func TestWorlds(t *testing.T) {
-	seeds := 20
-	if testing.Short() {
-		seeds = 5
-	}
-	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORIES")); err == nil {
-		seeds = n
-	}
 	client := embedded(t)
-	for seed := range seeds {
+	for seed := range teststores.Histories(5, 20) {
 		r := rand.New(rand.NewPCG(uint64(seed), 22))
 		w, cfg, union := newWorld(r), newConfig(r), false
 		what := fmt.Sprintf("seed %d, graphs %q, describe %s, select %+v, strategy %s, batch %d", seed, cfg.Graphs, cfg.Describe, cfg.Select, cfg.Strategy, cfg.BatchSize)

@@ -33,7 +33,7 @@ var largeRows = []row{
 			_, big, err := e.sizes(ctx)
 			return big.inventory, 1000, err
 		}},
-	resident("source", "scan"),
+	resident("source", "scan", "rescan"),
 	resident("destination", "sync", "audit"),
 	{id: "large-disk", what: "state of the source on disk, without published files", baseline: "its N-Triples under zstd -3", limit: 4, large: true, unitName: "MB",
 		value: func(ctx context.Context, e *env) (float64, float64, error) {

@@ -128,11 +128,7 @@ func (c *construct) query(sc *scope, restrict string) string {
 	for _, v := range c.vars {
 		b.WriteString(" ?" + v)
 	}
-	if sc.kind == severalGraphs {
-		for _, g := range sc.graphs {
-			b.WriteString(" FROM " + g)
-		}
-	}
+	b.WriteString(" " + from(sc.from))
 	where := "{ " + restrict
 	switch {
 	case sc.kind == oneGraph:
@@ -144,7 +140,7 @@ func (c *construct) query(sc *scope, restrict string) string {
 	default:
 		where += "{ " + c.where + "\n} }"
 	}
-	b.WriteString(" WHERE " + where)
+	b.WriteString("WHERE " + where)
 	return b.String()
 }
 
@@ -208,12 +204,9 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 		}
 		if err := s.confirmRows(ctx, caps, rows, func() (int64, error) {
 			at := strings.Index(query[len(s.construct.prologue):], " SELECT") + len(s.construct.prologue)
-			inner, merged := query[at:], ""
-			if sc.kind == severalGraphs { // a subquery takes no FROM
-				merged = " FROM " + strings.Join(sc.graphs, " FROM ")
-				inner = strings.Replace(inner, merged, "", 1)
-			}
-			return s.client.Count(ctx, query[:at]+" SELECT (COUNT(*) AS ?rsbridge_n)"+merged+" WHERE { {"+inner+"} }")
+			merged := from(sc.from)
+			inner := strings.Replace(query[at:], merged, "", 1) // a subquery takes no FROM
+			return s.client.Count(ctx, query[:at]+" SELECT (COUNT(*) AS ?rsbridge_n) "+merged+"WHERE { {"+inner+"} }")
 		}); err != nil {
 			return err
 		}

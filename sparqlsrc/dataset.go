@@ -2,6 +2,7 @@ package sparqlsrc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,65 @@ const maxFrom = 1000
 // graph of its own that holds something could not be seen together with them,
 // which is an error.
 func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
+	out, err := s.listGraphs(ctx)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	outside, err := s.client.Ask(ctx, "ASK { ?s ?p ?o }")
+	if err != nil {
+		return nil, err
+	}
+	if outside {
+		return nil, errOutside
+	}
+	return out, nil
+}
+
+// nilGraph names, in a FROM of RDF4J and of what is made from it, the triples of no graph.
+const nilGraph = "<http://www.openrdf.org/schema/sesame#nil>"
+
+// noGraph is one that nobody has: a FROM of nothing cannot be written.
+const noGraph = "<urn:rsbridge:none>"
+
+// butOwn lists the graphs, escaped, that together are what the default graph of a store
+// shows of all graphs, without our own. It is nil where ours are not there, and where
+// nothing can leave them out, which is told.
+func (s *Source) butOwn(ctx context.Context) ([]string, error) {
+	own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
+	if err != nil || !own {
+		return nil, err
+	}
+	out, err := s.listGraphs(ctx)
+	outside := false
+	if err == nil {
+		outside, err = s.client.Ask(ctx, "ASK { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g)) } }")
+	}
+	if err == nil && outside {
+		out = append(out, nilGraph)
+		var named bool
+		if named, err = s.client.Ask(ctx, "ASK FROM "+nilGraph+" { ?s ?p ?o }"); err == nil && !named {
+			err = errOutside
+		}
+	}
+	switch {
+	case errors.Is(err, errOutside) || errors.Is(err, errManyGraphs):
+		s.log.Warn("the queries of the set are asked over rsbridge's own graphs too", "why", err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("leave rsbridge's own graphs out: %w", err)
+	case len(out) == 0:
+		return []string{noGraph}, nil
+	}
+	return out, nil
+}
+
+var (
+	errManyGraphs = fmt.Errorf("the store has more than %d named graphs, more than a query can be asked over at once: name those that matter under graphs", maxFrom)
+	errOutside    = errors.New("the default graph holds triples besides the named graphs, and no query can be asked over both: name the graphs under graphs (or move what is in the default graph into one with a name)")
+)
+
+// listGraphs lists all named graphs but our own, escaped.
+func (s *Source) listGraphs(ctx context.Context) ([]string, error) {
 	sol, err := s.client.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", sparql.OwnGraph("?g"), maxFrom+1), sparql.ReadSelectJSON)
 	if err != nil {
 		return nil, fmt.Errorf("list the named graphs: %w", err)
@@ -36,18 +96,8 @@ func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
 		}
 		out = append(out, iri)
 	}
-	if len(out) == 0 {
-		return nil, nil
-	}
 	if len(out) > maxFrom {
-		return nil, fmt.Errorf("the store has more than %d named graphs, more than a query can be asked over at once: name those that matter under graphs", maxFrom)
-	}
-	outside, err := s.client.Ask(ctx, "ASK { ?s ?p ?o }")
-	if err != nil {
-		return nil, err
-	}
-	if outside {
-		return nil, fmt.Errorf("the default graph holds triples besides the named graphs, and no query can be asked over both: name the graphs under graphs (or move what is in the default graph into one with a name)")
+		return nil, errManyGraphs
 	}
 	slices.Sort(out)
 	return out, nil
@@ -98,7 +148,7 @@ func (s *Source) overGraphs(ctx context.Context, text string) (selection, error)
 		return q.prologue + " SELECT (COUNT(*) AS ?rsbridge_n) " + from + "WHERE { { " + text[q.form:] + "\n} }"
 	}
 	plain := selection{text, count("")}
-	if len(s.cfg.Graphs) == 0 || s.byGraph || slices.ContainsFunc(q.tokens, func(t token) bool {
+	if s.byGraph || slices.ContainsFunc(q.tokens, func(t token) bool {
 		return t.kind == tokWord && slices.Contains([]string{"GRAPH", "FROM", "SERVICE"}, strings.ToUpper(t.text))
 	}) {
 		return plain, nil
@@ -108,9 +158,14 @@ func (s *Source) overGraphs(ctx context.Context, text string) (selection, error)
 		return plain, err
 	}
 	var graphs []string
-	if s.cfg.Graphs[0] == "*" {
-		union, err := s.showsUnion(ctx, caps)
-		if err == nil && union == separate {
+	if every := slices.Equal(s.cfg.Graphs, []string{"*"}); every || len(s.cfg.Graphs) == 0 {
+		var union shows
+		union, err = s.showsUnion(ctx, caps)
+		switch {
+		case err != nil:
+		case union != separate:
+			graphs, err = s.butOwn(ctx)
+		case every:
 			graphs, err = s.namedGraphs(ctx)
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package sparqlsrc
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -272,4 +273,57 @@ func speedOf(t testing.TB, c *sparql.Client) float64 {
 		t.Fatal(err)
 	}
 	return s.quadSpeed(t.Context())
+}
+
+// TestOwnGraphsInUnion: where the default graph shows all graphs, the queries of the user's
+// are asked over all but those of rsbridge; where nothing can leave them out, that is told.
+func TestOwnGraphsInUnion(t *testing.T) {
+	store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	straight := clientOf(t, sparql.Endpoint{Update: "http://s/update", Transport: store.Transport()})
+	const p0 = "<http://example.org/p0>"
+	own := []rdfres.Triple{{S: "<urn:rsbridge:mirror:1>", P: p0, O: "<http://example.org/e1>"}, {S: "<http://example.org/e1>", P: p0, O: `"own"`}}
+	data := []rdfres.Triple{{S: "<http://example.org/e1>", P: p0, O: `"1"`}}
+	lone := []rdfres.Triple{{S: "<http://example.org/e2>", P: p0, O: `"2"`}}
+	for _, c := range []struct {
+		world world
+		want  string
+		told  bool
+	}{
+		{world{stateGraph: own, "http://g.example/1": data}, `map[http://example.org/e1:["1"]]`, false},
+		{world{stateGraph: own}, `map[]`, false},
+		{world{"http://g.example/1": data}, `map[http://example.org/e1:["1"]]`, false},
+		{world{stateGraph: own, "http://g.example/1": data, "": lone}, `map[http://example.org/e1:["1" "own" <urn:rsbridge:mirror:1>] http://example.org/e2:["2"] urn:rsbridge:mirror:1:[<http://example.org/e1>]]`, true},
+	} {
+		if err := c.world.load(t.Context(), straight, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, graphs := range [][]string{nil, {"*"}} {
+			var log bytes.Buffer
+			s, err := New(clientOf(t, sparql.Endpoint{Transport: inproc.Transport{Handler: &strange{habits: habits{Server: "Virtuoso/07.20"}, store: store.Handler(), times: map[string]int{}}}}), Config{
+				Graphs: graphs, Select: Select{Query: byP0}, Describe: "CONSTRUCT { ?entity ?p ?o . ?entity <http://example.org/of> ?s } WHERE { { ?entity ?p ?o } UNION { ?s ?q ?entity } }",
+				TempDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := allOf(t, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]rdfres.Term{}
+			for e, ts := range all {
+				for _, x := range ts {
+					got[e] = append(got[e], x.O)
+				}
+				slices.Sort(got[e])
+			}
+			if told := strings.Contains(log.String(), "asked over rsbridge's own graphs too"); fmt.Sprint(got) != c.want || told != c.told {
+				t.Errorf("%v, graphs %q: %v (told %v), want %s\n%s", slices.Sorted(maps.Keys(c.world)), graphs, got, told, c.want, log.String())
+			}
+		}
+	}
 }

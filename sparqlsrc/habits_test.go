@@ -286,7 +286,7 @@ func oneStrange(t *testing.T, store *embedstore.Store, seed uint64) (whole int, 
 			s.habits = newHabits(r)
 			s.Server = server
 		}
-		if union && cfg.Describe == "graph" || !union && len(cfg.Graphs) > 0 && cfg.Graphs[0] == "*" && (cfg.Select.Query != "" || cfg.Describe == ownTriples) {
+		if query := cfg.Select.Query != "" || cfg.Describe == ownTriples; union && (query || cfg.Describe == "graph") || !union && query && slices.Equal(cfg.Graphs, []string{"*"}) {
 			delete(w, "") // no query is asked over it and all others
 		}
 		load := func() {

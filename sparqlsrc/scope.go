@@ -18,6 +18,7 @@ type scope struct {
 	union  bool     // the default graph shows all graphs
 	graphs []string // of several, escaped
 	every  bool     // these are all that the store has
+	from   []string // what a CONSTRUCT of the user's is asked over, escaped; nil: as it stands
 	next   int
 }
 
@@ -50,6 +51,7 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 			}
 			sc.graphs = append(sc.graphs, iri)
 		}
+		sc.from = sc.graphs
 		return sc, nil
 	}
 	union, err := s.showsUnion(ctx, caps)
@@ -63,7 +65,11 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 			return nil, err
 		}
 		if own || union == unknown { // this pattern is right for both
-			return &scope{kind: unionButOwn}, nil
+			sc := &scope{kind: unionButOwn}
+			if s.construct != nil {
+				sc.from, err = s.butOwn(ctx)
+			}
+			return sc, err
 		}
 		return &scope{kind: defaultGraph, union: true}, nil
 	case len(g) == 1 && s.construct != nil:
@@ -72,7 +78,7 @@ func (s *Source) scope(ctx context.Context, caps sparql.Capabilities) (*scope, e
 			return nil, fmt.Errorf("describe by a CONSTRUCT over all graphs: %w", err)
 		}
 		if len(graphs) > 0 {
-			return &scope{kind: severalGraphs, graphs: graphs, every: true}, nil
+			return &scope{kind: severalGraphs, graphs: graphs, from: graphs, every: true}, nil
 		}
 		return &scope{kind: defaultGraph}, nil
 	case len(g) == 1:

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -609,7 +610,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 }
 
 // refuseOverlaps takes out resources whose per-entity graph belongs to another
-// resource, before this batch or within it.
+// resource, before this batch or within it, or to another destination as a whole.
 func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
@@ -639,6 +640,10 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 			}
 		} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
+		} else if name, err := d.singleOf(ch.newGraph); err != nil {
+			return err
+		} else if name != "" {
+			other = "destination " + strconv.Quote(name) + ", which has everything in it (give either another graph_iri)"
 		}
 		if other == "" {
 			taken[ch.newGraph] = ch.op.loc
@@ -668,7 +673,7 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 			after[ch.newSts[i].hash] = true
 		}
 	}
-	dropped := func(ch *delta) bool {
+	left := func(ch *delta) bool {
 		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.keptFor(ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[hash16][]*statement{} // by subject
@@ -678,9 +683,14 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 		if ch.same {
 			continue
 		}
-		if ch.oldGraph != "" && len(ch.oldSts) > 0 && dropped(ch) {
-			p.drops = append(p.drops, ch.oldGraph)
-			continue
+		if ch.oldGraph != "" && len(ch.oldSts) > 0 && left(ch) {
+			if name, err := d.singleOf(ch.oldGraph); err != nil {
+				return nil, err
+			} else if name == "" {
+				p.drops = append(p.drops, ch.oldGraph)
+				continue
+			}
+			p.frees = append(p.frees, ch.oldGraph)
 		}
 		for i := range ch.oldSts {
 			st := &ch.oldSts[i]

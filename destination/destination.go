@@ -332,7 +332,7 @@ func (d *Destination) load() error {
 		b.Set([]byte{kindVersion}, []byte{layoutVersion})
 	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
-	spaceName := "single " + d.cfg.GraphIRI
+	spaceName := singleSpace + d.cfg.GraphIRI
 	if d.mirror.lay.perEntity {
 		spaceName = "per-entity"
 	}

@@ -121,6 +121,9 @@ func splitOwned(k []byte) (subject hash16, o owner, ok bool) {
 	return subject, o, true
 }
 
+// singleSpace begins the name of a space that is one graph; its name follows.
+const singleSpace = "single "
+
 func nameKey(kind byte, parts ...string) []byte {
 	k := []byte{kind}
 	for i, p := range parts {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -597,8 +598,9 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*chec
 var virtuosoOwn = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
 
 // isEmpty asks whether the graph (per-entity: any graph that the template could
-// name, and that is neither rsbridge's nor the store's own) holds something.
-func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
+// name, and that is neither one of besides nor rsbridge's nor the store's own) holds
+// something.
+func (m *mirror) isEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error) {
 	if m.lay.perEntity {
 		if m.client.Endpoint().Query == "" {
 			return true, nil
@@ -610,6 +612,9 @@ func (m *mirror) isEmpty(ctx context.Context) (bool, error) {
 		}
 		if after != "" {
 			filter += " && STRENDS(STR(?g), " + sparql.EscapeString(after) + ")"
+		}
+		for g := range besides {
+			filter += " && ?g != <" + g + ">"
 		}
 		if before+after == "" && (m.caps.Product == "Virtuoso" || strings.HasPrefix(m.server, "Virtuoso")) { // probed or not
 			for _, own := range virtuosoOwn {

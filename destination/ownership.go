@@ -27,6 +27,33 @@ func (m *mirror) owns() bool {
 	return m.lay.perEntity && !m.gspOnly() && m.client.Endpoint().Query != ""
 }
 
+// singles are the graphs of this store that other destinations of this state have filled
+// with all of their resources, and the names of those. A per-entity graph may not be one.
+func (d *Destination) singles() (map[string]string, error) {
+	metas, err := d.metas()
+	graphs := map[string]string{}
+	for _, m := range metas {
+		g, single := strings.CutPrefix(m.Graph, singleSpace)
+		if !single || g == "" || m.Phase == "" {
+			continue
+		}
+		v, err := d.store.Get(nameKey(kindSpaceName, d.target, m.Graph))
+		if err == nil && binary.BigEndian.Uint32(v) == m.Space {
+			graphs[g] = m.Name
+		}
+	}
+	return graphs, err
+}
+
+// singleOf is the destination that has all of its resources in a graph, "" if none has.
+func (d *Destination) singleOf(graph string) (string, error) {
+	if _, err := d.store.Get(nameKey(kindSpaceName, d.target, singleSpace+graph)); errors.Is(err, kv.ErrNotFound) {
+		return "", nil
+	}
+	graphs, err := d.singles()
+	return graphs[graph], err
+}
+
 // ownership is the triple that makes a graph ours.
 func (m *mirror) ownership(graph string) statement {
 	return statement{graph: stateGraph, triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.mark)}}
@@ -167,12 +194,16 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			name = r.graph
 			r, rerr, rok = nextRec()
 		}
+		single, err := d.singleOf(name)
+		if err != nil {
+			return err
+		}
 		switch {
 		case ours && !mine:
 			if c.fix && m.canOwn(name) {
 				p.owns = append(p.owns, name)
 			}
-		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && safeIRI("<"+name+">") == nil:
+		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && safeIRI("<"+name+">") == nil:
 			c.ghosts++
 			ghosts.Set(key(kindGhost, d.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {

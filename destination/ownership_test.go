@@ -280,6 +280,72 @@ func TestOwnershipOfOthers(t *testing.T) {
 	b.same(b.mir.lines("http://ex.org/e2"), []string{nt("e2", "2"), nt("e2", "a")})
 }
 
+// A destination of one graph and one of a graph for each entity have one store, whichever
+// is first. An entity that has the name of the other's graph is refused; where it was
+// there before, only what it owns goes with it.
+func TestLayoutsInOneStore(t *testing.T) {
+	for _, first := range []string{"single", "per-entity", "adopts"} {
+		t.Run(first, func(t *testing.T) {
+			one := newBench(t)
+			one.cfg.GraphIRI = "http://ex.org/graph"
+			fill(one.src, 4)
+			each := &bench{t: t, src: newTestSource(t), mir: one.mir, store: one.store, clock: one.clock, caps: one.caps, cfg: one.cfg}
+			each.cfg.Name, each.cfg.Source = "each", each.src.url("/.well-known/resourcesync")
+			each.cfg.Graph, each.cfg.GraphIRI = "per-entity", "{entity}"
+			fill(each.src, 3)
+			switch first {
+			case "single":
+				one.sync()
+				one.mir.exec("INSERT DATA { GRAPH <http://else.example/g> {\n" + nt("else", "1") + "} }")
+				if _, err := each.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "did not write") {
+					t.Fatal(err)
+				}
+				one.mir.exec("DROP SILENT GRAPH <http://else.example/g>")
+				each.sync()
+			case "per-entity":
+				each.sync()
+				one.sync()
+			case "adopts":
+				each.src.put("graph.nt", nt("graph", "1"))
+				each.sync()
+				one.cfg.Adopt = true
+				one.sync()
+			}
+			equal := func(x *bench) {
+				t.Helper()
+				if rep, err := x.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				one.same(one.mir.lines(one.cfg.GraphIRI), one.src.want())
+			}
+			if first != "adopts" {
+				each.src.put("graph.nt", nt("graph", "1"))
+				if rep := each.sync(); rep.Failed != 1 {
+					t.Fatalf("%+v", rep)
+				}
+				for diff, err := range each.open().Differences(context.Background()) {
+					if err != nil || !strings.Contains(diff.Detail, `is kept for destination "copy"`) {
+						t.Fatalf("%+v %v", diff, err)
+					}
+				}
+				equal(one)
+			}
+			each.src.put("e1.nt", nt("e1", "changed"))
+			each.src.remove("e2.nt")
+			each.src.remove("graph.nt")
+			if rep := each.sync(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			equal(one)
+			equal(each)
+			each.ownedIsRecorded()
+			if lines := one.mir.lines("http://ex.org/e1"); len(lines) != 1 || len(one.mir.lines("http://ex.org/e2")) > 0 {
+				t.Fatal(lines)
+			}
+		})
+	}
+}
+
 // A mirror that was made before there was ownership gets it; one that has lost it
 // gets it again; neither is a difference. A name without a graph is none either.
 func TestOwnershipIsMade(t *testing.T) {

@@ -286,7 +286,11 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 
 // refuseForeign refuses a graph that holds something.
 func (d *Destination) refuseForeign(ctx context.Context) error {
-	empty, err := d.mirror.isEmpty(ctx)
+	singles, err := d.singles()
+	if err != nil {
+		return err
+	}
+	empty, err := d.mirror.isEmpty(ctx, maps.Keys(singles))
 	if err != nil {
 		return fmt.Errorf("ask whether the mirror is empty: %w", err)
 	}

@@ -87,39 +87,52 @@ func resident(name string, commands ...string) row {
 		}}
 }
 
-// sizes measures both sizes, once: the smaller one before the larger and twice after
-// it, since a few seconds move with whatever else the machine does, and takes the
-// medians of these.
+// sizes is what both sizes took in one turn.
+type sizes struct{ small, big measures }
+
+// sizes are those of this turn.
 func (e *env) sizes(ctx context.Context) (small, big measures, err error) {
-	if e.large == nil {
-		more, err := prepare("", 10*e.n)
+	if len(e.large) == e.turn {
+		s, err := e.measureSizes(ctx)
 		if err != nil {
 			return small, big, err
 		}
-		defer more.close()
-		var all []measures
-		for _, of := range []*env{e, more, e, e} {
-			m, err := of.whole(ctx)
-			if err != nil {
-				return small, big, err
-			}
-			if of == more {
-				big = m
-			} else {
-				all = append(all, m)
-			}
-		}
-		small = all[0]
-		for name := range small.seconds {
-			var each []float64
-			for _, m := range all {
-				each = append(each, m.seconds[name])
-			}
-			small.seconds[name] = median(each)
-		}
-		e.large = &[2]measures{small, big}
+		e.large = append(e.large, s)
 	}
-	return e.large[0], e.large[1], nil
+	s := e.large[e.turn]
+	return s.small, s.big, nil
+}
+
+// measureSizes measures both sizes: the smaller one before the larger and twice after
+// it, since a few seconds move with whatever else the machine does, and takes the
+// medians of these.
+func (e *env) measureSizes(ctx context.Context) (s sizes, err error) {
+	more, err := prepare("", 10*e.n)
+	if err != nil {
+		return s, err
+	}
+	defer more.close()
+	var all []measures
+	for _, of := range []*env{e, more, e, e} {
+		m, err := of.whole(ctx)
+		if err != nil {
+			return s, err
+		}
+		if of == more {
+			s.big = m
+		} else {
+			all = append(all, m)
+		}
+	}
+	s.small = all[0]
+	for name := range s.small.seconds {
+		var each []float64
+		for _, m := range all {
+			each = append(each, m.seconds[name])
+		}
+		s.small.seconds[name] = median(each)
+	}
+	return s, nil
 }
 
 const largeConfig = `state: %[1]s/state

@@ -42,7 +42,7 @@ type row struct {
 	megabytes          func(ctx context.Context, e *env) (int64, error)
 	most               int64 // megabytes
 
-	large    bool // a row of -large, measured once
+	large    bool // a row of -large
 	value    func(ctx context.Context, e *env) (thing, base float64, err error)
 	unitName string
 }
@@ -79,7 +79,8 @@ type env struct {
 	profile string // folder for profiles
 	graphs  int    // that were made by empty
 
-	large  *[2]measures
+	turn   int     // the run that is measured now, from 0
+	large  []sizes // of each turn of -large
 	served *origin
 	hints  *origin
 
@@ -92,7 +93,7 @@ type env struct {
 
 func main() {
 	only := flag.String("row", "", "run these rows only: their names or how they begin, separated by commas")
-	runs := flag.Int("runs", 5, "runs of each row")
+	runs := flag.Int("runs", 5, "runs of each row, at most three of -large")
 	entities := flag.Int64("entities", 102_000, "entities of the data: about 9.8 triples each")
 	dir := flag.String("dir", "", "keep the data of rows in this folder, and use what an earlier run left there")
 	cpu := flag.String("cpuprofile", "", "write a profile of all that is run here")
@@ -157,7 +158,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 	}
 	all = append(all, hintRow)
 	if large {
-		all, runs = largeRows, 1
+		all, runs = largeRows, min(runs, 3)
 	}
 	for _, r := range all {
 		if only != "" && !slices.ContainsFunc(strings.Split(only, ","), func(name string) bool { return r.id == name || strings.HasPrefix(r.id, name+"-") }) {
@@ -200,7 +201,7 @@ func table(results []result) string {
 
 func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	var ratios, things, bases []float64
-	for range runs {
+	for e.turn = range runs {
 		thing, base, err := r.once(ctx, e)
 		if err != nil {
 			return result{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -14,6 +15,12 @@ import (
 // after it and had what it names has ended well. A run of it that fails, is held or
 // cancelled, or that the process does not survive, is begun again.
 
+// mostDue bounds what is kept of a set, in bytes: it is read at once.
+const mostDue = 64 << 20
+
+// ErrManyDue comes for a request that cannot be kept beside all that wait.
+var ErrManyDue = errors.New("too much that was named before has not been looked at yet")
+
 // dueRequest is one request that is kept.
 type dueRequest struct {
 	key  []byte
@@ -22,9 +29,13 @@ type dueRequest struct {
 
 func duePrefix(set string) []byte { return []byte("named/" + set + "/") }
 
-// openDue finds the number of the last request that is kept; none is used twice.
+// openDue finds the number of the last request that is kept, none is used twice, and how
+// much is.
 func (s *set) openDue() error {
 	due, err := s.due()
+	for _, d := range due {
+		s.dueBytes.Add(int64(len(d.args)))
+	}
 	if n := len(due); n > 0 {
 		s.lastDue.Store(binary.BigEndian.Uint64(due[n-1].key[len(duePrefix(s.name)):]))
 	}
@@ -37,12 +48,16 @@ func (s *set) keepDue(args ScanArgs) error {
 	if err != nil {
 		return err
 	}
+	if n := s.dueBytes.Load(); n+int64(len(raw)) > mostDue {
+		return fmt.Errorf("set %s: %w (%d MB): a full scan looks at everything", s.name, ErrManyDue, n>>20)
+	}
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(binary.BigEndian.AppendUint64(duePrefix(s.name), s.lastDue.Add(1)), raw)
 	if err := b.Commit(true); err != nil {
 		return fmt.Errorf("keep what was named of %s: %w", s.name, err)
 	}
+	s.dueBytes.Add(int64(len(raw)))
 	return nil
 }
 
@@ -70,6 +85,9 @@ func (s *set) forgetDue(done []dueRequest) error {
 	}
 	if err := b.Commit(false); err != nil { // what comes again is looked at again
 		return fmt.Errorf("forget what was named of %s: %w", s.name, err)
+	}
+	for _, d := range done {
+		s.dueBytes.Add(-int64(len(d.args)))
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package bridge
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -184,5 +187,38 @@ func TestNamedStayWhenCancelled(t *testing.T) {
 	f.settle()
 	if a := f.value("a"); a != "2" {
 		t.Errorf("a is %s", a)
+	}
+}
+
+// TestNamedAreBounded: what cannot be kept is refused, not forgotten, also after a restart.
+func TestNamedAreBounded(t *testing.T) {
+	f := newFeed(t)
+	f.down.Store(true)
+	args := ScanArgs{}
+	for i := range maxNamed {
+		args.Entities = append(args.Entities, fmt.Sprintf("http://e.example/%d/%s", i, strings.Repeat("x", 1000)))
+	}
+	most := 0
+	for ; ; most++ {
+		if _, _, err := f.b.Begin("scan", "data", "api", args); errors.Is(err, ErrManyDue) {
+			break
+		} else if err != nil || most > 7 {
+			t.Fatal(most, err)
+		}
+	}
+	if err := f.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.open()
+	if _, _, err := f.b.Begin("scan", "data", "api", args); most < 5 || !errors.Is(err, ErrManyDue) {
+		t.Fatal(most, err)
+	}
+	f.down.Store(false)
+	do[ScanReport](t, f.b, "scan", "data")
+	if run := f.name("a"); run.State != jobs.Done {
+		t.Fatalf("%+v", run)
+	}
+	if n := f.b.sets["data"].dueBytes.Load(); n != 0 {
+		t.Fatal(n, "bytes are still counted")
 	}
 }

@@ -31,7 +31,8 @@ type set struct {
 	log      *changetrack.Log
 	follower *content.Follower // nil: its descriptions lead to no files
 
-	lastDue atomic.Uint64 // number of the last request that was kept (keepDue)
+	lastDue  atomic.Uint64 // number of the last request that was kept (keepDue)
+	dueBytes atomic.Int64  // of those that are kept
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress

@@ -41,6 +41,7 @@ var problems = []struct {
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},
+	{bridge.ErrManyDue, http.StatusServiceUnavailable, "nothing of this request was taken; send it again when the store answers and the runs that wait are done"},
 	{bridge.ErrWhole, http.StatusBadRequest, "send no body"},
 	{changetrack.ErrBeyondRetention, http.StatusGone, "retention of the set says how long changes and versions are kept"},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},

@@ -49,7 +49,7 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
 	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, ask)
 	m.Describe = c.describes(ctx, graphs)
-	m.GraphStore = c.tryGraphStore(ctx)
+	m.GraphStore = c.tryGraphStore(ctx, &m)
 	return m
 }
 
@@ -175,18 +175,29 @@ func (c *Client) someEntity(ctx context.Context, graphs []string) (iri string, f
 	return "", false, nil
 }
 
-// tryGraphStore asks for a graph that is not there.
-func (c *Client) tryGraphStore(ctx context.Context) string {
+// tryGraphStore asks for a graph that is not there, and where the answer is 404 whether
+// the default graph, which always is, has another.
+func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
 	if c.endpoint.GraphStore == "" {
 		return "no address"
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
-	err := c.StreamGraph(ctx, "urn:rsbridge:probe:nothing", func(_, _, _ []byte) error { return nil })
-	if err != nil {
-		return err.Error()
+	const nothing = "urn:rsbridge:probe:nothing"
+	err := c.StreamGraph(ctx, nothing, func(_, _, _ []byte) error { return nil })
+	for _, ask := range []struct{ method, graph string }{{http.MethodGet, nothing}, {http.MethodHead, ""}} { // the default graph may be large
+		var at string
+		if err == nil {
+			at, err = c.graphURL(ask.graph)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		if said := c.tryAsk(ctx, m, ask.method, at, "", ""); !strings.HasPrefix(said, "404 ") {
+			return "ok"
+		}
 	}
-	return "ok"
+	return "404 for every graph, also the default one: it may be no address of a Graph Store"
 }
 
 // Advice is what rsbridge does because of what a store is, and what who runs it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -114,6 +115,26 @@ func TestAdvice(t *testing.T) {
 	for _, want := range []string{"ResultSetMaxRows", "--graph-store", "MaxSortedTopRows", "form bodies"} {
 		if !strings.Contains(could, want) {
 			t.Errorf("nothing of %q in\n%s", want, could)
+		}
+	}
+}
+
+// TestNoGraphStore: an address that answers 404 to everything is no Graph Store, while one
+// that says so of a graph that is not there is one.
+func TestNoGraphStore(t *testing.T) {
+	for path, want := range map[string]string{"/data": "ok", "/elsewhere": "404 for every graph, also the default one: it may be no address of a Graph Store"} {
+		mux := http.NewServeMux() // says 404 of the rest
+		mux.Handle("/query", sparqltest.New())
+		mux.Handle("/data", sparqltest.New())
+		srv := httptest.NewServer(mux)
+		defer srv.Close()
+		client, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query", GraphStore: srv.URL + path, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if got := client.Manners(t.Context(), nil).GraphStore; got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
 }

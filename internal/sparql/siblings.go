@@ -62,7 +62,7 @@ func (c *Client) found(ctx context.Context, product string) map[string]string {
 		if err != nil {
 			continue
 		}
-		if kind == "update" && other.takesUpdates(ctx, at) || kind == "graph_store" && other.tryGraphStore(ctx) == "ok" {
+		if kind == "update" && other.takesUpdates(ctx, at) || kind == "graph_store" && other.tryGraphStore(ctx, new(Manners)) == "ok" {
 			out[kind] = redact(at)
 		}
 		_ = other.Close() // idle connections only

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,19 +53,32 @@ type sinkState struct {
 	Graphs    map[string]string `json:"graphs"`              // checkpoints, N-Triples
 }
 
+// otherPacks are ways of packing that no dump is written in.
+var otherPacks = []string{".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".gzip", ".tgz", ".tar", ".7z"}
+
 // DumpSink keeps a mirror in one file.
 func DumpSink(file string) (*Sink, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("dump %s: %w", file, err)
 	}
+	if err := CheckDump(file); err != nil {
+		return nil, fmt.Errorf("dump %s: %w", file, err)
+	}
 	base := strings.ToLower(filepath.Base(abs))
 	bare := strings.TrimSuffix(base, ".gz")
 	s := &Sink{file: abs, gz: bare != base, quad: strings.HasSuffix(bare, ".nq") || strings.HasSuffix(bare, ".nquads")}
-	if f, ok := rdfres.FormatBySuffix(bare); ok && f != rdfres.NTriples && f != rdfres.NQuads {
-		return nil, fmt.Errorf("dump %s: dumps are N-Triples (.nt) or N-Quads (.nq), each also with .gz", file)
-	}
 	return s, s.open("dump", abs)
+}
+
+// CheckDump tells whether a name says of a dump what can be written.
+func CheckDump(file string) error {
+	bare := strings.TrimSuffix(strings.ToLower(filepath.Base(file)), ".gz")
+	f, ok := rdfres.FormatBySuffix(bare)
+	if ok && f != rdfres.NTriples && f != rdfres.NQuads || slices.Contains(otherPacks, path.Ext(bare)) {
+		return errors.New("dumps are N-Triples (.nt) or N-Quads (.nq), each also with .gz")
+	}
+	return nil
 }
 
 // FolderSink keeps a mirror as files in a folder, which is made if need be.
@@ -322,6 +336,12 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 			return damaged(err.Error())
 		}
 	}
+}
+
+// absent tells that there is no file, which a dump of nothing has too.
+func (s *Sink) absent() bool {
+	_, err := os.Stat(s.file)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // makeFolder makes that of a dump.

@@ -174,12 +174,37 @@ func TestSinkRefusals(t *testing.T) {
 	if _, err := b.openSink(folder).Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "adopt") {
 		t.Error(err)
 	}
-	if _, err := DumpSink("x.ttl"); err == nil {
-		t.Error("a Turtle dump")
+	for _, name := range []string{"x.ttl", "x.ttl.gz", "x.nt.zst", "x.NQ.bz2", "x.zip"} {
+		if _, err := DumpSink(name); err == nil {
+			t.Error(name, "is written as plain N-Triples")
+		}
 	}
 	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
 	if _, err := Open(context.Background(), b.store, folder.Client(), b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
 		t.Error(err)
+	}
+}
+
+// TestSinkOfNothing: a dump of an empty source is an empty file.
+func TestSinkOfNothing(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(t.TempDir(), "made", "mirror.nt")
+	dump, err := DumpSink(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := b.openSink(dump)
+	plan, err := d.Sync(t.Context(), SyncOptions{DryRun: true})
+	if _, serr := os.Stat(file); err != nil || serr == nil {
+		t.Fatalf("dry run: %+v %v, the file: %v", plan, err, serr)
+	}
+	rep, err := d.Sync(t.Context(), SyncOptions{})
+	raw, ferr := os.ReadFile(file)
+	if err != nil || !rep.InSync || ferr != nil || len(raw) > 0 {
+		t.Fatalf("%+v %v: %q %v", rep, err, raw, ferr)
+	}
+	if rep, err := d.Audit(t.Context(), AuditOptions{}); err != nil || !rep.Equal {
+		t.Errorf("%+v %v", rep, err)
 	}
 }
 

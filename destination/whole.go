@@ -49,7 +49,7 @@ func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
 func (d *Destination) putWhole(ctx context.Context) error {
-	if !d.putsWhole() || !d.meta.Dirty {
+	if !d.putsWhole() || !d.meta.Dirty && !(d.sink != nil && d.sink.absent()) {
 		return nil
 	}
 	d.spaceL.Lock()

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -165,7 +166,7 @@ func (c *Config) check() (out []Finding) {
 	c.checkStores(fault, httpURL)
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
 		s, p := c.Sets[name], "sets."+name
-		if err := publish.CheckSetName(name); err != nil {
+		if err := publish.CheckSetName(name); err != nil && (nameForm.MatchString(name) || c.file == "") { // else the reader has told it
 			fault(p, "", "%v", err)
 		}
 		if len(s.Dumps) > 0 {
@@ -278,7 +279,7 @@ func (c *Config) check() (out []Finding) {
 				fault(p+".allow", "", "%v", err)
 			}
 		}
-		if d.Concurrency < 0 || d.Concurrency > 256 {
+		if d.Concurrency < 1 || d.Concurrency > 256 {
 			fault(p+".concurrency", fmt.Sprint(d.Concurrency), "is between 1 and 256")
 		}
 		atLeast(p+".max_resource_bytes", d.MaxBytes, 1)
@@ -353,6 +354,9 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations dump or files")
 		case !s.local() && s.Query == "":
 			fault(p+".query", "", "is needed: the address of SPARQL queries")
+		}
+		if err := destination.CheckDump(s.Dump); s.Dump != "" && err != nil {
+			fault(p+".dump", s.Dump, "%v", err)
 		}
 		if s.Serve && s.Embedded == "" {
 			fault(p+".serve", "true", "is for embedded stores")

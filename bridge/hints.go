@@ -346,7 +346,7 @@ func (s Set) checkHints(p string, fault func(path, value, format string, args ..
 		}
 	}
 	if s.Hints.Query != "" {
-		if err := sparqlsrc.CheckHintQuery(s.Hints.Query); err != nil {
+		if err := sparqlsrc.CheckSelect(s.Hints.Query); err != nil {
 			fault(p+".hints.query", "", "is no SELECT that names entities: %v", err)
 		}
 	}

@@ -132,6 +132,13 @@ func TestParseExtremes(t *testing.T) {
 	for text, want := range map[string]string{
 		"sets: {x: {store: a, max_delete_ratio: NaN}}":                                                             `sets.x.max_delete_ratio: "NaN": is no number`,
 		"sets: {x: {store: a, content: {properties: http://p/, rate: Inf}}}":                                       `sets.x.content.rate: "Inf": is no number`,
+		"sets: {a/b: {store: a}}":                                                                                  `sets.a/b: is no name: letters, digits, - and _, at most 64`,
+		"sets: {api: {store: a}}":                                                                                  `sets.api: set name "api"`,
+		"sets: {x: {store: a, hints: {query: \"SELECT ?entity WHERE { ?entity ?p ?o \"}}}":                         `sets.x.hints.query: is no SELECT that names entities: a brace is not closed: it is cut short`,
+		"sets: {x: {store: a, hints: {query: \"SELECT ?s WHERE { ?s ?p ?o }\"}}}":                                  `sets.x.hints.query: is no SELECT that names entities: it does not select ?entity`,
+		"sets: {x: {store: a, select: {query: \"SELECT ?entity { ?entity ?p ?o } }\"}}}":                           `sets.x.select.query: is no SELECT of ?entity: at byte 33: a brace closes that was not opened`,
+		"destinations: {x: {store: a, source: http://s/, concurrency: 0}}":                                         `destinations.x.concurrency: "0": is between 1 and 256`,
+		"destinations: {x: {store: a, source: http://s/, allow: [\"*\"]}}":                                         `destinations.x.allow: "*" is neither a host nor host:port`,
 		"destinations: {x: {store: a, source: http://s/, concurrency: 257}}":                                       `destinations.x.concurrency: "257": is between 1 and 256`,
 		"destinations: {x: {store: a, source: http://s/, allow: [other.example, \"not a host\"]}}":                 `destinations.x.allow: "not a host" is neither a host nor host:port`,
 		"destinations: {x: {store: a, source: http://s/, files: ./s/stage/x}}":                                     `destinations.x.files: "/c/s/stage/x": is where the state keeps its own files`,
@@ -146,6 +153,7 @@ func TestParseExtremes(t *testing.T) {
 		"public: {base_url: \"http://who:secret@h.example\"}":                                                      `public.base_url: "http://who:xxxxx@h.example": names a user`,
 		"stores: {a: {embedded: ./a}, b: {embedded: /c/x/../a/}}":                                                  `stores.b.embedded: "/c/x/../a/": is also the place of store a`,
 		"stores: {a: {dump: ./d.nt}, b: {dump: ./d.nt}}":                                                           `stores.b.dump: "/c/d.nt": is also the place of store a`,
+		"stores: {a: {dump: ./d.nt.zst}}":                                                                          `stores.a.dump: "/c/d.nt.zst": dumps are N-Triples (.nt) or N-Quads (.nq), each also with .gz`,
 		"stores: {a: {files: ./d}, b: {files: ./d}}":                                                               `stores.b.files: "/c/d": is also the place of store a`,
 		"stores: {a: {embedded: ./s}}":                                                                             `stores.a.embedded: "/c/s": is where the state keeps its own files`,
 		"stores: {a: {embedded: ./s/tmp}}":                                                                         `stores.a.embedded: "/c/s/tmp": is where the state keeps its own files`,
@@ -160,6 +168,9 @@ func TestParseExtremes(t *testing.T) {
 		_, err := bridge.Parse([]byte("state: ./s\n"+text+"\n"), "/c/test.yaml")
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+		if key, _, _ := strings.Cut(want, ":"); want != "" && err != nil && strings.Count(err.Error(), key+":") > 1 {
+			t.Errorf("%s: told twice: %v", text, err)
 		}
 	}
 }

@@ -103,7 +103,8 @@ func (s *Source) listGraphs(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// CheckSelect tells whether a query can be Select.Query: a SELECT of ?entity.
+// CheckSelect tells whether a query can be Select.Query, or asked by NamedSince: a SELECT
+// of ?entity.
 func CheckSelect(text string) error {
 	q, err := parseQuery(text, "SELECT")
 	if err != nil {

@@ -228,14 +228,8 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	return nil
 }
 
-// CheckHintQuery tells whether a query can be asked by NamedSince.
-func CheckHintQuery(query string) error {
-	_, err := withSince(query, time.Time{})
-	return err
-}
-
-// NamedSince gives the IRIs that the user's SELECT names, in ?entity or in its
-// first variable; ?since in it stands for a time (xsd:dateTime).
+// NamedSince gives the IRIs that the user's SELECT names as ?entity; ?since in it
+// stands for a time (xsd:dateTime).
 func (s *Source) NamedSince(ctx context.Context, query string, since time.Time, f func(entity string) error) error {
 	text, err := withSince(query, since)
 	if err == nil {

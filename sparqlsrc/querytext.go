@@ -1,6 +1,7 @@
 package sparqlsrc
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -194,10 +195,30 @@ func parseQuery(text, form string) (*query, error) {
 			i += 2
 		case word == form:
 			q.form, q.prologue, q.tokens = t.at, text[:t.at], tokens[i+1:]
-			return q, nil
+			return q, q.balanced()
 		default:
 			return nil, fmt.Errorf("at byte %d: %s, expected PREFIX, BASE or %s", t.at, t.text, form)
 		}
 	}
 	return nil, fmt.Errorf("no %s in it", form)
+}
+
+// balanced tells of braces without their other half: of a query that is cut short.
+func (q *query) balanced() error {
+	open := 0
+	for _, t := range q.tokens {
+		switch {
+		case t.kind == tokPunct && t.text == "{":
+			open++
+		case t.kind == tokPunct && t.text == "}":
+			open--
+		}
+		if open < 0 {
+			return fmt.Errorf("at byte %d: a brace closes that was not opened", t.at)
+		}
+	}
+	if open > 0 {
+		return errors.New("a brace is not closed: it is cut short")
+	}
+	return nil
 }

@@ -407,8 +407,8 @@ func (s *Source) selectedEntities(ctx context.Context, g *grouper) error {
 	return nil
 }
 
-// eachSelected runs a SELECT and gives the IRIs that it names: in ?entity, or
-// in its first variable. One may come more than once.
+// eachSelected runs a SELECT and gives the IRIs that it names as ?entity. One may
+// come more than once.
 func (s *Source) eachSelected(ctx context.Context, query string, f func(entity string) error) (rows int64, err error) {
 	caps, err := s.Capabilities(ctx)
 	if err != nil {
@@ -447,11 +447,11 @@ func (s *Source) selectOnce(ctx context.Context, query string, f func(entity str
 	if err != nil {
 		return 0, err
 	}
-	if len(sol.Vars) == 0 {
+	col := slices.Index(sol.Vars, "entity")
+	if col < 0 {
 		sol.Close()
-		return 0, errors.New("it selects no variable")
+		return 0, errors.New("the answer has no ?entity")
 	}
-	col := max(0, slices.Index(sol.Vars, "entity"))
 	for row, err := range sol.Rows {
 		if err != nil {
 			return rows, err

@@ -53,7 +53,7 @@ func ParseRule(text string) (Rule, error) {
 	if err != nil {
 		host, port = strings.Trim(s, "[]"), ""
 	}
-	if host == "" || strings.ContainsAny(host, "/ ") {
+	if host == "" || strings.ContainsAny(host, "/ *") { // each host is named: nothing stands for all
 		return Rule{}, fmt.Errorf("%q is neither a host nor host:port", text)
 	}
 	return Rule{Host: strings.ToLower(host), Port: port}, nil

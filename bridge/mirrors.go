@@ -149,10 +149,15 @@ func (m *mirror) begin(run *jobs.Run, args any) (end func(), err error) {
 	}, nil
 }
 
+// skipped is the result of a run that did nothing.
+type skipped struct {
+	Paused bool `json:"paused"`
+}
+
 func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if run.Cause == "schedule" {
 		if paused, err := m.paused(); paused || err != nil {
-			return nil, err
+			return skipped{paused}, err
 		}
 	}
 	var o SyncArgs

@@ -3,6 +3,8 @@ package bridge
 import (
 	"fmt"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
 // TestNoShareOfDeletions: max_delete_ratio 0 is no share at all, in a set as in a
@@ -31,5 +33,24 @@ func TestNoShareOfDeletions(t *testing.T) {
 		if int(rep.Deleted) != step.deleted || (rep.Held != "") != step.held {
 			t.Errorf("%d left: %d deleted, held %q", step.left, rep.Deleted, rep.Held)
 		}
+	}
+}
+
+// TestSkipsAreTold: a run of the schedule that was not wanted says so; one that was asked
+// for is none of those.
+func TestSkipsAreTold(t *testing.T) {
+	b := mustOpen(t, small(t.TempDir()))
+	defer func() { b.Close() }()
+	fill(t, b, "source", sayings("1"))
+	do[ScanReport](t, b, "scan", "data")
+	if err := b.Pause("copy", true); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.dests["copy"].sync(t.Context(), &jobs.Run{Job: "sync:copy", Cause: "schedule"})
+	if err != nil || got != (skipped{Paused: true}) {
+		t.Errorf("%+v %v", got, err)
+	}
+	if rep := do[SyncReport](t, b, "sync", "copy"); rep.Created != 1 {
+		t.Errorf("%+v", rep)
 	}
 }

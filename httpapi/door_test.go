@@ -64,6 +64,7 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": 1}`, 400, "full"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": null}`, 400, "null"},
+		{"POST", "/api/v1/sets/data/scan", `{"entities": ["http://e.example/1", "http://e.example/2"], "Entities": ["http://e.example/3"]}`, 400, "stands in it twice"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": true} x`, 400, "follows"},
 		{"POST", "/api/v1/destinations/copy/sync", `[]`, 400, "no object"},
 		{"POST", "/api/v1/destinations/copy/audit", `{"depth": "sea"}`, 400, "inventory, store, origin"},

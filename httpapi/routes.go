@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -195,6 +196,34 @@ func hasNull(object []byte) bool {
 	return false
 }
 
+// namedTwice gives a field that an object has more than once, in whatever letters, "" if
+// there is none.
+func namedTwice(object []byte) string {
+	d, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
+	for depth, isKey := 0, false; ; {
+		t, err := d.Token()
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if err != nil || depth == 0 {
+			return ""
+		}
+		if depth != 1 {
+			continue
+		}
+		if key, ok := t.(string); ok && isKey {
+			if key = strings.ToLower(key); seen[key] {
+				return key
+			}
+			seen[key] = true
+		}
+		isKey = !isKey
+	}
+}
+
 // arguments reads the body of an action: nothing, or a JSON object with the
 // fields of args. It returns nil when nothing was said.
 func arguments(c *gin.Context, args any) (any, error) {
@@ -215,6 +244,8 @@ func arguments(c *gin.Context, args any) (any, error) {
 		err = errors.New("it is no object")
 	} else if hasNull(body) {
 		err = errors.New("a value is null; leave the field out")
+	} else if twice := namedTwice(body); twice != "" { // the first value would be lost
+		err = fmt.Errorf("%q stands in it twice", twice)
 	} else if err = d.Decode(args); err == nil && d.More() {
 		err = errors.New("something follows the object")
 	}

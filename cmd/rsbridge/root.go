@@ -52,7 +52,11 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
 		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(),
 		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // cobra's shows its help, whatever follows
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
 		wrapArgs(c)
 	}
 	return root

@@ -100,12 +100,14 @@ func PageLinks(page io.Reader, base *url.URL) (out []string) {
 // RobotsLinks gives the addresses of the Sitemap lines of a robots.txt at base, in
 // their order; at most 100.
 func RobotsLinks(text string, base *url.URL) (out []string) {
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok || !strings.EqualFold(strings.TrimSpace(name), "sitemap") || len(out) >= maxLinks {
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		line, _, _ = strings.Cut(line, "#") // a comment: RFC 9309 allows one behind any line
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		if value == "" || !strings.EqualFold(strings.TrimSpace(name), "sitemap") || len(out) >= maxLinks {
 			continue
 		}
-		if u, err := base.Parse(strings.TrimSpace(value)); err == nil {
+		if u, err := base.Parse(value); err == nil {
 			out = append(out, u.String())
 		}
 	}

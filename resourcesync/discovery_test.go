@@ -42,7 +42,7 @@ func TestPageAndRobotsLinks(t *testing.T) {
 	if got, want := PageLinks(strings.NewReader(page), base), []string{"http://a.example/b/one.xml", "http://a.example/d/two.xml"}; !slices.Equal(got, want) {
 		t.Errorf("page: %q, want %q", got, want)
 	}
-	robots := "User-agent: *\nDisallow: /\nSITEMAP : /s.xml\r\nSitemap: http://b.example/t.xml\nSitemap http://c.example/\nSitemap: http://["
+	robots := "\ufeffSITEMAP : /s.xml\r\nUser-agent: *\nDisallow: /\nSitemap: http://b.example/t.xml # the data\n# Sitemap: d.xml\nSitemap: # none\nSitemap http://c.example/\nSitemap: http://["
 	if got, want := RobotsLinks(robots, base), []string{"http://a.example/s.xml", "http://b.example/t.xml"}; !slices.Equal(got, want) {
 		t.Errorf("robots.txt: %q, want %q", got, want)
 	}

@@ -42,9 +42,28 @@ CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?
 	for _, bad := range []string{
 		"", "SELECT * WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } FROM <http://g> WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } VALUES ?s { <http://a> }",
 		"CONSTRUCT { ?s ?p } WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }",
+		"CONSTRUCT{?s ?p ?o}WHERE{?s<http://p>?o.FILTER(?o<1)SERVICE?s{?s ?p ?o}FILTER(?o>1)}",
 	} {
 		if _, err := ParseMapping(bad); err == nil {
 			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// Names that a map uses may hold what is a keyword elsewhere.
+func TestMappingWithKeywordsAsNames(t *testing.T) {
+	ts := []rdfres.Triple{{S: "<http://e/a>", P: "<http://e/from>", O: `"1"`}, {S: "<http://e/a>", P: "<http://e/service>", O: `"2"`}}
+	for _, text := range []string{
+		`PREFIX e: <http://e/> CONSTRUCT { ?entity <http://s/describe-with> ?from ; <http://s/using> $service } WHERE { ?entity e:from ?from ; e:service $service }`,
+		`PREFIX from: <http://e/> CONSTRUCT { ?entity <http://s/bindings> ?with , ?using } WHERE { ?entity from:from ?with ; from:service ?using }`,
+	} {
+		m, err := ParseMapping(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := m.Apply(context.Background(), "http://e/a", ts); err != nil || len(got) != 2 {
+			t.Errorf("%s: %v %v", text, got, err)
 		}
 	}
 }

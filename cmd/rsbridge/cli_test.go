@@ -48,18 +48,20 @@ func TestCommandReference(t *testing.T) {
 	check(root)
 }
 
-func TestAuditSaysHowManyMore(t *testing.T) {
-	r := destination.AuditReport{Name: "copy", Missing: 2, Different: 1, Rewritten: 3, Named: []destination.Difference{
-		{Kind: "missing", Entity: "a", Detail: "x\ny"}, {Kind: "rewritten", Entity: "b", Detail: "z"}}}
+func TestAuditInWords(t *testing.T) {
+	r := destination.AuditReport{Name: "copy", Missing: 3, Different: 1, Rewritten: 3, Origins: 2, Unasked: 1, Named: []destination.Difference{
+		{Kind: "missing", Entity: "a", Location: "http://e/a", Detail: "x\ny"}, {Kind: "missing", Location: "http://e/c", Detail: "w"}, {Kind: "rewritten", Entity: "b", Detail: "z"}}}
 	var b strings.Builder
 	sayAudit(&b, r)
-	for _, want := range []string{"  missing: a: x y\n", "  and 2 more that are missing, extra or different (GET /api/v1/destinations/copy/differences", "  and 2 more that the store rewrites\n"} {
+	for _, want := range []string{"  missing: a: x y\n", "  missing: http://e/c: w\n",
+		"  compared with the first source (via) too: 2 resources\n", "  not compared with the first source (via), whose host is not allowed: 1 resource\n",
+		"  and 2 more that are missing, extra or different (GET /api/v1/destinations/copy/differences", "  and 2 more that the store rewrites\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
 	b.Reset()
-	if sayAudit(&b, destination.AuditReport{}); strings.Contains(b.String(), "more") {
+	if sayAudit(&b, destination.AuditReport{}); strings.Contains(b.String(), "more") || strings.Contains(b.String(), "via") {
 		t.Error(b.String())
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -408,12 +409,18 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.SourceError != "" {
 		fmt.Fprintf(w, "  the source could not be asked, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
 	}
+	if r.Origins > 0 {
+		fmt.Fprintf(w, "  compared with the first source (via) too: %s\n", plural(r.Origins, "resource"))
+	}
+	if r.Unasked > 0 {
+		fmt.Fprintf(w, "  not compared with the first source (via), whose host is not allowed: %s\n", plural(r.Unasked, "resource"))
+	}
 	rewritten := int64(0)
 	for _, d := range r.Named {
 		if d.Kind == "rewritten" {
 			rewritten++
 		}
-		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, d.Entity, oneLine(d.Detail))
+		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, cmp.Or(d.Entity, d.Location), oneLine(d.Detail))
 	}
 	if n := r.Missing + r.Extra + r.Different - (int64(len(r.Named)) - rewritten); n > 0 {
 		fmt.Fprintf(w, "  and %d more that are missing, extra or different (GET /api/v1/destinations/%s/differences names them)\n", n, r.Name)

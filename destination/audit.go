@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,23 +119,26 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 	if o.ResourceList+o.ResourceDump != "" {
 		end, err = d.compareNewer(ctx, r, o, nil)
 	}
+	depth := 0
 	switch {
 	case err == nil:
-		if err := d.saveMeta(func(m *meta) {
+		depth = 1
+		err = d.saveMeta(func(m *meta) {
 			before := m.Cursor
 			end(m)
-			m.Again = false
-			if o.followed() {
-				m.Cursor = before // the changes are followed from where they were
+			if m.Until.IsZero() {
+				m.Gap = ""
+			} else {
+				m.Cursor = before
 			}
-		}); err != nil {
-			return err
-		}
+		})
 	case errors.Is(err, errStaleList):
-		if err := d.increment(ctx, r, o, 0); err != nil {
-			return err
-		}
-	default:
+		err = nil
+	}
+	if err == nil { // the cursor never stands behind what is mirrored: a source that is set back to there would seem to go on
+		err = d.increment(ctx, r, o, depth)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = d.retry(ctx, r)
@@ -149,6 +153,7 @@ type auditRun struct {
 	fix    bool  // repair the mirror while comparing
 	second bool  // after a repair: what is still otherwise, the store makes so
 	silent error // why the source could not be asked, nil while it can
+	lost   error // why its changes, which alone tell what it has, do not tell all of it
 	older  bool  // see AuditReport.SourceOlder
 
 	events        *extsort.Sorter
@@ -262,6 +267,9 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 	}
 	defer v.Close()
+	if told {
+		a.lost = nil
+	}
 	// Of a stale list only what it says of resources counts that are as they were then: others
 	// were changed or deleted since, of which the changes that are left need not tell. A time
 	// that is told as a minute or a day may mean all of it.
@@ -346,12 +354,19 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil || a.silent != nil || !a.offer.followed() {
 		return v, err
 	}
-	err = d.eachChange(ctx, a.offer, &from, false, func(c change) error {
+	add := func(c change) error {
 		if c.it == nil {
 			return nil
 		}
 		return v.add(c.it)
-	})
+	}
+	var gap *gapError
+	if err = d.eachChange(ctx, a.offer, &from, true, add); errors.As(err, &gap) {
+		a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
+		err = d.eachChange(ctx, a.offer, &from, false, add)
+	} else if told := d.snapshotMeta().Gap; told != "" {
+		a.lost = errors.New(told)
+	}
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
@@ -570,10 +585,11 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			rep.Named = append(rep.Named, n)
 		}
 	}
-	if rep.SourceOlder = a.older; a.silent != nil {
-		rep.SourceError = a.silent.Error()
+	rep.SourceOlder = a.older
+	if unproven := cmp.Or(a.silent, a.lost); unproven != nil {
+		rep.SourceError = unproven.Error()
 	}
-	rep.Equal = rep.findings() == 0 && a.silent == nil
+	rep.Equal = rep.findings() == 0 && rep.SourceError == ""
 	return b.Commit(true)
 }
 

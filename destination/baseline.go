@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,14 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 		end, err = d.compare(ctx, r, o, nil)
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
-		end = func(m *meta) { m.Cursor = cursor{} }
+		gap := ""
+		if m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Cursor.List != "" { // what is lost is told by where we stand alone, and stays lost
+			if !r.dry {
+				err = d.increment(ctx, r, o, 0)
+			}
+			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
+		}
+		end = func(m *meta) { m.Cursor, m.Gap = cursor{}, gap }
 	}
 	if err != nil {
 		return err
@@ -86,8 +94,8 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 		return err
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
-		end(m)
 		m.Gap, m.ByList, m.Again = "", false, false
+		end(m)
 	})
 }
 
@@ -192,7 +200,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err != nil {
 		return nil, err
 	}
-	if err := d.underWay(r); err != nil {
+	if err := d.underWay(r, o); err != nil {
 		return nil, err
 	}
 	bulk := d.meta.Phase == phaseBaseline
@@ -325,18 +333,22 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	r.passed = v.passed
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
-		m.Inventory = v.state
+		m.Inventory, m.Again = v.state, false
 		m.Cursor = v.cursor()
 	}, nil
 }
 
 // underWay forgets which list or dump the mirror is of: should this run be cut off, it is
-// of none, and the one of before is not taken for known if the source has it again.
-func (d *Destination) underWay(r *run) error {
-	if r.dry || d.snapshotMeta().Inventory == (listState{}) {
+// of none, and the one of before is not taken for known if the source has it again. Nor is
+// it where the changes are followed from, so that it is compared again then.
+func (d *Destination) underWay(r *run, o *offer) error {
+	if r.dry {
 		return nil
 	}
-	return d.saveMeta(func(m *meta) { m.Inventory = listState{} })
+	return d.saveMeta(func(m *meta) {
+		m.Inventory = listState{}
+		m.Again = m.Again || m.Phase == phaseCurrent && o.followed()
+	})
 }
 
 // note counts what a report tells besides.
@@ -442,7 +454,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if r.dry {
 		return d.planDump(ctx, r, o, state, v.sequence, packages)
 	}
-	if err := d.underWay(r); err != nil {
+	if err := d.underWay(r, o); err != nil {
 		return nil, err
 	}
 	b := d.batcher(&r.c, d.meta.Phase == phaseBaseline) // else no write would count that goes by Graph Store POST
@@ -481,7 +493,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	}
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
-		m.Inventory = state
+		m.Inventory, m.Again = state, false
 		m.Cursor = v.cursor()
 	}, nil
 }

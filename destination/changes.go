@@ -845,7 +845,11 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		r.plan, r.planned = planning{}, counts{}
 	}
 	if d.cfg.OnGap == "stop" {
-		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to compare with the whole source"
+		then := "compare with the whole source"
+		if o.ResourceList+o.ResourceDump == "" {
+			then = "go on behind it; the source has no inventory to close it with"
+		}
+		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to " + then
 		if r.dry {
 			return nil
 		}

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 	var backup *foreignState
 	switch kind {
 	case "set back":
-		if !s.list && !s.dump || s.unit > time.Minute { // what is gone, or of another history of one day, may be told by nothing
+		if s.unit > time.Minute { // of another history of one day nothing may tell
 			return
 		}
 	case "folder":
@@ -116,21 +117,32 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 		}
 		s.pass()
 		b.clock = s.now
-		rep, err := b.open().Sync(context.Background(), SyncOptions{})
+		if step > 0 && kind == "set back" && r.IntN(4) == 0 {
+			d := b.open()
+			d.crash = cutAfter(r.IntN(8))
+			if _, err := d.Audit(context.Background(), AuditOptions{Repair: true}); err != nil && !errors.Is(err, errInjected) {
+				t.Fatalf("step %d: repair: %v\n%s", step, err, s)
+			}
+			if backup != nil && r.IntN(2) == 0 {
+				continue // and it is set back meanwhile
+			}
+		}
+		rep, err := b.open().Sync(context.Background(), SyncOptions{Full: kind == "set back" && r.IntN(4) == 0})
 		if err != nil {
 			t.Fatalf("step %d: %v (%s)\n%s", step, err, rep.Why, s)
 		}
-		lost := (s.stale || s.early) && (kind == "set back" || s.window > 0 || s.newestOnly) && strings.HasPrefix(rep.Held, "gap:") // nothing that is offered tells of it
+		alone := !s.list && !s.dump // what is gone is told by nothing
+		lost := (s.stale || s.early || alone) && (kind == "set back" || s.window > 0 || s.newestOnly) && strings.HasPrefix(rep.Held, "gap:")
 		if got, want := has(), want(); !lost && (!rep.InSync || !slices.Equal(got, want)) {
 			t.Errorf("step %d: %+v\n%s", step, rep, s)
 			b.same(got, want)
 			t.FailNow()
 		}
 		depth := "store"
-		if step%3 == 2 && !s.alone && !s.stale && (s.list || s.dump) { // else nothing tells where a resource is besides
+		if step%3 == 2 && !s.alone && !s.stale && !alone { // else nothing tells where a resource is besides
 			depth = "origin"
 		}
-		if audit, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth}); err != nil || !lost && !audit.Equal {
+		if audit, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth}); err != nil || !lost && !audit.Equal || lost && alone && audit.Equal {
 			t.Fatalf("step %d: audit %+v %v\n%s", step, audit, err, s)
 		}
 		s.pass()

@@ -30,6 +30,7 @@ type inventory struct {
 	blind    int64           // entries that do not tell which resource they mean
 	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
 	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
+	last     *newest         // the last change after the list: up to there the mirror is when it is compared
 
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
@@ -58,7 +59,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 
 // cursor is where the changes are followed from.
 func (v *inventory) cursor() cursor {
-	c := cursor{Time: v.at, Had: v.had, Told: v.told, Sequence: v.sequence}
+	c := cursor{Time: v.at, Had: v.had, Told: v.told, Sequence: v.sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}
@@ -241,6 +242,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		if c.it == nil {
 			return nil
 		}
+		v.last = newestOf(c.it)
 		if v.passed != nil {
 			id := hashString(c.it.identity())
 			if before, ok := last[c.it.Loc]; ok {

@@ -147,6 +147,74 @@ func TestSetBackBetweenPackages(t *testing.T) {
 	}
 }
 
+// Where nothing but its changes tells what a source has, what was lost of them stays told:
+// no comparison finds out what it was, and no audit calls the mirror equal.
+func TestGapOfChangesAlone(t *testing.T) {
+	for _, onGap := range []string{"baseline", "stop"} {
+		for _, told := range []bool{true, false} {
+			b := newBench(t)
+			b.cfg.OnGap = onGap
+			b.src.list = false
+			fill(b.src, 6)
+			b.sync()
+			b.src.restore(3)
+			b.src.put("n.nt", nt("n", "after"))
+			for _, full := range []bool{!told, true, false} {
+				rep, err := b.open().Sync(t.Context(), SyncOptions{Full: full})
+				if err != nil || rep.InSync || !strings.HasPrefix(rep.Held, "gap: ") {
+					t.Fatalf("%s, told %v, full %v: %+v %v", onGap, told, full, rep, err)
+				}
+				for _, repair := range []bool{false, true} {
+					audit, err := b.open().Audit(t.Context(), AuditOptions{Repair: repair})
+					if err != nil || audit.Equal || !strings.HasPrefix(audit.SourceError, "gap: ") {
+						t.Errorf("%s, told %v, full %v: %+v %v", onGap, told, full, audit, err)
+					}
+				}
+			}
+			b.src.list = true
+			if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.equal()
+		}
+	}
+}
+
+// A repair takes from the list what is not followed yet, and then the source is set back to
+// where the changes are followed from: what it had meanwhile does not stay.
+func TestSetBackBehindARepair(t *testing.T) {
+	for _, kind := range []string{"", "cut off", "dumps"} {
+		b := newBench(t)
+		s := b.src
+		if kind == "dumps" {
+			s.list, s.changes, s.dump, s.changeDump, s.packed = false, false, true, true, 3
+		}
+		fill(s, 6)
+		b.sync()
+		s.put("e0.nt", nt("e0", "last"))
+		b.sync()
+		n := len(s.log)
+		for i := range 4 {
+			s.put(fmt.Sprintf("m%d.nt", i), nt(fmt.Sprintf("m%d", i), "lost"))
+		}
+		d := b.open()
+		if kind == "cut off" {
+			d.crash = cutAfter(3)
+		}
+		rep, err := d.Audit(t.Context(), AuditOptions{Repair: true})
+		if cut := kind == "cut off"; cut != (err != nil) || !cut && !rep.Equal {
+			t.Fatalf("%s: %+v %v", kind, rep, err)
+		}
+		s.restore(n)
+		for range 2 {
+			if rep := b.sync(); !rep.InSync {
+				t.Fatalf("%s: %+v", kind, rep)
+			}
+			b.equal()
+		}
+	}
+}
+
 // forgetNewest takes from the cursor what older versions did not write.
 func (b *bench) forgetNewest() {
 	b.t.Helper()

@@ -46,7 +46,7 @@ type AuditOptions struct {
 type AuditReport struct {
 	Name      string       `json:"name"`
 	Inventory string       `json:"inventory,omitempty"` // digest of the source's inventory, where it is that of the records
-	Equal     bool         `json:"equal"`               // missing, extra and different are 0, and the source was asked
+	Equal     bool         `json:"equal"`               // missing, extra and different are 0, and the source was asked and tells all
 	Resources int64        `json:"resources"`
 	Missing   int64        `json:"missing"`
 	Extra     int64        `json:"extra"`
@@ -61,12 +61,12 @@ type AuditReport struct {
 	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 
-	SourceError string `json:"source_error,omitempty"` // why the source could not be asked: the rest is of the records and the mirror alone
+	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all: the rest is of the records and the mirror alone
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
 }
 
 // Verdict is what a report comes to, in words: equal, different, or not proven, where the
-// mirror is as recorded and the source could not be asked.
+// mirror is as recorded and the source could not be asked, or does not tell all.
 func (r *AuditReport) Verdict() string {
 	switch {
 	case r.Equal:

@@ -59,7 +59,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 	r.complete = true
 	err = d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		end(m)
-		m.Gap, m.Again = "", false
+		m.Gap = ""
 		m.Inventory = listState{}
 		m.Cursor = cursor{Time: r.until, Sequence: v.sequence}
 	})

@@ -378,9 +378,10 @@ DIFFERENT, and why the source was not asked; the other depths fail. Exit code 3:
 differ, or it is not proven that they do not.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
-with "source_error" where the source could not be asked: equal is false then, whatever
-the counts are; with "source_older" where its list is older than the mirror, and what
-was mirrored of later changes was not compared with it; a destination that failed is {"name","error"}`,
+with "source_error" where the source could not be asked, or has no list and its changes
+do not tell all: equal is false then, whatever the counts are; with "source_older"
+where its list is older than the mirror, and what was mirrored of later changes was not
+compared with it; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -407,7 +408,7 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 		fmt.Fprintln(w, "  the source's list is older than the mirror: what was mirrored of later changes was not compared with it")
 	}
 	if r.SourceError != "" {
-		fmt.Fprintf(w, "  the source could not be asked, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
+		fmt.Fprintf(w, "  the source could not tell, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
 	}
 	if r.Origins > 0 {
 		fmt.Fprintf(w, "  compared with the first source (via) too: %s\n", plural(r.Origins, "resource"))

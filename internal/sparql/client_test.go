@@ -700,6 +700,24 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// A triple of two graphs is one where CONSTRUCT is asked of a default graph that shows
+// both, and two rows of SELECT: nothing was cut.
+func TestProbeOfDoubles(t *testing.T) {
+	st := sparqltest.New()
+	st.UnionDefault = true
+	for i := range 100 {
+		tr := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://e.example/e%d", i)), P: "<http://e.example/p>", O: `"1"`}
+		st.Add("http://e.example/a", tr)
+		st.Add("http://e.example/b", tr)
+	}
+	for _, graphs := range [][]string{nil, {"http://e.example/a"}} {
+		caps, err := connect(t, st, nil).Probe(t.Context(), sparql.ProbeOptions{Graphs: graphs})
+		if err != nil || caps.RowLimit != 0 || slices.Contains(caps.Readings, sparql.ReadConstruct) != (graphs != nil) || !slices.Contains(caps.Readings, sparql.ReadSelectTSV) {
+			t.Errorf("%v: %+v, %v", graphs, caps, err)
+		}
+	}
+}
+
 // A store that is known to take the longest VALUES is asked for that first.
 // That the default graph shows the named graphs is seen also where the first triples of
 // those cannot be written in a query: Oxigraph gives blank nodes first.

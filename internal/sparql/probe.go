@@ -408,7 +408,10 @@ func (p *prober) readings(ctx context.Context) {
 	readTable := func(ctx context.Context, fn TripleFunc) error {
 		return p.c.StreamSelect(ctx, sel, ReadSelectBinary, fn)
 	}
-	graphStore := p.c.endpoint.GraphStore != "" && p.single && !(p.graph == "" && p.caps.UnionDefault)
+	// The Graph Store and CONSTRUCT give a triple of several graphs once, and the
+	// counts have it for each of them.
+	oneGraph := p.single && !(p.graph == "" && p.caps.UnionDefault)
+	graphStore := p.c.endpoint.GraphStore != "" && oneGraph
 	var last []Reading // that are not tried
 	defer func() {
 		if m := p.c.MaxRows(); m > 0 && (p.caps.RowLimit == 0 || m < p.caps.RowLimit) {
@@ -426,7 +429,7 @@ func (p *prober) readings(ctx context.Context) {
 			p.step(ctx, "row limit", p.rowLimit)
 		}
 		if len(p.caps.Readings) > 0 && p.caps.RowLimit == 0 && p.caps.Sample >= sampleSize {
-			if last = append(last, ReadSelectJSON); p.single {
+			if last = append(last, ReadSelectJSON); oneGraph {
 				last = append(last, ReadConstruct)
 			}
 			if graphStore {
@@ -438,7 +441,7 @@ func (p *prober) readings(ctx context.Context) {
 	began := time.Now()
 	for range 2 { // the better of two: the first warms the store up
 		try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
-		if p.single {
+		if oneGraph {
 			try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
 		}
 		try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })

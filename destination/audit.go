@@ -128,7 +128,9 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 			end(m)
 			if m.Until.IsZero() {
 				m.Gap = ""
-			} else {
+			}
+			if o.followed() { // a list may not promise enough to tell what the changes tell
+				before.Ahead = cmp.Or(m.Cursor.Ahead, before.Ahead)
 				m.Cursor = before
 			}
 		})

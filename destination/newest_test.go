@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,27 @@ func TestSetBackBehindARepair(t *testing.T) {
 			b.equal()
 		}
 	}
+}
+
+// A repair by a list that promises too little to tell what changed does not pass over the
+// changes that do.
+func TestRepairByAVagueList(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	promise := regexp.MustCompile(` hash="[^"]*"|<lastmod>[^<]*</lastmod>`)
+	s.damage = func(doc string) string { return promise.ReplaceAllString(doc, "") } // but for lengths
+	s.put("e.nt", nt("e", "X"))
+	b.sync()
+	s.put("e.nt", nt("e", "Y")) // of the same length
+	s.put("new.nt", nt("new", "n"))
+	s.tick()
+	if rep, err := b.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if rep := b.sync(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
 }
 
 // forgetNewest takes from the cursor what older versions did not write.

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -238,6 +239,55 @@ func TestPlainSitemap(t *testing.T) {
 					t.Fatalf("%+v", rep)
 				}
 				b.equal()
+			})
+		}
+	}
+}
+
+// TestPackedResources: a resource that is a gzip file is read as what it holds, from a list
+// and from a package, whatever its type says; one that is damaged is told, and one that
+// holds no RDF is counted.
+func TestPackedResources(t *testing.T) {
+	for _, dump := range []bool{false, true} {
+		for _, typ := range []string{"", "application/gzip", "application/x-gzip", "application/octet-stream", "application/n-triples"} {
+			t.Run(fmt.Sprintf("%s, dump %v", typ, dump), func(t *testing.T) {
+				b := newBench(t)
+				s := b.src
+				s.list, s.changes, s.dump = !dump, !dump, dump
+				pack := func(text string) string {
+					var out strings.Builder
+					z := gzip.NewWriter(&out)
+					io.WriteString(z, text)
+					z.Close()
+					return out.String()
+				}
+				put := func(name, body string) {
+					if typ != "" {
+						s.types[name] = typ
+					}
+					s.put(name, body)
+				}
+				put("e1.nt.gz", pack(nt("e1", "1")))
+				put("e2.nt.gz", pack(nt("e2", "2"))[:30])
+				s.types["pages.gz"] = "application/gzip"
+				s.put("pages.gz", pack("<html>no RDF</html>"))
+				if rep := b.sync(); rep.Failed != 1 || rep.NotRDF != 1 {
+					t.Fatalf("%+v", rep)
+				}
+				for diff := range b.open().Differences(context.Background()) {
+					if !strings.Contains(diff.Detail, "unpack gzip: unexpected EOF") {
+						t.Errorf("%+v", diff)
+					}
+				}
+				put("e1.nt.gz", pack(nt("e1", "changed")))
+				put("e2.nt.gz", pack(nt("e2", "2")))
+				if rep := b.sync(); !rep.InSync {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), []string{nt("e1", "changed"), nt("e2", "2")})
+				if rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: "origin"}); err != nil || !rep.Equal {
+					t.Fatalf("%+v %v", rep, err)
+				}
 			})
 		}
 	}

@@ -505,10 +505,17 @@ type pkg struct {
 	vague    bool   // nothing is told by which another one at its address is seen
 }
 
+// isZIP tells whether a package may be one, by its type and else its suffix.
 func (p *pkg) isZIP() bool {
 	switch p.promise.Type {
-	case "application/zip", "application/x-zip-compressed", "application/octet-stream", "":
-		return p.promise.Type == "application/zip" || p.promise.Type == "application/x-zip-compressed" || strings.EqualFold(path.Ext(strings.SplitN(p.url, "?", 2)[0]), ".zip") || p.promise.Type == ""
+	case "application/zip", "application/x-zip-compressed":
+		return true
+	case "", "application/octet-stream":
+		switch strings.ToLower(path.Ext(strings.SplitN(p.url, "?", 2)[0])) {
+		case ".warc", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar":
+			return false
+		}
+		return true
 	}
 	return false
 }

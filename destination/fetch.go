@@ -383,20 +383,26 @@ func undoCoding(raw []byte, coding string, limit int64) ([]byte, error) {
 	case "", "identity":
 		return raw, nil
 	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(bytes.NewReader(raw))
+		body, err := gunzip(raw, limit)
 		if err != nil {
 			return nil, fmt.Errorf("body said to be gzip: %w", err)
-		}
-		body, err := io.ReadAll(io.LimitReader(z, limit+1))
-		if err != nil {
-			return nil, fmt.Errorf("body said to be gzip: %w", err)
-		}
-		if int64(len(body)) > limit {
-			return nil, fmt.Errorf("%w: it unpacks to more than %d bytes", errTooLarge, limit)
 		}
 		return body, nil
 	}
 	return nil, fmt.Errorf("content coding %q was not asked for and is not known", coding)
+}
+
+// gunzip unpacks a gzip file of at most limit bytes.
+func gunzip(raw []byte, limit int64) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(z, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		err = fmt.Errorf("%w: it unpacks to more than %d bytes", errTooLarge, limit)
+	}
+	return body, err
 }
 
 // guardedBody ends a body that is too large, that stalls, or that trickles.

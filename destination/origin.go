@@ -106,11 +106,10 @@ func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Di
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
-	format, _, ok := chooseFormat(p, a.body, a.contentType())
+	ts, ok, err := d.readRDF(p, address, a.body, a.contentType())
 	if !ok {
 		return hashOf(a.body), nil
 	}
-	ts, err := rdfres.Decode(format, a.body, rdfres.ReadOptions{Base: address, Name: address, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
 	if err == nil {
 		ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
 	}

@@ -46,6 +46,12 @@ const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads
 // bigBody is the size from which representations are worked on one at a time.
 const bigBody = 4 << 20
 
+// gzipType is the media type of gzip files (RFC 6713).
+const gzipType = "application/gzip"
+
+// gzipBytes are those that every gzip file begins with.
+var gzipBytes = []byte{0x1f, 0x8b}
+
 // obtain fetches a resource from the best place and verifies it. The immutable
 // version comes first, then loc, then what else offers it; a place on another
 // host or of an unknown scheme is passed over.
@@ -141,7 +147,8 @@ func (d *Destination) passedOver(it *item) bool {
 			return false
 		}
 	}
-	return true
+	_, packed, _ := formatOfName(it.Loc)
+	return !packed || it.Promise.Type != gzipType
 }
 
 // notRDF marks the record of a resource without triples.
@@ -197,7 +204,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
 		return nil, fmt.Errorf("%s %w: %w (changed on the way, or by the source without announcing it)", shorten(p.URL), errMismatch, err)
 	}
-	if !big && len(a.body) > bigBody {
+	if !big && (len(a.body) > bigBody || len(a.body) > bigBody/100 && bytes.HasPrefix(a.body, gzipBytes)) {
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
@@ -232,12 +239,11 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)
 	}
-	format, certain, ok := chooseFormat(p, body, contentType)
 	var ts []rdfres.Triple
+	var ok bool
 	var err error
-	if ok && !it.File {
-		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: it.Loc, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
-		ok = err == nil || certain
+	if !it.File {
+		ts, ok, err = d.readRDF(p, it.Loc, body, contentType)
 	}
 	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
@@ -293,6 +299,22 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 	return &outcome{it: it, rec: rec, wire: wire, ts: ts}, nil
 }
 
+// readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
+// gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
+// type and suffix say.
+func (d *Destination) readRDF(p place, base string, body []byte, contentType string) (ts []rdfres.Triple, ok bool, err error) {
+	if bytes.HasPrefix(body, gzipBytes) {
+		if body, err = gunzip(body, d.lim.resource); err != nil {
+			err = fmt.Errorf("unpack gzip: %w", err)
+		}
+	}
+	format, certain, ok := chooseFormat(p, body, contentType)
+	if ok && err == nil {
+		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
+	}
+	return ts, ok && (err == nil || certain), err
+}
+
 // triples are those of the wire form.
 func (o *outcome) triples() ([]rdfres.Triple, error) {
 	if o.ts != nil {
@@ -343,13 +365,8 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 			return f, true, true
 		}
 	}
-	name := p.URL
-	if u, err := url.Parse(p.URL); err == nil {
-		name = u.Path
-	}
-	name = strings.TrimSuffix(strings.ToLower(path.Base(name)), ".gz")
-	bySuffix, ok := rdfres.FormatBySuffix(name)
-	if ok && !strings.HasSuffix(name, ".xml") && !strings.HasSuffix(name, ".json") {
+	bySuffix, certain, ok := formatOfName(p.URL)
+	if certain {
 		return bySuffix, true, true
 	}
 	for _, t := range []string{p.Promise.Type, contentType} {
@@ -369,6 +386,18 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 	}
 	f, ok = sniff(body)
 	return f, false, ok
+}
+
+// formatOfName is the format that the suffix of an address tells, before .gz if there is
+// that; certain if only RDF has such a suffix.
+func formatOfName(address string) (f rdfres.Format, certain, ok bool) {
+	name := address
+	if u, err := url.Parse(address); err == nil {
+		name = u.Path
+	}
+	name = strings.TrimSuffix(strings.ToLower(path.Base(name)), ".gz")
+	f, ok = rdfres.FormatBySuffix(name)
+	return f, ok && !strings.HasSuffix(name, ".xml") && !strings.HasSuffix(name, ".json"), ok
 }
 
 // sniff guesses the format by the content. What begins as Turtle may name its graph
@@ -420,7 +449,7 @@ func definitelyNotRDF(mediaType string) bool {
 	case "text":
 		return sub == "html" || sub == "css" || sub == "csv" || sub == "javascript"
 	case "application":
-		return sub == "pdf" || sub == "zip" || sub == "gzip" || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
+		return sub == "pdf" || sub == "zip" || mediaType == gzipType || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
 	}
 	return false
 }

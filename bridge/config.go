@@ -95,7 +95,7 @@ type Set struct {
 	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails, by name; it is held in memory while it is described" default:"2000000"`
 	MaxDepth       int          `yaml:"max_depth" doc:"an entity whose blank nodes are nested deeper fails, by name" default:"100000"`
 	MaxNaming      int          `yaml:"max_naming_work" doc:"steps that naming the blank nodes of one component may take; where they are too alike for that, the entity fails, by name" default:"1000000"`
-	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete more is held" default:"0.2"`
+	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete a larger part of the set is held; up to ten go whatever their part, if they are not all" default:"0.2"`
 	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
 	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
 	ResourceList   ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
@@ -183,7 +183,7 @@ type Destination struct {
 	Select         Part     `yaml:"select" doc:"a part of the source: what one of the keys below names; when it is changed, what that concerns is fetched or removed by the next sync"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what the source deletes; or keep every version in the state. What leaves the classes of select is not deleted at the source: it goes from the mirror with each of them, and its versions stay with versions alone" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete more is held" default:"0.2"`
+	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete a larger part of the mirror is held; up to ten go whatever their part, if they are not all" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Audit          string   `yaml:"audit" doc:"when to audit" default:"@daily"`

@@ -119,10 +119,8 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 	if o.ResourceList+o.ResourceDump != "" {
 		end, err = d.compareNewer(ctx, r, o, nil)
 	}
-	depth := 0
 	switch {
 	case err == nil:
-		depth = 1
 		err = d.saveMeta(func(m *meta) {
 			before := m.Cursor
 			end(m)
@@ -130,7 +128,9 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 				m.Gap = ""
 			}
 			if o.followed() { // a list may not promise enough to tell what the changes tell
-				before.Ahead = cmp.Or(m.Cursor.Ahead, before.Ahead)
+				if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
+					before.Ahead = n
+				}
 				m.Cursor = before
 			}
 		})
@@ -138,7 +138,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 		err = nil
 	}
 	if err == nil { // the cursor never stands behind what is mirrored: a source that is set back to there would seem to go on
-		err = d.increment(ctx, r, o, depth)
+		err = d.increment(ctx, r, o, 0)
 	}
 	if err != nil {
 		return err

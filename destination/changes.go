@@ -990,6 +990,11 @@ func (c *cursor) reach(t, served time.Time) {
 	}
 }
 
+// passed tells that a change is not met any more by who goes on from here.
+func (c *cursor) passed(n *newest) bool {
+	return !n.Time.After(c.Time) || c.Newest != nil && !n.Time.After(c.Newest.Time)
+}
+
 func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed

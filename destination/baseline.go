@@ -339,8 +339,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 }
 
 // underWay forgets which list or dump the mirror is of: should this run be cut off, it is
-// of none, and the one of before is not taken for known if the source has it again. Nor is
-// it where the changes are followed from, so that it is compared again then.
+// of none, and the one of before is not taken for known if the source has it again. Where
+// changes are followed, part of the mirror is ahead of the cursor then: the next run compares
+// it again.
 func (d *Destination) underWay(r *run, o *offer) error {
 	if r.dry {
 		return nil

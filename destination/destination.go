@@ -159,7 +159,7 @@ type cursor struct {
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
-	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, of which some may stand in the mirror
+	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }
 
 // listState recognizes a document that did not change.

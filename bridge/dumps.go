@@ -29,8 +29,18 @@ type DumpStatus struct {
 type dumpRecord struct {
 	Version int `json:"version"`
 	DumpStatus
-	Fingerprint string `json:"fingerprint"` // of the set, when the file was read
+	Fingerprint string `json:"fingerprint"`     // of the set, when the file was read
+	Bounds      bounds `json:"bounds,omitzero"` // of the set, at the last look
 }
+
+// bounds are what an entity fails by, by name.
+type bounds struct {
+	Triples int `json:"triples"`
+	Depth   int `json:"depth"`
+	Naming  int `json:"naming"`
+}
+
+func (s *Set) bounds() bounds { return bounds{s.MaxTriples, s.MaxDepth, s.MaxNaming} }
 
 func dumpKey(set string) []byte { return []byte("dump/" + set) }
 
@@ -50,7 +60,7 @@ func (s *set) dumpRecord() (*dumpRecord, error) {
 }
 
 func (s *set) saveDump(d DumpStatus) error {
-	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint()})
+	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint(), s.cfg.bounds()})
 	if err != nil {
 		return err
 	}
@@ -64,7 +74,8 @@ func (s *set) saveDump(d DumpStatus) error {
 }
 
 // lookAtDumps reads the newest complete file, unless it is the state already.
-// again reads that too, as when a scan is held or the configuration has changed.
+// again reads that too, as when a scan is held, the configuration has changed, or what
+// has failed may do so no more.
 func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
 	rec, err := s.dumpRecord()
 	if err != nil {
@@ -76,6 +87,13 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	v.Close()
 	if rec != nil {
 		last, again = rec.DumpFile, again || held != nil || rec.Fingerprint != s.fingerprint()
+		if rec.Bounds != s.cfg.bounds() {
+			rep, err := s.lastReport()
+			if err != nil {
+				return sparqlsrc.DumpScan{}, err
+			}
+			again = again || rep != nil && rep.Failed > 0
+		}
 	}
 	return s.files.Scan(ctx, last, again)
 }

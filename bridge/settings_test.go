@@ -90,6 +90,30 @@ func TestFromDumpsAndBack(t *testing.T) {
 	}
 }
 
+// TestDumpsBounds: an entity that was too large of a dump is there when the bound is
+// raised, though there is no newer file.
+func TestDumpsBounds(t *testing.T) {
+	dir := t.TempDir()
+	cfg := small(dir)
+	file := filepath.Join(dir, "one.nt")
+	if err := os.WriteFile(file, []byte(sayings("a", "b")+"<http://e.example/b> <http://e.example/q> \"more\" .\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := NewSet()
+	set.Dumps, set.DumpsSettle, set.MaxTriples = []string{file}, 1, 1
+	for _, most := range []int{1, 2} {
+		set.MaxTriples = most
+		cfg.Sets["data"] = set
+		b := mustOpen(t, cfg)
+		if rep := do[ScanReport](t, b, "scan", "data"); rep.Resources != int64(most) || rep.Failed != int64(2-most) {
+			t.Errorf("with at most %d triples: %+v", most, rep)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestDumpsAtOnce: who wants no dump to be waited for is not made to wait.
 func TestDumpsAtOnce(t *testing.T) {
 	if got := (Set{}).dumpOptions().Settle; got > 1 {

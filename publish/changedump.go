@@ -108,9 +108,9 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	}
 	cuts[len(cuts)-1].until = l.Until
 	for i, cut := range cuts {
-		rec, err := s.changePackage(ctx, snap, fmt.Sprintf("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
+		rec, err := s.changePackage(ctx, snap, onlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
 		if err != nil {
-			return nil, err // files without a record are removed by Open
+			return nil, errors.Join(err, s.removeFiles(made))
 		}
 		rec.Number = l.Number
 		made = append(made, rec)

@@ -3,6 +3,7 @@ package publish
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -120,11 +121,8 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	started := s.p.now()
 	d := &dumpRecord{Version: recordVersion, Sequence: snap.gen.Sequence, Generation: snap.gen.Number, At: snap.gen.At,
-		Folder: fmt.Sprintf("resourcedump/%d", snap.gen.Number)}
+		Folder: onlyName("resourcedump/%d", snap.gen.Number)}
 	dir := filepath.Join(s.dir, filepath.FromSlash(d.Folder))
-	if err := os.RemoveAll(dir); err != nil { // of a run that did not end
-		return err
-	}
 	defer func() {
 		if err != nil {
 			os.RemoveAll(dir)
@@ -240,6 +238,13 @@ func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
 	}
 	f.folded[folded] = true
 	return "/" + folder + "/" + name + format.Suffix()
+}
+
+// onlyName is a name that nothing else ever has: the numbers come again when the state
+// was lost or put back, and with them other bytes would stand at an address that may be
+// kept for ever, or under a record that is older than they are.
+func onlyName(format string, a ...any) string {
+	return fmt.Sprintf(format, a...) + "-" + strings.ToLower(rand.Text()[:10])
 }
 
 // packages writes the packages of a dump, each closed beside the next.

@@ -59,11 +59,8 @@ func (s *set) makeList(ctx context.Context) error {
 	if old != nil && old.Number == snap.gen.Number {
 		return nil
 	}
-	folder := fmt.Sprintf("resourcelist/%d", snap.gen.Number)
+	folder := onlyName("resourcelist/%d", snap.gen.Number)
 	dir := filepath.Join(s.dir, filepath.FromSlash(folder))
-	if err := os.RemoveAll(dir); err != nil { // of a run that did not end
-		return err
-	}
 	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.url + "/" + name + ".xml" })
 	if err != nil {
 		os.RemoveAll(dir)

@@ -154,11 +154,17 @@ type skipped struct {
 	Paused bool `json:"paused"`
 }
 
+// rests tells of a run of the schedule while that is paused.
+func (m *mirror) rests(run *jobs.Run) (bool, error) {
+	if run.Cause != "schedule" {
+		return false, nil
+	}
+	return m.paused()
+}
+
 func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
-	if run.Cause == "schedule" {
-		if paused, err := m.paused(); paused || err != nil {
-			return skipped{paused}, err
-		}
+	if rests, err := m.rests(run); rests || err != nil {
+		return skipped{rests}, err
 	}
 	var o SyncArgs
 	end, err := m.begin(run, &o)
@@ -182,6 +188,9 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
+	if rests, err := m.rests(run); rests || err != nil {
+		return skipped{rests}, err
+	}
 	var o AuditArgs
 	end, err := m.begin(run, &o)
 	if err != nil {

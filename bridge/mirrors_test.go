@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -46,9 +47,12 @@ func TestSkipsAreTold(t *testing.T) {
 	if err := b.Pause("copy", true); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.dests["copy"].sync(t.Context(), &jobs.Run{Job: "sync:copy", Cause: "schedule"})
-	if err != nil || got != (skipped{Paused: true}) {
-		t.Errorf("%+v %v", got, err)
+	m := b.dests["copy"]
+	for job, work := range map[string]func(context.Context, *jobs.Run) (any, error){"sync": m.sync, "audit": m.audit} {
+		got, err := work(t.Context(), &jobs.Run{Job: job + ":copy", Cause: "schedule"})
+		if err != nil || got != (skipped{Paused: true}) {
+			t.Errorf("%s: %+v %v", job, got, err)
+		}
 	}
 	if rep := do[SyncReport](t, b, "sync", "copy"); rep.Created != 1 {
 		t.Errorf("%+v", rep)

@@ -479,6 +479,10 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)
 	}
+	beside, err := d.cutOffBeside()
+	if err != nil {
+		return err
+	}
 	b := d.store.Batch()
 	defer b.Close()
 	prefix := key(kindDiff, d.dest)
@@ -517,6 +521,9 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 					diff.Detail += onlySource
 				}
 			}
+		}
+		if beside != "" && first >= rankNoSubject && first != rankRewritten {
+			diff.Detail += fmt.Sprintf("; destination %q writes into the same graph, and its last batch has not ended: its next run ends it, and may settle this", beside)
 		}
 		switch diff.Kind {
 		case "missing":

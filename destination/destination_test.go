@@ -290,6 +290,33 @@ func TestTwoDestinationsOneGraph(t *testing.T) {
 	b.same(b.mir.lines(graphA), union())
 }
 
+// What stands in a mirror of a batch that was cut off is told by the audit of another
+// destination with its cause, until that destination ends it.
+func TestAuditBesideACutOffBatch(t *testing.T) {
+	b := newBench(t)
+	other := newBench(t)
+	c := &bench{t: t, src: other.src, mir: b.mir, store: b.store, cfg: other.cfg, clock: b.clock, caps: b.caps}
+	c.cfg.Name = "second"
+	fill(b.src, 3)
+	other.src.put("y.nt", nt("y", "1"))
+	b.sync()
+	c.sync()
+	other.src.put("z.nt", nt("z", "2"))
+	d := c.open()
+	d.crash = cutAt("written")
+	if _, err := d.Sync(t.Context(), SyncOptions{}); err == nil {
+		t.Fatal("not cut off")
+	}
+	rep, err := b.open().Audit(t.Context(), AuditOptions{})
+	if err != nil || rep.Equal || len(rep.Named) != 1 || !strings.Contains(rep.Named[0].Detail, `destination "second" writes into the same graph`) {
+		t.Errorf("%+v %v", rep, err)
+	}
+	c.sync()
+	if rep, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !rep.Equal {
+		t.Errorf("%+v %v", rep, err)
+	}
+}
+
 // What the store has made of a literal of one destination is neither told nor
 // removed by the audit of another, in one graph as in graphs beside each other.
 func TestTwoDestinationsRewritten(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -248,4 +249,33 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
 	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
+}
+
+// cutOffBeside names another destination of the same graph whose batch has not ended, "" for
+// none: whose what stands of it in the mirror is, no record tells yet.
+func (d *Destination) cutOffBeside() (string, error) {
+	for pair, err := range d.store.Scan([]byte{kindIntent}, []byte{kindIntent + 1}) {
+		if err != nil {
+			return "", err
+		}
+		dest := id(binary.BigEndian.Uint32(pair.Key[1:]))
+		if dest == d.dest {
+			continue
+		}
+		raw, err := d.store.Get(key(kindMeta, dest))
+		if errors.Is(err, kv.ErrNotFound) {
+			continue
+		}
+		var m meta
+		if err == nil {
+			err = json.Unmarshal(raw, &m)
+		}
+		if err != nil {
+			return "", fmt.Errorf("the batch of another destination: %w", err)
+		}
+		if m.Space == uint32(d.space) {
+			return m.Name, nil
+		}
+	}
+	return "", nil
 }

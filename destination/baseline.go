@@ -225,7 +225,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				if v, _ := p.it.differs(p.rec); (v == provenSame || v == seemsSame) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
+				if v, _ := p.it.differs(p.rec); v.same(o) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged++
 					} else {

@@ -49,7 +49,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 				return err
 			}
 			if rec != nil && !rec.has(flagKept) {
-				if v, _ := it.differs(rec); v == provenSame || v == seemsSame {
+				if v, _ := it.differs(rec); v.same(o) {
 					return nil
 				}
 			}

@@ -256,8 +256,10 @@ func (it *item) differs(r *record) (v verdict, why string) {
 		return different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, length)
 	case times && !it.LastMod.Equal(r.LastMod):
 		return different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
-	case (lengths || times) && settled:
+	case times && settled:
 		return seemsSame, ""
+	case lengths && settled:
+		return sameLength, ""
 	}
 	return unknown, ""
 }
@@ -303,9 +305,16 @@ type verdict int
 const (
 	unknown    verdict = iota // no measure in common
 	different                 // proven by a measure
-	seemsSame                 // length or lastmod agree
+	sameLength                // nothing else is told
+	seemsSame                 // lastmod agrees, and length where it is told
 	provenSame                // a digest agrees
 )
+
+// same tells what need not be fetched to compare it. A length says little, but where changes
+// are followed, comparing is rare, and what it passes over is never told again.
+func (v verdict) same(o *offer) bool {
+	return v == provenSame || v == seemsSame || v == sameLength && !o.followed()
+}
 
 // itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
 // versions by time, version 3 no packages, version 4 no files, version 5 no origins.

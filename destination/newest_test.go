@@ -216,25 +216,32 @@ func TestSetBackBehindARepair(t *testing.T) {
 	}
 }
 
-// A repair by a list that promises too little to tell what changed does not pass over the
-// changes that do.
-func TestRepairByAVagueList(t *testing.T) {
-	b := newBench(t)
-	s := b.src
+// A comparison with a list that promises too little to tell what changed does not pass over
+// the changes that do.
+func TestComparedWithAVagueList(t *testing.T) {
 	promise := regexp.MustCompile(` hash="[^"]*"|<lastmod>[^<]*</lastmod>`)
-	s.damage = func(doc string) string { return promise.ReplaceAllString(doc, "") } // but for lengths
-	s.put("e.nt", nt("e", "X"))
-	b.sync()
-	s.put("e.nt", nt("e", "Y")) // of the same length
-	s.put("new.nt", nt("new", "n"))
-	s.tick()
-	if rep, err := b.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
-		t.Fatalf("%+v %v", rep, err)
+	for _, full := range []bool{false, true} {
+		b := newBench(t)
+		s := b.src
+		s.damage = func(doc string) string { return promise.ReplaceAllString(doc, "") } // but for lengths
+		s.put("e.nt", nt("e", "X"))
+		b.sync()
+		s.put("e.nt", nt("e", "Y")) // of the same length
+		s.put("new.nt", nt("new", "n"))
+		s.tick()
+		if full {
+			if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.equal()
+		} else if rep, err := b.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
 	}
-	if rep := b.sync(); !rep.InSync {
-		t.Fatalf("%+v", rep)
-	}
-	b.equal()
 }
 
 // forgetNewest takes from the cursor what older versions did not write.

@@ -154,9 +154,14 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	}
 	w := d.window(r, o, from)
 	defer w.close()
-	err := d.eachChangeIn(ctx, parts, &from, &proof{from: &from}, func(c change) error { return w.add(ctx, c) })
-	if err == nil && w.ahead != nil {
+	p := &proof{from: &from, old: true}
+	err := d.eachChangeIn(ctx, parts, &from, p, func(c change) error { return w.add(ctx, c) })
+	switch {
+	case err != nil:
+	case w.ahead != nil:
 		err = w.unmet()
+	case from.Newest != nil && !p.met: // the lists did not have it either: it may be another history
+		err = &gapError{why: fmt.Sprintf("the change at which we stand (%s) is not in them", from.Newest)}
 	}
 	var gap *gapError
 	if errors.As(err, &gap) {
@@ -166,6 +171,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	if err != nil {
 		return false, err
 	}
+	w.stays = false
 	err = w.apply(ctx, nil)
 	return err == nil, err
 }

@@ -71,7 +71,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Cursor.List != "" { // what is lost is told by where we stand alone, and stays lost
+		if m.Source == d.cfg.Source && m.Set == d.cfg.Set && (m.Cursor.List != "" || m.Cursor.Ahead != nil) { // what is lost is told by where we stand alone, and stays lost
 			if !r.dry {
 				err = d.increment(ctx, r, o, 0)
 			}

@@ -22,6 +22,7 @@ type change struct {
 	state    listState
 	from     time.Time // at the end: where the list begins
 	served   time.Time // what the list says of later times is not known yet
+	unproven bool      // the change at which the poll began has not been met yet, and may be of another history
 	newest   *newest   // at the end: the change at which the cursor stands, where it does not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
@@ -255,7 +256,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	_, served := dl.served(d.opt.Now())
 	hand := f
 	f = func(c change) error {
-		c.served = served
+		c.served, c.unproven = served, p.seeks()
 		return hand(c)
 	}
 	scan, err := d.scanChanges(dl, from)
@@ -278,7 +279,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		if err := scan.seen.late(h.Meta.From); err != nil {
 			return err
 		}
-		if err := scan.lacks(dl, from); err != nil {
+		if err := scan.lacks(dl, from, p.old); err != nil {
 			return err
 		}
 		if first {
@@ -654,15 +655,15 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	return nil
 }
 
-// lacks is a gap when a package is of the time of the last changed resource of the list or
-// dump that was taken, and does not tell of it. What lies beside that when it is taken is of
-// the same source.
-func (s *changeScan) lacks(dl *download, from *cursor) error {
+// lacks is a gap when a package, or an archived list, is of the time of the last changed
+// resource of the list or dump that was taken, and does not tell of it. What lies beside that
+// when it is taken is of the same source.
+func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
 	n := from.Taken
-	if n == nil || s.taken || dl.pkg == nil || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
+	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
 		return nil
 	}
-	return &gapError{why: fmt.Sprintf("package %s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.url), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
+	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.url), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
 }
 
 // increment brings the mirror from the cursor to the newest change. depth counts
@@ -963,6 +964,7 @@ type window struct {
 	at    cursor // behind everything that was added
 	any   bool
 	ahead *newest // the last change of a window that was cut off before, until it is met
+	stays bool    // so does the cursor: what was added is not proven to follow it yet
 
 	dump     string // the Change Dump, "" for none
 	packages *changePackages
@@ -996,6 +998,7 @@ func (c *cursor) passed(n *newest) bool {
 }
 
 func (w *window) add(ctx context.Context, c change) error {
+	w.stays = c.unproven
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
 		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
@@ -1170,12 +1173,14 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return err
 	}
 	err = b.flush(ctx, func(m *meta) {
-		m.Cursor = at
+		if !w.stays {
+			m.Cursor = at
+		}
 		if then != nil {
 			then(m)
 		}
 	})
-	if err == nil && len(items) > 0 {
+	if err == nil && len(items) > 0 && !w.stays {
 		d.tellThrough(&at)
 	}
 	return err
@@ -1194,7 +1199,7 @@ func (d *Destination) withFormer(j job, loc hash16, rec *record) job {
 
 // finish applies the rest and remembers the document that was read to its end.
 func (w *window) finish(ctx context.Context, dl *download, address string) error {
-	w.r.complete = true
+	w.r.complete, w.stays = true, false
 	if w.any {
 		w.r.mode("incremental")
 		w.r.why("changes applied from where the last run stood")

@@ -105,10 +105,13 @@ func (s *sighting) look(n *newest, it *item) {
 type proof struct {
 	from    *cursor // where the poll began
 	done    bool
+	met     bool // by the change itself
+	old     bool // the lists are of an archive, and those after it
 	earlier bool // a list was read that ends before it
 
-	until time.Time // where the lists that were read end
-	open  bool      // one of them has no end
+	until  time.Time // where the lists that were read end
+	begins time.Time // where the last of them does
+	open   bool      // one of them has no end
 
 	more  bool   // another list follows, so that one without an end has it where that begins
 	lacks string // the last list of which that holds, or that ends at the time of the newest change, and that may have had it
@@ -117,14 +120,19 @@ type proof struct {
 	unknown string // the first of them, where it has only later changes or none and does not tell where it begins
 }
 
+// seeks tells that the newest change is still looked for.
+func (p *proof) seeks() bool { return p != nil && p.from.Newest != nil && !p.done }
+
 // check looks at what was found in a list, before any of its changes is handed
 // out. A *gapError says that the log is not the one that was followed.
 func (p *proof) check(s *changeScan, list string) error {
-	n := p.from.Newest
+	n, f := p.from.Newest, s.head.Meta.From
+	if f.After(p.begins) {
+		p.begins = f
+	}
 	if n == nil || p.done {
 		return nil
 	}
-	f := s.head.Meta.From
 	p.lists++
 	p.open = p.open || s.head.Meta.Until.IsZero()
 	for _, t := range []time.Time{s.head.Meta.Until, s.maxTime} {
@@ -135,7 +143,7 @@ func (p *proof) check(s *changeScan, list string) error {
 	numbered := n.Sequence > 0 && s.numbered
 	switch {
 	case s.sight.seen:
-		p.done = true
+		p.done, p.met = true, true
 		return nil
 	case s.sight.other != nil:
 		return &gapError{why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
@@ -147,7 +155,7 @@ func (p *proof) check(s *changeScan, list string) error {
 			return p.lost(n)
 		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && list == p.from.List && p.from.Position > 0:
 			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
-		case f.IsZero() && p.unknown+p.lacks != "":
+		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
 		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
@@ -169,6 +177,9 @@ func (p *proof) check(s *changeScan, list string) error {
 		p.done = p.lists == 1 && !f.IsZero() && !f.Before(p.from.stands())
 		return nil
 	}
+	if list == p.from.List && p.from.Closed && p.from.Position > 0 && !f.IsZero() && f.Equal(p.from.Begin) {
+		return &gapError{why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
+	}
 	// No numbers: a list that covers the time of the newest change has it.
 	if s.minTime.IsZero() {
 		return nil
@@ -185,6 +196,8 @@ func (p *proof) check(s *changeScan, list string) error {
 	switch {
 	case begins.After(n.Time) && p.lacks != "":
 		return p.missing(n)
+	case s.minTime.Equal(n.Time): // those of that time and before it are not offered, or they are of another history
+		p.lacks = list
 	case !begins.Before(n.Time):
 	case (endless && p.more || until.Equal(n.Time)) && !s.maxTime.After(n.Time):
 		p.lacks = list
@@ -206,7 +219,13 @@ func (p *proof) missing(n *newest) error {
 
 // end tells after the last list that the newest change should have been in one.
 func (p *proof) end() error {
-	if p == nil || p.from.Newest == nil || p.done {
+	if p == nil || p.done {
+		return nil
+	}
+	if p.from.Newest == nil { // of which only the list is known that was the last
+		if b := p.from.Begin; p.from.Sequence == nil && p.from.Closed && p.begins.Before(b) && !p.begins.IsZero() {
+			return &gapError{why: fmt.Sprintf("the Change List that begins at %s, up to which we stand, is not there any more, and the last one begins at %s: the source was set back, as by restoring a backup", stamp(b), stamp(p.begins))}
+		}
 		return nil
 	}
 	switch n := p.from.Newest; {

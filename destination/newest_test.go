@@ -506,3 +506,96 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		}
 	}
 }
+
+// Where all changes are of one day, no list covers the time at which we stand: what lacks the
+// change there is of another history, and no part of it moves the cursor until that is known.
+func TestSetBackWithinADay(t *testing.T) {
+	for name, set := range map[string]func(s *testSource){
+		"Change List":                 func(*testSource) {},
+		"Change Lists":                func(s *testSource) { s.changeParts = 4 },
+		"Change List, Change Dump":    func(s *testSource) { s.changeDump = true },
+		"Change Lists, Change Dump":   func(s *testSource) { s.changeParts, s.changeDump = 4, true },
+		"Change Dump":                 func(s *testSource) { s.changes, s.changeDump = false, true },
+		"dumps":                       func(s *testSource) { s.list, s.changes, s.dump, s.changeDump = false, false, true, true },
+		"packages":                    func(s *testSource) { s.changes, s.changeDump, s.packed = false, true, 2 },
+		"changes, and a list of then": func(s *testSource) { s.changeParts, s.changeDump, s.listAt = 3, true, s.now.Add(24*time.Hour) },
+	} {
+		for _, few := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, few), func(t *testing.T) {
+				b := newBench(t)
+				s := b.src
+				set(s)
+				day := func() {
+					for i := range s.log {
+						s.log[i].at = s.changesFrom
+					}
+				}
+				if few {
+					b.few = 1
+				}
+				fill(s, 6)
+				day()
+				b.sync()
+				for i := range 6 {
+					s.put(fmt.Sprintf("m%d.nt", i), nt(fmt.Sprintf("m%d", i), "before"))
+				}
+				day()
+				b.sync()
+				b.equal()
+				s.restore(6)
+				s.put("n.nt", nt("n", "after"))
+				s.put("e1.nt", nt("e1", "after"))
+				day()
+				d := b.open()
+				d.crash = cutAfter(3) // in the midst of it
+				d.Sync(t.Context(), SyncOptions{})
+				if rep := b.sync(); !rep.InSync {
+					t.Errorf("%+v", rep)
+				}
+				b.equal()
+			})
+		}
+	}
+}
+
+// A source that tells nothing but its changes is set back behind a first run that was cut off:
+// what that run has mirrored is not forgotten.
+func TestSetBackBehindAStart(t *testing.T) {
+	for cut := range 12 {
+		b := newBench(t)
+		s := b.src
+		s.list = false
+		fill(s, 6)
+		d := b.open()
+		d.crash = cutAfter(cut)
+		d.Sync(t.Context(), SyncOptions{})
+		if len(b.mir.lines(graphA)) == 0 {
+			continue
+		}
+		s.restore(3)
+		s.put("n.nt", nt("n", "after"))
+		if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true}); err != nil || rep.InSync || !strings.HasPrefix(rep.Held, "gap: ") {
+			t.Errorf("cut off after %d: %+v %v", cut, rep, err)
+		}
+	}
+}
+
+// The archive of a source that was set back has nothing of the last resource of the dump that
+// was taken, so that it closes no gap.
+func TestArchiveOfAnotherHistory(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.list, s.dump, s.archive = false, true, true
+	fill(s, 6)
+	s.drop = 6
+	b.sync()
+	b.sync()
+	s.restore(3)
+	for i := range 3 {
+		s.put(fmt.Sprintf("n%d.nt", i), nt("n", fmt.Sprint(i)))
+	}
+	if rep := b.sync(); !rep.InSync || !strings.Contains(rep.Why, "gap: ") {
+		t.Errorf("%+v", rep)
+	}
+	b.equal()
+}

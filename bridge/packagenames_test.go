@@ -52,20 +52,18 @@ func TestPackagesOfALostState(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		switch life {
-		case "first":
-			err = os.CopyFS(backup, os.DirFS(cfg.State+"/kv"))
-		case "lost":
-			if err = os.RemoveAll(cfg.State + "/kv"); err == nil {
-				err = os.CopyFS(cfg.State+"/kv", os.DirFS(backup))
+		if life == "first" {
+			if err := os.CopyFS(backup, os.DirFS(cfg.State+"/kv")); err != nil {
+				t.Fatal(err)
 			}
-			continue
 		}
-		if err == nil {
-			err = os.RemoveAll(cfg.State + "/kv")
-		}
-		if err != nil {
+		if err := os.RemoveAll(cfg.State + "/kv"); err != nil {
 			t.Fatal(err)
+		}
+		if life == "lost" {
+			if err := os.CopyFS(cfg.State+"/kv", os.DirFS(backup)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

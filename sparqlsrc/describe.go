@@ -189,18 +189,17 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 		}
 		return nil, nil
 	}
-	for _, depth := range []int{1, 3} {
-		if len(deep) == 0 {
-			break
-		}
+	for ways := withinWays(1); len(deep) > 0 && ways != nil; {
 		var left []string
+		further := map[string]bool{}
 		err := d.s.eachBatch(ctx, deep, func(part []string) error {
-			found, rest, err := d.closure(ctx, part, depth)
+			found, rest, beyond, err := d.closure(ctx, part, ways)
 			if err != nil {
 				return err
 			}
 			owners = append(owners, found...)
 			left = append(left, rest...)
+			maps.Copy(further, beyond)
 			return nil
 		})
 		if err != nil {
@@ -216,11 +215,56 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 			return owners, nil
 		}
 		deep = left
+		ways = d.furtherWays(ways, further)
 	}
 	for _, e := range deep {
 		d.hard[e] = true
 	}
 	return owners, nil
+}
+
+// A way is how a blank node was come to from one that an entity leads to: a letter
+// for each step, as the triple points or against it. "" is that first node itself.
+const (
+	stepOn   = "o"
+	stepBack = "b"
+)
+
+// maxWays bounds what one query follows: each is two branches of its union.
+const maxWays = 64
+
+// withinWays are all ways to nodes that are at most depth steps from the entity.
+func withinWays(depth int) map[string]bool {
+	ways := map[string]bool{"": true}
+	for ; depth > 1; depth-- {
+		for w := range maps.Clone(ways) {
+			ways[w+stepOn], ways[w+stepBack] = true, true
+		}
+	}
+	return ways
+}
+
+// furtherWays are those of the next question after one that led farther. nil: all
+// blank nodes are better read at once. Where the store cuts answers, so that this may not
+// be, only what led farther is followed, twice as far in the same direction, for lists are long.
+func (d *describer) furtherWays(ways, further map[string]bool) map[string]bool {
+	if d.caps.RowLimit == 0 && d.s.lastShort() == 0 {
+		if len(ways) > 1 {
+			return nil
+		}
+		return withinWays(3)
+	}
+	ways = maps.Clone(ways)
+	for w := range further {
+		for range len(w) {
+			ways[w] = true
+			w += w[len(w)-1:]
+		}
+	}
+	if len(ways) > maxWays {
+		return nil
+	}
+	return ways
 }
 
 // entityError is of an entity that cannot be described.
@@ -260,28 +304,32 @@ func local(t rdfres.Triple) rdfres.Triple {
 }
 
 // closure asks for the entities' own triples and for all triples of the blank
-// nodes that are at most depth steps away, in either direction. Entities whose
-// components reach farther come back in deeper.
-func (d *describer) closure(ctx context.Context, entities []string, depth int) (owners, deeper []string, err error) {
-	got, err := d.s.rows(ctx, d.caps, d.closurePattern(entities, depth))
+// nodes at the end of the ways. Entities whose components reach farther come back in
+// deeper, and in further the ways to where they do.
+func (d *describer) closure(ctx context.Context, entities []string, ways map[string]bool) (owners, deeper []string, further map[string]bool, err error) {
+	got, err := d.s.rows(ctx, d.caps, d.closurePattern(entities, ways))
 	if err == nil {
 		err = d.hold(len(got))
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for i := range got {
 		got[i] = local(got[i])
 	}
 	got = rdfres.SortUnique(got)
 	var blanks []rdfres.Triple
-	level := map[rdfres.Term]int{}
-	next := map[rdfres.Term][]rdfres.Term{}
+	on, back, next := map[rdfres.Term][]rdfres.Term{}, map[rdfres.Term][]rdfres.Term{}, map[rdfres.Term][]rdfres.Term{}
 	mine := map[rdfres.Term]bool{}
 	for _, e := range entities {
 		mine[rdfres.NewIRI(e)] = true
 	}
-	var queue []rdfres.Term
+	type stand struct {
+		node rdfres.Term
+		way  string
+	}
+	var queue []stand
+	been := map[stand]bool{}
 	starts := map[rdfres.Term][]rdfres.Term{} // of an entity
 	for _, t := range got {
 		sb, ob := t.S.Kind() == rdfres.KindBlank, t.O.Kind() == rdfres.KindBlank
@@ -289,30 +337,41 @@ func (d *describer) closure(ctx context.Context, entities []string, depth int) (
 			blanks = append(blanks, t)
 		}
 		if sb && ob {
+			on[t.S], back[t.O] = append(on[t.S], t.O), append(back[t.O], t.S)
 			next[t.S] = append(next[t.S], t.O)
 			next[t.O] = append(next[t.O], t.S)
 		}
 		if mine[t.S] && ob {
 			starts[t.S] = append(starts[t.S], t.O)
-			if level[t.O] == 0 {
-				level[t.O] = 1
-				queue = append(queue, t.O)
-			}
+			queue = append(queue, stand{t.O, ""})
 		}
 	}
+	asked := map[rdfres.Term]bool{}
 	far := map[rdfres.Term]bool{} // whose triples were not all asked for
+	var beyond []stand
 	for len(queue) > 0 {
-		n := queue[0]
+		at := queue[0]
 		queue = queue[1:]
-		if level[n] > depth {
-			far[n] = true
+		if been[at] {
 			continue
 		}
-		for _, m := range next[n] {
-			if level[m] == 0 {
-				level[m] = level[n] + 1
-				queue = append(queue, m)
-			}
+		been[at] = true
+		if !ways[at.way] {
+			beyond = append(beyond, at)
+			continue
+		}
+		asked[at.node] = true
+		for _, n := range on[at.node] {
+			queue = append(queue, stand{n, at.way + stepOn})
+		}
+		for _, n := range back[at.node] {
+			queue = append(queue, stand{n, at.way + stepBack})
+		}
+	}
+	further = map[string]bool{}
+	for _, at := range beyond {
+		if !asked[at.node] && !far[at.node] { // the shortest comes first
+			far[at.node], further[at.way] = true, true
 		}
 	}
 	// An entity is whole when nothing far is connected with it.
@@ -325,7 +384,7 @@ func (d *describer) closure(ctx context.Context, entities []string, depth int) (
 		}
 	}
 	if len(whole) == 0 {
-		return nil, deeper, nil
+		return nil, deeper, further, nil
 	}
 	var reached map[rdfres.Term]bool
 	keep := blanks
@@ -340,7 +399,7 @@ func (d *describer) closure(ctx context.Context, entities []string, depth int) (
 	}
 	named, comps, err := rdfres.NameBlanks(keep, rdfres.NameOptions{WorkLimit: d.s.cfg.WorkLimit})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	all := named
 	for _, t := range got {
@@ -352,7 +411,7 @@ func (d *describer) closure(ctx context.Context, entities []string, depth int) (
 	for _, e := range whole {
 		ts, err := graph.BoundedCBD(rdfres.NewIRI(e), d.s.cfg.MaxDescriptionTriples)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		d.done[e] = ts
 	}
@@ -364,7 +423,7 @@ func (d *describer) closure(ctx context.Context, entities []string, depth int) (
 	for _, c := range comps {
 		d.rest(c, graph)
 	}
-	return slices.Compact(owners), deeper, nil
+	return slices.Compact(owners), deeper, further, nil
 }
 
 // rest describes the part of an owned component that no IRI leads to.
@@ -429,30 +488,30 @@ func connects(n rdfres.Term, next map[rdfres.Term][]rdfres.Term, far map[rdfres.
 }
 
 // closurePattern is a union of plain paths: the entities' own triples, and for
-// each way of at most depth steps through blank nodes (forwards or backwards)
-// the triples from and to the node at its end. Each branch is evaluated by
-// itself, so that no store has to join with a union.
-func (d *describer) closurePattern(entities []string, depth int) string {
+// each way through blank nodes the triples from and to the node at its end. Each
+// branch is evaluated by itself, so that no store has to join with a union.
+func (d *describer) closurePattern(entities []string, ways map[string]bool) string {
 	values, _ := escapeAll(entities)
 	list := " { " + strings.Join(values, " ") + " } "
 	branches := []string{"{ VALUES ?s" + list + d.scope.triple("?s", "?p", "?o") + "}"}
-	var walk func(prefix, node string, level int)
-	walk = func(prefix, node string, level int) {
+	var walk func(prefix, node, way string)
+	walk = func(prefix, node, way string) {
+		if !ways[way] {
+			return
+		}
 		out := strings.ReplaceAll(prefix, node+" ", "?s ")
 		in := strings.ReplaceAll(prefix, node+" ", "?o ")
 		branches = append(branches,
 			"{ "+out+"FILTER(isBlank(?s)) "+d.scope.triple("?s", "?p", "?o")+"}",
 			"{ "+in+"FILTER(isBlank(?o)) "+d.scope.triple("?s", "?p", "?o")+"}")
-		if level == depth {
-			return
-		}
+		level := len(way) + 1
 		next := fmt.Sprintf("?n%d", level+1)
 		here := prefix + "FILTER(isBlank(" + node + " )) "
 		q := fmt.Sprintf("?q%d", level)
-		walk(here+d.scope.triple(node+" ", q, next+" "), next, level+1)
-		walk(here+d.scope.triple(next+" ", q, node+" "), next, level+1)
+		walk(here+d.scope.triple(node+" ", q, next+" "), next, way+stepOn)
+		walk(here+d.scope.triple(next+" ", q, node+" "), next, way+stepBack)
 	}
-	walk("VALUES ?e"+list+d.scope.triple("?e", "?q0", "?n1 "), "?n1", 1)
+	walk("VALUES ?e"+list+d.scope.triple("?e", "?q0", "?n1 "), "?n1", "")
 	return strings.Join(branches, " UNION ") + " "
 }
 

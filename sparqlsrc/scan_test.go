@@ -665,6 +665,72 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
+// Lists and trees that are deeper than what is asked for at first are followed, where a
+// store cuts answers and all blank nodes do not come in one: by a scan, and by hints.
+func TestDeepThroughRowLimit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 8))
+	for round := range 6 {
+		var ts []rdfres.Triple
+		n := 0
+		blank := func() rdfres.Term { n++; return rdfres.NewBlank(fmt.Sprintf("b%d", n)) }
+		var all []string
+		for i := range 20 {
+			e := rdfres.NewIRI(fmt.Sprintf("http://example.org/e%d", i))
+			all = append(all, e.IRI())
+			node := blank()
+			ts = append(ts, rdfres.Triple{S: e, P: "<http://example.org/list>", O: node})
+			for k := range 3 + rng.IntN(9) {
+				next, p := blank(), rdfres.NewIRI(fmt.Sprintf("http://example.org/p%d", rng.IntN(2)))
+				ts = append(ts, rdfres.Triple{S: node, P: "<http://example.org/v>", O: rdfres.NewLiteral(fmt.Sprint(k%3), "", "")}, rdfres.Triple{S: node, P: p, O: next})
+				switch round { // what hangs on the list beside
+				case 1: // another entity leads to its middle
+					if k == 5 {
+						ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("http://example.org/f%d", i)), P: p, O: node})
+					}
+				case 2: // a cycle
+					if k == 4 {
+						ts = append(ts, rdfres.Triple{S: next, P: p, O: node})
+					}
+				case 3: // branches
+					side := blank()
+					ts = append(ts, rdfres.Triple{S: node, P: p, O: side}, rdfres.Triple{S: side, P: p, O: rdfres.NewLiteral(fmt.Sprint(i), "", "")})
+				case 4: // something that nobody leads to leads to it
+					if k == 6 {
+						ts = append(ts, rdfres.Triple{S: blank(), P: p, O: node})
+					}
+				}
+				node = next
+			}
+			ts = append(ts, rdfres.Triple{S: node, P: "<http://example.org/v>", O: `"end"`})
+		}
+		ts = rdfres.SortUnique(ts)
+		st := sparqltest.New(ts...)
+		st.RowLimit, st.Relabel, st.Shuffle = 150, true, true
+		s := known(source(t, st, Config{}), st)
+		got, stats := scanAll(t, s)
+		want := expected(t, ts, false)
+		diff(t, fmt.Sprintf("round %d", round), got, want)
+		if stats.Covered != int64(len(ts)) {
+			t.Errorf("round %d: of %d triples %+v", round, len(ts), stats)
+		}
+		some, err := s.Describe(context.Background(), all[:3])
+		if err != nil {
+			t.Errorf("round %d: describe: %v", round, err)
+		}
+		for _, d := range some {
+			if !slices.Equal(d.Triples, want[d.Entity]) {
+				t.Errorf("round %d: describe %s: %v, want %v", round, d.Entity, d.Triples, want[d.Entity])
+			}
+		}
+	}
+	// What is farther than can be asked for is an error that says so.
+	st := sparqltest.New(slices.Concat(chain(200), divided(50))...)
+	st.RowLimit, st.Relabel = 100, true
+	if _, err := known(source(t, st, Config{}), st).Scan(context.Background()); !errors.Is(err, ErrShort) {
+		t.Errorf("a chain of 200 through a limit of 100: %v", err)
+	}
+}
+
 // Faults end in an error that leaves nothing behind, or in a whole scan.
 func TestFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))

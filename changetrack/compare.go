@@ -338,7 +338,6 @@ func (s *scan) confirmSome(ctx context.Context, c *coder, states [][]byte) error
 			return err
 		}
 		if s.o.Failed != nil && s.o.Failed(st.entity) {
-			s.res.fail(Failure{st.entity, "its description was not had; what was known of it stays"})
 			continue
 		}
 		gone, raw, names = append(gone, st), append(raw, b), append(names, st.entity)

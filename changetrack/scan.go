@@ -35,7 +35,8 @@ type ScanOptions struct {
 	// (ErrFingerprint, held) until accepted. "" is not compared.
 	Fingerprint string
 	// Failed entities keep what is known of them; they are no deletions. It is
-	// asked after the sequence has ended, for entities that were not in it.
+	// asked after the sequence has ended, for entities that were not in it. Who says
+	// so knows why: they are not among the Failures of the result.
 	Failed func(entity string) bool
 	// Progress is told, now and then, how many entities were compared; total is
 	// how many are known, 0 at first.

@@ -237,8 +237,7 @@ func (m *model) scan(s source, names []string, o ScanOptions, failed map[string]
 		if len(d.Triples) == 0 || names == nil && failed[e] {
 			switch {
 			case cur == nil:
-			case failed[e]:
-				want.Failed++
+			case failed[e]: // the source tells it
 			default:
 				deletions = append(deletions, step{Deleted, e, nil, nil})
 			}

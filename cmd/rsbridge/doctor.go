@@ -33,7 +33,7 @@ it takes them, whether several operations of one request are atomic. Then it tel
 because of that, and what could be changed in the store.
 
 --json: {"store","addresses","product","version","found","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
-"update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
+"write_error","update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := sparqlsrc.CheckGraphs(o.Graphs); err != nil {
@@ -178,7 +178,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	case !x.Written:
 		w.line("writing       not tried (--write, with an update address)")
 	case !x.Writable:
-		w.line("writing       refused, or nothing came back")
+		w.line("writing       %s", yes(x.WriteError != "", oneLine("refused:", x.WriteError), "nothing came back"))
 	default:
 		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", "not atomic"))
 		for _, way := range slices.Sorted(maps.Keys(x.WriteSpeed)) {

@@ -1,7 +1,9 @@
 package sparql_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,5 +82,26 @@ func TestProbeLeavesNothing(t *testing.T) {
 	}
 	if left := st.Graphs(); len(left) != 1 || !done {
 		t.Errorf("%v is left after a write that came late: %t", left, done)
+	}
+}
+
+// Where nothing may be written, that is what is told: there is no graph to drop by hand.
+func TestProbeMayNotWrite(t *testing.T) {
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
+	updates := 0
+	st.Fault = func(op, _ string) *sparqltest.Fault {
+		if op != "update" {
+			return nil
+		}
+		updates++
+		return &sparqltest.Fault{Status: http.StatusForbidden, Body: "read only"}
+	}
+	var log bytes.Buffer
+	x, err := connect(t, st, func(e *sparql.Endpoint) { e.Logger = slog.New(slog.NewTextHandler(&log, nil)) }).Examine(t.Context(), sparql.ProbeOptions{Write: true})
+	if err != nil || x.Writable || !strings.Contains(x.WriteError, "read only") {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if updates != 1 || strings.Contains(log.String(), "by hand") {
+		t.Errorf("%d updates; the log says %s", updates, &log)
 	}
 }

@@ -115,10 +115,25 @@ func (c *Client) describes(ctx context.Context, graphs []string) string {
 	if !found {
 		return "not known: there is no entity that others lead to"
 	}
+	what, err := c.describe(ctx, "DESCRIBE "+entity, entity)
+	if err == nil && what == "nothing" && len(graphs) == 1 && graphs[0] != "*" { // Oxigraph looks into the default graph alone
+		var g string
+		if g, err = EscapeIRI(graphs[0]); err == nil {
+			what, err = c.describe(ctx, "DESCRIBE "+entity+" FROM "+g, entity)
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return what
+}
+
+// describe says what one DESCRIBE of an entity gives.
+func (c *Client) describe(ctx context.Context, q, entity string) (string, error) {
 	var direct, leading, nested int
-	for t, err := range c.Construct(ctx, "DESCRIBE "+entity) {
+	for t, err := range c.Construct(ctx, q) {
 		if err != nil {
-			return err.Error()
+			return "", err
 		}
 		switch {
 		case string(t.S) == entity:
@@ -131,13 +146,13 @@ func (c *Client) describes(ctx context.Context, graphs []string) string {
 	}
 	switch {
 	case direct+leading+nested == 0:
-		return "nothing"
+		return "nothing", nil
 	case leading > 0:
-		return "symmetric"
+		return "symmetric", nil
 	case nested > 0:
-		return "cbd"
+		return "cbd", nil
 	}
-	return "direct"
+	return "direct", nil
 }
 
 // someEntity finds an IRI that is a subject and an object, best one with a blank
@@ -291,6 +306,7 @@ type Examination struct {
 	StableLabels  bool                `json:"stable_labels"`
 	Written       bool                `json:"written"` // writing was tried, in a scratch graph
 	Writable      bool                `json:"writable"`
+	WriteError    string              `json:"write_error,omitempty"` // why nothing could be written
 	UpdateTriples int                 `json:"update_triples"`
 	Transactional bool                `json:"transactional"`
 	NormalForm    rdfres.NormalForm   `json:"normal_form"`
@@ -335,6 +351,9 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.BreaksOff, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.BreaksOff, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional
+	if caps.WriteError != nil {
+		out.WriteError = caps.WriteError.Error()
+	}
 	if out.NormalForm = caps.NormalForm; out.NormalForm.Rules == nil {
 		out.NormalForm.Rules = []string{}
 	}

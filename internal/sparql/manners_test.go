@@ -23,7 +23,9 @@ func TestExamine(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server func(testing.TB) teststores.Server
-	}{{"Oxigraph", teststores.Oxigraph}, {"Fuseki", teststores.Fuseki}, {"RDF4J", teststores.RDF4J}, {"Virtuoso", teststores.Virtuoso}} {
+
+		describe string
+	}{{"Oxigraph", teststores.Oxigraph, "cbd"}, {"Fuseki", teststores.Fuseki, "cbd"}, {"RDF4J", teststores.RDF4J, "symmetric"}, {"Virtuoso", teststores.Virtuoso, "symmetric"}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.server(t)
 			s.Put(t, s.Graph, "application/n-triples", strings.NewReader(
@@ -40,6 +42,9 @@ func TestExamine(t *testing.T) {
 			virtuoso := c.name == "Virtuoso"
 			if x.Product != c.name && c.name != "RDF4J" || !x.Written || !x.Writable || x.Transactional == virtuoso || x.Manners.Get != "ok" || x.Manners.Form != "ok" || x.Manners.GraphStore != "ok" || len(x.Will) == 0 {
 				t.Errorf("%+v", x)
+			}
+			if x.Manners.Describe != c.describe {
+				t.Errorf("DESCRIBE gives %q, want %q", x.Manners.Describe, c.describe)
 			}
 			if l := x.Limits; l.Sorted != 3 || (l.SortError != "") != virtuoso || l.Formats["json"] != "ok" || l.Formats["ntriples"] != "ok" || l.FormBody < 10_000 || !virtuoso && l.DirectBody < 1_000_000 {
 				t.Errorf("limits: %+v", l)

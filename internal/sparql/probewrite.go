@@ -18,6 +18,9 @@ func (p *prober) write(caller context.Context) {
 	ctx := context.WithValue(caller, onceKey{}, true)
 	scratch := "<urn:rsbridge:probe:" + rand.Text() + ">"
 	defer func() {
+		if refused(p.caps.WriteError) {
+			return // nothing was written, and this would be refused too
+		}
 		// Also after the caller has given up, and with all retries.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), time.Minute)
 		defer cancel()
@@ -113,17 +116,19 @@ func (p *prober) insert(ctx context.Context, scratch string, samples []rdfres.Tr
 	switch {
 	case err == nil:
 		return samples, nil
-	case len(samples) == 1 || !errors.As(err, &e) || e.Temporary:
-		return nil, err
-	}
-	switch e.Status { // none of the samples is meant
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInsufficientStorage:
+	case len(samples) == 1 || !errors.As(err, &e) || e.Temporary || refused(err):
 		return nil, err
 	}
 	half := len(samples) / 2
 	a, err1 := p.insert(ctx, scratch, samples[:half], lines[:half])
 	b, err2 := p.insert(ctx, scratch, samples[half:], lines[half:])
 	return append(slices.Clone(a), b...), errors.Join(err1, err2)
+}
+
+// refused tells whether an error is of writing at all, and not of what was written.
+func refused(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInsufficientStorage}, e.Status)
 }
 
 func triplePattern(t rdfres.Triple) (string, error) {

@@ -235,13 +235,16 @@ func note(made, version int64) string {
 
 // fill makes the entities with one request.
 func (s *simulation) fill(ctx context.Context, n int64) error {
+	var triples *int64 // of the last try
 	body := func() (io.ReadCloser, error) {
-		s.did.Triples = 0
+		made := new(int64)
+		triples = made
 		pr, pw := io.Pipe()
 		go func() { // ends with the reader
 			for lines := range s.world.Lines(0, n, n) {
-				s.did.Triples += int64(strings.Count(string(lines), "\n"))
-				if _, err := pw.Write(lines); err != nil {
+				*made += int64(strings.Count(string(lines), "\n"))
+				if _, err := pw.Write(lines); err != nil || ctx.Err() != nil {
+					pw.CloseWithError(ctx.Err()) // a store in this process reads on otherwise
 					return
 				}
 			}
@@ -250,8 +253,9 @@ func (s *simulation) fill(ctx context.Context, n int64) error {
 		return pr, nil
 	}
 	if err := s.client.PostGraph(ctx, "", rdfres.NTriples, body); err != nil {
-		return err
+		return fmt.Errorf("fill the store with %d entities: nothing was made: %v", n, err) // not %w: it may be that the time is over, which is no good end here
 	}
+	s.did.Triples = *triples
 	s.did.Entities = n
 	return s.client.Update(ctx, note(n, 0))
 }

@@ -96,6 +96,7 @@ func (b *bulk) addSegment(ctx context.Context, g *segment) error {
 	defer w.discard()
 	iris := w.sibling()
 	defer iris.discard()
+	literalPages, iriPages := pageWriter{w: w}, pageWriter{w: iris}
 	first := id(b.next) << 2 // what is not below is new
 	fresh := false
 	for i, term := range g.terms {
@@ -114,17 +115,17 @@ func (b *bulk) addSegment(ctx context.Context, g *segment) error {
 		if ids[i+1], err = b.fresh(kind); err != nil {
 			return err
 		}
-		to := w
+		to := &literalPages
 		if kind == idIRI {
-			to = iris
+			to = &iriPages
 		}
-		if err := to.set(termKey(ids[i+1]), []byte(term)); err != nil {
+		if err := to.add(ids[i+1], term); err != nil {
 			return err
 		}
 		fresh = true
 	}
 	if fresh {
-		if err := errors.Join(w.finish(), iris.finish()); err != nil {
+		if err := errors.Join(literalPages.flush(), iriPages.flush(), w.finish(), iris.finish()); err != nil {
 			return err
 		}
 		h := w.sibling()

@@ -163,8 +163,7 @@ func TestKill(t *testing.T) {
 func checkDictionary(t testing.TB, s *Store) {
 	t.Helper()
 	for _, space := range [...]byte{spaceTerm, spaceIRI} {
-		err := eachTermFrom(pebbleView{s.db}, space, 0, func(key, term []byte) error {
-			i := getID(key[1:])
+		err := eachTermFrom(pebbleView{s.db}, space, 0, func(i id, term []byte) error {
 			if uint64(i>>2) >= s.next {
 				t.Fatalf("term %s has the id %d, and the next is %d", term, i, s.next)
 			}

@@ -17,7 +17,7 @@ func (s *Store) dropTermsFrom(next uint64) error {
 	}()
 	n := 0
 	for _, space := range [...]byte{spaceTerm, spaceIRI} {
-		err := eachTermFrom(pebbleView{s.db}, space, next, func(_, term []byte) error {
+		err := eachTermFrom(pebbleView{s.db}, space, next, func(_ id, term []byte) error {
 			k := hashKey(hashTerm(string(term)))
 			b.Delete(k[:], nil)
 			n++
@@ -45,23 +45,23 @@ func (s *Store) dropTermsFrom(next uint64) error {
 	return s.apply(last, pebble.Sync)
 }
 
-// eachTermFrom calls fn for the keys of a space of terms from a number on, and their
-// terms.
-func eachTermFrom(v view, space byte, number uint64, fn func(key, term []byte) error) error {
+// eachTermFrom calls fn for the terms of a space from a number on.
+func eachTermFrom(v view, space byte, number uint64, fn func(i id, term []byte) error) error {
 	it, err := v.iter(space)
 	if err != nil {
 		return err
 	}
 	defer it.Close()
-	for ok := it.SeekGE(appendID([]byte{space}, id(number)<<2)); ok; ok = it.Next() {
-		if err := fn(it.Key(), it.Value()); err != nil {
+	c := termCursor{cursor: it}
+	for err = c.seek(appendID([]byte{space}, id(number)<<2)); err == nil && c.at != 0; err = c.next() {
+		if err := fn(c.at, c.term); err != nil {
 			return err
 		}
 	}
-	return it.Error()
+	return err
 }
 
-// moveIRIs makes a store of version 1 one of version 2. A kill in between is
+// moveIRIs makes a store of version 1 one of this version. A kill in between is
 // repeated: what was moved is not there any more.
 func (s *Store) moveIRIs() error {
 	s.log.Info("moving the IRIs of the store to where this version looks for them")
@@ -77,12 +77,11 @@ func (s *Store) moveIRIs() error {
 	if err := send(pebble.Sync); err != nil { // from here on no earlier version opens it
 		return err
 	}
-	err := eachTermFrom(pebbleView{s.db}, spaceTerm, 0, func(key, term []byte) error {
-		i := getID(key[1:])
+	err := eachTermFrom(pebbleView{s.db}, spaceTerm, 0, func(i id, term []byte) error {
 		if i.kind() != idIRI {
 			return nil
 		}
-		b.Delete(key, nil)
+		b.Delete(appendID([]byte{spaceTerm}, i), nil)
 		b.Set(termKey(i), term, nil)
 		if b.Len() < 1<<20 {
 			return nil

@@ -68,7 +68,8 @@ func (n *Snapshot) dump(ctx context.Context, w io.Writer, f rdfres.Format, o Dum
 		}
 		return nil
 	})
-	rows.free = !o.All || f == rdfres.NQuads
+	rows.free, rows.apart = !o.All || f == rdfres.NQuads, true
+	defer rows.wait()
 	a := access{3, 1}
 	if o.All {
 		a = access{3, 0}

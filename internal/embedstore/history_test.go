@@ -200,6 +200,7 @@ func checkStore(t testing.TB, s *Store) {
 		}
 	}
 	r := newTermReader(snap.v, nil)
+	defer r.close()
 	for q := range all[0] {
 		for i := 1; i < 4; i++ {
 			if !all[i][q] || len(all[i]) != len(all[0]) {

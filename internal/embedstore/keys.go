@@ -14,8 +14,8 @@ import (
 //	00 name                  facts about the store: "next", "version"
 //	01 graph                 triples of a graph, 8 bytes; no key: the graph is empty
 //	02 hash                  id of a term by the first 16 bytes of its SHA-256
-//	03 id                    the literal of an id, in canonical N-Triples
-//	04 id                    the IRI of an id, in canonical N-Triples
+//	03 id                    the literal of an id, in canonical N-Triples, or a page of them
+//	04 id                    the IRI of an id, in canonical N-Triples, or a page of them
 //	10 s p o g, 11 p o s g, 12 o s p g, 13 g s p o    the quads, empty values
 //
 // An id takes 5 bytes. Blank nodes have no keys in 02 to 04: their label is
@@ -40,7 +40,7 @@ const (
 	quadKeyLen = 1 + recBytes
 	maxID      = id(1)<<40 - 1
 
-	storeVersion = 2 // in version 1 the IRIs stood among the literals
+	storeVersion = 3 // version 2 had no pages of terms; in version 1 the IRIs stood among the literals
 )
 
 var (

@@ -20,15 +20,18 @@ import (
 func asVersion1(t *testing.T, s *Store, some func() bool) {
 	t.Helper()
 	b := s.db.NewBatch()
-	err := eachTermFrom(pebbleView{s.db}, spaceIRI, 0, func(key, term []byte) error {
-		if some == nil || some() {
-			b.Delete(key, nil)
-			b.Set(appendID([]byte{spaceTerm}, getID(key[1:])), term, nil)
+	for _, space := range []byte{spaceTerm, spaceIRI} { // it knew no pages
+		b.DeleteRange([]byte{space}, []byte{space + 1}, nil)
+		err := eachTermFrom(pebbleView{s.db}, space, 0, func(i id, term []byte) error {
+			to := termSpace(i)
+			if some == nil || some() {
+				to = spaceTerm
+			}
+			return b.Set(appendID([]byte{to}, i), term, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if some == nil {
 		b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, 1), nil)

@@ -142,6 +142,7 @@ type GraphCount struct {
 // Graphs are the graphs that hold triples, the default graph first when it does.
 func (n *Snapshot) Graphs() ([]GraphCount, error) {
 	r := newTermReader(n.v, nil)
+	defer r.close()
 	var out []GraphCount
 	var terr error
 	err := graphCounts(n.v, func(g id, c int64) bool {

@@ -195,8 +195,14 @@ func (s *Store) open() (err error) {
 		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
 	} else {
 		_, moving, err := v.get(keyMoving)
-		if err == nil && (moving || n == 1) {
+		switch {
+		case err != nil:
+		case moving || n == 1:
 			err = s.moveIRIs()
+		case n < storeVersion: // an earlier version would not know pages
+			b := s.db.NewBatch()
+			b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
+			err = s.apply(b, pebble.Sync)
 		}
 		if err != nil {
 			return err

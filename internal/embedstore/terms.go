@@ -32,13 +32,6 @@ type termReader struct {
 	arena   []byte
 }
 
-// termCursor walks one of the spaces of terms.
-type termCursor struct {
-	cursor
-	at  id // number of the term that it stands on
-	far id // to the next one, about
-}
-
 type termSlot struct {
 	id   id
 	term string
@@ -104,17 +97,11 @@ func (r *termReader) term(i id) (string, error) {
 	if s := r.slot(i); s.id == i {
 		return s.term, nil
 	}
-	var key [6]byte
-	key[0] = termSpace(i)
-	putID(key[1:], i)
-	val, ok, err := r.v.get(key[:])
+	val, err := r.read(i)
 	if err != nil {
 		return "", err
 	}
-	if !ok {
-		return "", errNoTerm(i)
-	}
-	t := unsafe.String(unsafe.SliceData(val), len(val)) // val is a copy of ours
+	t := string(val)
 	r.keep(i, t)
 	return t, nil
 }
@@ -170,12 +157,14 @@ type rowWalk struct {
 	width int
 	fn    func(terms []string) error // of several rows; valid until it returns
 	free  bool                       // rows may come in any order, those of equal first columns together
+	apart bool                       // fn runs in a goroutine of its own, while the next rows are read; wait for it
 	ids   []id                       // collected
 	last  id                         // first column of the row before them
 	ahead *rowWindow                 // rows before them that are not handed out yet
 	spare rowWindow                  // one to be used again
 	next  []id                       // that are handed out now, arranged
 	out   []string
+	got   gotten
 	most  int           // cells that are handed out at once
 	many  int           // cells that are arranged at once
 	rows  int           // that are handed out at once now
@@ -230,21 +219,17 @@ func (w *rowWalk) flush() error {
 			err = w.settle()
 		}
 	}
-	if err != nil || len(w.ids) == 0 {
-		return err
+	if err == nil && len(w.ids) > 0 {
+		w.last = w.ids[len(w.ids)-w.width]
+		err = w.handOut(w.ids)
+		w.ids = w.ids[:0]
 	}
-	w.last = w.ids[len(w.ids)-w.width]
-	err = w.handOut(w.ids)
-	w.ids = w.ids[:0]
-	return err
+	return cmp.Or(err, w.wait())
 }
 
 func (w *rowWalk) handOut(ids []id) error {
 	if len(ids) == 0 {
 		return nil
-	}
-	if len(w.out) < len(ids) {
-		w.out = make([]string, len(ids))
 	}
 	split, err := w.give(ids)
 	took := time.Since(w.since)
@@ -409,14 +394,14 @@ func (r *termReader) readTable(of *rowWindow) error {
 	all := slices.Compact(t.ids)
 	t.ids = all[:0]
 	for _, i := range all {
-		cur, err := r.moveTo(i)
+		val, err := r.read(i)
 		if err != nil {
 			return err
 		}
-		if len(cur.Value()) > keptTerm {
+		if len(val) > keptTerm {
 			continue
 		}
-		if t.text = append(t.text, cur.Value()...); len(t.text) > mostTable {
+		if t.text = append(t.text, val...); len(t.text) > mostTable {
 			break
 		}
 		t.ids = append(t.ids, i)
@@ -469,10 +454,13 @@ func (w *rowWalk) give(ids []id) (split bool, err error) {
 	if len(ids) <= w.first()*w.width {
 		most = math.MaxInt
 	}
+	if len(w.out) < len(ids) {
+		w.out = make([]string, len(ids))
+	}
 	out := w.out[:len(ids)]
 	switch err := w.r.resolve(ids, out, most); err {
 	case nil:
-		return false, w.fn(out)
+		return false, w.pass(out)
 	case errLarge:
 		at := len(ids) / w.width / 2 * w.width
 		if _, err := w.give(ids[:at]); err != nil {
@@ -483,6 +471,38 @@ func (w *rowWalk) give(ids []id) (split bool, err error) {
 	default:
 		return false, err
 	}
+}
+
+// gotten is what fn has got that runs apart, and the room of it.
+type gotten struct {
+	done  chan error // nil: it has nothing
+	out   []string
+	arena []byte
+}
+
+func (w *rowWalk) pass(rows []string) error {
+	if !w.apart {
+		return w.fn(rows)
+	}
+	if err := w.wait(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	w.got.done = done
+	go func() { done <- w.fn(rows) }()
+	w.out, w.got.out = w.got.out, w.out
+	w.r.arena, w.got.arena = w.got.arena, w.r.arena
+	return nil
+}
+
+// wait waits until fn has done with what it has got.
+func (w *rowWalk) wait() error {
+	if w.got.done == nil {
+		return nil
+	}
+	err := <-w.got.done
+	w.got.done = nil
+	return err
 }
 
 // stash puts bytes into the arena. A full arena is left to its strings.
@@ -520,11 +540,10 @@ func (r *termReader) fetch(out []string, most int) error {
 			continue
 		}
 		last, from = i, cell
-		cur, err := r.moveTo(i)
+		val, err := r.read(i)
 		if err != nil {
 			return err
 		}
-		val := cur.Value()
 		if most -= len(val); most < 0 {
 			return errLarge
 		}
@@ -539,8 +558,8 @@ func (r *termReader) fetch(out []string, most int) error {
 	return nil
 }
 
-// moveTo places a cursor on the term of i.
-func (r *termReader) moveTo(i id) (*termCursor, error) {
+// read gives a stored term, valid until the next call.
+func (r *termReader) read(i id) ([]byte, error) {
 	space := termSpace(i)
 	c := &r.curs[space-spaceTerm]
 	if c.cursor == nil {
@@ -550,34 +569,13 @@ func (r *termReader) moveTo(i id) (*termCursor, error) {
 		}
 		c.cursor = cur
 	}
-	if c.at != 0 && c.at <= i && i-c.at <= 12*max(c.far, 1<<2) && c.Valid() { // some steps take less than to seek
-		for c.at < i {
-			if !c.Next() {
-				break
-			}
-			next := getID(c.Key()[1:])
-			c.far = (15*c.far + next - c.at) / 16
-			c.at = next
-		}
-		if c.at == i && c.Valid() {
-			return c, nil
-		}
+	if err := c.to(i); err != nil {
+		return nil, err
 	}
-	var key [6]byte
-	key[0] = space
-	putID(key[1:], i)
-	c.at = 0
-	if !c.SeekGE(key[:]) {
-		if err := c.Error(); err != nil {
-			return nil, fmt.Errorf("read the store: %w", err)
-		}
-		return nil, errNoTerm(i)
-	}
-	c.at = getID(c.Key()[1:])
 	if c.at != i {
 		return nil, errNoTerm(i)
 	}
-	return c, nil
+	return c.term, nil
 }
 
 // localTerms are the terms that one query has made or named and the store does

@@ -2,6 +2,7 @@ package embedstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -171,4 +172,51 @@ func readTerms(t *testing.T, s *Store) (*Snapshot, *termReader) {
 		snap.Close()
 	})
 	return snap, r
+}
+
+// A dump whose reader goes away ends with its error, and writes nothing afterwards.
+func TestDumpBreaksOff(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	var doc bytes.Buffer
+	for i := range 30_000 {
+		fmt.Fprintf(&doc, "<http://e/%d> <http://e/p> \"value %d\" .\n", i, i)
+	}
+	whole := doc.String()
+	if _, err := s.Load(t.Context(), "", rdfres.NTriples, &doc, LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for left := 0; left < len(whole); left += 1 + len(whole)/9 {
+		w := &breaking{left: left}
+		if err := s.Dump(t.Context(), w, rdfres.NTriples, DumpOptions{}); !errors.Is(err, errGone) {
+			t.Fatalf("after %d bytes: %v", left, err)
+		}
+		if got := w.got.String(); got != whole[:len(got)] {
+			t.Fatalf("after %d bytes: not what is held", left)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := &breaking{left: len(whole), full: func() { cancel(errGone) }}
+	if err := s.Dump(ctx, w, rdfres.NTriples, DumpOptions{}); !errors.Is(err, errGone) {
+		t.Fatal(err)
+	}
+}
+
+var errGone = errors.New("the reader has gone")
+
+// breaking takes so many bytes; full is called by the first write.
+type breaking struct {
+	left int
+	full func()
+	got  bytes.Buffer
+}
+
+func (b *breaking) Write(p []byte) (int, error) {
+	if b.full != nil {
+		b.full()
+		b.full = nil
+	}
+	if b.left -= len(p); b.left < 0 {
+		return 0, errGone
+	}
+	return b.got.Write(p)
 }

@@ -139,7 +139,7 @@ func TestClearAgainstSets(t *testing.T) {
 		checkDictionary(t, s)
 		n := 0
 		for _, space := range []byte{spaceTerm, spaceIRI} {
-			if err := eachTermFrom(pebbleView{s.db}, space, 0, func(_, _ []byte) error { n++; return nil }); err != nil {
+			if err := eachTermFrom(pebbleView{s.db}, space, 0, func(id, []byte) error { n++; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,11 +17,15 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -29,18 +34,22 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// TestLife is the whole life of a set: a store that is edited and answers badly, scans of
-// every kind, a clock that is set back and forth, restarts with other settings. Followers
-// that know nothing but the published documents hold after each step what the set holds,
-// and what that is a plain reading of the store says.
+// TestLife is the whole life of a set: a store that is edited and answers badly, or a series
+// of dumps of it, scans of every kind, files that come and go, a clock that is set back and
+// forth, restarts with other settings, a state that is lost or put back. Followers that know
+// nothing but the published documents hold after each step what the set holds, our own
+// destination does whenever it says so, and what that is a plain reading of the store says.
 // RSBRIDGE_HISTORIES is the number of lives, for campaigns.
 func TestLife(t *testing.T) {
 	steps := 30
 	if testing.Short() {
 		steps = 12
 	}
-	for seed := range teststores.Histories(1, 3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { newLife(t, uint64(seed)).live(steps) })
+	for seed := range teststores.Histories(2, 4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel() // a store that answers badly is waited for
+			newLife(t, uint64(seed)).live(steps)
+		})
 	}
 }
 
@@ -49,6 +58,7 @@ type life struct {
 	r       *rand.Rand
 	now     time.Time
 	store   *embedstore.Store
+	repo    *repository  // of files that entities lead to
 	answer  atomic.Int32 // how the store answers
 	cfg     *Config
 	b       *Bridge
@@ -60,9 +70,17 @@ type life struct {
 
 	followers []*follower
 	wobbles   bool
+	leads     bool         // entities lead to files
 	looks     atomic.Int64 // at the clock
 	archives  bool
-	gaps      bool // the lists may have begun anew since the followers looked
+	copy      *lifeCopy
+	dumps     string // folder of the series of dumps that the set is made from; "": it is made from the store
+	files     int    // of it, and of those the last that is whole
+	whole     string
+	begun     map[string]bool
+	lines     []byte // of the store
+	backup    string // a copy of the state; "": there is none
+	gaps      bool   // the lists may have begun anew since the followers looked
 	checker   *resourcesync.Checker
 }
 
@@ -85,12 +103,13 @@ type thing struct {
 }
 
 func newLife(t *testing.T, seed uint64) *life {
-	w := &life{t: t, r: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC), model: map[string]thing{}, archives: seed%2 == 0, wobbles: seed%3 == 2}
+	w := &life{t: t, r: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC), model: map[string]thing{}, archives: seed%2 == 0, wobbles: seed%3 == 2, leads: seed%5 < 2}
 	var err error
 	if w.store, err = embedstore.Open(t.TempDir(), embedstore.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.store.Close() })
+	w.repo = newRepository(t)
 	server := httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(server.Close)
 	w.cfg = small(t.TempDir())
@@ -99,10 +118,18 @@ func newLife(t *testing.T, seed uint64) *life {
 	set := w.cfg.Sets["data"]
 	set.Schedule = ""
 	set.Hints = Hints{Modified: []string{"http://purl.org/dc/terms/modified"}, Overlap: Duration(2 * time.Minute)}
-	if seed%3 == 1 {
+	if seed%3 == 1 && seed%4 != 3 {
 		set.Hints = Hints{Counts: []string{"class"}}
 	}
 	w.cfg.Sets["data"] = set
+	if seed%4 == 3 {
+		w.dumps = t.TempDir()
+		set.Store, set.Hints, set.Dumps, set.DumpsSettle = "", Hints{}, []string{w.dumps + "/full*"}, 0
+		if seed%8 == 7 {
+			set.DumpsOrder = "time"
+		}
+		w.cfg.Sets["data"] = set
+	}
 	w.settings(true)
 	w.open()
 	t.Cleanup(func() {
@@ -117,6 +144,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	})
 	w.edit(10 + w.r.IntN(40))
 	w.load()
+	w.copy = newLifeCopy(w)
 	return w
 }
 
@@ -195,6 +223,11 @@ func (w *life) settings(all bool) {
 	}
 	set.Retention = Retention{Changes: Duration(time.Duration(1+r.IntN(50)) * time.Hour), Versions: Duration(time.Duration(1+r.IntN(50)) * time.Hour), Archives: Duration(time.Duration(1+r.IntN(500)) * time.Hour)}
 	set.Inventory = r.IntN(2) == 0
+	if set.Content = (Content{}); w.leads && r.IntN(4) > 0 {
+		set.Content = Content{Every: 1, PerRun: 1000, Rate: 1e6, Concurrency: 2, MaxBytes: 1 << 20, Timeout: Duration(time.Second), Hash: r.IntN(2) == 0,
+			DumpBytes: int64(r.IntN(3) * 40), Allow: []string{w.repo.URL}}
+		set.Content.Properties = [][]string{{"http://e.example/p/file"}, {"http://e.example/p/page"}, {"http://e.example/p/file", "http://e.example/p/page"}}[r.IntN(3)]
+	}
 	if all {
 		set.Format = pick("jsonld", "ntriples")
 		set.Prefix = pick("", "http://e.example/")
@@ -209,7 +242,9 @@ func (w *life) settings(all bool) {
 			set.Select.Classes = []string{"http://e.example/C0", "http://e.example/C1"}
 		}
 		set.Describe = pick("cbd", "cbd", "scbd")
-		set.Strategy = pick("", "", "batches", "classes", "hash", "predicates")
+		if set.Strategy = pick("", "", "batches", "classes", "hash", "predicates"); w.dumps != "" {
+			set.Strategy = ""
+		}
 	}
 	w.cfg.Sets["data"] = set
 }
@@ -242,6 +277,12 @@ func (w *life) edit(n int) {
 		if there && w.r.IntN(5) == 0 {
 			x.modified = old.modified // told by nobody
 		}
+		if w.leads {
+			path := fmt.Sprintf("/f%d", w.r.IntN(12))
+			if w.repo.drop(path); w.r.IntN(5) > 0 {
+				w.repo.put(path, repositoryFile{body: fmt.Sprint("file ", x.value), mediaType: "application/pdf", etag: fmt.Sprintf("\"%d\"", x.value)})
+			}
+		}
 		w.model[e] = x
 		w.edited = append(w.edited, e)
 	}
@@ -258,6 +299,9 @@ func (w *life) load() {
 		fmt.Fprintf(&b, "<%s> %svalue> \"%d\" .\n<%s> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e.example/C%d> .\n", e, p, x.value, e, x.class)
 		fmt.Fprintf(&b, "<%s> <http://purl.org/dc/terms/modified> %s .\n", e, at(x.modified))
 		fmt.Fprintf(&b, "<%s> %snext> <http://e.example/%d> .\n", e, p, x.next)
+		if w.leads {
+			fmt.Fprintf(&b, "<%s> %s%s> <%s/f%d> .\n", e, p, []string{"file", "page"}[x.value%2], w.repo.URL, x.value%12)
+		}
 		for i := range x.nodes {
 			node := fmt.Sprintf("_:n%sx%d", hex.EncodeToString([]byte(e)), i)
 			fmt.Fprintf(&b, "<%s> %snode> %s .\n%s %svalue> \"%d of %d\" .\n%s %sdeep> %sd .\n%sd %svalue> \"deep %d\"@en .\n", e, p, node, node, p, i, x.value, node, p, node, node, p, x.value%3)
@@ -278,6 +322,69 @@ func (w *life) load() {
 	}
 	_, err := w.store.Load(w.t.Context(), "", rdfres.NTriples, strings.NewReader(b.String()), embedstore.LoadOptions{Replace: true})
 	w.must(err)
+	if w.lines = []byte(b.String()); w.dumps != "" {
+		w.dump(w.lines, false)
+	}
+}
+
+// dump writes the next file of the series, or the beginning of one. By name it is the
+// newest, or by its time; what the other says differs.
+func (w *life) dump(data []byte, begun bool) {
+	w.t.Helper()
+	w.files++
+	number, at := w.files, time.Date(2026, 3, 1, 0, 0, w.files, 0, time.UTC)
+	if w.cfg.Sets["data"].DumpsOrder == "time" {
+		number = w.r.IntN(1000)
+	} else {
+		at = at.Add(-time.Duration(w.r.IntN(3)) * time.Second)
+	}
+	suffix := []string{".nt", ".nt.gz", ".nt.zst"}[w.r.IntN(3)]
+	path := filepath.Join(w.dumps, fmt.Sprintf("full-%d%s", number, suffix))
+	if last := w.whole; !begun && last != "" && w.r.IntN(4) == 0 { // in the place of the last one
+		path, suffix = last, last[strings.Index(last, ".nt"):]
+		if w.cfg.Sets["data"].DumpsOrder != "time" {
+			at = time.Date(2026, 2, 1, 0, 0, w.files, 0, time.UTC)
+		}
+	}
+	packed := packed(w.t, suffix, data)
+	if begun {
+		packed = bytes.TrimRight(packed[:w.r.IntN(len(packed)-3)], ".\n") // or it is whole
+	} else {
+		w.whole = path
+	}
+	w.must(errors.Join(os.WriteFile(path+"~", packed, 0o600), os.Chtimes(path+"~", at, at), os.Rename(path+"~", path)))
+	all, err := filepath.Glob(w.dumps + "/full*")
+	w.must(err)
+	for _, p := range all {
+		if p != path && p != w.whole && (w.r.IntN(4) == 0 || !begun && w.begun[p]) { // one that was begun is made no more
+			w.must(os.Remove(p))
+		}
+	}
+	w.begun = map[string]bool{path: begun}
+	w.say("wrote %s, begun only: %v, %v, of %d", path, begun, at, len(all))
+}
+
+// packed packs a file as its name says.
+func packed(t *testing.T, suffix string, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch suffix {
+	case ".nt.gz":
+		z := gzip.NewWriter(&b)
+		_, err = z.Write(data)
+		err = errors.Join(err, z.Close())
+	case ".nt.zst":
+		z, _ := zstd.NewWriter(&b)
+		_, err = z.Write(data)
+		err = errors.Join(err, z.Close())
+	default:
+		return data
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // plain writes a description without the names of its blank nodes, which form trees;
@@ -353,19 +460,34 @@ func (w *life) wanted() map[string]string {
 // holds is what the log says that the set holds.
 func (w *life) holds() map[string]string {
 	w.t.Helper()
-	view := w.b.Log("data").View()
-	defer view.Close()
 	out := map[string]string{}
-	for st, err := range view.Current(rdfres.Digest{}, rdfres.Digest{}) {
-		w.must(err)
-		data, _, err := w.b.Describe("data", st.Entity, time.Time{}, rdfres.NTriples)
-		w.must(err)
-		ts, err := rdfres.Decode(rdfres.NTriples, data, rdfres.ReadOptions{})
-		w.must(err)
-		text := plain(st.Entity, ts, true)
-		out[known(st.Entity, text)] = text
+	for e, text := range w.each() {
+		out[known(e, text)] = text
 	}
 	return out
+}
+
+// each is every entity with its description.
+func (w *life) each() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	view := w.b.Log("data").View()
+	defer view.Close()
+	for st, err := range view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+		w.must(err)
+		out[st.Entity] = plain(st.Entity, w.description(st.Entity), true)
+	}
+	return out
+}
+
+// description is that of an entity, in wire form.
+func (w *life) description(entity string) []rdfres.Triple {
+	w.t.Helper()
+	data, _, err := w.b.Describe("data", entity, time.Time{}, rdfres.NTriples)
+	w.must(err)
+	ts, err := rdfres.Decode(rdfres.NTriples, data, rdfres.ReadOptions{})
+	w.must(err)
+	return ts
 }
 
 // ---- steps
@@ -429,14 +551,22 @@ func (w *life) live(steps int) {
 	w.follow()
 	for range steps {
 		w.now = w.now.Add(time.Duration(w.r.IntN(40)) * time.Minute)
-		switch k := w.r.IntN(24); {
+		switch k := w.r.IntN(26); {
+		case k == 24:
+			w.save()
+		case k == 25:
+			if w.backup != "" {
+				w.restore()
+			}
 		case k < 9:
 			w.edit(1 + w.r.IntN(12))
 			w.load()
 		case k < 12:
 			w.faulty()
 		case k < 15:
-			if w.r.IntN(2) == 0 {
+			if w.dumps != "" {
+				w.look()
+			} else if w.r.IntN(2) == 0 {
 				rep, err := w.run("hint:data", nil)
 				w.must(err)
 				if rep.Finder == "scan" && rep.Candidate == nil {
@@ -472,9 +602,23 @@ func (w *life) live(steps int) {
 			w.look()
 		}
 		w.follow()
+		if w.r.IntN(2) == 0 {
+			w.copy.follow(false)
+		}
 	}
-	w.look()
+	if set := w.cfg.Sets["data"]; !slices.Contains(set.Publish, "resourcelist") { // for who has missed something
+		w.must(w.b.Close())
+		set.Publish = append(set.Publish, "resourcelist")
+		w.cfg.Sets["data"] = set
+		w.open()
+	}
+	for range 3 { // a file is gone when that is said again
+		w.look()
+		w.now = w.now.Add(5 * time.Hour)
+	}
 	w.follow()
+	w.copy.follow(false)
+	w.copy.follow(true)
 }
 
 // faulty is a look at a store that answers badly: it changes nothing, or nothing but
@@ -482,10 +626,16 @@ func (w *life) live(steps int) {
 func (w *life) faulty() {
 	w.t.Helper()
 	before := w.holds()
+	if w.dumps != "" {
+		w.dump(w.lines, true)
+	}
 	w.answer.Store(1 + w.r.Int32N(answer-1))
 	defer w.answer.Store(well)
 	w.say("the store answers badly: %d", w.answer.Load())
 	job := []string{"scan:data", "hint:data"}[w.r.IntN(2)]
+	if w.dumps != "" {
+		job = "scan:data"
+	}
 	rep, err := w.run(job, nil)
 	after := w.holds()
 	if err != nil || rep.Candidate != nil {
@@ -577,6 +727,7 @@ type (
 		Hash       string `xml:"hash,attr"`
 		Length     int64  `xml:"length,attr"`
 		Path       string `xml:"path,attr"`
+		Kind       string `xml:"urn:rsbridge:terms kind,attr"`
 		Entity     string `xml:"urn:rsbridge:terms entity,attr"`
 		Sequence   string `xml:"urn:rsbridge:terms sequence,attr"`
 	}
@@ -692,7 +843,7 @@ func (w *life) follow() {
 	w.must(err)
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if f.Severity != resourcesync.SeverityInfo {
+			if f.Severity != resourcesync.SeverityInfo && !strings.Contains(f.Message, w.repo.URL) { // files come and go
 				w.t.Fatalf("%s: %s", r.Location, f)
 			}
 		}
@@ -783,7 +934,7 @@ func (f *follower) baseline(offered map[string]string) {
 	}
 	address := offered["resourcelist"]
 	if address == "" {
-		for e, text := range w.holds() { // told by others, as of now
+		for e, text := range w.each() { // told by others, as of now
 			loc, err := w.b.Location("data", e)
 			w.must(err)
 			f.copies[loc] = held{e, text}
@@ -796,6 +947,9 @@ func (f *follower) baseline(offered map[string]string) {
 	for _, page := range pages {
 		for i := range page.URL {
 			e := &page.URL[i]
+			if e.MD.Kind == "file" {
+				continue
+			}
 			if f.copies[e.Loc].entity != "" {
 				w.t.Fatalf("%s is listed twice", e.Loc)
 			}
@@ -838,7 +992,9 @@ func (f *follower) unpack(p *xmlEntry, capability string, take func(m *xmlDoc, e
 	}
 	for i := range m.URL {
 		e := &m.URL[i]
-		if e.MD.Path == "" {
+		if e.MD.Kind == "file" {
+			continue
+		} else if e.MD.Path == "" {
 			take(m, e, nil)
 		} else {
 			take(m, e, read(e.MD.Path))
@@ -895,7 +1051,7 @@ func (f *follower) follow(offered map[string]string) {
 		for j := range page.URL {
 			e := &page.URL[j]
 			before = f.apply(page, e, before, func() {})
-			if before.After(f.cursor) {
+			if before.After(f.cursor) && e.MD.Kind == "" {
 				last[e.Loc] = e
 			}
 		}
@@ -943,6 +1099,9 @@ func (f *follower) apply(d *xmlDoc, e *xmlEntry, before time.Time, take func()) 
 		w.t.Fatalf("%s: changed at %v, lastmod %s, the change before at %v, of a list from %v until %v", e.Loc, at, e.LastMod, before, from, until)
 	}
 	if !at.After(f.cursor) {
+		return at
+	}
+	if e.MD.Kind == "file" { // it is elsewhere
 		return at
 	}
 	_, there := f.copies[e.Loc]

@@ -252,7 +252,7 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 }
 
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for
-// none: whose what stands of it in the mirror is, no record tells yet.
+// none: what stands of it in the mirror is in no record yet.
 func (d *Destination) cutOffBeside() (string, error) {
 	for pair, err := range d.store.Scan([]byte{kindIntent}, []byte{kindIntent + 1}) {
 		if err != nil {

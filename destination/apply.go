@@ -24,7 +24,7 @@ import (
 // op is what happens to one resource in a batch.
 type op struct {
 	loc    hash16
-	it     *item   // nil after a restart
+	it     *item   // nil after a restart, and of small ones
 	rec    *record // new state; nil: it goes
 	wire   []byte
 	raw    []byte // of a mirror of files

@@ -34,6 +34,35 @@ type compacted struct {
 	owned []owned
 	text  []byte // packed N-Triples, nil: they are op.packed
 	size  int    // of the text
+	rest  itemRest
+}
+
+// itemRest is what an item has that its record has not, where that is little: items of
+// two batches and a half, with their strings, are a fifth of what a baseline holds.
+type itemRest struct {
+	path, pkg, typ, encoding string
+	graph                    bool // the graph's digest was promised
+}
+
+// restOf tells whether an item can be made again of its record and the rest.
+func restOf(it *item, r *record) (rest itemRest, ok bool) {
+	p, h := &it.Promise, it.Promise.Hashes
+	ok = it.Loc == r.Loc && it.Entity == r.Entity && it.Via == r.Via && it.LastMod.Equal(r.LastMod) && p.Length == r.Length &&
+		h.MD5 == r.Hashes.MD5 && h.SHA1 == r.Hashes.SHA1 && h.SHA256 == r.Hashes.SHA256 && len(h.Other)+len(r.Hashes.Other) == 0 &&
+		(p.Graph.IsZero() || p.Graph == r.Graph) &&
+		it.Change == "" && it.Time.IsZero() && it.Sequence == 0 && it.Version == nil && len(it.Others)+len(it.Patches) == 0 &&
+		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.pkg == nil && !it.File
+	return itemRest{it.Path, it.Package, p.Type, p.Encoding, !p.Graph.IsZero()}, ok
+}
+
+func (s *itemRest) item(r *record) *item {
+	length, _ := r.told()
+	it := &item{Loc: r.Loc, Entity: r.Entity, Via: r.Via, LastMod: r.LastMod, Path: s.path, Package: s.pkg,
+		Promise: promise{Hashes: r.Hashes, Length: length, Type: s.typ, Encoding: s.encoding}}
+	if s.graph {
+		it.Promise.Graph = r.Graph
+	}
+	return it
 }
 
 // owned is the hashes of the triples with one subject.
@@ -87,12 +116,20 @@ func (o *op) compact(m *mirror) {
 		}
 		c.text, c.size = pack(text), len(text)
 	}
+	if o.it != nil {
+		if rest, ok := restOf(o.it, o.rec); ok {
+			c.rest, o.it = rest, nil
+		}
+	}
 	o.small, o.sts, o.wire = c, nil, nil
 }
 
 // expand makes it an op like any other again.
 func (o *op) expand() (err error) {
 	if o.small != nil {
+		if o.it == nil {
+			o.it = o.small.rest.item(o.rec)
+		}
 		o.wire, err = unpack(o.packed)
 		o.small = nil
 	}

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // A first baseline by Graph Store POST: with blank nodes, triples that two resources
@@ -202,5 +206,63 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	}
 	if n, err := d.smallOps([]*op{o, {}}); n != 0 || err != nil || string(o.wire) != wire || o.small != nil {
 		t.Fatalf("%d %v: %+v", n, err, o)
+	}
+}
+
+// An item is kept apart from its record unless it can be made again of it as it was,
+// whatever it has.
+func TestItemRest(t *testing.T) {
+	digest := rdfres.Digest{1}
+	fields := map[string]func(*item){
+		"Loc":      func(it *item) { it.Loc = "http://ex.org/a" },
+		"Entity":   func(it *item) { it.Entity = "http://ex.org/e" },
+		"Change":   func(it *item) { it.Change = "updated" },
+		"LastMod":  func(it *item) { it.LastMod = time.Unix(1, 0) },
+		"Time":     func(it *item) { it.Time = time.Unix(1, 0) },
+		"Sequence": func(it *item) { it.Sequence = 1 },
+		"Version":  func(it *item) { it.Version = &place{} },
+		"Others":   func(it *item) { it.Others = []place{{URL: "http://ex.org/b"}} },
+		"Path":     func(it *item) { it.Path = "/a.nt" },
+		"Package":  func(it *item) { it.Package = "http://ex.org/a.zip" },
+		"Via":      func(it *item) { it.Via = "http://ex.org/v" },
+		"Patches":  func(it *item) { it.Patches = make([]patchOffer, 1) },
+		"TimeGate": func(it *item) { it.TimeGate = "http://ex.org/t" },
+		"AsOf":     func(it *item) { it.AsOf = time.Unix(1, 0) },
+		"Bad":      func(it *item) { it.Bad = "bad" },
+		"Blind":    func(it *item) { it.Blind = true },
+		"pkg":      func(it *item) { it.pkg = &download{} },
+		"File":     func(it *item) { it.File = true },
+		"Hashes":   func(it *item) { it.Promise.Hashes.SHA256 = "00" },
+		"Other":    func(it *item) { it.Promise.Hashes.Other = []string{"x:00"} },
+		"Length":   func(it *item) { it.Promise.Length = 12 },
+		"Type":     func(it *item) { it.Promise.Type = "text/turtle" },
+		"Encoding": func(it *item) { it.Promise.Encoding = "gzip" },
+		"Graph":    func(it *item) { it.Promise.Graph = digest },
+	}
+	for of := range reflect.TypeFor[item]().Fields() {
+		if fields[of.Name] == nil && of.Name != "Promise" {
+			t.Errorf("%s is not tried", of.Name)
+		}
+	}
+	small := map[string]bool{"Loc": true, "Entity": true, "LastMod": true, "Path": true, "Package": true, "Via": true, "Hashes": true, "Length": true, "Type": true, "Encoding": true, "Graph": true}
+	for name, set := range fields {
+		it := &item{Promise: promise{Length: -1}}
+		set(it)
+		rec := it.record()
+		rec.Graph = digest
+		rest, ok := restOf(it, rec)
+		if ok != small[name] || ok && !reflect.DeepEqual(rest.item(rec), it) {
+			t.Errorf("%s: %v, %+v", name, ok, rest.item(rec))
+		}
+		for what, change := range map[string]func(*record){
+			"entity": func(r *record) { r.Entity += "x" }, "hashes": func(r *record) { r.Hashes.MD5 = "00" }, "length": func(r *record) { r.Length++ }, "lastmod": func(r *record) { r.LastMod = time.Unix(2, 0) },
+		} {
+			r := *rec
+			if change(&r); ok {
+				if _, ok := restOf(it, &r); ok {
+					t.Errorf("%s: the record has another %s", name, what)
+				}
+			}
+		}
 	}
 }

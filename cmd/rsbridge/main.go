@@ -62,7 +62,7 @@ var part = &codeError{code: exitPart}
 
 // limitMemory sets a soft limit for the Go heap unless GOMEMLIMIT does: what
 // streams needs little, and each embedded store keeps caches.
-func limitMemory(embedded int) { limitMemoryTo(225 + 150*int64(embedded)) }
+func limitMemory(embedded int) { limitMemoryTo(235 + 150*int64(embedded)) }
 
 func limitMemoryTo(megabytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -165,7 +165,7 @@ type query struct {
 	limit   int64 // -1: none
 	offset  int64
 
-	values *valuesNode // after the WHERE
+	values *valuesNode // joined with the groups; nil without them
 
 	template []tripleNode // CONSTRUCT; blank nodes have slots in blanks
 	blanks   []int

@@ -345,8 +345,12 @@ func (x *exec) guess(ids *patternIDs) (float64, error) {
 	}
 	defer x.giveBack(a.index, cur)
 	n := 0
-	err = scan(x.v, cur, a, &ids.pat, false, func(*quad) bool { n++; return n < peek })
-	if err != nil || n < peek {
+	most := peek
+	if x.s.db == nil { // all is in memory
+		most = math.MaxInt
+	}
+	err = scan(x.v, cur, a, &ids.pat, false, func(*quad) bool { n++; return n < most })
+	if err != nil || n < most {
 		return float64(n), err
 	}
 	if a.prefix == 0 {

@@ -4,75 +4,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"strings"
+	"time"
 
-	gordf "github.com/rsbridge/rsbridge/internal/embedstore/engine"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Mapping is a CONSTRUCT that graphs in memory are put through, one at a time.
+// Mapping is a CONSTRUCT that graphs in memory are put through, one at a time. Safe
+// for concurrent use.
 type Mapping struct {
-	text   string
-	entity bool // it uses ?entity
+	q      *query
+	entity *valuesNode // of ?entity, before all else of the WHERE
+	room   *Store      // without a database: an evaluation looks at its options only
 }
 
-// ParseMapping checks a CONSTRUCT. Its variable ?entity, where it has one, is
-// bound to the IRI that a graph is about. It cannot have FROM, SERVICE, or VALUES
-// after the WHERE (they can stand in it), nor values that are computed otherwise
-// than by STR and COUNT.
+// ParseMapping checks a CONSTRUCT of SPARQL 1.1. Its variable ?entity is bound to the
+// IRI that a graph is about, as by VALUES at the beginning of the WHERE. It cannot have
+// FROM or SERVICE, nor what gives another result each time: NOW, RAND, UUID and STRUUID.
 func ParseMapping(text string) (*Mapping, error) {
-	q, err := parseQuery(text, "")
-	switch {
-	case err != nil:
+	m := &Mapping{room: &Store{opts: Options{Now: time.Now}}}
+	var err error
+	if m.q, m.entity, err = parseGiven(text, "entity"); err != nil {
 		return nil, err
-	case q.form != formConstruct:
-		return nil, errors.New("it is no CONSTRUCT")
-	case q.hasFrom:
-		return nil, errors.New("it has FROM: a description has one graph")
-	case q.values != nil:
-		return nil, errors.New("it has VALUES after the WHERE: put them into it")
 	}
-	m := &Mapping{text: text, entity: strings.Contains(text, "?entity") || strings.Contains(text, "$entity")}
-	_, err = m.Apply(context.Background(), "urn:example:entity", nil) // what the engine refuses, it refuses always
+	switch {
+	case m.q.form != formConstruct:
+		return nil, errors.New("it is no CONSTRUCT")
+	case m.q.hasFrom:
+		return nil, errors.New("it has FROM: a description has one graph")
+	}
+	_, err = m.Apply(context.Background(), "urn:example:entity", nil) // what is refused is refused always
 	return m, err
 }
 
+// mappingBudget is that of one graph.
+var mappingBudget = Budget{Time: time.Minute}.withDefaults()
+
 // Apply gives what the CONSTRUCT makes of ts, sorted and without doubles. Blank
-// nodes that it makes have labels of this call.
+// nodes have labels of this call.
 func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
-	o := gordf.Options{Compare: func(a, b rdfres.Term) int {
-		va, vb := termValue(a), termValue(b)
-		return orderValues(&va, &vb)
-	}}
-	if m.entity {
-		iri := rdfres.NewIRI(entity)
-		if err := rdfres.CheckIRI(string(iri)); err != nil {
-			return nil, fmt.Errorf("mapping: %w", err)
-		}
-		o.Values = map[string]rdfres.Term{"entity": iri}
+	iri := rdfres.NewIRI(entity)
+	if err := rdfres.CheckIRI(string(iri)); err != nil {
+		return nil, fmt.Errorf("mapping: %w", err)
 	}
-	r, err := gordf.Query(ctx, inMemory(ts), m.text, o)
+	x := m.room.newExec(ctx, newMemory(ts), m.q.slots, mappingBudget)
+	defer x.close()
+	x.base = m.q.base
+	about, err := x.idOf(string(iri))
 	if err != nil {
 		return nil, fmt.Errorf("mapping: %w", err)
 	}
-	return rdfres.SortUnique(r.Triples), nil
-}
-
-// inMemory is the default graph of an evaluation.
-type inMemory []rdfres.Triple
-
-func (g inMemory) Match(p gordf.Pattern) iter.Seq2[rdfres.Quad, error] {
-	return func(yield func(rdfres.Quad, error) bool) {
-		if p.G != "" {
-			return
-		}
-		for _, t := range g {
-			if (p.S == "" || p.S == t.S) && (p.P == "" || p.P == t.P) && (p.O == "" || p.O == t.O) && !yield(rdfres.Quad{Triple: t}, nil) {
-				return
+	x.values = map[*valuesNode]*valueRows{m.entity: {rows: [][]id{{about}}, by: map[id]int{about: 1}}}
+	var out []rdfres.Triple
+	err = x.construct(m.q, func(s, p, o id) error {
+		var t [3]string
+		for i, n := range [3]id{s, p, o} {
+			var err error
+			if t[i], err = x.terms.term(n); err != nil {
+				return err
 			}
 		}
+		out = append(out, rdfres.Triple{S: rdfres.Term(t[0]), P: rdfres.Term(t[1]), O: rdfres.Term(t[2])})
+		return x.hold(1, 48)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mapping: %w", err)
 	}
+	return rdfres.SortUnique(out), nil
 }
-
-func (inMemory) Graphs() ([]rdfres.Term, error) { return nil, nil }

@@ -2,7 +2,10 @@ package embedstore
 
 import (
 	"context"
+	"math/rand/v2"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -40,7 +43,8 @@ CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?
 		t.Error("an IRI broke out")
 	}
 	for _, bad := range []string{
-		"", "SELECT * WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } FROM <http://g> WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } VALUES ?s { <http://a> }",
+		"", "SELECT * WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } FROM <http://g> WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?n } WHERE { ?s ?p ?o BIND(NOW() AS ?n) }",
+		"CONSTRUCT { ?s ?p ?n } WHERE { ?s ?p ?o BIND(CONCAT(STR(?s), struuid()) AS ?n) }", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o BIND(?o AS ?entity) }",
 		"CONSTRUCT { ?s ?p } WHERE { ?s ?p ?o }", "CONSTRUCT { ?s ?p ?o } WHERE { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }",
 		"CONSTRUCT{?s ?p ?o}WHERE{?s<http://p>?o.FILTER(?o<1)SERVICE?s{?s ?p ?o}FILTER(?o>1)}",
 	} {
@@ -86,5 +90,120 @@ func TestMappingOfNames(t *testing.T) {
 	}
 	if got, err := m.Apply(context.Background(), "http://f/a", []rdfres.Triple{{S: "<http://f/a>", P: "<http://e/name>", O: `"N"`}}); err != nil || len(got) != 0 {
 		t.Error(got, err)
+	}
+}
+
+// What users write: values that are computed, blank nodes with properties, letters of
+// all languages, aggregates, ?entity wherever it stands.
+func TestMappingForms(t *testing.T) {
+	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "Zürich"@de , "Zurich" ; e:größe 3 , 4 ; e:part [ e:n 1 ] , [ e:n 2 ] ; e:as "7"^^<http://www.w3.org/2001/XMLSchema#integer> .`), rdfres.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ where, want string }{
+		{`CONSTRUCT { ?entity s:label ?l } WHERE { ?entity e:name ?n BIND(STRLANG(UCASE(STR(?n)), "de") AS ?l) }`, `e:a s:label "ZÜRICH"@de , "ZURICH"@de .`},
+		{`CONSTRUCT { ?u a s:Place ; s:of ?entity } WHERE { BIND(IRI(CONCAT("http://s/", STRAFTER(STR(?entity), "http://e/"))) AS ?u) }`, `s:a a s:Place ; s:of e:a .`},
+		{`CONSTRUCT { ?entity s:size [ a s:Größe ; s:value ?v ; s:unit "m²" ] } WHERE { ?entity e:größe ?v FILTER(?v > 3) }`, `e:a s:size [ a s:Größe ; s:value 4 ; s:unit "m²" ] .`},
+		{`CONSTRUCT { ?entity s:parts ?k ; s:sum ?m } WHERE { SELECT ?entity (COUNT(*) AS ?k) (SUM(?n) AS ?m) { ?entity e:part [ e:n ?n ] } GROUP BY ?entity }`, `e:a s:parts 2 ; s:sum 3 .`},
+		{`CONSTRUCT { ?entity s:label ?n } WHERE { ?entity e:name ?n } VALUES ?n { "Zurich" }`, `e:a s:label "Zurich" .`},
+		{`CONSTRUCT { ?entity s:text "a \"quoted\" \\ text"@de-CH , "1"^^e:int } WHERE { FILTER NOT EXISTS { ?entity e:none ?x } }`, `e:a s:text "a \"quoted\" \\ text"@de-CH , "1"^^e:int .`},
+		{`CONSTRUCT { ?entity s:far ?n } WHERE { ?entity e:part/e:n ?n OPTIONAL { ?entity e:as ?n } }`, `e:a s:far 1 , 2 .`},
+		{`CONSTRUCT { ?entity e:name ?n } WHERE { ?entity e:name ?n FILTER(REGEX(?n, "^z.r", "i") && LANGMATCHES(LANG(?n), "de")) }`, `e:a e:name "Zürich"@de .`},
+		{`CONSTRUCT WHERE { ?entity e:part ?p . ?p e:n ?n }`, `e:a e:part [ e:n 1 ] , [ e:n 2 ] .`},
+		{`CONSTRUCT { ?entity s:id ?i } WHERE { ?entity e:none ?x BIND(STR(?x) AS ?i) }`, ``},
+	} {
+		const prefixes = "PREFIX e: <http://e/> PREFIX s: <http://s/>\n"
+		m, err := ParseMapping(prefixes + c.where)
+		if err != nil {
+			t.Errorf("%s: %v", c.where, err)
+			continue
+		}
+		want, err := rdfres.Decode(rdfres.Turtle, []byte("PREFIX e: <http://e/> PREFIX s: <http://s/>\n"+c.want), rdfres.ReadOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.want, err)
+		}
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				got, err := m.Apply(context.Background(), "http://e/a", ts)
+				if err != nil || graph(t, got) != graph(t, want) {
+					t.Errorf("%s: made %v, %v", c.where, got, err)
+				}
+			})
+		}
+		wait.Wait()
+	}
+}
+
+// graph writes a graph with its blank nodes named by what they are.
+func graph(t *testing.T, ts []rdfres.Triple) string {
+	t.Helper()
+	named, _, err := rdfres.NameBlanks(ts, rdfres.NameOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	var text []byte
+	for _, q := range rdfres.SortUnique(named) {
+		text = q.AppendLine(text)
+	}
+	return string(text)
+}
+
+// A map over triples in memory gives what the store gives that holds them.
+func TestMappingAgainstStore(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	made := 0
+	for round := range rounds {
+		g := gen{rand.New(rand.NewPCG(uint64(round), 11))}
+		s := openTest(t, t.TempDir())
+		loadText(t, s, "", regexp.MustCompile(`<[^>]*> \.\n`).ReplaceAllStringFunc(g.data(6+g.IntN(40)), func(string) string { return ".\n" }))
+		snap, err := s.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ts []rdfres.Triple
+		for q, err := range snap.Match(Pattern{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ts = append(ts, q.Triple)
+		}
+		snap.Close()
+		for range 100 {
+			construct, where := "CONSTRUCT { ?entity <http://s/1> ?b . ?c <http://s/2> ?d , [ <http://s/3> ?e ] } WHERE {", strings.ReplaceAll(g.group(2)[1:], "?a", "?entity")
+			m, err := ParseMapping(construct + where)
+			if err != nil {
+				if strings.Contains(err.Error(), "bound") {
+					continue // BIND to what is bound: the generator does not look
+				}
+				t.Fatalf("%s: %v", where, err)
+			}
+			got, err := m.Apply(t.Context(), "http://x/a", ts)
+			if err != nil {
+				t.Fatalf("%s: %v", where, err)
+			}
+			r, err := s.Query(t.Context(), construct+" VALUES ?entity { <http://x/a> }"+where, QueryOptions{})
+			if err != nil {
+				t.Fatalf("%s: %v", where, err)
+			}
+			var want []rdfres.Triple
+			for x, err := range r.Triples() {
+				if err != nil {
+					t.Fatalf("%s: %v", where, err)
+				}
+				want = append(want, x)
+			}
+			r.Close()
+			made += len(got)
+			if graph(t, got) != graph(t, want) {
+				t.Fatalf("round %d: %s\nof %v\nmade %v\nwant %v", round, where, ts, got, want)
+			}
+		}
+	}
+	if made < 100*rounds {
+		t.Errorf("only %d triples were made", made)
 	}
 }

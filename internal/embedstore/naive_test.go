@@ -362,7 +362,7 @@ func (g gen) group(depth int) string {
 
 func (g gen) query() string {
 	from := g.pick("", "", "", "FROM <http://x/g>", "FROM <http://x/g> FROM <http://x/h>", "FROM <http://x/g> FROM NAMED <http://x/h>", "FROM NAMED <http://x/a>")
-	return "SELECT " + g.pick("", "", "DISTINCT") + " " + g.pick("*", "?a ?b ?c ?d ?e", "?a ?b", "?c") + " " + from + " WHERE " + g.group(2)
+	return "SELECT " + g.pick("", "", "DISTINCT") + " " + g.pick("*", "?a ?b ?c ?d ?e", "?a ?b", "?c") + " " + from + " WHERE " + g.group(2) + g.pick("", "", fmt.Sprintf(" VALUES (?a ?c) { (%s UNDEF) (UNDEF %s) (%s %s) }", g.iri(), g.iri(), g.iri(), g.iri()))
 }
 
 // TestAgainstNaive compares the executor with the definitions on random data

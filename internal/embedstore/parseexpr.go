@@ -1,6 +1,9 @@
 package embedstore
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func (p *parser) expression() expr {
 	defer p.deeper()()
@@ -184,6 +187,9 @@ func (p *parser) builtin() (expr, bool) {
 	n, ok := arity[name]
 	if !ok {
 		return nil, false
+	}
+	if p.lasting && slices.Contains([]string{"NOW", "RAND", "UUID", "STRUUID"}, name) {
+		p.fail("%s gives another result each time, and what is made of a description must stay as long as it does", name)
 	}
 	p.advance()
 	var args []expr

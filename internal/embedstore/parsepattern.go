@@ -7,12 +7,13 @@ func (p *parser) group() node {
 	p.aggs = nil
 	defer func() { p.aggs = aggs }()
 	p.expect("{")
+	start := p.begin()
 	if p.isWord("SELECT") {
-		n := p.subSelect()
+		start.parts = append(start.parts, p.subSelect())
 		p.expect("}")
-		return &joinNode{parts: []node{n}}
+		return start
 	}
-	var cur node = &joinNode{}
+	var cur node = start
 	var filters []expr
 	for !p.isPunct("}") {
 		switch {
@@ -480,7 +481,7 @@ func (p *parser) constructShort(q *query) {
 	p.expect("{")
 	ts := p.templateTriples("}")
 	p.expect("}")
-	j := &joinNode{}
+	j := p.begin()
 	named := map[int]bool{}
 	for _, s := range p.scope.names {
 		named[s] = true

@@ -39,6 +39,9 @@ type parser struct {
 	tmplBlanks map[string]int
 	tmplSlots  []int
 
+	first   *valuesNode // what the next group begins with, nil: nothing
+	lasting bool        // nothing may give another result each time
+
 	// aggs collects aggregates where they are allowed.
 	aggs  *[]aggregate
 	inAgg bool
@@ -178,19 +181,45 @@ func (p *parser) prologue() {
 
 // parseQuery reads a query.
 func parseQuery(text, base string) (*query, error) {
-	p := newParser(strings.NewReader(text), base)
-	var q *query
-	err := p.guarded(func() {
+	q, _, err := newParser(strings.NewReader(text), base).request("")
+	return q, err
+}
+
+// parseGiven reads a query of which a variable is given: its WHERE begins with the
+// values that are returned, as if they stood there. It refuses what gives another
+// result each time.
+func parseGiven(text, name string) (*query, *valuesNode, error) {
+	p := newParser(strings.NewReader(text), "")
+	p.lasting = true
+	return p.request(name)
+}
+
+func (p *parser) request(name string) (q *query, given *valuesNode, err error) {
+	err = p.guarded(func() {
 		p.advance()
 		p.prologue()
 		p.pushScope()
+		if name != "" {
+			given = &valuesNode{slots: []int{p.slot(name)}, rows: [][]string{{"<urn:given>"}}}
+			p.first = given
+		}
 		q = p.query()
 		if p.tok.kind != tokEOF {
 			p.fail("expected the end of the query, found %s", p.tok)
 		}
 		q.slots, q.base = p.slots, p.base
 	})
-	return q, err
+	return q, given, err
+}
+
+// begin is the group that a WHERE begins with: empty, but for what is given to it.
+func (p *parser) begin() *joinNode {
+	j := &joinNode{}
+	if p.first != nil {
+		j.parts = append(j.parts, p.first)
+		p.first = nil
+	}
+	return j
 }
 
 func (p *parser) query() *query {
@@ -436,9 +465,15 @@ func (p *parser) bracketted() expr {
 	return e
 }
 
+// trailingValues reads VALUES behind a query (section 18.2.4.3): a part of its pattern, or
+// where that is grouped, of the groups.
 func (p *parser) trailingValues(q *query) {
-	if p.word("VALUES") {
+	switch {
+	case !p.word("VALUES"):
+	case q.grouped || len(q.aggs) > 0:
 		q.values = p.dataBlock()
+	default:
+		q.where = &joinNode{parts: []node{q.where, p.dataBlock()}}
 	}
 }
 

@@ -54,9 +54,6 @@ type Options struct {
 	DefaultGraphs []rdfres.Term
 	NamedGraphs   []rdfres.Term
 	Budget        Budget
-	// Values are given to the variables of a CONSTRUCT or ASK, as VALUES after it
-	// would, but are terms and no text: nothing is refused for what they are.
-	Values map[string]rdfres.Term
 	// Compare orders the terms of ORDER BY, "" (unbound) among them; without it
 	// ORDER BY is refused.
 	Compare func(a, b rdfres.Term) int

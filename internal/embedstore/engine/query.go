@@ -2,13 +2,11 @@ package engine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/tggo/goRDFlib/sparql"
-	"github.com/tggo/goRDFlib/term"
 )
 
 func (e *evaluation) query(text string) (*Result, error) {
@@ -48,7 +46,6 @@ func (e *evaluation) solve(n *normalizer, q *sparql.ParsedQuery) (*solutions, er
 	if err != nil {
 		return nil, err
 	}
-	q.Where = e.withValues(q.Where)
 	vars := q.Variables
 	var keys []string
 	limit, offset := q.Limit, q.Offset
@@ -134,19 +131,6 @@ func (e *evaluation) solve(n *normalizer, q *sparql.ParsedQuery) (*solutions, er
 		}
 	}
 	return out, nil
-}
-
-// withValues joins a pattern with the values that are given to its variables.
-func (e *evaluation) withValues(p sparql.Pattern) sparql.Pattern {
-	if len(e.o.Values) == 0 {
-		return p
-	}
-	v := &sparql.ValuesPattern{Values: [][]term.Term{nil}}
-	for _, name := range slices.Sorted(maps.Keys(e.o.Values)) {
-		v.Vars = append(v.Vars, name)
-		v.Values[0] = append(v.Values[0], e.to(e.o.Values[name]))
-	}
-	return &sparql.JoinPattern{Left: p, Right: v}
 }
 
 // template is what CONSTRUCT and updates make of each solution.

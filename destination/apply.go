@@ -804,7 +804,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		}
 	}
 	b.Grow(size)
-	var resources, others int64
+	var resources, others, unselected int64
 	var n counts
 	var past uint64
 	lost := false
@@ -824,6 +824,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			return err
 		}
 		others += by
+		unselected += o.rec.unselected() - ch.old.unselected()
 		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.has(flagKept) {
@@ -928,6 +929,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 	if err := d.commit(b, func(m *meta) {
 		m.Resources += resources
 		m.NotRDF += others
+		m.Unselected += unselected
 		m.Versions += past
 		if lost {
 			m.Compare = "a kept representation was damaged"

@@ -474,7 +474,8 @@ func (d *Destination) askAgain(loc hash16) error {
 // counts.
 func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
-	rep.Resources, rep.Inventory, rep.Origins = d.snapshotMeta().Resources, a.inventory, a.origins.Load()
+	m := d.snapshotMeta()
+	rep.Resources, rep.Inventory, rep.Origins = m.selected(), a.inventory, a.origins.Load()
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)

@@ -117,11 +117,13 @@ type meta struct {
 	Dirty      bool      `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
 	Owned      bool      `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
 	Resources  int64     `json:"resources"`
-	NotRDF     int64     `json:"not_rdf,omitempty"`  // of them
-	Others     bool      `json:"others,omitempty"`   // those that are no RDF are indexed
-	Files      string    `json:"files,omitempty"`    // where their files are
-	Told       string    `json:"told,omitempty"`     // source that the provenance in the mirror names; "": there is none
-	Versions   uint64    `json:"versions,omitempty"` // number of the last version that was kept
+	NotRDF     int64     `json:"not_rdf,omitempty"`    // of them
+	Unselected int64     `json:"unselected,omitempty"` // of them
+	Counted    bool      `json:"counted,omitempty"`    // that they were; false: by a version that did not
+	Others     bool      `json:"others,omitempty"`     // those that are no RDF are indexed
+	Files      string    `json:"files,omitempty"`      // where their files are
+	Told       string    `json:"told,omitempty"`       // source that the provenance in the mirror names; "": there is none
+	Versions   uint64    `json:"versions,omitempty"`   // number of the last version that was kept
 	Cursor     cursor    `json:"cursor"`
 	Inventory  listState `json:"inventory"`      // the Resource List or Dump that was last processed whole
 	Map        string    `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
@@ -502,6 +504,9 @@ func (d *Destination) snapshotMeta() meta {
 	defer d.mu.Unlock()
 	return d.meta
 }
+
+// selected is how many resources of the source are in the part that is mirrored.
+func (m *meta) selected() int64 { return m.Resources - m.Unselected }
 
 // saveMeta changes the record of the destination durably.
 func (d *Destination) saveMeta(change func(*meta)) error {

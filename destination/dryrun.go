@@ -223,7 +223,8 @@ func (d *Destination) tellPlan(r *run) {
 	p := &r.plan
 	p.Store, p.Graph, p.Resources = d.mirror.client.Endpoint().Name, d.graphName(), p.total
 	if !p.base && p.total == nil {
-		n := d.snapshotMeta().Resources + r.planned.created - r.planned.deleted
+		m := d.snapshotMeta()
+		n := m.selected() + r.planned.created - r.planned.deleted
 		p.Resources = &n
 	}
 	if p.Documents == nil {

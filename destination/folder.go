@@ -184,7 +184,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	b := d.store.Batch()
 	defer b.Close()
 	var n counts
-	var resources int64
+	var resources, unselected int64
 	written := false
 	files := d.fileWriter(ops)
 	defer files.close()
@@ -206,6 +206,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if !old.has(flagKept) {
 			resources--
 		}
+		unselected -= old.unselected()
 		if moved {
 			n.moved++
 		} else {
@@ -291,6 +292,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			if !old.has(flagKept) {
 				resources++
 			}
+			unselected += old.unselected()
 		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
 			if err := d.putFile(b, files, o, old == nil); err != nil {
 				return err
@@ -308,6 +310,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if old == nil || old.has(flagKept) {
 			resources++
 		}
+		unselected += o.rec.unselected() - old.unselected()
 		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
 		if err := leave(o); err != nil {
 			return err
@@ -337,6 +340,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			d.wrote(m)
 		}
 		m.Resources += resources
+		m.Unselected += unselected
 		if change != nil {
 			change(m)
 		}

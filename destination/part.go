@@ -109,17 +109,20 @@ func (d *Destination) outdated(loc hash16, rec *record) bool {
 func (d *Destination) reselect(r *run) (bool, error) {
 	id := d.partID()
 	m := d.snapshotMeta()
-	switch {
-	case m.Part == id:
+	if m.Phase == "" {
+		return false, d.saveMeta(func(m *meta) { m.Part, m.Counted = id, true })
+	}
+	if err := d.countUnselected(); err != nil {
+		return false, err
+	}
+	if m.Part == id {
 		return false, nil
-	case m.Phase == "":
-		return false, d.saveMeta(func(m *meta) { m.Part = id })
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	var some, back, others int64
+	var some, back, others, unselected int64
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
 			return false, rec.err
@@ -131,6 +134,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		if rec.has(flagKept) {
 			rec.Flags &^= flagKept
 			back++
+			unselected += rec.unselected()
 			if rec.has(flagNotRDF) {
 				others++
 			}
@@ -152,5 +156,27 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		m.Part, m.Again = id, m.Again || some > 0
 		m.Resources += back
 		m.NotRDF += others
+		m.Unselected += unselected
 	})
+}
+
+// countUnselected counts what is outside of the part, where a version made the records
+// that did not count it.
+func (d *Destination) countUnselected() error {
+	m := d.snapshotMeta()
+	if m.Counted {
+		return nil
+	}
+	var n int64
+	if m.Part != "whole" {
+		snap := d.store.Snapshot()
+		defer snap.Close()
+		for _, rec := range d.stored(snap) {
+			if rec.err != nil {
+				return rec.err
+			}
+			n += rec.unselected()
+		}
+	}
+	return d.saveMeta(func(m *meta) { m.Unselected, m.Counted = n, true })
 }

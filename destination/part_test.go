@@ -72,7 +72,7 @@ func TestSelect(t *testing.T) {
 				}
 				for _, depth := range []string{"store", "origin"} {
 					a, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
-					if err != nil || !a.Equal || a.Resources != int64(len(s.bodies)) {
+					if err != nil || !a.Equal || a.Resources != int64(len(b.in())) {
 						t.Fatalf("%s: %+v %v", what, a, err)
 					}
 				}
@@ -203,7 +203,7 @@ func TestSelectIntoFolder(t *testing.T) {
 			}
 		}
 		a, err := b.openSink(sink).Audit(context.Background(), AuditOptions{})
-		if err != nil || !a.Equal || len(got) != len(want) || a.Resources != int64(len(s.bodies)) {
+		if err != nil || !a.Equal || len(got) != len(want) || a.Resources != int64(len(want)) {
 			t.Fatalf("%d files, want %v: %+v %v", len(got), want, a, err)
 		}
 	}

@@ -96,6 +96,14 @@ func (r *record) comesVia(via string) {
 
 func (r *record) has(flag byte) bool { return r.Flags&flag != 0 }
 
+// unselected is 1 for a resource of the source that is outside of what is selected.
+func (r *record) unselected() int64 {
+	if r != nil && r.has(flagUnselected) && !r.has(flagKept) {
+		return 1
+	}
+	return 0
+}
+
 // since is the time from which on the resource is as it is, as far as the source
 // told.
 func (r *record) since() time.Time {

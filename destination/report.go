@@ -47,7 +47,7 @@ type AuditReport struct {
 	Name      string       `json:"name"`
 	Inventory string       `json:"inventory,omitempty"` // digest of the source's inventory, where it is that of the records
 	Equal     bool         `json:"equal"`               // missing, extra and different are 0, and the source was asked and tells all
-	Resources int64        `json:"resources"`
+	Resources int64        `json:"resources"`           // of the source, as far as they are selected
 	Missing   int64        `json:"missing"`
 	Extra     int64        `json:"extra"`
 	Different int64        `json:"different"`
@@ -92,8 +92,9 @@ type Difference struct {
 type Status struct {
 	InSync        bool         `json:"in_sync"`
 	BehindSeconds *float64     `json:"behind_seconds"`
-	Resources     int64        `json:"resources"`
-	NotRDF        int64        `json:"not_rdf,omitempty"` // of them, resources that are no RDF: Others lists them
+	Resources     int64        `json:"resources"`            // of the source, as far as they are selected
+	NotRDF        int64        `json:"not_rdf,omitempty"`    // of them, resources that are no RDF: Others lists them
+	Unselected    int64        `json:"unselected,omitempty"` // beside them, those of the source that are outside of what is selected
 	Sequence      *uint64      `json:"sequence"`
 	LastPoll      *time.Time   `json:"last_poll"`
 	LastSync      *time.Time   `json:"last_sync"`

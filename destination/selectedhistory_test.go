@@ -258,6 +258,7 @@ func (h *selectedHistory) held() (lines map[string]bool, marks map[string]bool) 
 // resource could be had.
 func (h *selectedHistory) check(what string, until time.Time, whole bool) {
 	h.t.Helper()
+	h.checkCounts(what)
 	lines, marks := h.held()
 	target := h.target(until)
 	must := map[string]bool{}
@@ -360,6 +361,28 @@ func (h *selectedHistory) check(what string, until time.Time, whole bool) {
 }
 
 // checkVersions: what was mirrored once and is not any more is among the versions.
+// checkCounts holds the sums that status tells against the records.
+func (h *selectedHistory) checkCounts(what string) {
+	h.t.Helper()
+	d := h.open()
+	var selected, unselected int64
+	for _, rec := range d.stored(d.store) {
+		switch {
+		case rec.err != nil:
+			h.t.Fatal(rec.err)
+		case rec.has(flagKept):
+		case rec.has(flagUnselected):
+			unselected++
+		default:
+			selected++
+		}
+	}
+	st, err := d.Status(h.t.Context())
+	if err != nil || st.Resources != selected || st.Unselected != unselected {
+		h.t.Errorf("%s: status tells %d resources and %d that are not selected, and %d and %d are recorded (%v)", what, st.Resources, st.Unselected, selected, unselected, err)
+	}
+}
+
 func (h *selectedHistory) checkVersions(what string, marks map[string]bool) {
 	h.t.Helper()
 	kept := map[string]bool{}

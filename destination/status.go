@@ -13,7 +13,7 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
-	s := Status{InSync: m.InSync, Resources: m.Resources, NotRDF: m.NotRDF, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
+	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
 	if s.Held == "" {
 		s.Held = m.Gap
 	}

@@ -547,6 +547,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if d.NotRDF > 0 {
 			fmt.Fprintf(w, "  %d of them are no RDF\n", d.NotRDF)
 		}
+		if d.Unselected > 0 {
+			fmt.Fprintf(w, "  %d more of the source are outside of what is selected\n", d.Unselected)
+		}
 		if d.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}

@@ -251,7 +251,7 @@ func xmlCan(term string) bool {
 				}
 				lex, _, _ := splitLiteral(term)
 				for _, r := range lex {
-					if r < 0x20 && r != '\t' && r != '\n' && r != '\r' {
+					if r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
 						return false
 					}
 				}

@@ -3,6 +3,7 @@ package embedstore
 import (
 	"bufio"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"strings"
 
@@ -152,6 +153,13 @@ func (r *Result) writeSolutions(w *bufio.Writer, f rowFormat) error {
 		}
 	}
 	err := r.rows(func(terms []string) error {
+		if f == rowsXML {
+			for _, t := range terms {
+				if !xmlCan(t) {
+					return fmt.Errorf("write XML: %.200s holds a character that XML cannot: ask for another format", t)
+				}
+			}
+		}
 		if len(vars) == 0 {
 			row(nil)
 		} else {
@@ -246,7 +254,7 @@ func appendXML(dst []byte, term string) []byte {
 	return append(dst, "</literal>"...)
 }
 
-// appendXMLText escapes for XML. Characters that XML cannot hold become U+FFFD.
+// appendXMLText escapes what XML can hold (see xmlCan).
 func appendXMLText(dst []byte, s string) []byte {
 	plain := true
 	for i := 0; i < len(s); i++ {

@@ -78,6 +78,26 @@ func TestAnswerIsNotHeld(t *testing.T) {
 	}
 }
 
+// What a format cannot hold is no answer in it, rather than another text.
+func TestCharactersThatXMLCannotHold(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	for text, can := range map[string]bool{"tab\\t <&> é": true, "\\u0001": false, "bell \\u0007": false, "\\b": false, "\uFFFE": false, "\\\\u0001": true} {
+		if _, err := s.Load(t.Context(), "", rdfres.NTriples, strings.NewReader(fmt.Sprintf("<http://e/s> <http://e/p> \"%s\" .\n", text)), LoadOptions{Replace: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []rowFormat{rowsTSV, rowsJSON, rowsXML} {
+			res, err := s.Query(t.Context(), "SELECT ?o { ?s ?p ?o }", QueryOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := errors.Join(res.WriteRows(&out, string(f)), res.Close()); (err == nil) != (can || f != rowsXML) {
+				t.Errorf("%q as %s: %v\n%s", text, f, err, &out)
+			}
+		}
+	}
+}
+
 // longest notes the longest of what is written.
 type longest struct{ all, one int }
 

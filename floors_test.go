@@ -18,7 +18,7 @@ const module = "github.com/rsbridge/rsbridge/"
 var floors = map[string]int{
 	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/accept": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/pace": 0, "internal/embedstore/engine": 1,
+	"internal/accept": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/pace": 0,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1,
 
@@ -39,9 +39,6 @@ var floors = map[string]int{
 var ground = map[string]int{
 	"internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/memkv": 1, "internal/kv/pebblekv": 1, "internal/kv/kvtest": 2, "internal/jobs": 3,
 }
-
-// within are rooms inside a room of the same floor.
-var within = map[string]string{"internal/embedstore/engine": "internal/embedstore"}
 
 // forbidden imports and why.
 var forbidden = []struct{ from, to, why string }{
@@ -70,7 +67,6 @@ var owners = map[string][]string{
 	"github.com/gin-gonic/gin":      {"httpapi"},
 	"github.com/piprate/json-gold":  {"rdfres"},
 	"github.com/knakk/sparql":       {"internal/sparql"},
-	"github.com/tggo/goRDFlib":      {"internal/embedstore", "internal/embedstore/engine"},
 	"github.com/spf13/cobra":        {"cmd/rsbridge"},
 	"go.yaml.in/yaml":               {"bridge"},
 }
@@ -120,7 +116,7 @@ func TestFloors(t *testing.T) {
 			case floors[to] < floor:
 			case floor == 0 && floors[to] == 0 && ground[to] < ground[from]:
 			case floor == 0 && to == "rdfres" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "examples/schemaorg" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "httpapi":
-			case floor == 6, within[to] == from:
+			case floor == 6:
 			default:
 				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down only", from, floor, to, floors[to])
 			}

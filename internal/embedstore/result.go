@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	gordf "github.com/rsbridge/rsbridge/internal/embedstore/engine"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -19,11 +18,10 @@ type QueryOptions struct {
 	NamedGraphs   []string // named-graph-uri
 	Base          string   // base IRI of relative references
 	Budget        Budget   // zero fields: the store's
-
-	// Engine has goRDFlib's engine answer although the store's own executor
-	// could: whole in memory, and with ErrUnsupported for what it gets wrong.
-	Engine bool
 }
+
+// ErrUnsupported marks what SPARQL 1.1 allows and this store cannot answer.
+var ErrUnsupported = errors.New("cannot be answered by the embedded store")
 
 // ResultKind is the form of an answer.
 type ResultKind byte
@@ -43,7 +41,6 @@ type Result struct {
 	ctx   context.Context
 	q     *query
 	x     *exec
-	given *gordf.Result // of the engine; then q and x are nil
 	once  sync.Once
 	close func()
 	used  bool
@@ -54,17 +51,7 @@ type Result struct {
 func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result, error) {
 	q, err := parseQuery(text, o.Base)
 	if err != nil {
-		if s.engine != nil && isUnsupported(err) {
-			// What the engine refuses too is told as the parser has it.
-			r, eerr := s.queryEngine(ctx, text, o)
-			if eerr == nil || errors.As(eerr, new(*BudgetError)) || ctx.Err() != nil {
-				return r, eerr
-			}
-		}
 		return nil, fmt.Errorf("query: %w", err)
-	}
-	if o.Engine {
-		return s.queryEngine(ctx, text, o)
 	}
 	snap, err := s.Snapshot()
 	if err != nil {
@@ -153,9 +140,6 @@ func (r *Result) rows(fn func(terms []string) error) error {
 	if err := r.use(Solutions); err != nil {
 		return err
 	}
-	if r.given != nil {
-		return r.giveRows(fn)
-	}
 	x := r.x
 	cols := r.q.columns()
 	if len(cols) == 0 {
@@ -194,9 +178,6 @@ func (r *Result) use(k ResultKind) error {
 func (r *Result) triples(fn func(terms []string) error) error {
 	if err := r.use(Graph); err != nil {
 		return err
-	}
-	if r.given != nil {
-		return r.giveTriples(fn)
 	}
 	w := r.x.handOut(3, fn)
 	w.free = r.q.form == formConstruct && len(r.q.orderBy) == 0 && r.q.plainCopy()
@@ -410,24 +391,7 @@ func (x *exec) describe(q *query, give func(s, p, o id) error) error {
 	return nil
 }
 
-func isUnsupported(err error) bool { return errors.Is(err, ErrUnsupported) }
-
 // keep lets the reader keep the terms: the next ones get room of their own.
 func (r *Result) keep() {
-	if r.x != nil {
-		r.x.terms.arena = nil
-	}
-}
-
-func (s *Store) queryEngine(ctx context.Context, text string, o QueryOptions) (*Result, error) {
-	snap, err := s.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.engine.Query(ctx, snap, text, o)
-	if err != nil {
-		snap.Close()
-		return nil, fmt.Errorf("query: %w", err)
-	}
-	return r, nil
+	r.x.terms.arena = nil
 }

@@ -72,8 +72,6 @@ type Store struct {
 	quit   context.Context
 	stop   context.CancelFunc
 
-	engine engine
-
 	// Tests force the ways for large writes on small ones.
 	forceBulk, forceSpill bool
 	tinyChunks            int // records in memory, instead of the usual bounds; 0: those
@@ -115,7 +113,6 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
-	s.engine = goRDFlib{s}
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		stays := false

@@ -35,6 +35,7 @@ type origin struct {
 	server  *http.Server
 	beside  sync.Map // path: body, []byte, of documents that are none of the source's own
 	version int64    // of the data, grows with each increment
+	dumped  int64    // the version that the dump is of
 }
 
 // origin is made once for all rows.
@@ -63,7 +64,13 @@ func (e *env) origin(ctx context.Context) (*origin, error) {
 	if err := o.scan(ctx, e.n, 0); err != nil {
 		return nil, err
 	}
-	return o, finish(ctx, o.Bridge, "dump:data")
+	return o, o.dump(ctx)
+}
+
+// dump makes the dump of the present version.
+func (o *origin) dump(ctx context.Context) error {
+	o.dumped = o.version
+	return finish(ctx, o.Bridge, "dump:data")
 }
 
 // serve opens a source over graphs of a store, and serves it on a socket.
@@ -286,6 +293,11 @@ func (e *env) baseline(ctx context.Context, s server) (took, base time.Duration,
 	}
 	if err := drop(); err != nil {
 		return 0, 0, err
+	}
+	if o.dumped != o.version { // by the increments of another row
+		if err := o.dump(ctx); err != nil {
+			return 0, 0, err
+		}
 	}
 	b, remove, err := e.mirror(ctx, s, o)
 	if err != nil {

@@ -200,7 +200,8 @@ func (b *Bridge) Start() {
 		if err := b.sets[name].beginDue(); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
 		}
-		if _, done := b.pub.Generation(name); !done {
+		_, done := b.pub.Generation(name)
+		if _, begun := b.runner.Busy("scan:" + name); !done && !begun {
 			next := "the first scan comes by schedule; rsbridge scan begins one now"
 			if b.runner.Next("scan:"+name).IsZero() && b.runner.Next("hint:"+name).IsZero() {
 				next = "the set has no schedule; rsbridge scan begins a scan"

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"regexp"
@@ -18,10 +19,13 @@ func TestLogLines(t *testing.T) {
 	cfg := bridge.NewConfig()
 	cfg.State = filepath.Join(t.TempDir(), "state")
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: "http://bridge.example"}, ""
-	cfg.Stores["source"] = source.store
+	cfg.Stores["source"], cfg.Stores["mirror"] = source.store, embedded(t, "mirror").store
 	set := bridge.NewSet()
 	set.Store, set.Graphs, set.Schedule = "source", []string{source.graph}, ""
 	cfg.Sets["data"] = set
+	copied := bridge.NewDestination()
+	copied.Source, copied.Store = cfg.Public.BaseURL, "mirror"
+	cfg.Destinations["copy"] = copied
 	var lines bytes.Buffer
 	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
@@ -29,12 +33,15 @@ func TestLogLines(t *testing.T) {
 	}
 	source.put(t, b, "application/n-triples", []byte("<http://e.example/1> <http://e.example/p> \"1\" .\n"))
 	var rep bridge.ScanReport
-	err = b.Do(t.Context(), "scan", "data", nil, &rep)
+	var synced bridge.SyncReport
+	err = errors.Join(b.Do(t.Context(), "scan", "data", nil, &rep), b.Do(t.Context(), "sync", "copy", nil, &synced))
 	if closeErr := b.Close(); err != nil || closeErr != nil {
 		t.Fatal(err, closeErr)
 	}
-	if !strings.Contains(lines.String(), "component=publish") {
-		t.Fatalf("nothing of publish is told:\n%s", &lines)
+	for _, component := range []string{"publish", "destination"} {
+		if !strings.Contains(lines.String(), "component="+component) {
+			t.Fatalf("nothing of %s is told:\n%s", component, &lines)
+		}
 	}
 	for line := range strings.Lines(lines.String()) {
 		keys := regexp.MustCompile(`(?:^| )([\w.]+)=`).FindAllStringSubmatch(regexp.MustCompile(`"(\\.|[^"\\])*"`).ReplaceAllString(line, `""`), -1)

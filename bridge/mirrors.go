@@ -58,7 +58,7 @@ func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destin
 	}
 	d, err := m.bridge.openDestination(ctx, m.name, m.cfg, kv.Prefix(m.bridge.kv, prefixDest), destination.Options{
 		Transport: transport, Now: m.bridge.now, Progress: m.progress,
-		Logger: m.bridge.log.With("component", "destination", "destination", m.name),
+		Logger: m.bridge.log.With("component", "destination"),
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()

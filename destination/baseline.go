@@ -245,9 +245,10 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			case p.there():
 				planned.created++
 			case p.here():
-				if p.it != nil {
+				switch {
+				case p.it != nil:
 					told = append(told, p.loc)
-				} else {
+				case !v.untold(p.rec):
 					gone = append(gone, p.loc)
 				}
 				continue
@@ -291,7 +292,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		gone = nil
 	}
 	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
-	if !v.until.IsZero() && v.listed > 0 {
+	if !v.until.IsZero() && (v.listed > 0 || v.alone()) {
 		holdMsg = "" // asked for: what the source did not have then goes
 	}
 	if holdMsg != "" {

@@ -51,22 +51,32 @@ func TestForeignMirrors(t *testing.T) {
 	}
 }
 
+// A copy of a resource that has not the promised bytes tells an audit nothing of its source.
+func TestBadCopies(t *testing.T) {
+	f := plainForeign()
+	f.hashes, f.duplicates = 4, true
+	s := newForeignSource(rand.New(rand.NewPCG(4, 1)), f)
+	for n := range 12 {
+		s.write(fmt.Sprintf("n%d", n))
+	}
+	s.publish()
+	b := foreignBench(t, s)
+	if rep := b.sync(); !rep.InSync {
+		t.Errorf("%+v", rep)
+	}
+	if rep, err := b.open().Audit(t.Context(), AuditOptions{Depth: "origin"}); err != nil || !rep.Equal {
+		t.Errorf("%+v %v", rep, err)
+	}
+}
+
 func playForeign(t *testing.T, seed uint64, kind string) {
 	r := rand.New(rand.NewPCG(seed, 31))
-	s := newForeignSource(r)
-	mir := makeTestMirror(t)
-	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
-	b.fetch, mir.transport = inproc.Transport{Handler: s}, inproc.Transport{Handler: mir}
-	b.cfg.MaxDeleteRatio = 1
-	b.cfg.Source = s.source()
+	s := newForeignSource(r, newForeignForm(r))
+	b := foreignBench(t, s)
+	mir := b.mir
 	has, want := func() []string { return mir.lines(graphA) }, s.want
 	var backup *foreignState
 	switch kind {
-	case "set back":
-		if s.unit > time.Minute { // of another history of one day nothing may tell
-			return
-		}
 	case "folder":
 		s.alternates, s.generic = false, false // of those it has the pages
 		dir := t.TempDir()
@@ -102,29 +112,53 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 			return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "_:") && !slices.Contains(current, l) })
 		}
 	}
+	b.clock = s.now
 	for range 3 + r.IntN(8) {
+		s.edit()
+	}
+	for len(s.res) == 0 { // an empty list says nothing
 		s.edit()
 	}
 	for step := range 6 {
 		if backup != nil && r.IntN(3) == 0 {
-			s.foreignState = *backup.clone()
-			s.now = s.now.Add(time.Second)
-			backup = nil
+			s.setBack(backup)
+			if r.IntN(2) == 0 {
+				backup = nil
+			}
 		}
 		s.publish()
 		if kind == "set back" && r.IntN(2) == 0 {
 			backup = s.clone()
 		}
 		s.pass()
-		b.clock = s.now
-		if step > 0 && kind == "set back" && r.IntN(4) == 0 {
+		if s.now.After(b.clock) {
+			b.clock = s.now
+		}
+		if step > 0 && kind == "set back" && r.IntN(3) == 0 {
 			d := b.open()
 			d.crash = cutAfter(r.IntN(8))
-			if _, err := d.Audit(context.Background(), AuditOptions{Repair: true}); err != nil && !errors.Is(err, errInjected) {
-				t.Fatalf("step %d: repair: %v\n%s", step, err, s)
+			var err error
+			if r.IntN(2) == 0 {
+				_, err = d.Audit(context.Background(), AuditOptions{Repair: true})
+			} else {
+				_, err = d.Sync(context.Background(), SyncOptions{Full: r.IntN(4) == 0})
+			}
+			if err != nil && !errors.Is(err, errInjected) {
+				t.Fatalf("step %d: cut off: %v\n%s", step, err, s)
 			}
 			if backup != nil && r.IntN(2) == 0 {
 				continue // and it is set back meanwhile
+			}
+		}
+		if step > 0 && (kind == "" || kind == "set back") && s.rewritten != 1 && r.IntN(5) == 0 { // of a time of before the last changes do not tell
+			until := s.begun.Add(time.Duration(r.Int64N(int64(s.now.Sub(s.begun)) + 1)))
+			if n := r.IntN(2 * len(s.log)); n < len(s.log) {
+				until = s.log[n].at
+			}
+			rep, err := b.open().Sync(context.Background(), SyncOptions{Until: until})
+			if got, want := s.knowable(has()), s.knowable(s.until(until)); err == nil && rep.InSync && !slices.Equal(got, want) {
+				t.Errorf("step %d: until %s: %+v\n%s", step, stamp(until), rep, s)
+				b.same(got, want)
 			}
 		}
 		rep, err := b.open().Sync(context.Background(), SyncOptions{Full: kind == "set back" && r.IntN(4) == 0})
@@ -132,8 +166,12 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 			t.Fatalf("step %d: %v (%s)\n%s", step, err, rep.Why, s)
 		}
 		alone := !s.list && !s.dump // what is gone is told by nothing
-		lost := (s.stale || s.early || alone) && (kind == "set back" || s.window > 0 || s.newestOnly) && strings.HasPrefix(rep.Held, "gap:")
-		if got, want := has(), want(); !lost && (!rep.InSync || !slices.Equal(got, want)) {
+		lost := (s.stale || s.early || alone) && (kind == "set back" || s.window > 0 || s.newestOnly || s.rewritten > 0) && strings.HasPrefix(rep.Held, "gap:")
+		got, want := has(), want()
+		if kind == "set back" {
+			got, want = s.knowable(got), s.knowable(want)
+		}
+		if !lost && (!rep.InSync || !slices.Equal(got, want)) {
 			t.Errorf("step %d: %+v\n%s", step, rep, s)
 			b.same(got, want)
 			t.FailNow()
@@ -150,6 +188,17 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 			s.edit()
 		}
 	}
+}
+
+// foreignBench follows a source.
+func foreignBench(t *testing.T, s *foreignSource) *bench {
+	mir := makeTestMirror(t)
+	mir.srv = &httptest.Server{URL: "http://mirror.example"}
+	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
+	b.fetch, mir.transport = inproc.Transport{Handler: s}, inproc.Transport{Handler: mir}
+	b.cfg.MaxDeleteRatio = 1
+	b.cfg.Source, b.cfg.Allow = s.source(), []string{"dead.example"}
+	return b
 }
 
 func sinkOf(t *testing.T, open func(string) (*Sink, error), path string) *Sink {

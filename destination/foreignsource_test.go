@@ -41,6 +41,8 @@ type foreignForm struct {
 	overlap                         int    // entries that a Change List or package has of the one before
 	window                          int    // changes that are offered; 0: all
 	early                           bool   // a list tells a time of before it was begun
+	indexes                         bool   // of dumps and archives
+	rewritten                       int    // Change Lists tell: 1 only the last change of a resource, 2 what it is now
 
 	hashes           int // 1 md5, 2 sha-1, 4 sha-256
 	length, lastmod  bool
@@ -63,8 +65,14 @@ type foreignForm struct {
 	alternates       bool // of some resources, whose address is of a page
 	duplicates       bool // of some resources, whose address fails
 	generic          bool // some addresses give a page to who does not ask for data
+	patches          bool // and digests of graphs, as we tell them; some are wrong
 	slashes, deflate bool // of packages
 	shared, same     bool // triples of several resources; entities of several resources
+}
+
+// plainForeign has nothing odd.
+func plainForeign() *foreignForm {
+	return &foreignForm{dialect: "1.1", list: true, changes: true, start: "capabilities", dumpParts: 1, closes: true, lastmod: true, typed: true, suffix: true, unit: time.Second, zone: time.UTC, quote: `"`, prefix: "rs"}
 }
 
 var foreignDialects = []string{"0.5", "0.6", "0.9", "0.9.1", "1.0", "1.1"}
@@ -103,7 +111,10 @@ func newForeignForm(r *rand.Rand) *foreignForm {
 	if !f.list && !f.dump { // the first change is needed
 		f.window, f.newestOnly = 0, false
 	}
-	f.early = yes(4)
+	f.early, f.indexes = yes(4), yes(3)
+	if f.rewritten = max(0, r.IntN(6)-3); !f.list && !f.dump {
+		f.rewritten = 0 // what was passed over would be told by nothing
+	}
 	if !f.intervals() && (f.stale || f.early) { // nothing would tell of changes after the list that are told no more
 		f.window, f.newestOnly = 0, false
 	}
@@ -127,6 +138,7 @@ func newForeignForm(r *rand.Rand) *foreignForm {
 	}
 	f.describes, f.canonical, f.memento, f.noise = yes(3), yes(4), yes(4), yes(2)
 	f.alternates, f.duplicates, f.generic = yes(4), yes(4), yes(4)
+	f.patches = f.hashes&4 > 0 && f.length && yes(2)
 	f.slashes, f.deflate = !yes(3), yes(2)
 	f.shared, f.same = yes(2), yes(4)
 	if f.dump || f.changeDump { // what is in a package is no page
@@ -176,6 +188,7 @@ type foreignState struct {
 	packages       []foreignPackage
 	begins         []int // of the Change Lists
 	cut            int   // changes that are not offered any more
+	published      time.Time
 }
 
 func (s *foreignState) clone() *foreignState {
@@ -194,18 +207,20 @@ type foreignDoc struct {
 type foreignSource struct {
 	foreignState
 	*foreignForm
-	r         *rand.Rand
-	now       time.Time
-	versions  map[string]*foreignResource // by address
-	docs      map[string]foreignDoc
-	counter   int
-	published time.Time
+	r        *rand.Rand
+	now      time.Time
+	versions map[string]*foreignResource // by address
+	docs     map[string]foreignDoc
+	counter  int
 }
 
-const foreignHost = "http://source.example"
+const (
+	foreignHost = "http://source.example"
+	foreignDead = "http://dead.example" // has copies by name, and not by content
+)
 
-func newForeignSource(r *rand.Rand) *foreignSource {
-	s := &foreignSource{foreignForm: newForeignForm(r), r: r, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), versions: map[string]*foreignResource{}, docs: map[string]foreignDoc{}}
+func newForeignSource(r *rand.Rand, f *foreignForm) *foreignSource {
+	s := &foreignSource{foreignForm: f, r: r, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), versions: map[string]*foreignResource{}, docs: map[string]foreignDoc{}}
 	s.now = s.now.Add(time.Duration(r.Int64N(int64(48 * time.Hour))))
 	s.begun, s.published, s.res, s.begins = s.now, s.now, map[string]*foreignResource{}, []int{0}
 	return s
@@ -258,6 +273,9 @@ func (s *foreignSource) write(name string) {
 	}
 	if s.r.IntN(3) == 0 { // so that lengths differ
 		fmt.Fprintf(&b, "<%s> <http://ex.org/w> \"%s\" .\n", entity, strings.Repeat("x", s.r.IntN(20)))
+	}
+	if s.patches { // so that a patch is shorter
+		fmt.Fprintf(&b, "<%s> <http://ex.org/long> \"%s\" .\n", entity, strings.Repeat(name, 200))
 	}
 	change := "created"
 	if s.res[name] != nil {
@@ -410,9 +428,12 @@ func (s *foreignSource) entry(x *foreignResource) foreignEntry {
 		}
 	case !s.isGeneric(x.name):
 		e.md = s.promise(s.body(x), x.format.MediaType())
+		if g := s.graphOf(x); g != "" {
+			e.md = append(e.md, "rsb:graph", g)
+		}
 	}
 	if s.isBroken(x.name) {
-		e.links = append(e.links, []string{"rel", "duplicate", "pri", "1", "href", "gsiftp://grid.example/x"}, []string{"rel", "duplicate", "pri", "2", "href", e.loc + "+copy"})
+		e.links = append(e.links, []string{"rel", "duplicate", "pri", "1", "href", "gsiftp://grid.example/x"}, []string{"rel", "duplicate", "pri", "2", "href", foreignDead + "/" + x.name}, []string{"rel", "duplicate", "pri", "3", "href", e.loc + "+copy"})
 	}
 	if s.describes {
 		e.links = append(e.links, []string{"rel", "describes", "href", x.entity})
@@ -436,6 +457,9 @@ func (s *foreignSource) changeEntry(c foreignChange) foreignEntry {
 		if s.noise && c.change == "updated" {
 			e.links = append(e.links, []string{"rel", "http://www.openarchives.org/rs/terms/patch", "href", "/p", "type", "application/vnd.unknown-diff"})
 		}
+		if c.change == "updated" {
+			e.links = append(e.links, s.patchOf(c.foreignResource)...)
+		}
 	} else if s.describes {
 		e.links = [][]string{{"rel", "describes", "href", c.entity}}
 	}
@@ -450,6 +474,52 @@ func (s *foreignSource) changeEntry(c foreignChange) foreignEntry {
 		}
 	}
 	return e
+}
+
+// graphOf is the digest of a graph, "" where none is told.
+func (s *foreignSource) graphOf(x *foreignResource) string {
+	if !s.patches || strings.Contains(x.lines, "_:") || s.isPage(x.name) || s.isGeneric(x.name) {
+		return ""
+	}
+	return "sha-256:" + rdfres.GraphDigest(triplesOf(x)).String()
+}
+
+func triplesOf(x *foreignResource) []rdfres.Triple {
+	ts, err := rdfres.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
+	if err != nil {
+		panic(err)
+	}
+	return rdfres.SortUnique(ts)
+}
+
+// patchOf offers a patch from the version before: some do not tell of what they are, do not
+// keep what is promised of them, or make something else.
+func (s *foreignSource) patchOf(x *foreignResource) [][]string {
+	var before *foreignResource
+	for _, c := range s.log {
+		if c.name == x.name && c.version < x.version {
+			before = c.foreignResource
+		}
+	}
+	if before == nil || s.graphOf(before) == "" || s.graphOf(x) == "" {
+		return nil
+	}
+	deleted, added := rdfres.DiffTriples(triplesOf(before), triplesOf(x))
+	patch := rdfres.AppendPatch(nil, nil, deleted, added)
+	kind := x.version % 5
+	if kind == 0 {
+		patch = rdfres.AppendPatch(nil, nil, nil, nil)
+	}
+	promised := patch
+	if kind == 1 {
+		promised = append(slices.Clone(patch), ' ')
+	}
+	link := []string{"rel", "http://www.openarchives.org/rs/terms/patch", "href", fmt.Sprintf("/p/%d", x.version), "type", rdfres.RDFPatchType, "length", fmt.Sprint(len(promised)), "hash", fmt.Sprintf("sha-256:%x", sha256.Sum256(promised))}
+	if kind != 2 {
+		link = append(link, "rsb:base", s.graphOf(before), "rsb:result", s.graphOf(x))
+	}
+	s.docs[fmt.Sprintf("/p/%d", x.version)] = foreignDoc{patch, rdfres.RDFPatchType, s.now}
+	return [][]string{link}
 }
 
 // document writes one. up is its Capability List, or what that belongs to; index the
@@ -469,7 +539,7 @@ func (s *foreignSource) document(address string, index bool, capability string, 
 		var a strings.Builder
 		for i := 0; i < len(pairs); i += 2 {
 			name := pairs[i]
-			if s.dialect == "0.9" && s.prefix == "x" {
+			if s.dialect == "0.9" && s.prefix == "x" && !strings.Contains(name, ":") {
 				name = s.prefix + ":" + name
 			}
 			fmt.Fprintf(&a, " %s=%s%s%s", name, s.quote, esc(pairs[i+1]), s.quote)
@@ -485,7 +555,7 @@ func (s *foreignSource) document(address string, index bool, capability string, 
 	if s.quote == `"` {
 		b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n")
 	}
-	fmt.Fprintf(&b, `<%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:%s="http://www.openarchives.org/rs/terms/">`, root, s.prefix)
+	fmt.Fprintf(&b, `<%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:%s="http://www.openarchives.org/rs/terms/" xmlns:rsb="urn:rsbridge:terms">`, root, s.prefix)
 	if s.noise {
 		b.WriteString("<!-- made > by hand -->")
 	}
@@ -583,6 +653,9 @@ func (s *foreignSource) snapshot() *foreignSnapshot {
 		at = at.Add(-time.Duration(s.r.Int64N(int64(10 * time.Minute))))
 		if at.Before(s.published) {
 			at = s.published
+		}
+		if s.listed != nil && s.stamp(at) == s.stamp(s.listed.at) { // an index of another list would look the same
+			at = s.now
 		}
 	}
 	return &foreignSnapshot{at: at, res: maps.Clone(s.res)}
@@ -785,7 +858,24 @@ func (s *foreignSource) writeDump(caps string) string {
 		p.lastmod, p.md = t.lastmod, append(p.md, t.md...)
 		packages = append(packages, p)
 	}
-	return s.doc("resourcedump", false, "resourcedump", md, caps, "", packages)
+	return s.indexed("resourcedump", md, &s.dumped.at, caps, packages)
+}
+
+// indexed publishes what names packages or archived lists, in one document or in several
+// below an index, which tells the time at of them if there is one.
+func (s *foreignSource) indexed(name string, md []string, at *time.Time, caps string, entries []foreignEntry) string {
+	if !s.indexes || len(entries) == 0 {
+		return s.doc(name, false, name, md, caps, "", entries)
+	}
+	var parts []foreignEntry
+	for i := range entries {
+		part := foreignEntry{loc: s.doc(fmt.Sprintf("%s-part-%d", name, i), false, name, md, caps, s.at(name), entries[i:i+1])}
+		if at != nil {
+			part = s.told(part.loc, md, *at)
+		}
+		parts = append(parts, part)
+	}
+	return s.doc(name, true, name, md, caps, "", parts)
 }
 
 // since is a time from which all changes after the first n are.
@@ -808,6 +898,11 @@ func (s *foreignSource) divides(n int) bool {
 		}
 		return s.stamp(s.log[i].at)
 	}
+	for _, l := range []*foreignSnapshot{s.listed, s.dumped} {
+		if l != nil && n > 0 && s.log[n-1].at.After(l.at) && at(n-1) == s.stamp(l.at) {
+			return false // it would seem to be in the list
+		}
+	}
 	return at(n-2) != at(n-1) && at(n-1) != at(n)
 }
 
@@ -821,7 +916,14 @@ func (s *foreignSource) begin() {
 }
 
 func (s *foreignSource) entries(first, last int) (entries []foreignEntry) {
-	for _, c := range s.log[first:last] {
+	for i, c := range s.log[first:last] {
+		later := slices.ContainsFunc(s.log[first+i+1:last], func(l foreignChange) bool { return l.name == c.name })
+		if s.rewritten == 1 && later {
+			continue
+		}
+		if x := s.res[c.name]; s.rewritten == 2 && x != nil && c.change != "deleted" {
+			c.foreignResource = x
+		}
 		entries = append(entries, s.changeEntry(c))
 	}
 	return entries
@@ -869,7 +971,7 @@ func (s *foreignSource) writeChanges(caps string) (address, archive string) {
 		address = s.doc("changelist", true, "changelist", s.intervalOf(s.since(offered), time.Time{}), caps, "", s.turned(parts))
 	}
 	if s.archive {
-		archive = s.doc("changelist-archive", false, "changelist-archive", nil, caps, "", archived)
+		archive = s.indexed("changelist-archive", nil, nil, caps, archived)
 	}
 	return address, archive
 }
@@ -885,9 +987,14 @@ func (s *foreignSource) writeChangeDump(caps string) (address, archive string) {
 		s.packages = append(s.packages, foreignPackage{first, len(s.log), s.since(first), s.since(len(s.log))})
 	}
 	var parts, archived []foreignEntry
-	from := s.begun
+	from, gone := s.begun, 0
 	for i, p := range s.packages {
-		if gone := p.last <= s.cut; gone && !s.archive {
+		if p.last <= s.cut && s.divides(s.packages[i+1].first) {
+			gone = i + 1
+		}
+	}
+	for i, p := range s.packages {
+		if i < gone && !s.archive {
 			from = p.until
 			continue
 		}
@@ -911,16 +1018,17 @@ func (s *foreignSource) writeChangeDump(caps string) (address, archive string) {
 		e := s.pack(fmt.Sprintf("/set/changes-%d.zip", i), "changedump-manifest", times, entries, bodies)
 		t := s.told(e.loc, times, p.until)
 		e.lastmod, e.md = t.lastmod, append(e.md, t.md...)
-		if p.last <= s.cut {
+		if i < gone {
 			archived, from = append(archived, e), p.until
 		} else {
 			parts = append(parts, e)
 		}
 	}
-	address = s.doc("changedump", false, "changedump", s.intervalOf(from, time.Time{}), caps, "", s.turned(parts))
+	times := s.intervalOf(from, time.Time{})
+	address = s.indexed("changedump", times, &s.now, caps, s.turned(parts))
 	if s.archive {
 		old := s.doc("changedump-old", false, "changedump", s.intervalOf(s.begun, from), caps, "", archived)
-		archive = s.doc("changedump-archive", false, "changedump-archive", nil, caps, "", []foreignEntry{s.told(old, s.intervalOf(s.begun, from), from)})
+		archive = s.indexed("changedump-archive", nil, nil, caps, []foreignEntry{s.told(old, s.intervalOf(s.begun, from), from)})
 	}
 	return address, archive
 }
@@ -949,6 +1057,17 @@ func (s *foreignSource) source() string {
 
 func (s *foreignSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.now.UTC().Format(http.TimeFormat))
+	if r.Host == "dead.example" {
+		switch {
+		case s.hashes > 0 && !s.isGeneric(strings.TrimPrefix(r.URL.Path, "/")) && digestOf(r.URL.Path)%2 == 0:
+			io.WriteString(w, "<http://ex.org/dead> <http://ex.org/p> \"1\" .\n")
+		case digestOf(r.URL.Path)%3 == 0:
+			panic(http.ErrAbortHandler)
+		default:
+			http.NotFound(w, r)
+		}
+		return
+	}
 	address := r.URL.EscapedPath()
 	if q := r.URL.RawQuery; q != "" {
 		address += "?" + q
@@ -1057,19 +1176,89 @@ func (s *foreignSource) typeOf(x *foreignResource) string {
 // want is what a mirror has.
 func (s *foreignSource) want() []string {
 	lines := map[string]bool{}
-	for name, x := range s.res {
-		ts, err := rdfres.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
-		if err == nil {
-			ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{Scope: s.absolute(s.location(name))})
-		}
-		if err != nil {
-			panic(err)
-		}
-		for _, t := range ts {
-			lines[string(t.AppendLine(nil))] = true
+	for _, x := range s.res {
+		for _, l := range s.linesOf(x) {
+			lines[l] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(lines))
+}
+
+// until is what a mirror of a time has.
+func (s *foreignSource) until(t time.Time) []string {
+	then := *s
+	then.res = map[string]*foreignResource{}
+	for _, c := range s.log {
+		switch at := c.at.Truncate(s.unit); { // as it is told
+		case at.After(t):
+		case c.change == "deleted":
+			delete(then.res, c.name)
+		default:
+			then.res[c.name] = c.foreignResource
+		}
+	}
+	return then.want()
+}
+
+// linesOf are the triples of a resource as they stand in a mirror.
+func (s *foreignSource) linesOf(x *foreignResource) (lines []string) {
+	ts, _, err := rdfres.NameBlanks(triplesOf(x), rdfres.NameOptions{Scope: s.absolute(s.location(x.name))})
+	if err != nil {
+		panic(err)
+	}
+	for _, t := range ts {
+		lines = append(lines, string(t.AppendLine(nil)))
+	}
+	return lines
+}
+
+// knowable leaves out the lines of resources of which the source had another version, in
+// another history, that looks the same in its documents.
+func (s *foreignSource) knowable(lines []string) []string {
+	drop := map[string]bool{}
+	for _, x := range s.res {
+		var same []*foreignResource
+		for _, y := range s.versions {
+			if y.name == x.name && y.lines != x.lines && s.looks(y) == s.looks(x) {
+				same = append(same, y)
+			}
+		}
+		if len(same) == 0 {
+			continue
+		}
+		for _, y := range append(same, x) {
+			for _, l := range s.linesOf(y) {
+				drop[l] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return drop[l] })
+}
+
+// looks is how documents tell a version of a resource from others.
+func (s *foreignSource) looks(x *foreignResource) string {
+	e := s.entry(x)
+	if s.changes || s.changeDump {
+		e.lastmod = s.stamp(x.modified)
+	}
+	if e.lastmod == "" && s.hashes == 0 && !s.length { // it is fetched each time
+		return fmt.Sprint(x.version)
+	}
+	return fmt.Sprint(e)
+}
+
+// setBack restores a state of before; the source has gone on from there since.
+func (s *foreignSource) setBack(to *foreignState) {
+	s.foreignState = *to.clone()
+	if s.validators != 2 && s.r.IntN(4) == 0 { // its times come again
+		s.now = s.published
+	}
+	if d := []time.Duration{0, 1, time.Millisecond, time.Second, time.Hour}[s.r.IntN(5)]; d > 0 {
+		s.now = s.now.Add(d)
+	}
+	for range s.r.IntN(6) {
+		s.edit()
+	}
 }
 
 // bodies are the representations of what a mirror has, in the order of their bytes.

@@ -34,6 +34,7 @@ type inventory struct {
 
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
+	begins   time.Time // where the changes do that were read
 }
 
 func (v *inventory) Close() error { return v.sorter.Close() }
@@ -74,6 +75,10 @@ func (v *inventory) look(it *item) {
 }
 
 func (v *inventory) add(it *item) error {
+	if !v.until.IsZero() {
+		it.Time = time.Time{}
+		return v.addUntil(it)
+	}
 	if it.Change == "" {
 		v.look(it)
 	}

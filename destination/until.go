@@ -71,11 +71,12 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 
 // leaveUntil goes on to the present from a mirror of a point in time.
 func (d *Destination) leaveUntil(r *run) error {
-	until := d.snapshotMeta().Until
-	if until.IsZero() {
+	m := d.snapshotMeta()
+	if m.Until.IsZero() {
 		return nil
 	}
-	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(until))
+	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(m.Until))
+	r.full = r.full || m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
 	return d.saveMeta(func(m *meta) { m.Until = time.Time{} })
 }
 
@@ -123,12 +124,14 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 				i.from = it.Time
 			}
 			counted.see(it, until)
-			if !v.backward && (it.Time.After(until) || it.Time.Before(v.at)) {
+			if !v.backward && it.Time.Before(v.at) {
 				return nil
 			}
 			return v.addUntil(it)
 		})
-		told = append(told, i)
+		if told = append(told, i); v.begins.IsZero() || !i.from.IsZero() && i.from.Before(v.begins) {
+			v.begins = i.from
+		}
 		return err
 	})
 	if err != nil {
@@ -138,8 +141,14 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 	if v.backward {
 		lo, hi = until.Truncate(time.Second), v.at // TimeGates know whole seconds
 	}
-	if at := covered(told, lo, hi); !at.IsZero() && !v.at.IsZero() {
+	if v.alone() {
+		lo = until
+	}
+	switch at := covered(told, lo, hi); {
+	case !at.IsZero():
 		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", stamp(lo), stamp(hi), stamp(at))
+	case v.alone() && (v.begins.IsZero() || v.begins.After(until)):
+		return nil, fail("the source has no Resource List, and its Change Lists and archives begin later")
 	}
 	v.sequence = counted.at(v.sequence, v.backward)
 	v.at = until
@@ -193,6 +202,7 @@ func (d *Destination) changeDocuments(ctx context.Context, o *offer) ([]part, er
 	if err != nil {
 		return nil, err
 	}
+	sortParts(current) // of changes of one time the last counts
 	old, err := d.archived(ctx, archiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
 	if err != nil {
 		return nil, err
@@ -209,7 +219,7 @@ func (d *Destination) changeDocuments(ctx context.Context, o *offer) ([]part, er
 }
 
 // listUntil adds the Resource List to begin with: the last one of before, else
-// that of now. Without any there are the changes alone.
+// that of now, else the Resource Dump. Without any there are the changes alone.
 func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) error {
 	address := o.ResourceList
 	var dl *download
@@ -247,27 +257,21 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 		}
 	}
 	if r == nil {
-		return nil
+		return d.dumpUntil(ctx, o, v)
 	}
 	h := r.Head()
-	v.at = h.SnapshotTime()
-	if v.at.IsZero() {
-		return fmt.Errorf("a mirror of %s cannot be made: Resource List %s does not tell of when it is", stamp(v.until), shorten(address))
-	}
-	v.backward = v.at.After(v.until)
-	v.state = listState{URL: address, At: v.at}
-	if s, ok := sequenceOf(&h.Meta); ok {
-		v.sequence = &s
+	if err := v.isOfUntil(h, address); err != nil {
+		return err
 	}
 	each := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, address)
-			it.Change, it.Time = "", time.Time{}
+			it.Change = ""
 			if it.Blind {
 				v.blind++
 			}
 			v.listed++
-			return v.addUntil(it)
+			return v.add(it)
 		})
 	}
 	if !h.Index {
@@ -280,6 +284,53 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 	return d.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
 		return each(pr, pdl.url)
 	})
+}
+
+// dumpUntil adds what the manifests of the Resource Dump tell of, where there is one and no list.
+func (d *Destination) dumpUntil(ctx context.Context, o *offer, v *inventory) error {
+	if o.ResourceDump == "" {
+		return nil
+	}
+	dl, r, err := d.document(ctx, request{url: o.ResourceDump}, resourcesync.ResourceDump)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	defer dl.Close()
+	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
+		return err
+	}
+	packages, err := d.dumpPackages(ctx, dl, r)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	for _, p := range packages {
+		if err := d.manifestInventory(ctx, p, v); err != nil {
+			return fmt.Errorf("package %s: %w", shorten(p.url), err)
+		}
+	}
+	return nil
+}
+
+// isOfUntil takes from a list or dump where the source was, which must be told.
+func (v *inventory) isOfUntil(h *resourcesync.Head, address string) error {
+	if v.at = h.SnapshotTime(); v.at.IsZero() {
+		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", stamp(v.until), shorten(address))
+	}
+	v.backward = v.at.After(v.until)
+	v.state = listState{URL: address, At: v.at}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	return nil
+}
+
+// alone tells that there is neither a list nor a dump to begin with.
+func (v *inventory) alone() bool { return v.state.URL == "" }
+
+// untold tells that the changes alone do not reach back to what is recorded, so that it is
+// still as it was.
+func (v *inventory) untold(rec *record) bool {
+	return !v.until.IsZero() && v.alone() && rec.since().Before(v.begins)
 }
 
 // addUntil sorts by location, then time; entries of a list have none.
@@ -301,17 +352,19 @@ func (v *inventory) addUntil(it *item) error {
 func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 	return func(yield func(hash16, itemOr) bool) {
 		var have hash16
-		var listed, before, after *item
-		some := false
+		var listed, before, after, next *item // next is the first after it that is no deletion
+		some, later := false, false           // the list may tell of a later state, as one does that took long to make
 		emit := func() bool {
 			it := listed
+			later = later || listed != nil && listed.LastMod.After(v.until)
 			switch {
-			case before != nil:
+			case before != nil && (next == nil || !before.isAlso(next)):
 				it = before
-			case after != nil && v.backward && after.Change == "created":
+			case after == nil, before == nil && listed != nil && !v.backward && !later:
+			case before == nil && after.Change == "created":
 				it = after
 				it.Change = "deleted" // it was not there yet
-			case after != nil && v.backward:
+			default:
 				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
 				if it.TimeGate == "" && listed != nil {
 					it.TimeGate = listed.TimeGate
@@ -321,7 +374,9 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 			if it == nil {
 				return true
 			}
-			it.AsOf = time.Time{}
+			if after == nil || it.Change == "deleted" || !it.Promise.unproven() { // else its address has another version, and nothing shows that
+				it.AsOf = time.Time{}
+			}
 			return yield(have, itemOr{item: it})
 		}
 		for rec, err := range v.sorter.Sort() {
@@ -333,7 +388,7 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 				if !emit() {
 					return
 				}
-				listed, before, after = nil, nil, nil
+				listed, before, after, next, later = nil, nil, nil, nil, false
 			}
 			some = true
 			copy(have[:], rec.Key)
@@ -346,14 +401,33 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 				listed = it
 			case !it.Time.After(v.until):
 				before = it
-			case after == nil:
-				after = it
+			default:
+				if listed != nil && listed.LastMod.IsZero() && it.Change != "deleted" {
+					_, known := compareHashes(listed.Promise.Hashes, it.Promise.Hashes)
+					later = later || listed.isAlso(it) || !known && (listed.Version == nil || it.Version == nil)
+				}
+				if after == nil {
+					after = it
+				}
+				if next == nil && it.Change != "deleted" {
+					next = it
+				}
 			}
 		}
 		if some {
 			emit()
 		}
 	}
+}
+
+// isAlso tells that a later change promises the same version: changes may be told with the
+// hash, or the version, of what their resource is now.
+func (it *item) isAlso(later *item) bool {
+	if it.Version != nil && later.Version != nil {
+		return it.Version.URL == later.Version.URL
+	}
+	same, known := compareHashes(it.Promise.Hashes, later.Promise.Hashes)
+	return known && same
 }
 
 // obtainAsOf fetches the version of a time from a TimeGate (RFC 7089). A TimeGate knows
@@ -363,6 +437,19 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	fail := func(format string, a ...any) *outcome {
 		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{stamp(it.AsOf), errContent}, a...)...)}
+	}
+	if it.Bad != "" || d.outside(it) || d.root() == nil && d.passedOver(it) {
+		return d.obtainSingly(ctx, it)
+	}
+	if it.Version != nil && d.placeAllowed(it.Version.URL) == nil {
+		if o, err := d.obtainFrom(ctx, it, *it.Version); err == nil {
+			return o
+		}
+	}
+	if it.Package != "" && it.Path != "" {
+		if o, err := d.obtainPackaged(ctx, it); err == nil {
+			return o
+		}
 	}
 	if it.TimeGate == "" {
 		return fail("the source changed it later, and neither lists the change before nor offers versions (memento, timegate)")

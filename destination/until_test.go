@@ -2,7 +2,9 @@ package destination
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,5 +252,86 @@ func TestUntilWithAnotherMap(t *testing.T) {
 			t.Fatalf("%+v", rep)
 		}
 		b.equal()
+	}
+}
+
+// What was then and is not to be had is told, and never taken from what is now.
+func TestUntilOfForeignSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(f *foreignForm)
+		fits bool // all of then can be had
+	}{
+		"nothing promised":   {func(*foreignForm) {}, false},
+		"versions":           {func(f *foreignForm) { f.memento = true }, true},
+		"lengths":            {func(f *foreignForm) { f.length = true }, false},
+		"hashes":             {func(f *foreignForm) { f.hashes = 4 }, false},
+		"versions of now":    {func(f *foreignForm) { f.rewritten, f.memento = 2, true }, false},
+		"hashes of now":      {func(f *foreignForm) { f.hashes, f.rewritten, f.memento = 4, 2, true }, false},
+		"changes alone":      {func(f *foreignForm) { f.list, f.memento = false, true }, true},
+		"a dump, no list":    {func(f *foreignForm) { f.list, f.dump, f.window, f.memento = false, true, 4, true }, false},
+		"dump, last changes": {func(f *foreignForm) { f.list, f.dump, f.rewritten, f.memento = false, true, 1, true }, false},
+		"list of before":     {func(f *foreignForm) { f.stale, f.memento = true, true }, false},
+		"dump of before":     {func(f *foreignForm) { f.list, f.dump, f.lastmod, f.stale = false, true, false, true }, false},
+		"newest first": {func(f *foreignForm) {
+			f.dialect, f.changeParts, f.indexTells, f.newestFirst, f.memento = "0.6", 1, 1, true, true
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plainForeign()
+			c.set(f)
+			s := newForeignSource(rand.New(rand.NewPCG(2, 1)), f)
+			b := foreignBench(t, s)
+			later := func(d time.Duration) {
+				s.now = s.now.Add(d)
+				b.clock = s.now
+			}
+			for _, n := range []string{"n0", "n1", "n2", "n3"} {
+				later(time.Minute)
+				s.write(n)
+			}
+			later(time.Minute)
+			s.write("n4")
+			s.remove("n4") // in the same second
+			later(time.Minute)
+			s.write("n1")
+			until := s.now
+			early := s.now.Add(-time.Second)
+			later(time.Minute)
+			s.remove("n2")
+			s.write("n1")
+			s.write("n5")
+			later(time.Minute)
+			if s.stale { // it was begun before and took until now
+				s.listed = &foreignSnapshot{at: early, res: s.res}
+				s.dumped = s.listed
+			}
+			s.publish()
+			rep, err := b.open().Sync(t.Context(), SyncOptions{Until: until})
+			if err != nil || rep.InSync != c.fits || !c.fits && rep.Failed+rep.Pending == 0 {
+				t.Errorf("%+v %v", rep, err)
+			}
+			then := s.until(until)
+			got := b.mir.lines(graphA)
+			for _, l := range got {
+				if !slices.Contains(then, l) {
+					t.Errorf("not of then: %s", l)
+				}
+			}
+			if rep.InSync {
+				b.same(got, then)
+			}
+			for range 2 {
+				later(time.Minute)
+				if rep := b.sync(); !rep.InSync {
+					t.Errorf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+				if c.fits && s.modern() { // of before everything
+					if rep, err := b.open().Sync(t.Context(), SyncOptions{Until: s.begun}); err != nil || !rep.InSync || len(b.mir.lines(graphA)) > 0 {
+						t.Errorf("%+v %v", rep, err)
+					}
+				}
+			}
+		})
 	}
 }

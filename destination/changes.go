@@ -276,7 +276,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		if err := p.check(scan, dl.url); err != nil {
 			return err
 		}
-		if err := scan.seen.late(h.Meta.From); err != nil {
+		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.url); err != nil {
 			return err
 		}
 		if err := scan.lacks(dl, from, p.old); err != nil {

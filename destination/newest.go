@@ -19,11 +19,13 @@ type newest struct {
 	Loc      string    `json:"loc"`
 	Change   string    `json:"change"`
 	Hashes   string    `json:"hashes,omitempty"` // as promised
-	Graph    string    `json:"graph,omitempty"`  // likewise, hexadecimal
+	Length   int64     `json:"length,omitempty"` // likewise, 0: not told
+	LastMod  time.Time `json:"lastmod,omitzero"`
+	Graph    string    `json:"graph,omitempty"` // likewise, hexadecimal
 }
 
 func newestOf(it *item) *newest {
-	n := &newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String()}
+	n := &newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String(), Length: max(it.Promise.Length, 0), LastMod: it.LastMod}
 	if !it.Promise.Graph.IsZero() {
 		n.Graph = it.Promise.Graph.String()
 	}
@@ -33,6 +35,9 @@ func newestOf(it *item) *newest {
 // is tells whether an entry is the change that was applied.
 func (n *newest) is(it *item) bool {
 	if n.Loc != it.Loc || n.Change != it.Change || !n.Time.Equal(it.Time) {
+		return false
+	}
+	if n.Length > 0 && it.Promise.Length > 0 && n.Length != it.Promise.Length || !n.LastMod.IsZero() && !it.LastMod.IsZero() && !n.LastMod.Equal(it.LastMod) {
 		return false
 	}
 	if h, err := resourcesync.ParseHashes(n.Hashes); err == nil {
@@ -174,7 +179,8 @@ func (p *proof) check(s *changeScan, list string) error {
 		return p.lost(n)
 	}
 	if n.Time.IsZero() { // only behind a list that begins where we stand need it not be
-		p.done = p.lists == 1 && !f.IsZero() && !f.Before(p.from.stands())
+		at, same := p.from.stands(), list == p.from.List && f.Equal(p.from.Begin)
+		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
 	}
 	if list == p.from.List && p.from.Closed && p.from.Position > 0 && !f.IsZero() && f.Equal(p.from.Begin) {

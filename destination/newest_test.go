@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -598,4 +599,69 @@ func TestArchiveOfAnotherHistory(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 	b.equal()
+}
+
+// Another history may have the very change at which we stand: what is not told any more beside
+// it, or is told otherwise, shows that it is another one.
+func TestSetBackToTheSameChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    func(f *foreignForm)
+		before []string // written, or removed with "-", up to the change at which we stand
+		after  []string
+		gap    bool // for good: nothing tells what is gone
+	}{
+		"one of that day is gone":  {func(f *foreignForm) { f.unit = 24 * time.Hour }, []string{"n1", "n2"}, []string{"n3", "n2"}, false},
+		"one of before is gone":    {func(f *foreignForm) {}, []string{"n1", "day", "-n0"}, []string{"day", "-n0"}, false},
+		"another length":           {func(f *foreignForm) { f.unit, f.length = 24*time.Hour, true }, []string{"n1"}, []string{"n1"}, false},
+		"another package":          {func(f *foreignForm) { f.changes, f.changeDump, f.hashes = false, true, 4 }, []string{"n1", "day", "-n0"}, []string{"day", "-n0", "n2"}, false},
+		"no times and no list":     {func(f *foreignForm) { f.list, f.hashes, f.timed = false, 4, 3 }, []string{"n1"}, []string{"n2"}, true},
+		"two packages, no lastmod": {func(f *foreignForm) { f.changes, f.changeDump, f.hashes, f.lastmod = false, true, 4, false }, []string{"n1", "n2", "day", "-n0"}, []string{"day", "-n0"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plainForeign()
+			c.set(f)
+			s := newForeignSource(rand.New(rand.NewPCG(3, 1)), f)
+			s.now = s.now.Truncate(24 * time.Hour)
+			b := foreignBench(t, s)
+			sync := func() SyncReport {
+				s.publish()
+				b.clock = s.now.Add(time.Hour)
+				return b.sync()
+			}
+			for _, n := range []string{"n0", "n4"} {
+				s.now = s.now.Add(time.Minute)
+				s.write(n)
+			}
+			sync()
+			backup, at := s.clone(), s.now
+			play := func(names []string) {
+				s.now = at.Add(time.Minute)
+				for _, n := range names {
+					if n == "day" {
+						s.now = at.Add(25 * time.Hour)
+					} else if gone, ok := strings.CutPrefix(n, "-"); ok {
+						s.remove(gone)
+					} else {
+						s.write(n)
+					}
+				}
+			}
+			play(c.before)
+			sync()
+			b.same(b.mir.lines(graphA), s.want())
+			s.foreignState = *backup
+			play(c.after)
+			rep := sync()
+			if c.gap {
+				if rep.InSync || !strings.HasPrefix(rep.Held, "gap: ") {
+					t.Errorf("%+v", rep)
+				}
+				return
+			}
+			if !rep.InSync {
+				t.Errorf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		})
+	}
 }

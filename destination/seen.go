@@ -3,6 +3,7 @@ package destination
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -18,6 +19,16 @@ type seen struct {
 	Before tally     `json:"before"`          // entries of earlier times
 	All    tally     `json:"all"`             // entries
 	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
+	First  uint32    `json:"first,omitempty"` // its first entry
+	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of that time, as far as they are few
+}
+
+// maxSeen bounds what is remembered of the entries of one time.
+const maxSeen = 256
+
+func hash32(s string) uint32 {
+	h := hashString(s)
+	return binary.BigEndian.Uint32(h[:])
 }
 
 // tally is the number of entries and the sum of their digests, in any order.
@@ -37,7 +48,7 @@ func (t *tally) add(s string) {
 func briefly(it *item) string { return it.identity() }
 
 func fully(it *item) string {
-	return it.identity() + " " + it.Promise.Hashes.String() + " " + stamp(it.LastMod)
+	return it.identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + stamp(it.LastMod)
 }
 
 // looker compares a list with what was seen of it, and sees it anew.
@@ -46,8 +57,9 @@ type looker struct {
 	before, at     tally // as of was.Time
 	start          tally // at, up to the change of the cursor
 	now            seen
-	newest, passed tally // entries of now.Time, fully and briefly
-	prefix         tally // as many entries as there were
+	newest, passed tally           // entries of now.Time, fully and briefly
+	prefix         tally           // as many entries as there were
+	told           map[uint32]bool // resources with entries of was.Time or later
 }
 
 // A change of a time that is still to come has a wrong one, which says nothing of those
@@ -56,8 +68,17 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	if l.now.All.add(briefly(it)); l.was != nil && l.now.All.N == l.was.All.N {
 		l.prefix = l.now.All
 	}
+	if l.now.All.N == 1 {
+		l.now.First = hash32(briefly(it))
+	}
 	if it.Time.IsZero() {
 		return
+	}
+	if l.was != nil && len(l.was.Locs) > 0 && !it.Time.Before(l.was.Time) {
+		if l.told == nil {
+			l.told = map[uint32]bool{}
+		}
+		l.told[hash32(it.Loc)] = true
 	}
 	if it.Time.After(latest) {
 		if l.was != nil && cursor {
@@ -83,7 +104,10 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	case 1:
 		l.now.Before.N += l.passed.N
 		l.now.Before.Sum += l.passed.Sum
-		l.now.Time, l.newest, l.passed = it.Time, tally{}, tally{}
+		l.now.Time, l.newest, l.passed, l.now.Locs = it.Time, tally{}, tally{}, l.now.Locs[:0]
+	}
+	if len(l.now.Locs) < maxSeen {
+		l.now.Locs = append(l.now.Locs, hash32(it.Loc))
 	}
 	l.newest.add(fully(it))
 	l.passed.add(briefly(it))
@@ -111,15 +135,34 @@ func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
 
-// late is a gap when changes have come in before the newest time of before. A
-// list that has lost entries at its beginning cannot tell.
-func (l *looker) late(begin time.Time) error {
-	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) || l.before.N < l.was.Before.N || l.before == l.was.Before {
+// late is a gap when changes have come in before the newest time of before, or others are
+// gone. A list that has lost entries at its beginning cannot tell; one that had its end does
+// not lose them.
+func (l *looker) late(begin time.Time, ended bool) error {
+	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) {
 		return nil
+	}
+	begun := ended || l.now.First == l.was.First // as it did before
+	if begun && l.again() {
+		for _, loc := range l.was.Locs {
+			if !l.told[loc] {
+				return l.gone()
+			}
+		}
+	}
+	switch {
+	case l.before == l.was.Before, l.before.N < l.was.Before.N && !begun:
+		return nil
+	case l.before.N < l.was.Before.N:
+		return l.gone()
 	}
 	what := "other changes"
 	if n := l.before.N - l.was.Before.N; n > 0 {
 		what = fmt.Sprintf("new entries (%d)", n)
 	}
 	return &gapError{why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", shorten(l.was.List), what, stamp(l.was.Time))}
+}
+
+func (l *looker) gone() error {
+	return &gapError{why: fmt.Sprintf("Change List %s lacks changes up to %s that it had: it was rewritten, or the source was set back", shorten(l.was.List), stamp(l.was.Time))}
 }

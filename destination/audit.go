@@ -399,7 +399,10 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if p.there() {
 				it.Promise.Type = p.it.Promise.Type
 				for _, other := range p.it.Others {
-					it.Others = append(it.Others, place{URL: other.URL, Promise: promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}})
+					if other.Promise.Type != p.it.Promise.Type { // no copy, which may be a bad one
+						other.Promise = promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}
+					}
+					it.Others = append(it.Others, other)
 				}
 			}
 			if rec.has(flagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched

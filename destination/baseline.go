@@ -461,8 +461,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	}
 	b := d.batcher(&r.c, d.meta.Phase == phaseBaseline) // else no write would count that goes by Graph Store POST
 	defer b.wait()
-	var listed *extsort.Sorter // nil: all that is recorded will be from this dump
-	if b.first == nil {
+	var listed *extsort.Sorter // nil: all that is recorded will be from this dump, and nothing is pending
+	if b.first == nil || !d.noFaults.Load() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}

@@ -76,8 +76,9 @@ func (d *Destination) leaveUntil(r *run) error {
 		return nil
 	}
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(m.Until))
-	r.full = r.full || m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
-	return d.saveMeta(func(m *meta) { m.Until = time.Time{} })
+	again := m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
+	r.full = r.full || again
+	return d.saveMeta(func(m *meta) { m.Until, m.Again = time.Time{}, m.Again || again })
 }
 
 // readInventoryUntil reads what the source was at a time.

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -334,4 +335,29 @@ func TestUntilOfForeignSources(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What could not be had of a time before is not waited for in the present.
+func TestUntilOfWhatIsGone(t *testing.T) {
+	f := plainForeign()
+	f.list, f.dump = false, true
+	s := newForeignSource(rand.New(rand.NewPCG(2, 1)), f)
+	b := foreignBench(t, s)
+	s.write("n0")
+	until := s.now
+	s.now = s.now.Add(time.Minute)
+	for n := range 6 { // so that the dump is taken
+		s.write(fmt.Sprintf("n%d", n))
+	}
+	s.remove("n0")
+	s.now = s.now.Add(time.Minute)
+	s.publish()
+	b.clock = s.now
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{Until: until}); err != nil || rep.Failed != 1 {
+		t.Errorf("%+v %v", rep, err)
+	}
+	if rep := b.sync(); !rep.InSync {
+		t.Errorf("%+v", rep)
+	}
+	b.same(b.mir.lines(graphA), s.want())
 }

@@ -81,26 +81,19 @@ var (
 
 // listGraphs lists all named graphs but our own, escaped.
 func (s *Source) listGraphs(ctx context.Context) ([]string, error) {
-	sol, err := s.client.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", sparql.OwnGraph("?g"), maxFrom+1), sparql.ReadSelectJSON)
+	graphs, err := s.client.NamedGraphs(ctx, maxFrom+1)
 	if err != nil {
-		return nil, fmt.Errorf("list the named graphs: %w", err)
+		return nil, err
 	}
-	var out []string
-	for row, err := range sol.Rows {
-		if err != nil {
-			return nil, fmt.Errorf("list the named graphs: %w", err)
-		}
-		iri, err := sparql.EscapeIRI(row[0].IRI())
-		if err != nil {
-			return nil, fmt.Errorf("list the named graphs: %w", err)
-		}
-		out = append(out, iri)
-	}
-	if len(out) > maxFrom {
+	if len(graphs) > maxFrom {
 		return nil, errManyGraphs
 	}
-	slices.Sort(out)
-	return out, nil
+	for i, graph := range graphs {
+		if graphs[i], err = sparql.EscapeIRI(graph); err != nil {
+			return nil, fmt.Errorf("list the named graphs: %w", err)
+		}
+	}
+	return graphs, nil
 }
 
 // CheckSelect tells whether a query can be Select.Query, or asked by NamedSince: a SELECT

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -28,6 +29,9 @@ func (s *Source) Scan(ctx context.Context) (*Scan, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
+	}
+	if sc.stats.Triples == 0 {
+		s.tellEmpty(ctx)
 	}
 	return sc, nil
 }
@@ -72,6 +76,15 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 		return nil, errors.Join(err, sc.group.close())
 	}
 	return sc, nil
+}
+
+// tellEmpty warns where nothing was read although other graphs hold something.
+func (s *Source) tellEmpty(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if graphs, err := s.client.NamedGraphs(ctx, 8); err == nil && len(graphs) > 0 {
+		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, " "), "the default graph"), "others", graphs)
+	}
 }
 
 // download reads the whole scope into a grouper, by the first way that gives as

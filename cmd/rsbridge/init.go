@@ -105,17 +105,7 @@ func namedOnly(ctx context.Context, c *sparql.Client) (graphs []string, err erro
 	if filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); err != nil || filled {
 		return nil, err
 	}
-	sol, err := c.Select(ctx, "SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(!("+sparql.OwnGraph("?g")+")) } LIMIT 8")
-	if err != nil {
-		return nil, err
-	}
-	for row, err := range sol.Rows {
-		if err != nil {
-			return nil, err
-		}
-		graphs = append(graphs, row[0].IRI())
-	}
-	return graphs, nil
+	return c.NamedGraphs(ctx, 8)
 }
 
 func oneLine(words ...string) string {

@@ -376,6 +376,16 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			out.Could = append(out.Could, say)
 		}
 	}
+	if caps.Sample == 0 && len(caps.Readings) > 0 {
+		p.step(context.WithValue(ctx, onceKey{}, true), "named graphs", func(ctx context.Context) error {
+			graphs, err := c.NamedGraphs(ctx, 8)
+			if len(graphs) > 0 {
+				out.Could = append(out.Could, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty, and there are "+strings.Join(graphs, ", "))
+			}
+			return err
+		})
+		out.Unanswered = p.caps.Unanswered
+	}
 	slices.Sort(out.Could)
 	out.Seconds = time.Since(began).Seconds()
 	return out, context.Cause(ctx)

@@ -198,6 +198,23 @@ func (c *Client) ShowsUnion(ctx context.Context, product string) (bool, error) {
 	return p.caps.UnionDefault, err
 }
 
+// NamedGraphs are at most so many of the named graphs that hold something, none of
+// rsbridge's own.
+func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, err error) {
+	sol, err := c.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", OwnGraph("?g"), most), ReadSelectJSON)
+	if err != nil {
+		return nil, fmt.Errorf("list the named graphs: %w", err)
+	}
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, fmt.Errorf("list the named graphs: %w", err)
+		}
+		graphs = append(graphs, row[0].IRI())
+	}
+	slices.Sort(graphs)
+	return graphs, nil
+}
+
 // KnownUnion tells of the products that always answer one way whether their default
 // graph shows the named graphs (unless the address names another, which a look tells).
 func KnownUnion(product string) (union, known bool) {

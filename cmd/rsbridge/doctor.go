@@ -144,9 +144,8 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
 	w.line("graph store   %s", x.Manners.GraphStore)
 	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none"))
-	if x.Manners.Authentication != "" || x.Manners.Authenticated {
-		w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", "asked for, none given")))
-	}
+	asked := x.Manners.Authentication != ""
+	w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", yes(asked, "asked for, none given", "not asked for"))))
 	for _, r := range x.Readings {
 		if speed, tried := x.Speed[r]; tried {
 			w.line("reading       %-13s %9.0f triples/s on %d", r, speed, x.Sample)
@@ -157,8 +156,11 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	for _, way := range slices.Sorted(maps.Keys(x.BatchSpeed)) {
 		w.line("entities      %-13s %9.0f triples/s", way, x.BatchSpeed[way])
 	}
-	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), "none seen"))
-	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", "is a graph of its own"))
+	found := func(step, what string) string {
+		return yes(slices.Contains(x.Unanswered, step), "not known", what)
+	}
+	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), found("row limit", "none seen")))
+	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", found("union default graph", "is a graph of its own")))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits
@@ -180,11 +182,11 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	case !x.Writable:
 		w.line("writing       %s", yes(x.WriteError != "", oneLine("refused:", x.WriteError), "nothing came back"))
 	default:
-		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", "not atomic"))
+		w.line("writing       INSERT DATA of %d triples passed; several operations are %s", x.UpdateTriples, yes(x.Transactional, "atomic", found("atomic requests", "not atomic")))
 		for _, way := range slices.Sorted(maps.Keys(x.WriteSpeed)) {
 			w.line("              %-13s %9.0f triples/s", way, x.WriteSpeed[way])
 		}
-		w.line("literals      %s", yes(len(x.NormalForm.Rules)+len(x.Unexplained) > 0, oneLine("rewritten:", strings.Join(x.NormalForm.Rules, ", ")), "kept as they are"))
+		w.line("literals      %s", yes(len(x.NormalForm.Rules)+len(x.Unexplained) > 0, oneLine("rewritten:", strings.Join(x.NormalForm.Rules, ", ")), found("normal form", "kept as they are")))
 		for _, t := range x.Unexplained {
 			w.line("              rewritten in another way: %s", t)
 		}

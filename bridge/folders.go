@@ -41,6 +41,21 @@ func tryFolder(dir string) (err error) {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
+// folderBytes is how long the files below a folder are together. What goes meanwhile,
+// or cannot be looked at, counts nothing.
+func folderBytes(dir string) (n int64) {
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, f fs.DirEntry, err error) error {
+		if err != nil || f.IsDir() {
+			return nil
+		}
+		if info, err := f.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
 // tryPlace is tryFolder for where a local store is.
 func (c Store) tryPlace() error {
 	dir := c.Embedded + c.Files

@@ -96,6 +96,10 @@ func TestReadStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Sets[0].Generation = 0
+	if got.Disk.Records == 0 || got.Disk.Stores["mirror"] == 0 {
+		t.Errorf("disk: %+v", got.Disk)
+	}
+	want.Disk, got.Disk = Disk{}, Disk{} // closing writes
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("status (-open +read):\n%s", d)
 	}

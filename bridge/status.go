@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -14,7 +15,16 @@ import (
 type Status struct {
 	Sets         []SetStatus         `json:"sets"`
 	Destinations []DestinationStatus `json:"destinations"`
+	Disk         Disk                `json:"disk"`
 	Time         time.Time           `json:"time"`
+}
+
+// Disk is the room that is taken, in bytes.
+type Disk struct {
+	Records   int64            `json:"records"`   // the log, descriptions and versions, what is known of mirrors
+	Published int64            `json:"published"` // dumps
+	Temporary int64            `json:"temporary"` // of runs that are under way
+	Stores    map[string]int64 `json:"stores"`    // embedded ones, by name
 }
 
 // SetStatus is how a set stands.
@@ -71,7 +81,19 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 		}
 		st.Destinations = append(st.Destinations, d)
 	}
+	st.Disk = b.disk()
 	return st, nil
+}
+
+func (b *Bridge) disk() Disk {
+	in := func(name string) int64 { return folderBytes(filepath.Join(b.cfg.State, name)) }
+	d := Disk{Records: in("kv"), Published: in("published"), Temporary: in("tmp") + in("stage"), Stores: map[string]int64{}}
+	for name, s := range b.cfg.Stores {
+		if s.Embedded != "" {
+			d.Stores[name] = folderBytes(s.Embedded)
+		}
+	}
+	return d
 }
 
 // SetStatus tells how one set stands.

@@ -206,7 +206,7 @@ func TestBeside(t *testing.T) {
 	w.is(w.do("GET", "/readyz", ""), 503)
 	ready = true
 	w.is(w.do("GET", "/readyz", ""), 200)
-	for _, line := range []string{`rsbridge_set_resources{set="data"} 4`, `rsbridge_set_resources{set="slow"} 0`, `rsbridge_destination_in_sync{destination="copy"} 0`, "go_goroutines "} {
+	for _, line := range []string{`rsbridge_set_resources{set="data"} 4`, `rsbridge_set_resources{set="slow"} 0`, `rsbridge_destination_in_sync{destination="copy"} 0`, `rsbridge_disk_bytes{of="temporary"} 0`, `rsbridge_disk_bytes{of="store local"} `, "go_goroutines "} {
 		if a := w.do("GET", "/metrics", ""); a.StatusCode != 200 || !strings.Contains(string(a.body), line) {
 			t.Errorf("/metrics has no %s", line)
 		}

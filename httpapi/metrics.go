@@ -61,6 +61,8 @@ var destinationGauges = []struct {
 	{desc("destination_last_sync_timestamp_seconds", "time of the last sync", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return unix(d.LastSync), d.LastSync != nil }},
 }
 
+var diskGauge = desc("disk_bytes", "room that is taken: records, published, temporary, or an embedded store", "of")
+
 func desc(name, help, label string) *prometheus.Desc {
 	return prometheus.NewDesc("rsbridge_"+name, help, []string{label}, nil)
 }
@@ -86,6 +88,7 @@ func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range destinationGauges {
 		ch <- g.desc
 	}
+	ch <- diskGauge
 }
 
 func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
@@ -105,5 +108,12 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, d.Name)
 			}
 		}
+	}
+	of := map[string]int64{"records": st.Disk.Records, "published": st.Disk.Published, "temporary": st.Disk.Temporary}
+	for name, n := range st.Disk.Stores {
+		of["store "+name] = n
+	}
+	for what, n := range of {
+		ch <- prometheus.MustNewConstMetric(diskGauge, prometheus.GaugeValue, float64(n), what)
 	}
 }

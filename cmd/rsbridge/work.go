@@ -440,7 +440,8 @@ nothing is pending; behind_seconds: age of the oldest change not applied, null
 when it is not known; held: null, or what waits for rsbridge accept.
 
 --json: {"sets":[{"name","resources","sequence","last_change","last_scan","next_scan","held"}],
-"destinations":[{"name","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}]}`,
+"destinations":[{"name","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
+"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
@@ -554,6 +555,11 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}
 	}
+	fmt.Fprintf(w, "disk: records %s, published %s, temporary %s", size(st.Disk.Records), size(st.Disk.Published), size(st.Disk.Temporary))
+	for _, name := range slices.Sorted(maps.Keys(st.Disk.Stores)) {
+		fmt.Fprintf(w, ", store %s %s", name, size(st.Disk.Stores[name]))
+	}
+	fmt.Fprintln(w)
 	return w.Flush()
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -341,8 +340,8 @@ func (s Set) checkHints(p string, fault func(path, value, format string, args ..
 		fault(p+".hints", "", "are for stores; of dumps the newest file is read whole")
 	}
 	for _, iri := range s.Hints.Modified {
-		if u, err := url.Parse(iri); err != nil || !u.IsAbs() {
-			fault(p+".hints.modified", iri, "is no IRI of a property")
+		if err := sparqlsrc.CheckIRI(iri); err != nil {
+			fault(p+".hints.modified", iri, "is no IRI of a property: %v", err)
 		}
 	}
 	if s.Hints.Query != "" {

@@ -102,6 +102,8 @@ func TestParseSets(t *testing.T) {
 		`graphs: "http://g/a b"`:                            "sets.data.graphs: sparql: IRI",
 		`graphs: "urn:rsbridge:state"`:                      "sets.data.graphs: graph urn:rsbridge:state is of the bookkeeping",
 		`select: {classes: [Book]}`:                         `sets.data.select.classes: "Book": is no class`,
+		`select: {classes: ["foaf:Person"]}`:                `sets.data.select.classes: "foaf:Person": is no class: "foaf:Person" has a prefix: write the IRI in full`,
+		`hints: {modified: "dct:modified"}`:                 `sets.data.hints.modified: "dct:modified": is no IRI of a property: "dct:modified" has a prefix`,
 		`select: {classes: ["http://{"]}`:                   `sets.data.select.classes: "http://{": is no class`,
 		`schedule: "@every 0s"`:                             "sets.data.schedule: \"@every 0s\": is no schedule (five fields, @hourly, @every 5m): 0s is less than a second",
 		`schedule: "@every -5m"`:                            "-5m0s is less than a second",

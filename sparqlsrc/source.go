@@ -100,10 +100,17 @@ func CheckGraphs(graphs []string) error {
 	return nil
 }
 
-// CheckIRI tells whether an IRI is absolute and can stand in a query.
+// shortened are prefixes that stand before names in Turtle and SPARQL; none of them is a scheme of IRIs.
+var shortened = strings.Fields("bibo dbo dbr dc dcat dct dcterms foaf owl prov rdf rdfs schema skos void xsd")
+
+// CheckIRI tells whether an IRI is absolute, in full, and can stand in a query.
 func CheckIRI(iri string) error {
-	if u, _, ok := strings.Cut(iri, ":"); !ok || u == "" || strings.ContainsAny(u, "/?#") {
+	u, rest, ok := strings.Cut(iri, ":")
+	if !ok || u == "" || strings.ContainsAny(u, "/?#") {
 		return fmt.Errorf("%q is no absolute IRI", iri)
+	}
+	if slices.Contains(shortened, u) && !strings.HasPrefix(rest, "//") {
+		return fmt.Errorf("%q has a prefix: write the IRI in full", iri)
 	}
 	_, err := sparql.EscapeIRI(iri)
 	return err

@@ -159,7 +159,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	found := func(step, what string) string {
 		return yes(slices.Contains(x.Unanswered, step), "not known", what)
 	}
-	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), found("row limit", "none seen")))
+	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), found("row limit", fmt.Sprintf("none seen on %d triples", x.Sample))))
 	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", found("union default graph", "is a graph of its own")))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)

@@ -128,7 +128,8 @@ holds the state or, when there is none, by itself. Waits for a run that started
 after the command. Exit code 3: a scan is held, entities could not be
 described, or the newest of the dumps is not complete yet. With --entity or --hints only the
 entities that are named are described again: one that the store has no triples of is
-deleted from the set.
+deleted from the set. What schedules bring, as new dumps and the end of what is kept
+(retention), comes with the daemon: scans alone only add to the state.
 
 --json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
 a set that failed is {"name","error"}`,

@@ -229,7 +229,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
 	}
-	rep.Failed += int64(len(found.Failed())) // besides those that could not be compared
+	rep.Failed += found.FailedCount() // besides those that could not be compared
 	for entity, err := range found.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})

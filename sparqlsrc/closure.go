@@ -13,9 +13,7 @@ import (
 
 // fail notes that an entity cannot be described.
 func (g *grouper) fail(entity string, err error) {
-	if _, known := g.failed[entity]; !known {
-		g.failed[entity] = fmt.Errorf("describe %s: %w", entity, err)
-	}
+	g.failed.add(entity, fmt.Errorf("describe %s: %w", entity, err))
 }
 
 // failAll notes it for everybody who would have had a part of the component.

@@ -606,12 +606,12 @@ func (d *describer) exact(ctx context.Context) (err error) {
 		}
 	}
 	for e := range touched {
-		if why := g.failed[e]; why != nil {
+		if why := g.failed.reason(e); why != nil {
 			d.failed[e] = why
 		}
 	}
 	for e := range d.hard {
-		if why := g.failed[e]; why != nil {
+		if why := g.failed.reason(e); why != nil {
 			d.failed[e] = why
 		}
 	}

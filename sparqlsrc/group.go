@@ -35,9 +35,9 @@ type grouper struct {
 	line       []byte
 	value      []byte
 
-	distinctBlank int64            // triples with a blank node, doubles dropped
-	doubles       doubles          // of them
-	failed        map[string]error // by entity
+	distinctBlank int64   // triples with a blank node, doubles dropped
+	doubles       doubles // of them
+	failed        failures
 	orphanFailed  bool
 	// touch and wanted limit the components that are described; nil: all. touch
 	// is told the owners of every component (canonical terms) before wanted is
@@ -56,7 +56,7 @@ func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for spill files: %w", err)
 	}
-	g := &grouper{cfg: cfg, scbd: scbd, dir: dir, failed: map[string]error{}}
+	g := &grouper{cfg: cfg, scbd: scbd, dir: dir}
 	var err1, err2 error
 	g.entities, err1 = extsort.New(dir, cfg.MemoryBytes/2)
 	g.blanks, err2 = extsort.New(dir, cfg.MemoryBytes/8)

@@ -47,15 +47,17 @@ type Scan struct {
 }
 
 // Failed are the entities that could not be described, with the reason (work
-// limit, bounds). Entities beyond MaxDescriptionTriples appear once Descriptions
-// was read.
-func (sc *Scan) Failed() map[string]error { return sc.group.failed }
+// limit, bounds), where they are very many some of them. Entities beyond
+// MaxDescriptionTriples appear once Descriptions was read.
+func (sc *Scan) Failed() map[string]error { return sc.group.failed.why }
+
+// FailedCount is how many there are.
+func (sc *Scan) FailedCount() int64 { return sc.group.failed.count() }
 
 // IsFailed tells whether the entity could not be described, or may be an orphan
 // component that could not be named: what is known of it must be kept.
 func (sc *Scan) IsFailed(entity string) bool {
-	_, failed := sc.group.failed[entity]
-	return failed || (sc.group.orphanFailed && strings.HasPrefix(entity, orphanPrefix))
+	return sc.group.failed.has(entity) || (sc.group.orphanFailed && strings.HasPrefix(entity, orphanPrefix))
 }
 
 // Stats tells what the scan found; complete once Descriptions was read to its end.
@@ -126,9 +128,8 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 				sc.group.fail(g.entity, err)
 			}
 		}
-		_, failed := sc.group.failed[g.entity]
 		switch {
-		case failed:
+		case sc.group.failed.has(g.entity):
 			failedTriples += int64(len(g.ends))
 			return nil
 		case !ok:

@@ -48,6 +48,19 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 	m.Get = c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
 	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
 	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, ask)
+	p := &prober{c: c}
+	if err := p.scope(graphs); err == nil && !m.Gzip { // RDF4J compresses what answers a SELECT
+		rows := "SELECT * WHERE { " + p.pattern + " } LIMIT 1000"
+		form := url.Values{"query": {rows}}.Encode()
+		switch {
+		case m.Direct == "ok":
+			c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, rows)
+		case m.Form == "ok":
+			c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
+		default:
+			c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
+		}
+	}
 	m.Describe = c.describes(ctx, graphs)
 	m.GraphStore = c.tryGraphStore(ctx, &m)
 	return m

@@ -25,6 +25,7 @@ import (
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	d.packages.close()
+	d.contexts.forget()
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}

@@ -82,6 +82,7 @@ type Destination struct {
 
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
+	contexts contexts
 
 	mu   sync.Mutex // guards meta
 	meta meta

@@ -188,7 +188,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %s: %w", shorten(it.Package), shorten(it.Path), err)
 	}
-	return d.represent(it, place{URL: it.Loc, Promise: it.Promise}, body, "")
+	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, "")
 }
 
 func (c *packageCache) close() {

@@ -111,8 +111,8 @@ func safeSegment(s string) string {
 }
 
 // represent makes a record and what is stored of a verified body.
-func (d *Destination) represent(it *item, p place, body []byte, contentType string) (*outcome, error) {
-	o, err := d.representRDF(it, p, body, contentType)
+func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, contentType string) (*outcome, error) {
+	o, err := d.representRDF(ctx, it, p, body, contentType)
 	if d.folder == nil {
 		if err == nil {
 			err = d.mapped(context.Background(), o)

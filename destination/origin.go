@@ -106,7 +106,7 @@ func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Di
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
-	ts, ok, err := d.readRDF(p, address, a.body, a.contentType())
+	ts, ok, err := d.readRDF(ctx, p, address, a.body, a.contentType())
 	if !ok {
 		return hashOf(a.body), nil
 	}

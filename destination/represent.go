@@ -208,7 +208,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
-	o, err := d.represent(it, p, a.body, a.contentType())
+	o, err := d.represent(ctx, it, p, a.body, a.contentType())
 	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
 		o.rec.unsettle()
 	}
@@ -234,7 +234,7 @@ func verifyBytes(body []byte, p promise) error {
 
 // representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
-func (d *Destination) representRDF(it *item, p place, body []byte, contentType string) (*outcome, error) {
+func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, contentType string) (*outcome, error) {
 	rec := it.record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)
@@ -243,7 +243,7 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 	var ok bool
 	var err error
 	if !it.File {
-		ts, ok, err = d.readRDF(p, it.Loc, body, contentType)
+		ts, ok, err = d.readRDF(ctx, p, it.Loc, body, contentType)
 	}
 	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
@@ -302,7 +302,7 @@ func (d *Destination) representRDF(it *item, p place, body []byte, contentType s
 // readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
 // gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
 // type and suffix say.
-func (d *Destination) readRDF(p place, base string, body []byte, contentType string) (ts []rdfres.Triple, ok bool, err error) {
+func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, contentType string) (ts []rdfres.Triple, ok bool, err error) {
 	if bytes.HasPrefix(body, gzipBytes) {
 		if body, err = gunzip(body, d.lim.resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
@@ -310,9 +310,10 @@ func (d *Destination) readRDF(p place, base string, body []byte, contentType str
 	}
 	format, certain, ok := chooseFormat(p, body, contentType)
 	if ok && err == nil {
-		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true})
+		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true,
+			Context: func(address string) ([]byte, string, error) { return d.contexts.get(ctx, d, address) }})
 	}
-	return ts, ok && (err == nil || certain), err
+	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
 }
 
 // triples are those of the wire form.

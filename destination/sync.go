@@ -81,6 +81,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	err := d.sync(ctx, r)
 	d.packages.close()
+	d.contexts.forget()
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}

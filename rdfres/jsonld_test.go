@@ -200,6 +200,39 @@ func TestJSONLDReaderRefuses(t *testing.T) {
 	}
 }
 
+func TestJSONLDContexts(t *testing.T) {
+	const doc = `{"@context":["a.jsonld",{"w":"v:w"}],"@id":"http://e/s","v:p":"1","w":"2","sub":{"@id":"http://e/t","q":"3"}}`
+	const plain = "<http://e/s> <http://v/p> \"1\" .\n<http://e/s> <http://v/w> \"2\" .\n"
+	for name, c := range map[string]struct{ a, b, want string }{
+		"prefixes":           {`{"@context":{"v":"http://v/"}}`, ``, plain},
+		"relative to itself": {`{"@context":["x/b.jsonld"]}`, `{"@context":{"v":"http://v/"}}`, plain},
+		"imported":           {`{"@context":{"@version":1.1,"@import":"x/b.jsonld","w2":"v:w"}}`, `{"@context":{"v":"http://v/"}}`, plain},
+		"of a member": {`{"@context":{"@version":1.1,"v":"http://v/","sub":{"@id":"v:sub","@context":"x/b.jsonld"}}}`, `{"@context":{"q":"http://q"}}`,
+			"<http://e/s> <http://v/p> \"1\" .\n<http://e/s> <http://v/sub> <http://e/t> .\n<http://e/s> <http://v/w> \"2\" .\n<http://e/t> <http://q> \"3\" .\n"},
+		"in a circle":           {`{"@context":"x/b.jsonld"}`, `{"@context":"../a.jsonld"}`, "more than 256 times"},
+		"no object":             {`[1]`, ``, "no JSON object"},
+		"without one":           {`{"a":1}`, ``, "invalid remote context"},
+		"gone":                  {``, ``, "the document needs a JSON-LD context from elsewhere: http://c/a.jsonld is gone"},
+		"the next is gone":      {`{"@context":"x/b.jsonld"}`, ``, "http://c/x/b.jsonld is gone"},
+		"a relative vocabulary": {`{"@context":{"@vocab":"#"}}`, ``, "the vocabulary of http://c/a.jsonld is relative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts, err := Decode(JSONLD, []byte(doc), ReadOptions{Name: "doc", Base: "http://c/doc", Context: func(address string) ([]byte, string, error) {
+				switch {
+				case address == "http://c/a.jsonld" && c.a != "":
+					return []byte(c.a), address, nil
+				case address == "http://c/x/b.jsonld" && c.b != "":
+					return []byte(c.b), address, nil
+				}
+				return nil, "", errors.New(address + " is gone")
+			}})
+			if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && lines(ts) != c.want {
+				t.Errorf("%s%v", lines(ts), err)
+			}
+		})
+	}
+}
+
 func TestJSONLDGraphs(t *testing.T) {
 	const doc = `{"@id":"http://e/g","http://e/p":"a","@graph":[{"@id":"http://e/s","http://e/p":{"@id":"http://e/t","http://e/q":"b"}}]}`
 	var got strings.Builder

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // decodeForeign reads JSON-LD with a context: json-gold expands it, and what it
 // expands to is read by our own reader. Contexts that are not in the document
-// are refused with ErrRemoteContext. json-gold lower-cases language tags.
+// come from o.Context. json-gold lower-cases language tags.
 func decodeForeign(data []byte, o ReadOptions) (triples []Triple, named []Quad, err error) {
 	scan := jsonScanner{data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))}
 	why := scan.skipValue(0)
@@ -37,9 +38,9 @@ func decodeForeign(data []byte, o ReadOptions) (triples []Triple, named []Quad, 
 	for _, part := range parts {
 		// json-gold resolves relative IRIs with net/url, which makes Z%C3%BCrich of Zürich and
 		// / of //. So they are left to our reader, but where a base stands deep in the document.
-		plain, base, err := expandForeign(part, o.Base, true)
+		plain, base, err := expandForeign(part, o, true)
 		if err != nil && !errors.Is(err, ErrRemoteContext) {
-			plain, base, err = expandForeign(part, o.Base, false)
+			plain, base, err = expandForeign(part, o, false)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("rdfres: read jsonld %s: %w", o.Name, err)
@@ -54,7 +55,7 @@ func decodeForeign(data []byte, o ReadOptions) (triples []Triple, named []Quad, 
 
 // expandForeign gives the expanded document, and the base of what is relative in it. With
 // lift json-gold is not told of a base.
-func expandForeign(data []byte, base string, lift bool) (plain []byte, own string, err error) {
+func expandForeign(data []byte, o ReadOptions, lift bool) (plain []byte, own string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a document must not end the process
 			err = fmt.Errorf("the expansion failed: %v", p)
@@ -66,21 +67,21 @@ func expandForeign(data []byte, base string, lift bool) (plain []byte, own strin
 	if err := dec.Decode(&doc); err != nil {
 		return nil, "", err
 	}
-	opts := ld.NewJsonLdOptions(base)
-	if own = base; lift {
+	opts := ld.NewJsonLdOptions(o.Base)
+	if own = o.Base; lift {
 		var ok bool
-		if own, ok = liftBase(doc, base); !ok {
+		if own, ok = liftBase(doc, o.Base); !ok {
 			return nil, "", errDeepBase
 		}
 		opts.Base = ""
 	} else {
 		new(baseMembers).find(doc)
 	}
-	loader := &noLoader{}
+	loader := &contextLoader{read: o.Context, base: o.Base, had: map[string]map[string]any{}}
 	opts.DocumentLoader = loader
 	expanded, err := ld.NewJsonLdProcessor().Expand(doc, opts)
-	if loader.asked != "" {
-		return nil, "", fmt.Errorf("the document needs the context %s: %w; ask its source for JSON-LD without a context, or for another format", loader.asked, ErrRemoteContext)
+	if loader.err != nil {
+		return nil, "", loader.err
 	}
 	if err != nil {
 		return nil, "", err
@@ -194,12 +195,90 @@ func liftBase(doc any, base string) (own string, ok bool) {
 	return own, true
 }
 
-// noLoader refuses to fetch and remembers what was asked for.
-type noLoader struct{ asked string }
+// maxContexts is how often contexts may be asked for while a document is expanded: they may
+// name each other in a circle, which json-gold would follow.
+const maxContexts = 256
 
-func (l *noLoader) LoadDocument(u string) (*ld.RemoteDocument, error) {
-	if l.asked == "" {
-		l.asked = u
+// contextLoader gives json-gold the contexts that are not in the document.
+type contextLoader struct {
+	read  func(address string) (doc []byte, at string, err error)
+	base  string // of the document
+	had   map[string]map[string]any
+	asked int
+	err   error // the first
+}
+
+func (l *contextLoader) LoadDocument(address string) (*ld.RemoteDocument, error) {
+	if absolute, ok := ResolveIRI(l.base, address); ok {
+		address = absolute
 	}
-	return nil, ld.NewJsonLdError(ld.LoadingRemoteContextFailed, errors.New("not fetched"))
+	doc, err := l.load(address)
+	if err != nil {
+		if l.err == nil {
+			l.err = fmt.Errorf("%w: %w", ErrRemoteContext, err)
+		}
+		return nil, ld.NewJsonLdError(ld.LoadingRemoteContextFailed, err)
+	}
+	return &ld.RemoteDocument{DocumentURL: address, Document: doc}, nil
+}
+
+// load gives a copy of a context that json-gold may add to, as it does to one that is imported.
+func (l *contextLoader) load(address string) (map[string]any, error) {
+	if l.read == nil {
+		return nil, fmt.Errorf("%s is not fetched; ask its source for JSON-LD without a context, or for another format", address)
+	}
+	if l.asked++; l.asked > maxContexts {
+		return nil, fmt.Errorf("%s: contexts are asked for more than %d times", address, maxContexts)
+	}
+	doc := l.had[address]
+	if doc == nil {
+		data, at, err := l.read(address)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &doc); err != nil {
+			return nil, fmt.Errorf("%s is no JSON object: %w", address, err)
+		}
+		anchor(doc, at)
+		var found baseMembers
+		if found.find(doc); found.relative != nil { // json-gold would lose a # at its end
+			return nil, fmt.Errorf("the vocabulary of %s is relative", address)
+		}
+		l.had[address] = doc
+	}
+	doc = maps.Clone(doc)
+	if c, ok := doc["@context"].(map[string]any); ok {
+		doc["@context"] = maps.Clone(c)
+	}
+	return doc, nil
+}
+
+// anchor makes the addresses of further contexts that a context at an address names
+// absolute, which json-gold would take as relative to the document.
+func anchor(v any, at string) {
+	absolute := func(v any) any {
+		if text, ok := v.(string); ok {
+			if iri, ok := ResolveIRI(at, text); ok {
+				return iri
+			}
+		}
+		return v
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			anchor(x, at)
+		}
+	case map[string]any:
+		for name, x := range v {
+			if list, ok := x.([]any); ok && name == "@context" {
+				for i := range list {
+					list[i] = absolute(list[i])
+				}
+			} else if name == "@context" || name == "@import" {
+				v[name] = absolute(x)
+			}
+			anchor(v[name], at)
+		}
+	}
 }

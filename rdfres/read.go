@@ -32,6 +32,11 @@ type ReadOptions struct {
 	// and JSON-LD, let through: for a store, which would have to give them back
 	// in formats and queries that cannot write them.
 	CheckIRIs bool
+
+	// Context gives a JSON-LD context that is not in the document, and the address that
+	// it is at after redirects; its errors tell the address. Without it, and where it
+	// fails, the document is refused (ErrRemoteContext).
+	Context func(address string) (doc []byte, at string, err error)
 }
 
 // Read streams the statements of a document. The sequence ends after the first
@@ -62,7 +67,7 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 // Decode reads a whole representation: its triples sorted and unique, in
 // wire form when they were written so. For JSON-LD without a context our own
 // reader does it; foreign JSON-LD is read by json-gold with a document loader
-// that never fetches (ErrRemoteContext). A statement in a named graph is an
+// that never fetches by itself (ReadOptions.Context). A statement in a named graph is an
 // error, but see OneGraph.
 func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	switch f {

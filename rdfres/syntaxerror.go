@@ -44,6 +44,7 @@ var (
 	ErrCannotCarry = errors.New("the format cannot carry this graph")
 
 	// ErrRemoteContext is a JSON-LD document that asks for a context from the
-	// web, which is never fetched; the error that wraps it names the address.
-	ErrRemoteContext = errors.New("a remote JSON-LD context is not fetched")
+	// web that ReadOptions.Context does not give; the error that wraps it names
+	// the address.
+	ErrRemoteContext = errors.New("the document needs a JSON-LD context from elsewhere")
 )

@@ -322,6 +322,30 @@ var hostiles = []hostile{
 			http.Redirect(w, r, "http://10.0.0.1/x", http.StatusFound)
 		})
 	}},
+	{"context-on-another-host", "not allowed", false, func(b *bench, s *testSource) {
+		s.put("c.jsonld", `{"@context": "http://169.254.169.254/c", "@id": "http://ex.org/c", "v": "1"}`)
+	}},
+	{"context-redirects-away", "add it to allow", false, func(b *bench, s *testSource) {
+		s.put("c.jsonld", `{"@context": "/away", "@id": "http://ex.org/c", "v": "1"}`)
+		answerAt(s, "/away", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://10.0.0.1/c", http.StatusFound)
+		})
+	}},
+	{"endless-context", "too large", false, func(b *bench, s *testSource) {
+		s.put("c.jsonld", `{"@context": "/endless", "@id": "http://ex.org/c", "v": "1"}`)
+		answerAt(s, "/endless", func(w http.ResponseWriter, r *http.Request) {
+			for blank := bytes.Repeat([]byte(" "), 64<<10); r.Context().Err() == nil; {
+				if _, err := w.Write(blank); err != nil {
+					return
+				}
+			}
+		})
+	}},
+	{"contexts-in-a-ring", "more than 256 times", false, func(b *bench, s *testSource) {
+		s.put("c.jsonld", `{"@context": "/a", "@id": "http://ex.org/c", "v": "1"}`)
+		xmlAt(s, "/a", `{"@context": ["/b", "/b"]}`)
+		xmlAt(s, "/b", `{"@context": ["/a", "/a"]}`)
+	}},
 	{"resource-needs-a-password", "401", false, func(b *bench, s *testSource) {
 		badBody(s, "pw.nt", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) })
 	}},

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,44 +99,52 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 	return v, ok, nil
 }
 
-// plainGraph fetches a description and gives its digest, with blank nodes named by
-// what they are and nothing else, so that two places can be compared.
-func (d *Destination) plainGraph(ctx context.Context, address string) (rdfres.Digest, error) {
+// fetchGraph fetches a description; of what is no RDF it gives the digest of the bytes.
+func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfres.Triple, other rdfres.Digest, err error) {
 	p := place{URL: address, Promise: promise{Length: -1}}
 	a, err := d.fetch.get(ctx, request{url: address, accept: acceptRDF, gzip: true, max: d.lim.resource, attempts: 3})
 	if err != nil {
-		return rdfres.Digest{}, err
+		return nil, other, err
 	}
 	ts, ok, err := d.readRDF(ctx, p, address, a.body, a.contentType())
 	if !ok {
-		return hashOf(a.body), nil
-	}
-	if err == nil {
-		ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
+		return nil, sha256.Sum256(a.body), nil
 	}
 	if err != nil {
-		return rdfres.Digest{}, fmt.Errorf("%s: %w", shorten(address), err)
+		return nil, other, fmt.Errorf("%s: %w", shorten(address), err)
 	}
 	for i := range ts { // what a store between them keeps otherwise is no difference of content
 		ts[i] = d.mirror.lay.nf.Triple(ts[i])
 	}
-	return rdfres.GraphDigest(rdfres.SortUnique(ts)), nil
+	return ts, other, nil
 }
 
-func hashOf(body []byte) rdfres.Digest { return sha256.Sum256(body) }
+// plainDigest is that of a graph with blank nodes named by what they are and nothing
+// else, so that two places can be compared.
+func (d *Destination) plainDigest(ts []rdfres.Triple) (rdfres.Digest, error) {
+	ts, _, err := rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
+	return rdfres.GraphDigest(rdfres.SortUnique(ts)), err
+}
 
-// firstSource compares what the source gives with what its origin gives. why is ""
-// where both are the same.
+// firstSource compares what the source gives with what its origin gives: the same graph,
+// or one of several entities with the same description of this one. why is "" where that
+// is so.
 func (d *Destination) firstSource(ctx context.Context, rec *record) (why string, err error) {
-	here, err := d.plainGraph(ctx, rec.Loc)
+	ts, other, err := d.fetchGraph(ctx, rec.Loc)
 	if err != nil {
 		return "", err
 	}
-	first, err := d.plainGraph(ctx, rec.Via)
+	here, err := d.plainDigest(ts)
 	if err != nil {
+		return "", fmt.Errorf("%s: %w", shorten(rec.Loc), err)
+	}
+	first, otherFirst, err := d.fetchGraph(ctx, rec.Via)
+	whole, wholeErr := d.plainDigest(first)
+	own, ownErr := d.plainDigest(rdfres.NewGraph(first).CBD(rdfres.NewIRI(rec.Entity)))
+	if err = errors.Join(err, wholeErr, ownErr); err != nil {
 		return fmt.Sprintf("at its first source, %s: %v", shorten(rec.Via), err), ctx.Err()
 	}
-	if here != first {
+	if other != otherFirst || here != whole && here != own {
 		return fmt.Sprintf("its first source, %s, gives another graph", shorten(rec.Via)), nil
 	}
 	return "", nil

@@ -42,3 +42,30 @@ func TestFirstSourceMoves(t *testing.T) {
 	}
 	b.equal()
 }
+
+// What one representation of the first source describes beside an entity is told of by
+// other resources of a catalogue that republishes it, and is no difference of this one.
+func TestFirstSourceDescribesMore(t *testing.T) {
+	b := newBench(t)
+	first := newTestSource(t)
+	b.cfg.Allow = []string{strings.TrimPrefix(first.srv.URL, "http://")}
+	b.src.damage = func(doc string) string {
+		return regexp.MustCompile(`(?s)(/set/r/)(e\d\.nt)(</loc>.*?)(</url>)`).ReplaceAllString(doc, `$1$2$3<rs:ln rel="via" href="`+first.srv.URL+`/set/r/$2"/>$4`)
+	}
+	b.src.changes = false
+	const place = `<http://ex.org/e1> <http://ex.org/place> _:b .
+_:b <http://ex.org/lat> "01"^^<http://www.w3.org/2001/XMLSchema#integer> .
+`
+	const more = `<http://ex.org/other> <http://ex.org/place> _:b .
+`
+	b.src.put("e1.nt", nt("e1", "1")+place)
+	first.put("e1.nt", nt("e1", "1")+place+more)
+	b.sync()
+	for _, equal := range []bool{true, false} {
+		rep, err := b.open().Audit(t.Context(), AuditOptions{Depth: "origin"})
+		if err != nil || rep.Origins != 1 || rep.Equal != equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		first.put("e1.nt", nt("e1", "2")+place+more)
+	}
+}

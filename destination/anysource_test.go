@@ -292,3 +292,43 @@ func TestPackedResources(t *testing.T) {
 		}
 	}
 }
+
+// A hole between two Change Lists, which they tell and their index does not, is a gap once:
+// then it lies before the Resource List that closed it.
+func TestHoleBetweenLists(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	fill(s, 6)
+	lost := 7 // of the log
+	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case len(s.log) <= lost:
+			return false
+		case r.URL.Path == "/set/changelist.xml":
+			io.WriteString(w, mapidx+`<rs:md capability="changelist"/><sitemap><loc>`+s.url("/c0.xml")+`</loc></sitemap><sitemap><loc>`+s.url("/c1.xml")+`</loc></sitemap></sitemapindex>`)
+		case r.URL.Path == "/c0.xml":
+			s.serveXML(w, r, s.document(s.head(rs.ChangeList, rs.Meta{From: s.log[0].at, Until: s.log[lost-1].at}), s.changeEntries(0, lost)))
+		case r.URL.Path == "/c1.xml":
+			s.serveXML(w, r, s.document(s.head(rs.ChangeList, rs.Meta{From: s.log[lost+1].at}), s.changeEntries(lost+1, len(s.log))))
+		default:
+			return false
+		}
+		return true
+	}
+	b.sync()
+	for i := range 3 {
+		s.put(fmt.Sprintf("e%d.nt", i), nt("e", fmt.Sprint("new", i)))
+	}
+	rep := b.sync()
+	if !rep.InSync || rep.Updated != 3 || strings.Count(rep.Why, "changes are missing") != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+	s.put("e5.nt", nt("e", "newer"))
+	if rep = b.sync(); !rep.InSync || rep.Mode != "incremental" || rep.Updated != 1 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
+}

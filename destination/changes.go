@@ -136,7 +136,7 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 		if p != nil {
 			p.more = q.url != parts[len(parts)-1].url
 		}
-		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !at.coversWith(pdl, d) {
+		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.before(ph.Meta.From) && !at.coversWith(pdl, d) {
 			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
 		}
 		err := d.listChanges(pdl, &at, p, first, func(c change) error {
@@ -606,6 +606,11 @@ func (c *cursor) applied() time.Time {
 		return at
 	}
 	return c.Time
+}
+
+// before tells that everything before a time is applied, whatever of it the lists still have.
+func (c *cursor) before(t time.Time) bool {
+	return !t.After(c.Time) && (c.Had.IsZero() || !t.After(c.Had))
 }
 
 // stands is the time up to which the changes are applied that the source has told.

@@ -1136,6 +1136,10 @@ type fault struct {
 	Replaces []hash16 `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
 }
 
+func (f *fault) problem() Problem {
+	return Problem{Location: f.Loc, Entity: f.Entity, State: f.State, Reason: f.Reason, Tries: f.Tries, Next: f.Next}
+}
+
 // known is what an audit says besides of a resource that could not be had.
 func (f *fault) known() string {
 	if f == nil {

@@ -480,6 +480,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
 	m := d.snapshotMeta()
 	rep.Resources, rep.Inventory, rep.Origins = m.selected(), a.inventory, a.origins.Load()
+	rep.Held = cmp.Or(m.Held, m.Gap)
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)

@@ -61,6 +61,7 @@ type AuditReport struct {
 	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 
+	Held        string `json:"held,omitempty"`         // what waits for a person: a repair leaves it as it is
 	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all: the rest is of the records and the mirror alone
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
 }
@@ -99,7 +100,8 @@ type Status struct {
 	LastPoll      *time.Time   `json:"last_poll"`
 	LastSync      *time.Time   `json:"last_sync"`
 	LastAudit     *AuditReport `json:"last_audit"`
-	Pending       int64        `json:"pending"` // failed ones included
+	Pending       int64        `json:"pending"`            // failed ones included
+	Problems      []Problem    `json:"problems,omitempty"` // some of them; Differences names all
 	LastError     string       `json:"last_error"`
 	Held          string       `json:"held,omitempty"`
 	Source        string       `json:"source,omitempty"`

@@ -23,7 +23,9 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 		if f.err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.err)
 		}
-		s.Pending++
+		if s.Pending++; len(s.Problems) < 5 {
+			s.Problems = append(s.Problems, f.problem())
+		}
 	}
 	return s, ctx.Err()
 }

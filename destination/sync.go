@@ -570,7 +570,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			oldest = t
 		}
 		if len(rep.Problems) < d.lim.named {
-			rep.Problems = append(rep.Problems, Problem{Location: f.Loc, Entity: f.Entity, State: f.State, Reason: f.Reason, Tries: f.Tries, Next: f.Next})
+			rep.Problems = append(rep.Problems, f.problem())
 		}
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000

@@ -225,8 +225,8 @@ func (a *app) mirror() *cobra.Command {
 	var once, adopt bool
 	c := &cobra.Command{Use: "mirror SOURCE", Short: "Keep a store equal to a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
 		Long: `Takes the baseline and the changes since, verifies everything that is fetched, and
-goes on following every --every; with --once it ends when the mirror is equal, and
-with --until too it makes a mirror of how the source was at a time.
+goes on following every --every; with --once it ends after that, and with --until too
+it makes a mirror of how the source was at a time.
 SOURCE is a site, a well-known address, a Source Description, a Capability List,
 a Resource List or a Change List. What it knows is in --state: started again it
 goes on where it was. --into files:DIR keeps the representations as files, RDF or

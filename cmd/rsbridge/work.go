@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -50,6 +51,9 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	}
 	for _, name := range given {
 		if !slices.Contains(all, name) {
+			if _, mirror := cfg.Destinations[name]; mirror && action == "accept" {
+				return nil, usage("%s is a destination: rsbridge status says what is held of it, and what to do if that is right", name)
+			}
 			return nil, usage("%s is not in the configuration; there are: %v", name, all)
 		}
 	}
@@ -382,7 +386,7 @@ differ, or it is not proven that they do not.
 with "source_error" where the source could not be asked, or has no list and its changes
 do not tell all: equal is false then, whatever the counts are; with "source_older"
 where its list is older than the mirror, and what was mirrored of later changes was not
-compared with it; a destination that failed is {"name","error"}`,
+compared with it; with "held" where a repair waits for a person; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -404,6 +408,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 		r.Name, strings.ToUpper(r.Verdict()), r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
 	if r.Inventory != "" {
 		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
+	}
+	if r.Held != "" {
+		fmt.Fprintf(w, "  held: %s\n", oneLine(r.Held))
 	}
 	if r.SourceOlder {
 		fmt.Fprintln(w, "  the source's list is older than the mirror: what was mirrored of later changes was not compared with it")
@@ -438,11 +445,13 @@ func (a *app) status() *cobra.Command {
 		Long: `Asks the daemon that holds the state or, when there is none, reads the state
 itself. in_sync: the last poll succeeded, nothing newer was published then, and
 nothing is pending; behind_seconds: age of the oldest change not applied, null
-when it is not known; held: null, or what waits for rsbridge accept.
+when it is not known; held of a set: null, or what waits for rsbridge accept.
 
 --json: {"sets":[{"name","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
-"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name`,
+"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name; with "held" where
+something waits for a person, "problems" where resources are pending or failed (some of them),
+"until" where the mirror is of that time`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
@@ -504,7 +513,7 @@ func described(s bridge.SetStatus) string {
 }
 
 func sayStatus(out io.Writer, st bridge.Status) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := new(strings.Builder)
 	if len(st.Sets) > 0 {
 		fmt.Fprintln(w, "SET\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
 	}
@@ -542,7 +551,10 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), ago(d.NextSync), d.Pending, audit)
+		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
+		if d.Until != nil {
+			fmt.Fprintf(w, "  as the source was at %s, until the next sync without --until\n", resourcesync.FormatTime(*d.Until))
+		}
 		if d.Held != "" {
 			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
 		}
@@ -551,6 +563,12 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 		if d.Unselected > 0 {
 			fmt.Fprintf(w, "  %d more of the source are outside of what is selected\n", d.Unselected)
+		}
+		for _, p := range d.Problems {
+			fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, oneLine(p.Reason))
+		}
+		if n := d.Pending - int64(len(d.Problems)); n > 0 && len(d.Problems) > 0 {
+			fmt.Fprintf(w, "  and %d more (GET /api/v1/destinations/%s/differences names them)\n", n, d.Name)
 		}
 		if d.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
@@ -561,7 +579,30 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		fmt.Fprintf(w, ", store %s %s", name, size(st.Disk.Stores[name]))
 	}
 	fmt.Fprintln(w)
-	return w.Flush()
+	return aligned(out, w.String())
+}
+
+// aligned writes lines with tabs in columns; those without stand between them as they are.
+func aligned(out io.Writer, text string) error {
+	var rows strings.Builder
+	w := tabwriter.NewWriter(&rows, 0, 4, 2, ' ', 0)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "\t") {
+			io.WriteString(w, line)
+		}
+	}
+	w.Flush()
+	next, stop := iter.Pull(strings.Lines(rows.String()))
+	defer stop()
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "\t") {
+			line, _ = next()
+		}
+		if _, err := io.WriteString(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) changes() *cobra.Command {

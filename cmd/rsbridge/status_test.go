@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+)
+
+// TestStatusText: columns go on below notes, which name what is pending.
+func TestStatusText(t *testing.T) {
+	gone := destination.Problem{Location: "http://data.example/gone", State: "failed", Reason: "404"}
+	var out strings.Builder
+	if err := sayStatus(&out, bridge.Status{Destinations: []bridge.DestinationStatus{
+		{Name: "a", Status: destination.Status{Resources: 12, Pending: 2, Problems: []destination.Problem{gone}}},
+		{Name: "longer", Paused: true, Status: destination.Status{InSync: true}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `DESTINATION  RESOURCES  IN SYNC  BEHIND   LAST SYNC  NEXT    PENDING  LAST AUDIT  
+a            12         false    unknown  -          -       2        never       
+  failed: http://data.example/gone: 404
+  and 1 more (GET /api/v1/destinations/a/differences names them)
+longer       0          true     unknown  -          paused  0        never       
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -25,7 +25,7 @@ func (a *app) init() *cobra.Command {
 			if endpoint != "" && dumps != "" {
 				return usage("a set is made from an endpoint or from dumps, not from both")
 			}
-			var notes, graphs []string
+			var notes, graphs, sets []string
 			if endpoint != "" {
 				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
 				if err != nil {
@@ -44,7 +44,8 @@ func (a *app) init() *cobra.Command {
 				}
 			}
 			if source != "" {
-				if err := a.probeSource(cmd.Context(), source); err != nil {
+				var err error
+				if sets, err = a.probeSource(cmd.Context(), source); err != nil {
 					return fmt.Errorf("probe the source: %w", err)
 				}
 			}
@@ -57,7 +58,7 @@ func (a *app) init() *cobra.Command {
 					fmt.Fprintf(a.err, "no file is there yet that %s names\n", dumps)
 				}
 			}
-			text := initText(endpoint, source, dumps, notes, graphs)
+			text := initText(endpoint, source, dumps, notes, graphs, sets)
 			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
 				return fmt.Errorf("the configuration for these addresses: %w", err)
 			}
@@ -85,10 +86,11 @@ func (a *app) init() *cobra.Command {
 	return c
 }
 
-// probeSource fails where an address leads to no document of ResourceSync.
-func (a *app) probeSource(ctx context.Context, source string) error {
+// probeSource fails where an address leads to no document of ResourceSync, and
+// gives the Capability Lists of the sets that a Source Description has.
+func (a *app) probeSource(ctx context.Context, source string) (sets []string, err error) {
 	if err := bridge.ReachSource(ctx, source); err != nil {
-		return err
+		return nil, err
 	}
 	web := newFetcher()
 	defer web.close()
@@ -96,7 +98,14 @@ func (a *app) probeSource(ctx context.Context, source string) error {
 	if err == nil && len(tree.Faults) > 0 {
 		err = errors.New(strings.Join(tree.Faults, "; "))
 	}
-	return err
+	for n := tree; err == nil && sets == nil && len(n.Children) > 0; n = n.Children[0] {
+		for _, c := range n.Children {
+			if n.Kind == "description" && c.Announced == "capabilitylist" {
+				sets = append(sets, c.Location)
+			}
+		}
+	}
+	return sets, err
 }
 
 // namedOnly gives some of the named graphs of a store whose default graph is
@@ -114,7 +123,7 @@ func oneLine(words ...string) string {
 
 // initText is a configuration that runs as it is. %q writes JSON-like strings,
 // which YAML reads.
-func initText(endpoint, source, dumps string, notes, graphs []string) string {
+func initText(endpoint, source, dumps string, notes, graphs, sets []string) string {
 	var b strings.Builder
 	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/configuration.md
 state: ./state                     # log, representations, cursors, documents
@@ -159,15 +168,19 @@ sets:
 `)
 	}
 	if source != "" {
+		set := "# set: NAME                    # when the source has several"
+		if len(sets) > 1 {
+			set = fmt.Sprintf("set: %q   # one of %d; another: %s", sets[0], len(sets), sets[1])
+		}
 		fmt.Fprintf(&b, `
 destinations:
   mirror:
     source: %q
-    # set: NAME                    # when the source has several
+    %s
     store: mirror
     schedule: "@every 1m"
     audit: "@daily"
-`, source)
+`, source, set)
 	}
 	return b.String()
 }

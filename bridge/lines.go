@@ -118,6 +118,7 @@ var ErrSince = errors.New("is neither a sequence nor a time like 2026-01-31T12:0
 // Changes gives at most limit changes after a sequence (digits alone) or a time,
 // oldest first; "" and 0 are the beginning. Where some of them are no longer kept, the
 // error is changetrack.ErrBeyondRetention: who comes back late is told.
+// A sequence that the log has not reached is ErrBeyond: it was set back since.
 func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 	s := b.sets[set]
 	if s == nil {
@@ -136,6 +137,9 @@ func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 			if n, err = v.SequenceAt(t); err != nil {
 				return out, err
 			}
+		}
+		if head, _ := v.Head(); n > head { // the log is one of before, or another one
+			return out, fmt.Errorf("changes of set %s since %d: %w; its newest change is %d", set, n, ErrBeyond, head)
 		}
 		if tail, _ := v.Tail(); n > 0 && n < tail {
 			return out, fmt.Errorf("changes of set %s since %d: the log begins after %d: %w", set, n, tail, changetrack.ErrBeyondRetention)

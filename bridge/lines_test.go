@@ -53,7 +53,11 @@ func TestBeyondRetention(t *testing.T) {
 			t.Errorf("since %s: %d changes, %v", since, len(got.Changes), err)
 		}
 	}
-	since("18446744073709551615", 0, false)
+	for _, ahead := range []string{"5", "18446744073709551615"} { // a log that was set back
+		if _, err := b.Changes("data", ahead, 10); !errors.Is(err, ErrBeyond) {
+			t.Errorf("since %s: %v", ahead, err)
+		}
+	}
 	since("4", 0, false)
 	since("1", 3, false)
 	c, err := b.Changes("data", "2", 1)

@@ -50,7 +50,7 @@ func (a *api) changes(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	out, err := a.b.Changes(name, c.Query("since"), most)
-	if errors.Is(err, bridge.ErrSince) {
+	if errors.Is(err, bridge.ErrSince) || errors.Is(err, bridge.ErrBeyond) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
 	return out, err

@@ -220,7 +220,7 @@ func (a *app) storeDump() *cobra.Command {
 			return a.readStore(args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
 		}}
 	c.Flags().StringVar(&graph, "graph", "", "only this named graph `IRI`; \"\" is the default graph")
-	c.Flags().StringVar(&format, "format", "", "nquads (default), ntriples, turtle, rdfxml, trig")
+	c.Flags().StringVar(&format, "format", "", "of all graphs nquads (default) or trig; of --graph, else of the default graph alone: ntriples, turtle, rdfxml or jsonld")
 	return c
 }
 

@@ -611,7 +611,7 @@ func (a *app) changes() *cobra.Command {
 	c := &cobra.Command{Use: "changes SET", Short: "Print the log, one change a line", Args: cobra.ExactArgs(1),
 		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity, and hint where a hint and no full scan found it. --since
 takes a sequence (digits alone) or a time like 2026-01-31T12:00:00Z, which is left
-out itself; where changes after it are no longer kept, that is an error.
+out itself; where changes after it are no longer kept, or the log has not come so far, that is an error.
 
 --json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is
 scan, hint or files; of a file that descriptions lead to, "kind" is "file", "location" its address, "entity" empty`,

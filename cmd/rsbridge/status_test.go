@@ -12,7 +12,7 @@ import (
 func TestStatusText(t *testing.T) {
 	gone := destination.Problem{Location: "http://data.example/gone", State: "failed", Reason: "404"}
 	var out strings.Builder
-	if err := sayStatus(&out, bridge.Status{Destinations: []bridge.DestinationStatus{
+	if err := sayStatus(&out, bridge.Status{Disk: bridge.Disk{Records: 50_000_000}, Destinations: []bridge.DestinationStatus{
 		{Name: "a", Status: destination.Status{Resources: 12, Pending: 2, Problems: []destination.Problem{gone}}},
 		{Name: "longer", Paused: true, Status: destination.Status{InSync: true}},
 	}}); err != nil {
@@ -23,6 +23,7 @@ a            12         false    unknown  -          -       2        never
   failed: http://data.example/gone: 404
   and 1 more (GET /api/v1/destinations/a/differences names them)
 longer       0          true     unknown  -          paused  0        never       
+disk: records 50.0 MB, published 0 B, temporary 0 B
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

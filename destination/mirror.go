@@ -260,6 +260,10 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		}
 		return strings.Compare(a.st.graph, b.st.graph)
 	})
+	ops, err := m.asShown(ctx, ops)
+	if err != nil {
+		return err
+	}
 	var drops []string
 	var posts []*statement
 	var removes, free []string
@@ -290,7 +294,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		drops = append(drops, text)
 	}
 	check := m.checkpointText(cp)
-	if len(m.iris.Update) > 0 || slices.ContainsFunc(p.deletes, func(st statement) bool { return st.hasBlank() || m.byText(&st) }) {
+	if len(m.iris.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.hasBlank() || m.byText(op.st)) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
 			case op.kind == 'd' && (op.st.hasBlank() || m.byText(op.st) || m.odd(op.st) != ""):

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"cmp"
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -183,5 +184,43 @@ func xmlTokens(text string) (out []string, err error) {
 // byText tells of what stands in a Virtuoso and is not found there by the form in which
 // it is shown, but by comparing strings.
 func (m *mirror) byText(st *statement) bool {
-	return m.iris.virtuoso && st.shown && strings.HasSuffix(string(st.triple.O), `"^^<`+xmlLiteral+`>`)
+	return m.iris.virtuoso && st.shown && isXML(st)
+}
+
+func isXML(st *statement) bool {
+	return strings.HasSuffix(string(st.triple.O), `"^^<`+xmlLiteral+`>`)
+}
+
+// asShown gives what is to be removed the form in which a Virtuoso shows it where that is
+// an rdf:XMLLiteral: it holds a copy for each triple, and DELETE DATA finds one of them.
+func (m *mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error) {
+	if !m.iris.virtuoso || !slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && isXML(op.st) }) {
+		return ops, nil
+	}
+	var out []updateOp
+	for _, op := range ops {
+		out = append(out, op)
+		if op.kind != 'd' || op.st.shown || !isXML(op.st) {
+			continue
+		}
+		pattern := string(op.st.triple.S) + " " + string(op.st.triple.P) + " ?o"
+		if g := m.graphFor(op.st); g != "" {
+			pattern = "GRAPH <" + g + "> { " + pattern + " }"
+		}
+		s, err := m.client.Select(ctx, "SELECT ?o WHERE { "+pattern+" }")
+		if err != nil {
+			return nil, err
+		}
+		for row, err := range s.Rows {
+			if err != nil {
+				return nil, err
+			}
+			if virtuosoXML(op.st.triple.O, row[0]) {
+				st := *op.st
+				st.triple.O, st.shown = row[0], true
+				out = append(out, updateOp{'d', &st})
+			}
+		}
+	}
+	return out, nil
 }

@@ -276,6 +276,18 @@ func TestVirtuosoXML(t *testing.T) {
 			for i := range literals {
 				b.src.remove(fmt.Sprintf("e%d.nt", i))
 			}
+			for round := range 6 { // in each those of the round before go
+				var same strings.Builder
+				for i := range 3 {
+					same.WriteString(line(fmt.Sprintf("same%d-%d", round, i), "<a/>"))
+				}
+				for i := range 1 + 7*round {
+					fmt.Fprintf(&same, "<http://ex.org/f%d-%d> <http://ex.org/p> <http://ex.org/o%d> .\n", round, i, i)
+				}
+				b.src.put("same.nt", same.String())
+				audit(true, false)
+			}
+			b.src.remove("same.nt")
 			b.src.put("e0.nt", line("e0", "<c xmlns='http://x/'/>"))
 			audit(true, false)
 			if got := string(store.GetBelow(t, store.Graph)); strings.Count(got, "\n") != 1 {

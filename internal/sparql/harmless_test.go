@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
@@ -56,6 +58,32 @@ func TestProbeLeavesNothing(t *testing.T) {
 			return &sparqltest.Fault{Status: http.StatusInternalServerError, Body: "out of memory"}
 		})
 	}
+
+	// The store goes on with a write whose request has ended: no DROP comes before it.
+	t.Run("interrupted, and done all the same", func(t *testing.T) {
+		st := sparqltest.New(one)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		written := make(chan struct{})
+		var once sync.Once
+		st.Fault = func(op, body string) *sparqltest.Fault {
+			if op == "update" && strings.HasPrefix(body, "INSERT DATA") {
+				cancel()
+				time.Sleep(100 * time.Millisecond)
+			}
+			return nil
+		}
+		st.After = func(op, body string) {
+			if strings.HasPrefix(body, "INSERT DATA") {
+				once.Do(func() { close(written) })
+			}
+		}
+		_, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Probe(ctx, sparql.ProbeOptions{Write: true})
+		<-written
+		if left := st.Graphs(); len(left) != 1 || err == nil {
+			t.Errorf("%v is left (%v)", left, err)
+		}
+	})
 
 	// The store takes its time over a write: it is there after the first DROP.
 	st := sparqltest.New(one)

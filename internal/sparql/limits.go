@@ -240,7 +240,10 @@ func (p *prober) writeSpeed(ctx context.Context, scratch string) error {
 	}
 	const n = 5000
 	began := time.Now()
-	if err := p.c.PostGraph(ctx, strings.Trim(scratch, "<>"), rdfres.NTriples, Body([]byte(triples(n)))); err != nil {
+	err := whole(ctx, func(ctx context.Context) error {
+		return p.c.PostGraph(ctx, strings.Trim(scratch, "<>"), rdfres.NTriples, Body([]byte(triples(n))))
+	})
+	if err != nil {
 		return err
 	}
 	p.caps.WriteSpeed["graph-store"] = n / time.Since(began).Seconds()

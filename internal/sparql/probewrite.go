@@ -1,6 +1,7 @@
 package sparql
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,7 +63,28 @@ func (p *prober) prepared(ctx context.Context, name string, data map[string]any)
 	if err != nil {
 		return err
 	}
-	return p.c.Update(ctx, q)
+	return whole(ctx, func(ctx context.Context) error { return p.c.Update(ctx, q) })
+}
+
+// lateTime is how long a write is waited for when the caller has given up.
+const lateTime = 2 * time.Second
+
+// whole runs a write to its end, some time longer than the caller waits: one that is cut
+// off may still be done, after its graph was removed (Oxigraph).
+func whole(ctx context.Context, write func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	end, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(lateTime):
+			cancel()
+		case <-end.Done():
+		}
+	})()
+	return cmp.Or(write(end), context.Cause(ctx))
 }
 
 // normalForm writes literals of many spellings and looks at what comes back.

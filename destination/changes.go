@@ -1060,6 +1060,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
 	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
+	w.at.Root = listState{URL: w.at.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
 	w.at.reach(c.it.Time, c.served)
 	if c.it.Sequence > 0 {
 		s := c.it.Sequence

@@ -39,6 +39,17 @@ func TestForeignSetBacks(t *testing.T) {
 	}
 }
 
+// Set-backs that were passed over once: behind a run that was cut off, and to an empty list in
+// the place of another.
+func TestForeignSetBacksOnceMissed(t *testing.T) {
+	for _, seed := range []uint64{1213, 1918} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			playForeign(t, seed, "set back")
+		})
+	}
+}
+
 // TestForeignMirrors follows such sources into mirrors of other kinds.
 func TestForeignMirrors(t *testing.T) {
 	for _, kind := range []string{"folder", "dump", "per entity", "keep versions", "keep deleted"} {

@@ -158,7 +158,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		switch {
 		case p.earlier:
 			return p.lost(n)
-		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && list == p.from.List && p.from.Position > 0:
+		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && (list == p.from.List || f.Before(n.Time)) && p.from.Position > 0:
 			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
 		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():

@@ -14,13 +14,15 @@ import (
 // They are fetched from hosts that may be fetched from, and from no other.
 type contexts struct {
 	mu  sync.Mutex
-	had map[string]heldContext
+	had map[string]*heldContext
 }
 
 type heldContext struct {
-	doc []byte
-	at  string // its address after redirects
-	err error  // why it could not be had
+	mu   sync.Mutex // of who fetches it: those that need another do not wait
+	done bool
+	doc  []byte
+	at   string // its address after redirects
+	err  error  // why it could not be had
 }
 
 const (
@@ -30,16 +32,19 @@ const (
 
 func (c *contexts) get(ctx context.Context, d *Destination, address string) (doc []byte, at string, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h, ok := c.had[address]; ok {
-		return h.doc, h.at, h.err
-	}
-	var h heldContext
-	if h.doc, h.at, h.err = d.fetchContext(ctx, address, true); ctx.Err() == nil {
-		if c.had == nil || len(c.had) >= keptContexts {
-			c.had = map[string]heldContext{}
+	h := c.had[address]
+	if h == nil {
+		if h = new(heldContext); c.had == nil || len(c.had) >= keptContexts {
+			c.had = map[string]*heldContext{}
 		}
 		c.had[address] = h
+	}
+	c.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.done {
+		h.doc, h.at, h.err = d.fetchContext(ctx, address, true)
+		h.done = ctx.Err() == nil
 	}
 	return h.doc, h.at, h.err
 }

@@ -277,7 +277,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	// were changed or deleted since, of which the changes that are left need not tell. A time
 	// that is told as a minute or a day may mean all of it.
 	passed := func(p pairing) bool {
-		if !a.older || p.it != nil && p.it.Change != "" {
+		if !a.older || p.it != nil && p.it.Change != "" && !p.it.passed {
 			return false
 		}
 		if !p.here() {
@@ -348,6 +348,9 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		if v, err = d.readInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
+		if m := d.snapshotMeta(); m.Gap != "" && m.GapAbsent && v.hole { // some of them may be read yet
+			a.lost = errors.New(m.Gap)
+		}
 		if a.older = v.stale(&from); a.older {
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
@@ -364,6 +367,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		return v.add(c.it)
 	}
 	var gap *gapError
+	from.mirrors = true
 	if err = d.eachChange(ctx, a.offer, &from, true, add); errors.As(err, &gap) {
 		a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
 		err = d.eachChange(ctx, a.offer, &from, false, add)

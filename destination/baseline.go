@@ -77,7 +77,8 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 			}
 			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
 		}
-		end = func(m *meta) { m.Cursor, m.Gap = cursor{}, gap }
+		absent := gap == d.snapshotMeta().Gap && d.snapshotMeta().GapAbsent
+		end = func(m *meta) { m.Cursor, m.Gap, m.GapAbsent = cursor{}, gap, absent }
 	}
 	if err != nil {
 		return err
@@ -335,7 +336,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = v.state, false
-		m.Cursor = v.cursor()
+		m.take(v)
 	}, nil
 }
 
@@ -496,7 +497,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = state, false
-		m.Cursor = v.cursor()
+		m.take(v)
 	}, nil
 }
 

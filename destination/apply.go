@@ -95,7 +95,29 @@ func (d *Destination) recordedStatements(loc hash16, rec *record) ([]statement, 
 }
 
 // counts of what batches did.
-type counts struct{ created, updated, deleted, unchanged, moved, refused int64 }
+type counts struct {
+	created, updated, deleted, unchanged, moved, refused int64
+	outside                                              int64  // of what is selected, before and after
+	unmapped                                             int64  // descriptions of which map makes nothing
+	nothing                                              string // one of them
+}
+
+// became counts what became of a resource, by whether it was and is in what is selected.
+func (c *counts) became(old, rec *record, same bool) {
+	was, is := old != nil && !old.has(flagUnselected), rec != nil && !rec.has(flagUnselected)
+	switch {
+	case !was && !is:
+		c.outside++
+	case same:
+		c.unchanged++
+	case !was:
+		c.created++
+	case !is:
+		c.deleted++
+	default:
+		c.updated++
+	}
+}
 
 func (c *counts) add(n counts) {
 	c.created += n.created
@@ -103,6 +125,10 @@ func (c *counts) add(n counts) {
 	c.deleted += n.deleted
 	c.unchanged += n.unchanged
 	c.moved += n.moved
+	c.outside += n.outside
+	if c.unmapped += n.unmapped; n.unmapped > 0 {
+		c.nothing = n.nothing
+	}
 	c.refused += n.refused
 }
 
@@ -804,7 +830,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		}
 	}
 	b.Grow(size)
-	var resources, others, unselected int64
+	var resources, others, unselected, unmapped int64
 	var n counts
 	var past uint64
 	lost := false
@@ -825,12 +851,17 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		}
 		others += by
 		unselected += o.rec.unselected() - ch.old.unselected()
+		unmapped += o.rec.unmapped() - ch.old.unmapped()
+		if !ch.same && o.rec.unmapped() > 0 {
+			n.unmapped++
+			n.nothing = o.rec.Loc
+		}
 		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.has(flagKept) {
 				kept.Flags |= flagKept
 				resources--
-				n.deleted++
+				n.became(ch.old, nil, false)
 			}
 			b.Set(key(kindResource, d.dest, o.loc), kept.encode())
 			continue
@@ -842,7 +873,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			}
 			continue
 		case ch.same:
-			n.unchanged++
+			n.became(ch.old, o.rec, true)
 			if ch.old != nil && ch.old.has(flagKept) {
 				resources++
 			}
@@ -850,20 +881,20 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
-				n.created++
+				n.became(nil, o.rec, false)
 			}
 			resources++
 		case o.rec == nil:
 			if o.moved {
 				n.moved++
 			} else {
-				n.deleted++
+				n.became(ch.old, nil, false)
 			}
 			if !ch.old.has(flagKept) {
 				resources--
 			}
 		default:
-			n.updated++
+			n.became(ch.old, o.rec, false)
 			if ch.old.has(flagKept) {
 				resources++
 			}
@@ -930,6 +961,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		m.Resources += resources
 		m.NotRDF += others
 		m.Unselected += unselected
+		m.Unmapped += unmapped
 		m.Versions += past
 		if lost {
 			m.Compare = "a kept representation was damaged"

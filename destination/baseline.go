@@ -179,10 +179,13 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	var (
 		gone, told []hash16 // inferred from absence, told by a change
 		held       int64
-		unchanged  int64
-		planned    counts
-		now        = d.opt.Now()
-		total      = v.sorter.Len()
+		// of those, and of gone and told, resources outside of what is selected
+		heldOutside, goneOutside, toldOutside int64
+		unchanged                             int64
+		outside                               int64 // of what is selected, and so it stays
+		planned                               counts
+		now                                   = d.opt.Now()
+		total                                 = v.sorter.Len()
 	)
 	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
 		for p, err := range d.merged(v, snap) {
@@ -218,6 +221,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			}
 			if p.here() {
 				held++
+				heldOutside += p.rec.unselected()
 			}
 			if moves.left(p.loc) {
 				continue // it goes with the new location of its entity
@@ -228,7 +232,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			case p.there() && p.here():
 				if v, _ := p.it.differs(p.rec); v.same(o) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
-						unchanged++
+						unchanged += 1 - p.rec.unselected()
+						outside += p.rec.unselected()
 					} else {
 						rec, it := p.rec, p.it
 						if moved { // its first source has it elsewhere
@@ -240,17 +245,19 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 					}
 					continue // what was pending for it is settled below
 				}
-				planned.updated++
+				planned.became(p.rec, d.expected(p.it), false)
 			case p.there() && len(replaces) > 0:
 				planned.moved++
 			case p.there():
-				planned.created++
+				planned.became(nil, d.expected(p.it), false)
 			case p.here():
 				switch {
 				case p.it != nil:
 					told = append(told, p.loc)
+					toldOutside += p.rec.unselected()
 				case !v.untold(p.rec):
 					gone = append(gone, p.loc)
+					goneOutside += p.rec.unselected()
 				}
 				continue
 			default:
@@ -290,21 +297,22 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	if v.blind > 0 && len(gone) > 0 {
 		r.why("%d entries of the list do not tell which resource they mean, so none of the %d resources that are not listed is removed", v.blind, len(gone))
-		gone = nil
+		gone, goneOutside = nil, 0
 	}
 	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
 	if !v.until.IsZero() && (v.listed > 0 || v.alone()) {
 		holdMsg = "" // asked for: what the source did not have then goes
 	}
 	if holdMsg != "" {
-		r.why("%s", holdMsg)
 		r.rep.Held = holdMsg
-		gone = nil
+		gone, goneOutside = nil, 0
 	}
 	if r.dry {
-		planned.deleted, planned.unchanged = int64(len(gone)+len(told)), unchanged
+		planned.outside += outside + goneOutside + toldOutside
+		planned.deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
+		planned.unchanged = unchanged
 		r.planned = planned
-		total := held - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
+		total := held - heldOutside - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
 		r.plan.total = &total
 		r.complete = true
 		return func(*meta) {}, nil
@@ -328,6 +336,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
+	r.c.outside += outside
 	r.c.unchanged += unchanged // not before: a batch that is being written counts too
 	if v.overlaid || !o.followed() {
 		r.complete = true
@@ -629,7 +638,6 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	}
 	msg := d.holdDeletes(int64(len(gone)), held, listed.Len())
 	if msg != "" {
-		r.why("%s", msg)
 		r.rep.Held = msg
 		return msg, nil
 	}

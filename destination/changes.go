@@ -885,6 +885,7 @@ func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool 
 // closeGap does what is configured when changes are lost.
 func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	d.log.Warn("changes are missing", "why", gap.why)
+	r.gap = gap.why
 	r.why("gap: %s", gap.why)
 	r.plan, r.planned = planning{}, counts{}
 	told := gap.absent && d.snapshotMeta().Gap != "" // what has not changed since does not close it

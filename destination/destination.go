@@ -120,6 +120,8 @@ type meta struct {
 	Resources  int64     `json:"resources"`
 	NotRDF     int64     `json:"not_rdf,omitempty"`    // of them
 	Unselected int64     `json:"unselected,omitempty"` // of them
+	Unmapped   int64     `json:"unmapped,omitempty"`   // of them, those of which map makes nothing
+	UnmappedN  bool      `json:"unmapped_n,omitempty"` // that they were counted; false: by a version that did not
 	Counted    bool      `json:"counted,omitempty"`    // that they were; false: by a version that did not
 	Others     bool      `json:"others,omitempty"`     // those that are no RDF are indexed
 	Files      string    `json:"files,omitempty"`      // where their files are

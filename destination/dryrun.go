@@ -188,6 +188,13 @@ func (d *Destination) planChange(r *run, it *item) error {
 		there = it.Change != "created"
 	}
 	c, what, by := &r.planned, (*int64)(nil), int64(0)
+	if d.outside(it) || it.Change == "deleted" && rec.unselected() > 0 {
+		if c.outside++; rec != nil && rec.unselected() == 0 { // by another name than before
+			c.outside--
+			c.deleted++
+		}
+		return nil
+	}
 	switch {
 	case r.plan.base && !it.Time.After(r.plan.at): // the dump has it
 		what = &c.unchanged

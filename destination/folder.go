@@ -207,15 +207,13 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			resources--
 		}
 		unselected -= old.unselected()
-		if moved {
+		switch {
+		case moved:
 			n.moved++
-		} else {
-			n.deleted++
+		case d.cfg.Keep != "deleted" || !old.has(flagKept):
+			n.became(old, nil, false)
 		}
 		if d.cfg.Keep == "deleted" && !moved {
-			if old.has(flagKept) {
-				n.deleted--
-			}
 			old.Flags |= flagKept
 			b.Set(key(kindResource, d.dest, loc), old.encode())
 			return nil
@@ -299,13 +297,8 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			}
 			written = true
 		}
-		switch {
-		case same:
-			n.unchanged++
-		case old == nil && len(o.replaces) == 0:
-			n.created++
-		case old != nil:
-			n.updated++
+		if old != nil || len(o.replaces) == 0 {
+			n.became(old, o.rec, same)
 		}
 		if old == nil || old.has(flagKept) {
 			resources++

@@ -107,3 +107,36 @@ func TestHeldAndThenTold(t *testing.T) {
 		t.Fatalf("%+v", rep)
 	}
 }
+
+// What is held is told in one place, as is a gap that stays.
+func TestHeldIsToldOnce(t *testing.T) {
+	for _, kind := range []string{"deletions", "deletions in a dump", "gap", "gap stops"} {
+		b := newBench(t)
+		s := b.src
+		fill(s, 40)
+		switch kind {
+		case "deletions in a dump":
+			s.list, s.dump, s.changes = false, true, false
+		case "gap":
+			s.list = false
+		case "gap stops":
+			b.cfg.OnGap = "stop"
+		}
+		b.sync()
+		if strings.HasPrefix(kind, "gap") {
+			s.anew, s.drop = s.tick(), len(s.log)
+			s.put("e1.nt", nt("e1", "later"))
+		} else {
+			s.mu.Lock()
+			for i := range 15 {
+				delete(s.bodies, fmt.Sprintf("e%d.nt", i))
+			}
+			s.mu.Unlock()
+		}
+		rep, err := b.open().Sync(context.Background(), SyncOptions{Full: !strings.HasPrefix(kind, "gap")})
+		reason, _, _ := strings.Cut(rep.Held, ";")
+		if err != nil || rep.Held == "" || strings.Contains(rep.Why, reason) || strings.Contains(rep.Why, "are kept") {
+			t.Errorf("%s: held %q, why %q, %v", kind, rep.Held, rep.Why, err)
+		}
+	}
+}

@@ -136,3 +136,49 @@ func TestMapRefused(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 }
+
+// A description of which a map makes nothing is no fault, and is told.
+func TestMapMakesNothing(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	b.cfg.Map = `CONSTRUCT { ?entity <http://cat.example/p> ?v } WHERE { ?entity <http://ex.org/v> ?v . FILTER(?v != "nothing") }`
+	fill(s, 4)
+	s.put("e1.nt", nt("e1", "nothing"))
+	s.put("e2.nt", nt("e2", "nothing"))
+	check := func(rep SyncReport, met int64, names ...string) {
+		t.Helper()
+		if !rep.InSync || rep.Unmapped != met {
+			t.Fatalf("%+v", rep)
+		}
+		d := b.open()
+		st, err := d.Status(context.Background())
+		if err != nil || st.Unmapped != int64(len(names)) || !st.InSync || st.Pending != 0 {
+			t.Fatalf("%+v %v", st, err)
+		}
+		var got []string
+		for diff, err := range d.Differences(context.Background()) {
+			if err != nil || diff.Kind != "unmapped" {
+				t.Fatalf("%+v %v", diff, err)
+			}
+			got = append(got, strings.TrimPrefix(diff.Entity, "http://ex.org/"))
+		}
+		if slices.Sort(got); !slices.Equal(got, names) {
+			t.Fatalf("%q", got)
+		}
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
+			t.Fatalf("%+v %v", rep, err)
+		}
+	}
+	check(b.sync(), 2, "e1", "e2")
+	s.put("e1.nt", nt("e1", "something"))
+	s.put("e3.nt", nt("e3", "nothing"))
+	check(b.sync(), 1, "e2", "e3")
+	if err := b.d.saveMeta(func(m *meta) { m.Unmapped, m.UnmappedN = 0, false }); err != nil { // of a version that did not count
+		t.Fatal(err)
+	}
+	check(b.sync(), 0, "e2", "e3")
+	s.remove("e2.nt")
+	check(b.sync(), 0, "e3")
+	b.cfg.Map = ""
+	check(b.sync(), 0)
+}

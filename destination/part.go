@@ -58,6 +58,15 @@ func (d *Destination) outside(it *item) bool {
 	return len(d.cfg.Select.Classes) == 0 && !d.whole() && it.Bad == "" && it.Entity != "" && !d.hasPrefix(it.Entity) && !d.hasPrefix(it.Loc)
 }
 
+// expected is what is known of a resource before it is fetched: by classes it may be outside
+// as well.
+func (d *Destination) expected(it *item) *record {
+	if d.outside(it) {
+		return &record{Flags: flagUnselected}
+	}
+	return &record{}
+}
+
 // left is the outcome of what is outside. Its promises stand for it.
 func (d *Destination) left(it *item) *outcome {
 	rec := it.record()
@@ -122,7 +131,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	var some, back, others, unselected int64
+	var some, back, others, unselected, unmapped int64
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
 			return false, rec.err
@@ -135,6 +144,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 			rec.Flags &^= flagKept
 			back++
 			unselected += rec.unselected()
+			unmapped += rec.unmapped()
 			if rec.has(flagNotRDF) {
 				others++
 			}
@@ -157,6 +167,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		m.Resources += back
 		m.NotRDF += others
 		m.Unselected += unselected
+		m.Unmapped += unmapped
 	})
 }
 

@@ -104,6 +104,14 @@ func (r *record) unselected() int64 {
 	return 0
 }
 
+// unmapped is 1 for a resource of whose description map makes nothing.
+func (r *record) unmapped() int64 {
+	if r != nil && r.has(flagMapped) && r.Triples == 0 && !r.has(flagKept) {
+		return 1
+	}
+	return 0
+}
+
 // since is the time from which on the resource is as it is, as far as the source
 // told.
 func (r *record) since() time.Time {

@@ -15,8 +15,10 @@ type SyncReport struct {
 	Patched       int64      `json:"patched,omitempty"` // updates that were fetched as patches
 	Failed        int64      `json:"failed"`
 	Pending       int64      `json:"pending"`
-	NotRDF        int64      `json:"not_rdf,omitempty"` // resources that are no RDF, met in this run
-	Bytes         int64      `json:"bytes"`             // received from the source; of a dry run: of packages and representations that would be
+	Unselected    int64      `json:"unselected,omitempty"` // resources outside of what is selected, met in this run and not counted above
+	Unmapped      int64      `json:"unmapped,omitempty"`   // descriptions of which map makes nothing, met in this run
+	NotRDF        int64      `json:"not_rdf,omitempty"`    // resources that are no RDF, met in this run
+	Bytes         int64      `json:"bytes"`                // received from the source; of a dry run: of packages and representations that would be
 	InSync        bool       `json:"in_sync"`
 	BehindSeconds *float64   `json:"behind_seconds"`
 	Seconds       float64    `json:"seconds"`
@@ -85,7 +87,7 @@ func (r *AuditReport) findings() int64 { return r.Missing + r.Extra + r.Differen
 type Difference struct {
 	Entity   string `json:"entity"`
 	Location string `json:"location,omitempty"`
-	Kind     string `json:"kind"` // missing, extra, different, rewritten; from Differences also pending, failed
+	Kind     string `json:"kind"` // missing, extra, different, rewritten; from Differences also pending, failed, unmapped
 	Detail   string `json:"detail"`
 }
 
@@ -95,6 +97,7 @@ type Status struct {
 	BehindSeconds *float64     `json:"behind_seconds"`
 	Resources     int64        `json:"resources"`            // of the source, as far as they are selected
 	NotRDF        int64        `json:"not_rdf,omitempty"`    // of them, resources that are no RDF: Others lists them
+	Unmapped      int64        `json:"unmapped,omitempty"`   // of them, descriptions of which map makes nothing: Differences names them
 	Unselected    int64        `json:"unselected,omitempty"` // beside them, those of the source that are outside of what is selected
 	Sequence      *uint64      `json:"sequence"`
 	LastPoll      *time.Time   `json:"last_poll"`

@@ -13,7 +13,7 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
-	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
+	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
 	if s.Held == "" {
 		s.Held = m.Gap
 	}
@@ -37,8 +37,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Differences yields pending and failed resources, then what the last audit
-// found. The sequence ends after the first error.
+// Differences yields pending and failed resources, then those of which map makes
+// nothing, then what the last audit found. The sequence ends after the first error.
 func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		for _, f := range d.faults() {
@@ -53,6 +53,27 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 		prefix := key(kindDiff, d.dest)
 		snap := d.store.Snapshot()
 		defer snap.Close()
+		if n := d.snapshotMeta().Unmapped; n > 0 {
+			for _, rec := range d.stored(snap) {
+				err := rec.err
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					yield(Difference{}, err)
+					return
+				}
+				if rec.unmapped() == 0 {
+					continue
+				}
+				if !yield(Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {
+					return
+				}
+				if n--; n == 0 {
+					break
+				}
+			}
+		}
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			var diff Difference
 			if err == nil {

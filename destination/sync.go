@@ -41,6 +41,7 @@ type run struct {
 	reselected bool
 	full       bool
 	retry      bool
+	gap        string          // the last one that was met
 	touched    map[hash16]bool // pending resources that this run has tried
 	planned    counts          // dry run
 	notRDF     int64
@@ -202,11 +203,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.recheckHeld(ctx, r, offer, &m, false); err != nil {
 		return err
 	}
-	before := r.c.deleted
+	before := r.c.deleted + r.c.outside
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); m.heldDeletes() && r.c.deleted > before { // the changes told what the list only lacked
+	if m = d.snapshotMeta(); m.heldDeletes() && r.c.deleted+r.c.outside > before { // the changes told what the list only lacked
 		if err := d.recheckHeld(ctx, r, offer, &m, true); err != nil {
 			return err
 		}
@@ -548,10 +549,13 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if r.dry {
 		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.planned.created, r.planned.updated, r.planned.deleted, r.planned.unchanged
 	}
-	if rep.Moved = r.c.moved; r.dry {
-		rep.Moved = r.planned.moved
+	if rep.Moved, rep.Unselected = r.c.moved, r.c.outside; r.dry {
+		rep.Moved, rep.Unselected = r.planned.moved, r.planned.outside
 	}
 	rep.NotRDF = r.notRDF
+	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
+		d.log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
+	}
 	if !r.dry {
 		rep.Bytes = d.fetch.bytes.Load()
 	}
@@ -583,6 +587,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	}
 	if m.Gap != "" && rep.Held == "" {
 		rep.Held = m.Gap
+	}
+	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
+		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)
 	}
 	if rep.Mode == "none" && rep.Held != "" {
 		r.why("what is held still waits for a person")

@@ -88,7 +88,7 @@ func (a *api) routes() []route {
 		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
 		{get, "/api/v1/destinations/:name/description", "what the mirror has of one entity, now or, where versions are kept, at a time",
 			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.mirrorDescription},
-		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
+		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
 		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are", []param{upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
 		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
 		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},

@@ -268,7 +268,9 @@ audit compares it with that time, until the next sync without it: destinations t
 are to stay have no schedule, or are paused.
 
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
-a dry run has its counts and "plan": {"store","graph","resources","bytes","unknown","documents":[{"address","kind","at","entries","bytes"}]};
+with "unselected" resources that were met and are outside of what is selected, which the
+counts leave out, and "unmapped" descriptions of which map makes nothing;
+a dry run has its counts (by classes alone nothing is known before it is fetched) and "plan": {"store","graph","resources","bytes","unknown","documents":[{"address","kind","at","entries","bytes"}]};
 a destination that failed is {"name","error"}`,
 		Example: "  rsbridge sync\n  rsbridge sync --dry-run\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
@@ -357,6 +359,12 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	}
 	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
 		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
+	if r.Unselected > 0 {
+		fmt.Fprintf(w, "  %d more are outside of what is selected\n", r.Unselected)
+	}
+	if r.Unmapped > 0 {
+		fmt.Fprintf(w, "  map makes nothing of %s, which the mirror lacks therefore (GET /api/v1/destinations/%s/differences names them)\n", plural(r.Unmapped, "description"), r.Name)
+	}
 	if r.Held != "" {
 		fmt.Fprintf(w, "  held: %s\n", r.Held)
 	}
@@ -409,7 +417,7 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.Inventory != "" {
 		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
 	}
-	if r.Held != "" {
+	if r.Held != "" && r.Held != r.SourceError {
 		fmt.Fprintf(w, "  held: %s\n", oneLine(r.Held))
 	}
 	if r.SourceOlder {
@@ -560,6 +568,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 		if d.NotRDF > 0 {
 			fmt.Fprintf(w, "  %d of them are no RDF\n", d.NotRDF)
+		}
+		if d.Unmapped > 0 {
+			fmt.Fprintf(w, "  map makes nothing of %d of them (GET /api/v1/destinations/%s/differences names them)\n", d.Unmapped, d.Name)
 		}
 		if d.Unselected > 0 {
 			fmt.Fprintf(w, "  %d more of the source are outside of what is selected\n", d.Unselected)

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -59,58 +60,75 @@ func TestProbeLeavesNothing(t *testing.T) {
 		})
 	}
 
+	// bubbled probes a store of the same process, in a bubble: no time passes outside.
+	bubbled := func(t *testing.T, ctx context.Context, st *sparqltest.Store) error {
+		c, err := sparql.New(sparql.Endpoint{Query: "http://store.example/query", Update: "http://store.example/update", Transport: inproc.Transport{Handler: st}, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = c.Probe(ctx, sparql.ProbeOptions{Write: true})
+		return err
+	}
+
 	// The store goes on with a write whose request has ended: no DROP comes before it.
 	t.Run("interrupted, and done all the same", func(t *testing.T) {
-		st := sparqltest.New(one)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		written := make(chan struct{})
-		var once sync.Once
-		st.Fault = func(op, body string) *sparqltest.Fault {
-			if op == "update" && strings.HasPrefix(body, "INSERT DATA") {
-				cancel()
-				time.Sleep(100 * time.Millisecond)
+		synctest.Test(t, func(t *testing.T) {
+			st := sparqltest.New(one)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			written := make(chan struct{})
+			var once sync.Once
+			st.Fault = func(op, body string) *sparqltest.Fault {
+				if op == "update" && strings.HasPrefix(body, "INSERT DATA") {
+					cancel()
+					synctest.Wait() // the probe has done what it does at once
+				}
+				return nil
 			}
-			return nil
-		}
-		st.After = func(op, body string) {
-			if strings.HasPrefix(body, "INSERT DATA") {
-				once.Do(func() { close(written) })
+			st.After = func(op, body string) {
+				if strings.HasPrefix(body, "INSERT DATA") {
+					once.Do(func() { close(written) })
+				}
 			}
-		}
-		_, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Probe(ctx, sparql.ProbeOptions{Write: true})
-		<-written
-		if left := st.Graphs(); len(left) != 1 || err == nil {
-			t.Errorf("%v is left (%v)", left, err)
-		}
+			err := bubbled(t, ctx, st)
+			<-written
+			if left := st.Graphs(); len(left) != 1 || err == nil {
+				t.Errorf("%v is left (%v)", left, err)
+			}
+		})
 	})
 
 	// The store takes its time over a write: it is there after the first DROP.
-	st := sparqltest.New(one)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	late, done := "", false
-	st.Fault = func(op, body string) *sparqltest.Fault {
-		if op == "update" && strings.HasPrefix(body, "INSERT DATA") && late == "" {
-			_, late, _ = strings.Cut(body, "GRAPH <")
-			late, _, _ = strings.Cut(late, ">")
-			cancel()
-			return &sparqltest.Fault{Hang: true}
-		}
-		return nil
-	}
-	st.After = func(op, body string) {
-		if strings.HasPrefix(body, "DROP") && !done {
-			st.Add(late, one)
-			done = true
-		}
-	}
-	if _, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Probe(ctx, sparql.ProbeOptions{Write: true}); err == nil {
-		t.Error("a probe that was interrupted tells of no error")
-	}
-	if left := st.Graphs(); len(left) != 1 || !done {
-		t.Errorf("%v is left after a write that came late: %t", left, done)
-	}
+	t.Run("done late", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			st := sparqltest.New(one)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			late, done := "", false
+			st.Fault = func(op, body string) *sparqltest.Fault {
+				if op == "update" && strings.HasPrefix(body, "INSERT DATA") && late == "" {
+					_, late, _ = strings.Cut(body, "GRAPH <")
+					late, _, _ = strings.Cut(late, ">")
+					cancel()
+					return &sparqltest.Fault{Hang: true}
+				}
+				return nil
+			}
+			st.After = func(op, body string) {
+				if strings.HasPrefix(body, "DROP") && !done {
+					st.Add(late, one)
+					done = true
+				}
+			}
+			if bubbled(t, ctx, st) == nil {
+				t.Error("a probe that was interrupted tells of no error")
+			}
+			if left := st.Graphs(); len(left) != 1 || !done {
+				t.Errorf("%v is left after a write that came late: %t", left, done)
+			}
+		})
+	})
 }
 
 // Where nothing may be written, that is what is told: there is no graph to drop by hand.

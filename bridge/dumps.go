@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -149,7 +148,7 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 		fault(p, "", "has a store and dumps: a set is made from one of them")
 	}
 	for _, pattern := range s.Dumps {
-		if _, err := filepath.Match(pattern, ""); err != nil {
+		if err := sparqlsrc.CheckDumps(pattern); err != nil {
 			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
 		}
 	}

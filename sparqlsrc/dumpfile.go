@@ -25,6 +25,7 @@ type dumpReader struct {
 	packing string // "", "gzip", "zstd", "bzip2"
 	plain   io.Reader
 	end     func()
+	padding *int64 // zeros behind the end, nil where there can be none
 
 	nothing  bool   // was read yet
 	newlines int64  // of what was read, unpacked
@@ -87,11 +88,11 @@ func openDump(path string) (_ *dumpReader, err error) {
 	d.plain = in
 	switch d.packing {
 	case "gzip":
-		z, err := gzip.NewReader(in)
-		if err != nil {
+		z := &members{in: in, z: new(gzip.Reader)}
+		if err := z.begin(); err != nil {
 			return nil, d.unpacking(err)
 		}
-		d.plain = z
+		d.plain, d.padding = z, &z.zeros
 	case "zstd":
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 		if err != nil {
@@ -126,6 +127,51 @@ func (d *dumpReader) unpacking(err error) error {
 		return fmt.Errorf("%s: unpack zstd: %w: windows of up to 512 MB are read (zstd --long=29)", d.name, err)
 	}
 	return fmt.Errorf("%s: unpack %s: %w", d.name, d.packing, err)
+}
+
+// members reads the members of a gzip file, one after the other, and what tapes and
+// disks fill their last block with: zeros behind the last one, which gzip ignores too.
+type members struct {
+	in    *bufio.Reader
+	z     *gzip.Reader
+	zeros int64
+}
+
+func (m *members) begin() error {
+	err := m.z.Reset(m.in)
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	m.z.Multistream(false)
+	return err
+}
+
+func (m *members) Read(b []byte) (int, error) {
+	n, err := m.z.Read(b)
+	if err == io.EOF {
+		err = m.next()
+	}
+	return n, err
+}
+
+// next goes to the next member, io.EOF if there is none.
+func (m *members) next() error {
+	for {
+		head, err := m.in.Peek(1)
+		switch {
+		case err != nil:
+			return err
+		case head[0] == 0:
+			m.zeros++
+			_, _ = m.in.Discard(1) // it is there
+		case m.zeros > 0:
+			return errors.New("zeros follow its end, and then something else: it may be put together of parts of which one is damaged")
+		case head[0] != '\x1f':
+			return errors.New("what follows its end is no gzip: it may be put together of parts of which one is damaged")
+		default:
+			return m.begin()
+		}
+	}
 }
 
 // Read is of the unpacked file.

@@ -36,7 +36,7 @@ type IncompleteDump struct {
 
 // DumpOptions say which files there are, and which of them is the newest.
 type DumpOptions struct {
-	Patterns []string // of paths, as path/filepath.Match has them
+	Patterns []string // of paths, as path/filepath.Match has them; what is there by such a name is meant itself
 	// ByTime: the newest is the one that was changed last. Otherwise it is the
 	// last by its name, runs of digits compared as numbers, suffixes left out. Each
 	// decides where the other cannot.
@@ -71,15 +71,13 @@ func NewDumps(cfg Config, o DumpOptions) (*Dumps, error) {
 	case cfg.Select.Query != "":
 		return fail("dumps cannot be asked a select query: load them into a store (rsbridge store load)")
 	}
-	for _, p := range o.Patterns {
-		if _, err := filepath.Match(p, ""); err != nil {
-			return fail("dumps: %q is no pattern: %w", p, err)
-		}
-	}
 	o.Patterns = slices.Clone(o.Patterns)
 	for i, p := range o.Patterns {
 		if o.Patterns[i], err = filepath.Abs(p); err != nil { // as the files will be called, from wherever
 			return fail("dumps: %w", err)
+		}
+		if err := CheckDumps(o.Patterns[i]); err != nil {
+			return fail("dumps: %q is no pattern: %w", p, err)
 		}
 	}
 	if o.Settle == 0 {
@@ -88,12 +86,47 @@ func NewDumps(cfg Config, o DumpOptions) (*Dumps, error) {
 	return &Dumps{s: s, o: o}, nil
 }
 
+// CheckDumps tells whether a pattern of paths is one.
+func CheckDumps(pattern string) error {
+	_, err := filepath.Match(literally(pattern), "")
+	return err
+}
+
+// literally is a pattern in which the folders at its beginning, and the file, that are
+// there by the names that it has are meant themselves, whatever signs those hold: the
+// user has not chosen all of them, as where the configuration lies.
+func literally(pattern string) string {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return pattern
+	}
+	there := 0 // so much of it is the name of something
+	for end := 1; end <= len(pattern); end++ {
+		if end < len(pattern) && !os.IsPathSeparator(pattern[end]) {
+			continue
+		}
+		if _, err := os.Lstat(pattern[:end]); err != nil {
+			break
+		}
+		there = end
+	}
+	return quoteSigns.Replace(pattern[:there]) + pattern[there:]
+}
+
+// quoteSigns has path/filepath.Match take signs for themselves.
+var quoteSigns = func() *strings.Replacer {
+	signs := []string{"*", "[*]", "?", "[?]", "[", "[[]"}
+	if filepath.Separator != '\\' {
+		signs = append(signs, `\`, `[\\]`)
+	}
+	return strings.NewReplacer(signs...)
+}()
+
 // Files are the files that the patterns name, the newest first.
 func (d *Dumps) Files() ([]DumpFile, error) {
 	var out []DumpFile
 	seen := map[string]bool{}
 	for _, pattern := range d.o.Patterns {
-		paths, err := filepath.Glob(pattern)
+		paths, err := filepath.Glob(literally(pattern))
 		if err != nil {
 			return nil, fmt.Errorf("dumps %s: %w", pattern, err)
 		}
@@ -122,7 +155,7 @@ func (d *Dumps) Files() ([]DumpFile, error) {
 // names tells whether a path is one that the patterns name, there or not.
 func (d *Dumps) names(path string) bool {
 	return slices.ContainsFunc(d.o.Patterns, func(p string) bool {
-		ok, _ := filepath.Match(p, path) // checked by NewDumps
+		ok, _ := filepath.Match(literally(p), path) // checked by NewDumps
 		return ok
 	})
 }
@@ -304,6 +337,9 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 	}
 	if in.nothing {
 		return nil, &cutError{"it is empty"}
+	}
+	if in.padding != nil && *in.padding > 0 {
+		d.s.log.Warn("zeros behind the end of a gzip file are ignored; where its writer does not fill it up, a part of it may be missing", "file", f.Path, "zeros", *in.padding)
 	}
 	if unnamed > 0 {
 		d.s.log.Warn("graphs whose name is a blank node are left out", "file", f.Path, "statements", unnamed)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -427,4 +428,88 @@ func FuzzDump(f *testing.F) {
 			return nil
 		})
 	})
+}
+
+// Folders and files whose names hold the signs of patterns are meant themselves where
+// they are there; what is not there is a pattern.
+func TestDumpsInNamesWithSigns(t *testing.T) {
+	for _, folder := range []string{"[x]", "[x", "a*b", "a?b", `back\slash`, "[^x]*"} {
+		dir := filepath.Join(t.TempDir(), folder)
+		put(t, filepath.Join(dir, "day-1.nt"), []byte(oneTriple), 5)
+		put(t, filepath.Join(dir, "day-[2].nt"), []byte(oneTriple), 4)
+		put(t, filepath.Join(dir, "sub", "[y]", "day-3.nt"), []byte(oneTriple), 3)
+		put(t, filepath.Join(filepath.Dir(dir), "x", "day-9.nt"), []byte(oneTriple), 3) // which [x] would name
+		for pattern, want := range map[string]string{
+			"day-1.nt":       "day-1.nt",
+			"day-[1].nt":     "day-1.nt",
+			"day-[2].nt":     "day-[2].nt",
+			"day-?.nt":       "day-1.nt",
+			"s*/[[]y]/*.nt":  "sub/[y]/day-3.nt",
+			"sub/[y]/day*nt": "sub/[y]/day-3.nt",
+		} {
+			d := dumps(t, Config{}, DumpOptions{Patterns: []string{filepath.Join(dir, pattern)}})
+			files, err := d.Files()
+			if err != nil || len(files) != 1 || files[0].Path != filepath.Join(dir, want) {
+				t.Errorf("%s in %s: %v, %v", pattern, folder, files, err)
+				continue
+			}
+			first, err := d.Scan(t.Context(), DumpFile{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := d.Scan(t.Context(), first.File, false); err != nil || again.Scan != nil {
+				t.Errorf("%s in %s is not the state that was read: %v", pattern, folder, err)
+			}
+			if err := first.Scan.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := NewDumps(Config{TempDir: t.TempDir()}, DumpOptions{Patterns: []string{t.TempDir() + "/[x"}}); err == nil || !strings.Contains(err.Error(), "is no pattern") {
+		t.Errorf("a pattern that is none: %v", err)
+	}
+}
+
+// Zeros behind the end of a gzip file are ignored, and told; anything else behind one of
+// its members may be what is left of another.
+func TestGzipPadding(t *testing.T) {
+	one, two := string(pack(t, "gzip", []byte(oneTriple))), string(pack(t, "gzip", []byte(twoTriple)))
+	for _, c := range []struct {
+		name, data string
+		triples    int64
+		wrong      string
+		told       bool
+	}{
+		{"whole", one, 1, "", false},
+		{"members", one + two, 3, "", false},
+		{"zeros", one + strings.Repeat("\x00", 100_000), 1, "", true},
+		{"members and zeros", one + two + "\x00", 3, "", true},
+		{"something else", one + "x", 0, "what follows its end is no gzip", false},
+		{"zeros and something else", one + "\x00\x00" + two, 0, "zeros follow its end, and then something else", false},
+		{"a cut member", one + two[:len(two)-3], 0, "gzip ends too early", false},
+		{"a cut header", one + two[:5], 0, "gzip ends too early", false},
+		{"its first byte", one + two[:1], 0, "gzip ends too early", false},
+	} {
+		path := filepath.Join(t.TempDir(), "a.nt.gz")
+		put(t, path, []byte(c.data), 5)
+		var log bytes.Buffer
+		d := dumps(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, DumpOptions{Patterns: []string{path}})
+		sc, err := d.Scan(t.Context(), DumpFile{}, false)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if n := sc.Stats().Triples; n != c.triples || strings.Contains(log.String(), "zeros behind the end") != c.told {
+			t.Errorf("%s: %d triples; the log says %s", c.name, n, &log)
+		}
+		if err := sc.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

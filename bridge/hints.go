@@ -38,6 +38,9 @@ const maxNamed = 10_000
 // ErrEntities comes for entities that cannot be looked at.
 var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
 
+// ErrApart comes for a request that names entities and asks for hints.
+var ErrApart = errors.New("hints and entities are two scans: ask for one of them")
+
 // ErrWhole comes for a set of which no part can be scanned as was asked.
 var ErrWhole = errors.New("scan everything instead")
 
@@ -48,7 +51,7 @@ var absolute = regexp.MustCompile("^[A-Za-z][A-Za-z0-9+.-]*:")
 // Check says what is wrong with the entities.
 func (a ScanArgs) Check() error {
 	if a.Hints && len(a.Entities) > 0 {
-		return fmt.Errorf("hints and entities go in two requests: %w", ErrEntities)
+		return ErrApart
 	}
 	if a.Entities != nil && len(a.Entities) == 0 { // a feed that has nothing does not ask for everything
 		return fmt.Errorf("none is named: %w", ErrEntities)
@@ -66,6 +69,16 @@ func (a ScanArgs) Check() error {
 
 // set tells whether a set has hints.
 func (h Hints) set() bool { return len(h.Modified) > 0 || h.Query != "" || len(h.Counts) > 0 }
+
+// Hinted are the sets that have hints, sorted.
+func (c *Config) Hinted() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
+		if c.Sets[name].Hints.set() {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 // hintRecord is how far the hints of a set have been followed.
 type hintRecord struct {

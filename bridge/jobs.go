@@ -99,12 +99,12 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		}
 		if named, ok := args.(ScanArgs); ok && action == "scan" {
 			args = nil
-			if named.Hints && !s.cfg.Hints.set() {
-				return run, false, fmt.Errorf("set %s has no hints: %w", name, ErrWhole)
-			}
 			if len(named.Entities) > 0 || named.Hints {
 				if s.source == nil {
 					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrWhole)
+				}
+				if named.Hints && !s.cfg.Hints.set() {
+					return run, false, fmt.Errorf("set %s has no hints: set some (hints: modified, query or counts), name entities, or %w", name, ErrWhole)
 				}
 				if err := named.Check(); err != nil {
 					return run, false, err

@@ -61,6 +61,8 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/v1/sets/data/scan?queue=1", "", 400, "neither true nor false"},
 		{"POST", "/api/v1/sets/data/scan", `{"accept": "1"}`, 400, "accept"},
 		{"POST", "/api/v1/sets/data/scan", `{"entities": []}`, 400, "none is named"},
+		{"POST", "/api/v1/sets/data/scan", `{"entities": ["http://e.example/1"], "hints": true}`, 400, "hints and entities are two scans: ask for one of them"},
+		{"POST", "/api/v1/sets/data/scan", `{"hints": true}`, 400, "has no hints: set some"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": 1}`, 400, "full"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": null}`, 400, "null"},

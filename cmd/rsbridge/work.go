@@ -142,13 +142,25 @@ a set that failed is {"name","error"}`,
 			if len(named.Entities) > 0 && len(args) != 1 {
 				return usage("--entity goes with one set: rsbridge scan SET --entity IRI")
 			}
+			if named.Hints && len(named.Entities) > 0 {
+				return usage("--hints and --entity are two scans: give one of them")
+			}
 			if err := named.Check(); err != nil {
 				return usage("%v", err)
+			}
+			if named.Hints && len(args) == 0 {
+				cfg, err := bridge.Load(a.config)
+				if err != nil {
+					return err
+				}
+				if args = cfg.Hinted(); len(args) == 0 {
+					return usage("no set has hints: set some of one (hints: modified, query or counts), or scan without --hints")
+				}
 			}
 			return a.scanAction(cmd.Context(), "scan", args, named)
 		}}
 	c.Flags().StringArrayVar(&named.Entities, "entity", nil, "look only at this `IRI`, which may have changed (again for more)")
-	c.Flags().BoolVar(&named.Hints, "hints", false, "look only at what the hints of the set name")
+	c.Flags().BoolVar(&named.Hints, "hints", false, "look only at what the hints of the sets name; without SET, of all that have some")
 	return c
 }
 

@@ -66,23 +66,42 @@ type DestinationStatus struct {
 
 // Status tells how all sets and destinations stand.
 func (b *Bridge) Status(ctx context.Context) (Status, error) {
-	st := Status{Sets: []SetStatus{}, Destinations: []DestinationStatus{}, Time: b.now().UTC()}
-	for _, name := range b.Sets() {
-		s, err := b.SetStatus(name)
-		if err != nil {
-			return st, err
-		}
-		st.Sets = append(st.Sets, s)
+	st := Status{Time: b.now().UTC()}
+	var err error
+	if st.Sets, err = b.SetStatuses(); err != nil {
+		return st, err
 	}
-	for _, name := range b.Destinations() {
-		d, err := b.DestinationStatus(ctx, name)
-		if err != nil {
-			return st, err
-		}
-		st.Destinations = append(st.Destinations, d)
+	if st.Destinations, err = b.DestinationStatuses(ctx); err != nil {
+		return st, err
 	}
 	st.Disk = b.disk()
 	return st, nil
+}
+
+// SetStatuses tells how all sets stand.
+func (b *Bridge) SetStatuses() ([]SetStatus, error) {
+	out := []SetStatus{}
+	for _, name := range b.Sets() {
+		s, err := b.SetStatus(name)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// DestinationStatuses tells how all mirrors stand.
+func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, error) {
+	out := []DestinationStatus{}
+	for _, name := range b.Destinations() {
+		d, err := b.DestinationStatus(ctx, name)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
 }
 
 func (b *Bridge) disk() Disk {

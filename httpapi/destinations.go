@@ -16,8 +16,7 @@ func (a *api) destinationName(c *gin.Context) (string, error) {
 }
 
 func (a *api) destinations(c *gin.Context) (any, error) {
-	st, err := a.b.Status(c.Request.Context())
-	return st.Destinations, err
+	return a.b.DestinationStatuses(c.Request.Context())
 }
 
 func (a *api) destination(c *gin.Context) (any, error) {

@@ -28,8 +28,7 @@ func (a *api) setName(c *gin.Context) (string, error) {
 }
 
 func (a *api) sets(c *gin.Context) (any, error) {
-	st, err := a.b.Status(c.Request.Context())
-	return st.Sets, err
+	return a.b.SetStatuses()
 }
 
 func (a *api) set(c *gin.Context) (any, error) {

@@ -81,7 +81,7 @@ type Set struct {
 	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"how long a dump must not have changed before it is read; it is best renamed into its place when it is complete" default:"2s"`
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`
-	Licence        string       `yaml:"licence" doc:"IRI of the licence"`
+	Licence        string       `yaml:"licence" doc:"the licence: its IRI or, where it has none, its name, which goes out as dct:rights"`
 	Publisher      string       `yaml:"publisher" doc:"who publishes the set: a name, or an IRI"`
 	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
 	Select         Select       `yaml:"select" doc:"which entities: those that each of the keys below allows; default: every subject that is an IRI"`

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -53,15 +55,19 @@ func (c *Config) Complete(dir string) error {
 	return nil
 }
 
-// Reach asks every remote store a question that costs it nothing, and fetches
-// the head of every source, without opening the state; of what is kept here it
-// tries whether its folder can be made and written. It returns what went
-// wrong, by "store NAME", "set NAME" (of dumps) and "destination NAME".
+// Reach asks every remote store a question that costs it nothing, and follows every
+// source to the set that is mirrored, without opening the state; of what is kept here it
+// tries whether its folder can be made and written, and whether an embedded store there
+// can be opened, which leaves it as it is. It returns what went wrong, by "store NAME", "set NAME" (of dumps) and "destination NAME".
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
 		if s.local() {
-			if err := s.tryPlace(); err != nil {
+			err := s.tryPlace()
+			if err == nil && s.Embedded != "" {
+				err = tryEmbedded(cfg, s.Embedded)
+			}
+			if err != nil {
 				out["store "+name] = err
 			}
 			continue
@@ -74,12 +80,23 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 	for name, err := range faults {
 		out["set "+name] = err
 	}
-	for name, d := range cfg.Destinations {
-		if err := reachSource(ctx, d.Source, cfg.Public.BaseURL); err != nil {
+	for name := range cfg.Destinations {
+		if err := cfg.reachSource(ctx, name, log); err != nil {
 			out["destination "+name] = err
 		}
 	}
 	return out
+}
+
+// tryEmbedded tells why an embedded store could not be opened. Who holds the state may
+// hold its stores.
+func tryEmbedded(cfg *Config, dir string) error {
+	err := embedstore.Try(dir)
+	var locked *embedstore.LockedError
+	if errors.As(err, &locked) && locked.Process() == readHolder(cfg.State).PID {
+		return nil
+	}
+	return err
 }
 
 func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) error {
@@ -93,11 +110,22 @@ func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) err
 	return errors.Join(err, c.Close())
 }
 
-func reachSource(ctx context.Context, source, own string) error {
-	if own != "" && len(source) >= len(own) && source[:len(own)] == own {
-		return nil // this configuration serves it itself
+func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger) error {
+	d := c.Destinations[name]
+	if own := c.Public.BaseURL; own != "" && strings.HasPrefix(d.Source, own) { // this configuration serves it itself
+		site := strings.TrimRight(strings.TrimSuffix(d.Source[len(own):], "/.well-known/resourcesync"), "/") == ""
+		if _, one := c.Sets[d.Set]; !site || one || d.Set == "" && len(c.Sets) == 1 || strings.Contains(d.Set, "/") {
+			return nil
+		}
+		if d.Set == "" {
+			return fmt.Errorf("%s is this configuration itself and has %d sets; choose one with set: %s", d.Source, len(c.Sets), names(c.Sets))
+		}
+		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", d.Source, d.Set, names(c.Sets))
 	}
-	return ReachSource(ctx, source)
+	if err := ReachSource(ctx, d.Source); err != nil {
+		return err
+	}
+	return destination.Reach(ctx, c.destination(name, ""), log)
 }
 
 // ReachSource fetches the head of a source: of the address itself or, of a site

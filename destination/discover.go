@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -103,6 +105,27 @@ func (o *offer) empty() bool {
 
 // errNotDocument says that a body is no ResourceSync document and no Sitemap.
 var errNotDocument = errors.New("no ResourceSync document")
+
+// errNothingYet comes for a set that can be followed later, perhaps.
+var errNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
+
+// Reach tells why the source leads to no set that could be followed: it has none, or
+// several of which the configuration names no one. It needs no records and no mirror. A
+// set that was not scanned yet is right.
+func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
+	lim := defaultLimits()
+	d := &Destination{cfg: cfg, lim: &lim, log: log}
+	var err error
+	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, max(cfg.Concurrency, 1), nil, d.lim); err != nil {
+		return err
+	}
+	d.fetch.log = log
+	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source)
+	if _, err = d.discover(ctx); errors.Is(err, errNothingYet) {
+		return nil
+	}
+	return err
+}
 
 // discover finds the set to be followed from whatever address was configured.
 func (d *Destination) discover(ctx context.Context) (*offer, error) {
@@ -268,7 +291,7 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 		}
 	}
 	if o.empty() {
-		return nil, fmt.Errorf("Capability List %s offers neither lists nor dumps: the source may not have been scanned yet", shorten(address))
+		return nil, fmt.Errorf("Capability List %s %w", shorten(address), errNothingYet)
 	}
 	return o, nil
 }

@@ -29,10 +29,11 @@ func (a *app) check() *cobra.Command {
 	cmd := &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
 		Long: `Reads the configuration and tells all its faults at once, each with file, line,
 value and what is allowed (exit code 2); then asks every store a question that
-costs it nothing, fetches the head of every source, tries whether the folders of
-the state and of embedded stores can be made and written, and compares the
-destinations with what the state says of them, where there is one (exit code 1
-when one does not answer, or cannot be opened as it stands). Nothing stays
+costs it nothing, follows every source to the set that is mirrored, tries whether
+the folders of the state and of embedded stores can be made and written, whether
+these stores can be opened, and compares the destinations with what the state says
+of them, where there is one (exit code 1 when one does not answer, has no such set,
+or cannot be opened as it stands). Nothing stays
 written; the state of a running daemon is asked for over its API. With --records
 all that the state has of the sets is read, and its hashes are computed again.
 

@@ -171,10 +171,7 @@ func (s *Store) open() (err error) {
 	s.popt.Lock = s.lock
 	s.disk = guardfs.New("store", s.opts.fs, s.log)
 	if s.db, err = s.disk.Open(s.dir, s.popt); err != nil {
-		if pebble.IsCorruptionError(err) {
-			return fmt.Errorf("the store is damaged: %w", err)
-		}
-		return err
+		return openError(err)
 	}
 	v := pebbleView{s.db}
 	val, ok, err := v.get(keyVersion)
@@ -188,9 +185,10 @@ func (s *Store) open() (err error) {
 		if err := s.apply(b, pebble.Sync); err != nil {
 			return err
 		}
-	} else if n := binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):]); n < 1 || n > storeVersion {
-		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
+	} else if err := versionFault(val); err != nil {
+		return err
 	} else {
+		n := version(val)
 		_, moving, err := v.get(keyMoving)
 		switch {
 		case err != nil:
@@ -209,8 +207,8 @@ func (s *Store) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if !ok || len(val) != 8 {
-		return errors.New("the store is damaged: the number of its next term is missing")
+	if err := nextFault(val, ok, nil); err != nil {
+		return err
 	}
 	s.next = binary.BigEndian.Uint64(val)
 	return s.dropTermsFrom(s.next)
@@ -417,8 +415,33 @@ type holder struct {
 	Since   time.Time `json:"since"`
 }
 
+// LockedError is ErrLocked of a process that left its name.
+type LockedError struct{ holder }
+
+// Process is its number.
+func (e *LockedError) Process() int { return e.PID }
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%v by process %d (%s, since %s): stop it, or use its addresses", ErrLocked, e.PID, e.Program, e.Since.Format(time.RFC3339))
+}
+
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
 func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
-	file := filepath.Join(dir, holderFile)
+	lock, err := takeLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	data, _ := json.Marshal(holder{os.Getpid(), filepath.Base(os.Args[0]), now.UTC()})
+	if err := os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), 0o644); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// takeLock locks a folder; who has it is told by the error.
+func takeLock(dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, vfs.Default)
 	var path *fs.PathError // the lock cannot be made; nobody has it
 	if errors.As(err, &path) {
@@ -426,16 +449,11 @@ func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
 	}
 	if err != nil {
 		var h holder
-		data, rerr := os.ReadFile(file)
+		data, rerr := os.ReadFile(filepath.Join(dir, holderFile))
 		if rerr != nil || json.Unmarshal(data, &h) != nil || h.PID == 0 {
 			return nil, fmt.Errorf("%w by a process that left no name (%v): close it first", ErrLocked, err)
 		}
-		return nil, fmt.Errorf("%w by process %d (%s, since %s): stop it, or use its addresses", ErrLocked, h.PID, h.Program, h.Since.Format(time.RFC3339))
-	}
-	data, _ := json.Marshal(holder{os.Getpid(), filepath.Base(os.Args[0]), now.UTC()})
-	if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
-		lock.Close()
-		return nil, err
+		return nil, &LockedError{h}
 	}
 	return lock, nil
 }

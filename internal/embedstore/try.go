@@ -1,0 +1,93 @@
+package embedstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+)
+
+// Try tells why Open could not open the store in a folder, and leaves the folder as it
+// is: one that is held (ErrLocked), damaged, of a newer version, or of something else. A
+// folder that is not there, or has no store yet, is right.
+func Try(dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open store %s: %w", dir, err)
+		}
+	}()
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	begun := false
+	for _, f := range files {
+		begun = begun || strings.HasPrefix(f.Name(), "marker.manifest.")
+	}
+	if !begun {
+		return vacant(dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+		return err // a store without it was copied in part
+	}
+	lock, err := takeLock(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	o := pebbleOptions(8 << 20)
+	o.Lock, o.ReadOnly = lock, true
+	db, err := guardfs.New("store", vfs.Default, nil).Open(dir, o)
+	if err != nil {
+		return openError(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	v := pebbleView{db}
+	val, ok, err := v.get(keyVersion)
+	if err != nil || !ok { // of a first start that was cut off
+		return err
+	}
+	if err := versionFault(val); err != nil {
+		return err
+	}
+	val, ok, err = v.get(keyNext)
+	return errors.Join(err, nextFault(val, ok, err))
+}
+
+// openError is what Pebble could not open.
+func openError(err error) error {
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("the store is damaged: %w", err)
+	}
+	return err
+}
+
+// version is the number that a store keeps.
+func version(val []byte) uint32 {
+	return binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):])
+}
+
+func versionFault(val []byte) error {
+	if n := version(val); n < 1 || n > storeVersion {
+		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
+	}
+	return nil
+}
+
+func nextFault(val []byte, ok bool, err error) error {
+	if err == nil && (!ok || len(val) != 8) {
+		return errors.New("the store is damaged: the number of its next term is missing")
+	}
+	return nil
+}

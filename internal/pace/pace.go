@@ -18,32 +18,41 @@ type Pacer struct {
 	Rate float64       // requests a second; 0: any number
 	Slow time.Duration // an answer that takes longer to begin is slow; 0: none is
 
-	mu   sync.Mutex
-	next time.Time // no request before it
+	mu    sync.Mutex
+	next  time.Time // the first turn that nobody has
+	pause time.Time // its end: no request before it
 }
 
 // Wait waits until a request may be sent.
 func (p *Pacer) Wait(ctx context.Context) error {
-	p.mu.Lock()
-	now := time.Now()
-	at := p.next
-	if at.Before(now) {
-		at = now
-	}
-	if p.Rate > 0 {
-		p.next = at.Add(time.Duration(float64(time.Second) / p.Rate))
-	}
-	p.mu.Unlock()
-	if !at.After(now) {
-		return nil
-	}
-	timer := time.NewTimer(at.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for turn := (time.Time{}); ; { // when it is this request's turn, zero while it has none
+		p.mu.Lock()
+		now := time.Now()
+		at := p.pause
+		switch {
+		case at.After(now): // an answer may have been slow while this request waited; its turn has passed then
+			turn = time.Time{}
+		case turn.IsZero():
+			turn = now
+			if p.next.After(now) {
+				turn = p.next
+			}
+			if p.Rate > 0 {
+				p.next = turn.Add(time.Duration(float64(time.Second) / p.Rate))
+			}
+			at = turn
+		}
+		p.mu.Unlock()
+		if !at.After(now) {
+			return nil
+		}
+		timer := time.NewTimer(at.Sub(now))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -56,8 +65,8 @@ func (p *Pacer) Took(d time.Duration) (pause time.Duration) {
 	pause = min(d, mostPause)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := time.Now().Add(pause); at.After(p.next) {
-		p.next = at
+	if end := time.Now().Add(pause); end.After(p.pause) {
+		p.pause = end
 	}
 	return pause
 }

@@ -97,7 +97,9 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 	var last error
 	if s.cfg.Strategy == "" || s.inOneAnswer() {
 		ways := s.ways(caps, scope)
-		if len(ways) == 0 {
+		if way := sparql.Reading(s.cfg.Strategy); len(ways) == 0 && ofOneGraph(way) && (!scope.single() || scope.union) {
+			last = fmt.Errorf("strategy %s gives once what stands in several graphs, so it is for one graph, and the set is over several, or over a default graph that shows others: strategy graphs reads them one by one, whole, select-json or select-tsv together", way)
+		} else if len(ways) == 0 {
 			last = fmt.Errorf("the store has no way of reading %s in one answer (it can: %v)", cmp.Or(strings.TrimPrefix(s.cfg.Strategy, "whole"), "several graphs"), caps.Readings)
 		}
 		many, err := s.byManyPredicates(ctx, caps, scope, ways)
@@ -157,13 +159,17 @@ func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading
 		return []sparql.Reading{way}
 	}
 	for _, r := range caps.Readings {
-		oneGraph := r == sparql.ReadGraphStore || r == sparql.ReadConstruct // drop what counts twice
 		named := s.cfg.Strategy == "" || s.cfg.Strategy == "whole" || s.cfg.Strategy == string(r)
-		if named && (!oneGraph || sc.single() && !sc.union) {
+		if named && (!ofOneGraph(r) || sc.single() && !sc.union) {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// ofOneGraph tells whether a way gives once what stands in several graphs, and counts twice.
+func ofOneGraph(way sparql.Reading) bool {
+	return way == sparql.ReadGraphStore || way == sparql.ReadConstruct
 }
 
 // verdict is how a download ended.
@@ -188,7 +194,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if err != nil {
 		return fatal, err
 	}
-	if scope.union && (way == sparql.ReadGraphStore || way == sparql.ReadConstruct) {
+	if scope.union && ofOneGraph(way) {
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
 	known, err := s.cfg.Known()

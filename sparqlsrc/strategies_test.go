@@ -138,6 +138,22 @@ func TestStrategiesOfSeveralGraphs(t *testing.T) {
 	}
 }
 
+// A way that is for one graph says so where there are several.
+func TestStrategyOfOneGraph(t *testing.T) {
+	for _, strategy := range []string{"graph-store", "construct"} {
+		for _, graphs := range [][]string{{"http://g.example/1", "http://g.example/2"}, {"*"}, nil} {
+			st := sparqltest.New()
+			st.UnionDefault = graphs == nil
+			st.Add("http://g.example/1", nameTriples(5)...)
+			st.Add("http://g.example/2", nameTriples(3)...)
+			sc, err := source(t, st, Config{Graphs: graphs, Strategy: strategy}).Scan(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "so it is for one graph") {
+				t.Errorf("%s of %v: %v, %v", strategy, graphs, sc, err)
+			}
+		}
+	}
+}
+
 // The same statements in many graphs come once for each graph, and not more often,
 // also those of a class: parts cannot tell what is equal from each other.
 func TestStrategiesOfManyGraphs(t *testing.T) {

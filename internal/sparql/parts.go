@@ -253,6 +253,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 			p.Batch = max(1, n/2)
 			continue
 		case n == 1 && p.narrower(err, ""):
+			p.tellMany(keys[0])
 			if err := p.restricted(ctx, restrict, "", p.Confirm, f); err != nil {
 				return fmt.Errorf("%s: %w", keys[0], err)
 			}
@@ -262,6 +263,15 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 		keys = keys[n:]
 	}
 	return nil
+}
+
+// tellMany tells of a key that has more rows than one answer may hold: each of its parts
+// makes the store look at all of them, which may take hours.
+func (p *Parts) tellMany(key string) {
+	if n := p.limit(); n < partRows { // else it is what we hold at once
+		p.Client.log.Warn("more triples of one entity than the store gives in one answer: they are read in parts, for each of which the store looks at all of them, which takes long; raise its row limit above their number (Virtuoso: ResultSetMaxRows)",
+			"entity", key, "limit", n)
+	}
 }
 
 // Blanks gives the rows whose Key is a blank node. Labels hold within one

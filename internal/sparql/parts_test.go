@@ -3,8 +3,10 @@ package sparql_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -58,13 +60,19 @@ func TestParts(t *testing.T) {
 		st.RowLimit, st.TooMany, st.Relabel, st.Shuffle = limit, 60, true, true
 		st.Add("http://e/g", data...)
 		srv := httptest.NewServer(st)
-		c, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query"})
+		var log bytes.Buffer
+		c, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := readInParts(t, sparql.Parts{Client: c, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: int64(limit)})
 		if !slices.Equal(got, data) {
 			t.Fatalf("limit %d: %d triples of %d", limit, len(got), len(data))
+		}
+		// What makes a store work for long is told, with what to set.
+		told := strings.Count(log.String(), "more triples of one entity than the store gives in one answer")
+		if few := limit > 0 && limit < 300; told != map[bool]int{true: 1}[few] || few && !strings.Contains(log.String(), fmt.Sprintf("entity=http://e/big limit=%d", limit)) {
+			t.Errorf("limit %d: the log says %s", limit, &log)
 		}
 		c.Close()
 		srv.Close()

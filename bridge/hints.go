@@ -337,11 +337,16 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 
 // scanOptions are those that all scans of a set have in common.
 func (s *set) scanOptions(finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
-	o.Finder, o.Format = finder, rdfres.Format(s.cfg.Format)
-	o.MD5, o.SHA1 = slices.Contains(s.cfg.Hashes, "md5"), slices.Contains(s.cfg.Hashes, "sha-1")
+	of := s.formatOptions()
+	o.Finder, o.Format, o.MD5, o.SHA1 = finder, of.Format, of.MD5, of.SHA1
 	o.MaxDeleteRatio, o.Fingerprint = s.cfg.MaxDeleteRatio, s.fingerprint()
 	o.Progress = func(done, total int64) { run.Progress("compare", done, total) }
 	return o
+}
+
+// formatOptions are those of the representations only.
+func (s *set) formatOptions() changetrack.ScanOptions {
+	return changetrack.ScanOptions{Format: rdfres.Format(s.cfg.Format), MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1")}
 }
 
 // checkHints finds what is wrong with the hints of a set.

@@ -80,6 +80,7 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
 	sc := c.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
+	sc.Ahead = func() sparqlsrc.Ahead { return s.log.Ahead(s.formatOptions()) }
 	var err error
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())

@@ -270,7 +270,7 @@ func (p *producer) item(d rdfres.Description, old []byte) error {
 	if p.job == nil {
 		p.job = &job{done: make(chan struct{}), items: make([]item, 0, jobItems)}
 	}
-	p.job.items = append(p.job.items, item{d.Entity, d.Triples, old})
+	p.job.items = append(p.job.items, item{d.Entity, d.Triples, d.Ahead, old})
 	p.job.triples += len(d.Triples)
 	if len(p.job.items) < jobItems && p.job.triples < jobTriples {
 		return nil
@@ -367,7 +367,7 @@ func (s *scan) confirmSome(ctx context.Context, c *coder, states [][]byte) error
 func (s *scan) settle(c *coder, st *stateRecord, raw []byte, still []rdfres.Triple) error {
 	if len(still) > 0 {
 		var t tally
-		out, n, err := c.compare(nil, &item{st.entity, still, raw}, &t)
+		out, n, err := c.compare(nil, &item{entity: st.entity, triples: still, old: raw}, &t)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ const (
 type item struct {
 	entity  string
 	triples []rdfres.Triple
+	ahead   []byte // rdfres.Description.Ahead
 	old     []byte // state record, nil if there is none
 }
 
@@ -51,11 +52,14 @@ func (s *scan) add(t *tally) {
 	s.sum.componentFound += t.componentFound
 }
 
+// encoder makes a checked representation.
+type encoder func(f rdfres.Format, entity string, ts []rdfres.Triple) ([]byte, error)
+
 // coder compares and encodes; one for each goroutine.
 type coder struct {
 	o      *ScanOptions
 	dry    bool
-	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+	encode encoder
 	log    *slog.Logger
 	free   <-chan []byte // to be used again
 	w      *flate.Writer
@@ -74,10 +78,14 @@ func (s *scan) coder() (*coder, error) {
 
 // compare appends the framed record of a change, if it is one, to out.
 func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) {
-	if !strictlySorted(it.triples) {
-		it.triples = rdfres.SortUnique(slices.Clone(it.triples))
+	foreseen, ahead := readForeseen(it.ahead, len(it.triples))
+	graph := foreseen.graph
+	if !ahead {
+		if !strictlySorted(it.triples) {
+			it.triples = rdfres.SortUnique(slices.Clone(it.triples))
+		}
+		graph = rdfres.GraphDigest(it.triples)
 	}
-	graph := rdfres.GraphDigest(it.triples)
 	var cur *Version
 	if it.old != nil {
 		was, err := peekState(it.old)
@@ -97,12 +105,20 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	next := staged{kind: Created, entity: it.entity, old: it.old}
 	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples)}
 	if !c.dry {
-		data, format, err := c.encodeAny(it)
-		if err != nil {
-			t.failures = append(t.failures, Failure{it.entity, err.Error()})
-			return out, 0, nil
+		data, format, fixity := []byte(nil), c.o.Format, foreseen.fixity
+		if ahead {
+			data, ahead = foreseen.represented(c.o, it)
 		}
-		if err := c.represent(&next, data, format); err != nil {
+		if !ahead {
+			var err error
+			if data, format, err = c.encodeAny(it); err != nil {
+				t.failures = append(t.failures, Failure{it.entity, err.Error()})
+				return out, 0, nil
+			}
+			fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
+		}
+		next.after.Format, next.after.Fixity = format, fixity
+		if err := c.keep(&next, data); err != nil {
 			return out, 0, fmt.Errorf("pack %s: %w", it.entity, err)
 		}
 		if format != c.o.Format {
@@ -132,10 +148,8 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	return frame(out, c.rec), 1, nil
 }
 
-// represent measures a representation, and packs a long one.
-func (c *coder) represent(next *staged, data []byte, format rdfres.Format) error {
-	next.after.Format = format
-	next.after.Fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
+// keep has a representation kept, packed where it is long.
+func (c *coder) keep(next *staged, data []byte) error {
 	blob := Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data))}
 	if len(data) <= plainMost {
 		blob.plain = data
@@ -160,7 +174,7 @@ func (c *coder) represent(next *staged, data []byte, format rdfres.Format) error
 // representation in another format is better than none. What is not simply
 // beyond the format is a fault of the encoder and told in the log.
 func (c *coder) encodeAny(it *item) ([]byte, rdfres.Format, error) {
-	data, err := c.try(c.o.Format, it)
+	data, err := tryEncode(c.encode, c.o.Format, it.entity, it.triples)
 	if err == nil {
 		return data, c.o.Format, nil
 	}
@@ -170,22 +184,22 @@ func (c *coder) encodeAny(it *item) ([]byte, rdfres.Format, error) {
 	if !errors.Is(err, rdfres.ErrCannotCarry) {
 		c.log.Warn("description is kept as N-Triples", "entity", it.entity, "error", err)
 	}
-	data, again := c.try(rdfres.NTriples, it)
+	data, again := tryEncode(c.encode, rdfres.NTriples, it.entity, it.triples)
 	if again != nil {
 		return nil, "", errors.Join(err, again)
 	}
 	return data, rdfres.NTriples, nil
 }
 
-// try encodes; a panic in an encoder is the fault of one entity, not the end of
+// tryEncode encodes; a panic in an encoder is the fault of one entity, not the end of
 // the process.
-func (c *coder) try(f rdfres.Format, it *item) (data []byte, err error) {
+func tryEncode(encode encoder, f rdfres.Format, entity string, ts []rdfres.Triple) (data []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("encode as %s: panic: %v", f, r)
 		}
 	}()
-	if data, err = c.encode(f, it.entity, it.triples); err != nil {
+	if data, err = encode(f, entity, ts); err != nil {
 		return nil, fmt.Errorf("encode as %s: %w", f, err)
 	}
 	return data, nil

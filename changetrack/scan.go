@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,6 +45,10 @@ type ScanOptions struct {
 	// Extra is asked after the sequence has ended; what it gives (JSON, such as
 	// the coverage) is kept with the result. May be nil.
 	Extra func() json.RawMessage
+}
+
+func (o *ScanOptions) defaults() {
+	o.Finder, o.Format = cmp.Or(o.Finder, "scan"), cmp.Or(o.Format, rdfres.JSONLD)
 }
 
 // Held is a scan that waits for a person. The id is made of what would be
@@ -123,12 +128,7 @@ func readLastScan(b []byte) (*lastScan, error) {
 // on. After an error from the store it is not known whether the scan is in the
 // log; the next writer, or Open, finds out and finishes it.
 func (l *Log) Scan(ctx context.Context, found iter.Seq2[rdfres.Description, error], o ScanOptions) (ScanResult, error) {
-	if o.Finder == "" {
-		o.Finder = "scan"
-	}
-	if o.Format == "" {
-		o.Format = rdfres.JSONLD
-	}
+	o.defaults()
 	if err := l.lock(ctx); err != nil {
 		return ScanResult{}, fmt.Errorf("scan set %s: %w", l.name, err)
 	}

@@ -45,7 +45,7 @@ type Options struct {
 	// and its decoder.
 	stageBytes, batchBytes int
 
-	encode func(rdfres.Format, string, []rdfres.Triple) ([]byte, error)
+	encode encoder
 	decode func(rdfres.Format, []byte, rdfres.ReadOptions) ([]rdfres.Triple, error)
 }
 

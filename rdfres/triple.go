@@ -71,4 +71,5 @@ func SortUnique(ts []Triple) []Triple {
 type Description struct {
 	Entity  string // IRI
 	Triples []Triple
+	Ahead   []byte // what was made of just these triples before they were asked for, by who takes them; nil: nothing
 }

@@ -29,7 +29,9 @@ type grouper struct {
 
 	subject    []byte // the last subject and its key
 	subjectKey rdfres.Digest
-	run        run    // its triples that came in a row
+	run        run // its triples that came in a row
+	foresight  *foresight
+	leads      []byte // the last subject that leads to a blank node: it is not described by its run alone
 	long       bool   // they are more than a run holds
 	graph      []byte // the last one of addQuad
 	line       []byte
@@ -69,6 +71,9 @@ func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
 
 // close removes everything.
 func (g *grouper) close() error {
+	if g.foresight != nil {
+		g.foresight.close()
+	}
 	err := errors.Join(g.entities.Close(), g.blanks.Close())
 	if e := os.RemoveAll(g.dir); e != nil {
 		err = errors.Join(err, fmt.Errorf("remove spill files: %w", e))
@@ -144,7 +149,29 @@ func (g *grouper) endRun() error {
 	}
 	g.value = g.run.appendRecord(g.value[:0], g.subject)
 	g.run.clear()
-	return g.entities.Add(g.subjectKey[:], g.value)
+	if g.cfg.Ahead == nil || bytes.Equal(g.leads, g.subject) {
+		return g.addRecord(&g.subjectKey, g.value)
+	}
+	if g.foresight == nil {
+		g.foresight = newForesight(g.cfg.Ahead(), g.addRecord)
+	}
+	if !g.foresight.wanted(&g.subjectKey) {
+		return g.addRecord(&g.subjectKey, g.value)
+	}
+	return g.foresight.add(&g.subjectKey, g.value)
+}
+
+func (g *grouper) addRecord(key *rdfres.Digest, record []byte) error {
+	return g.entities.Add(key[:], record)
+}
+
+// endRuns gives all that came in a row to the sorter.
+func (g *grouper) endRuns() error {
+	err := g.endRun()
+	if g.foresight != nil && err == nil {
+		err = g.foresight.end()
+	}
+	return err
 }
 
 // splitRun gives its triples to the sorter one by one.
@@ -231,6 +258,9 @@ func (g *grouper) addBlank(s, p, o []byte) error {
 	node := s
 	if s[0] != '_' {
 		node = o
+		if !bytes.Equal(s, g.leads) {
+			g.leads = append(g.leads[:0], s...)
+		}
 	}
 	key := labelKey(node)
 	if s[0] != '_' || o[0] != '_' || bytes.Equal(s, o) {
@@ -254,7 +284,7 @@ func (g *grouper) finish(ctx context.Context) error {
 		return nil
 	}
 	// What came is put in order while the components are found.
-	if err := errors.Join(g.endRun(), g.entities.Spill()); err != nil {
+	if err := errors.Join(g.endRuns(), g.entities.Spill()); err != nil {
 		return err
 	}
 	if err := g.components(ctx); err != nil {

@@ -86,8 +86,10 @@ type entityGroup struct {
 	entity   string // by a record, or by the subject of the first line
 	selected bool
 	class    bool
-	own      bool // has lines of its own, not only inbound ones
-	over     bool // of MaxDescriptionTriples
+	own      bool   // has lines of its own, not only inbound ones
+	over     bool   // of MaxDescriptionTriples
+	ahead    []byte // what was made ahead of its only record, if it has no other
+	records  int
 	buf      []byte
 	ends     []int
 	flags    []byte
@@ -187,7 +189,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	}
 	end := func() error {
 		if !lines.empty() {
-			for v, err := range lines.sorted() {
+			for v, err := range lines.inOrder() {
 				if err != nil {
 					return err
 				}
@@ -199,7 +201,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		return flush()
 	}
-	if err := sc.group.endRun(); err != nil {
+	if err := sc.group.endRuns(); err != nil {
 		return err
 	}
 	for r, err := range sc.group.entities.Sort() {
@@ -212,9 +214,13 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			}
 			copy(key[:], r.Key)
 			last = last[:0]
-			g = entityGroup{buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
+			g = entityGroup{ahead: g.ahead[:0], buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
 		}
 		v := r.Value
+		if v[0] != recordEntity && v[0] != recordSelected {
+			g.records++
+			lines.sorted = g.records == 1 && v[0] == recordAhead
+		}
 		switch v[0] {
 		case recordEntity:
 			if g.entity == "" {
@@ -222,8 +228,16 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			}
 		case recordSelected:
 			g.selected = true
-		case recordRun:
-			subject, err := lines.addRun(v[1:])
+		case recordRun, recordAhead:
+			v = v[1:]
+			if r.Value[0] == recordAhead {
+				made, rest, ok := cutBytes(v)
+				if !ok {
+					return errRun
+				}
+				g.ahead, v = append(g.ahead[:0], made...), rest
+			}
+			subject, err := lines.addRun(v)
 			if err != nil {
 				return err
 			}
@@ -314,6 +328,9 @@ func (sc *Scan) describe(g *entityGroup) (rdfres.Description, error) {
 func (g *entityGroup) description() rdfres.Description {
 	all := string(g.buf)
 	d := rdfres.Description{Entity: g.entity, Triples: make([]rdfres.Triple, len(g.ends))}
+	if g.records == 1 && len(g.ahead) > 0 {
+		d.Ahead = bytes.Clone(g.ahead)
+	}
 	from := 0
 	for i, to := range g.ends {
 		d.Triples[i] = tripleOf(all[from:to])

@@ -34,7 +34,7 @@ func (r *run) clear() {
 func (r *run) at(i int) []byte { return piece(r.buf, r.ends, i) }
 
 // piece is the part of buf that ends at ends[i].
-func piece(buf []byte, ends []int, i int) []byte {
+func piece[B []byte | string](buf B, ends []int, i int) B {
 	from := 0
 	if i > 0 {
 		from = ends[i-1]
@@ -64,10 +64,11 @@ type lineSet struct {
 	ends   []int
 	order  []int
 	disk   *extsort.Sorter
+	sorted bool // they came in order
 }
 
 func (l *lineSet) reset() error {
-	l.buf, l.ends = l.buf[:0], l.ends[:0]
+	l.buf, l.ends, l.sorted = l.buf[:0], l.ends[:0], false
 	return l.close()
 }
 
@@ -131,8 +132,8 @@ func (l *lineSet) added() error {
 	return nil
 }
 
-// sorted yields the lines with their flags, in the order of the sorter.
-func (l *lineSet) sorted() iter.Seq2[[]byte, error] {
+// inOrder yields the lines with their flags, in the order of the sorter.
+func (l *lineSet) inOrder() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if l.disk != nil {
 			for r, err := range l.disk.Sort() {
@@ -147,7 +148,7 @@ func (l *lineSet) sorted() iter.Seq2[[]byte, error] {
 			l.order = append(l.order, i)
 		}
 		compare := func(a, b int) int { return bytes.Compare(piece(l.buf, l.ends, a), piece(l.buf, l.ends, b)) }
-		if !slices.IsSortedFunc(l.order, compare) {
+		if !l.sorted && !slices.IsSortedFunc(l.order, compare) {
 			slices.SortFunc(l.order, compare)
 		}
 		for _, i := range l.order {

@@ -41,9 +41,16 @@ type Config struct {
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
 	Known                 func() (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
+	Ahead                 func() Ahead                      // asked for at each download; nil: nothing is made ahead
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }
+
+// Ahead makes of a description, while the store still sends others, what whoever takes
+// it would make of it anyway: Description.Ahead, if it turns out to be this one.
+// Several goroutines call it. The triples are sorted, without doubles and blank nodes,
+// and must not be kept. It may return nil.
+type Ahead func(entity string, triples []rdfres.Triple) []byte
 
 // Findings keep what a probe found for the next process; nil keeps nothing.
 type Findings interface {

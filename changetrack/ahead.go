@@ -1,0 +1,71 @@
+package changetrack
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Ahead gives what makes ahead of a description what Scan with these options would
+// make of it anyway, for rdfres.Description.Ahead: the graph digest and, where
+// nothing is known yet and so all are new, the fixity of the checked representation.
+// It may be called by several goroutines. Scan takes what the Ahead of an
+// earlier moment made as well.
+func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) []byte {
+	o.defaults()
+	v := l.View()
+	defer v.Close()
+	isNew := v.err == nil && v.head.seq == 0
+	return func(entity string, triples []rdfres.Triple) []byte {
+		a := foreseen{graph: rdfres.GraphDigest(triples), triples: len(triples)}
+		if isNew {
+			if data, err := tryEncode(l.t.o.encode, o.Format, entity, triples); err == nil {
+				a.format, a.crc, a.fixity = o.Format, crc32.ChecksumIEEE(data), rdfres.ComputeFixity(data, o.MD5, o.SHA1)
+			}
+		}
+		return a.append(nil)
+	}
+}
+
+// foreseen is what stands in Description.Ahead.
+type foreseen struct {
+	graph   rdfres.Digest
+	triples int
+	format  rdfres.Format // "": there is no representation yet
+	crc     uint32        // of it
+	fixity  rdfres.Fixity
+}
+
+func (a *foreseen) append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, a.graph[:]...), uint64(a.triples))
+	if a.format == "" {
+		return b
+	}
+	b = binary.BigEndian.AppendUint32(b, a.crc)
+	return putVersion(b, &Version{Graph: a.graph, Format: a.format, Wanted: a.format, Fixity: a.fixity, Triples: a.triples})
+}
+
+// readForeseen gives false where it is not of so many triples, or of another form.
+func readForeseen(b []byte, triples int) (a foreseen, ok bool) {
+	r := reading{b: b}
+	a = foreseen{graph: r.digest(), triples: int(r.uvarint())}
+	if len(r.b) > 0 {
+		if crc := r.take(4); crc != nil {
+			a.crc = binary.BigEndian.Uint32(crc)
+		}
+		v := r.version()
+		a.format, a.fixity = v.Format, v.Fixity
+	}
+	return a, r.end("what was made ahead") == nil && a.triples == triples
+}
+
+// represented gives the representation that was checked ahead. It is made again, since
+// that takes less than to keep it; false where it is not wanted so.
+func (a *foreseen) represented(o *ScanOptions, it *item) (data []byte, ok bool) {
+	if a.format != o.Format || o.MD5 != (a.fixity.MD5 != nil) || o.SHA1 != (a.fixity.SHA1 != nil) {
+		return nil, false
+	}
+	data, err := rdfres.Encode(a.format, it.entity, it.triples)
+	return data, err == nil && int64(len(data)) == a.fixity.Length && crc32.ChecksumIEEE(data) == a.crc
+}

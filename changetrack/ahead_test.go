@@ -1,0 +1,131 @@
+package changetrack
+
+import (
+	"bytes"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// made has what ahead makes of them in some of the descriptions.
+func made(seq iter.Seq2[rdfres.Description, error], ahead func(string, []rdfres.Triple) []byte, spoil func(*rdfres.Description)) iter.Seq2[rdfres.Description, error] {
+	return func(yield func(rdfres.Description, error) bool) {
+		i := 0
+		for d, err := range seq {
+			if i++; err == nil && i%5 != 0 {
+				d.Ahead = ahead(d.Entity, d.Triples)
+				spoil(&d)
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestMadeAhead: scans leave the very records that they leave when nothing was made
+// ahead, in both formats and with all hashes, where it was made at an earlier moment,
+// for other settings, or is spoiled.
+func TestMadeAhead(t *testing.T) {
+	formats := []ScanOptions{{}, {Format: rdfres.NTriples, SHA1: true}, {MD5: true, SHA1: true}}
+	for name, spoil := range map[string]func(*rdfres.Description){
+		"as made":         func(*rdfres.Description) {},
+		"other settings":  nil,
+		"earlier moment":  nil,
+		"cut off":         func(d *rdfres.Description) { d.Ahead = d.Ahead[:len(d.Ahead)-1] },
+		"without fixity":  func(d *rdfres.Description) { d.Ahead = d.Ahead[:min(len(d.Ahead), 33)] },
+		"something else":  func(d *rdfres.Description) { d.Ahead = []byte("x") },
+		"other bytes":     func(d *rdfres.Description) { d.Ahead = bytes.Clone(d.Ahead); flipBehind(d.Ahead, 33) },
+		"too few triples": func(d *rdfres.Description) { d.Ahead = bytes.Clone(d.Ahead); d.Ahead[32]++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for at, o := range formats {
+				var logs [2]map[string]string
+				for with := range 2 {
+					s := memkv.New()
+					to := testOptions(t.TempDir(), newClock())
+					to.encode, to.decode, to.stageBytes, to.batchBytes = nil, nil, 2000, 2000
+					tr, l := mustOpen(t, s, to)
+					r := rand.New(rand.NewPCG(1, uint64(at)))
+					src := source{}
+					first := l.Ahead(o)
+					for range 4 {
+						for _, e := range slices.Sorted(maps.Keys(many(80, 0))) {
+							switch r.IntN(4) {
+							case 0:
+								src[e] = []int{r.IntN(5), r.IntN(500)}
+							case 1:
+								if r.IntN(6) == 0 {
+									delete(src, e)
+								}
+							}
+						}
+						seq := src.all()
+						if with == 1 {
+							ahead, spoil := l.Ahead(o), spoil
+							switch name {
+							case "other settings":
+								ahead = l.Ahead(formats[(at+1)%len(formats)])
+							case "earlier moment":
+								ahead = first
+							}
+							if spoil == nil {
+								spoil = func(*rdfres.Description) {}
+							}
+							seq = made(seq, ahead, spoil)
+						}
+						if _, err := l.Scan(t.Context(), seq, o); err != nil {
+							t.Fatal(err)
+						}
+					}
+					mustCheck(t, l)
+					logs[with] = everything(t, s)
+					tr.Close()
+				}
+				if !maps.Equal(logs[0], logs[1]) {
+					t.Errorf("%+v: %d records, without %d, or they differ", o, len(logs[1]), len(logs[0]))
+				}
+			}
+		})
+	}
+}
+
+// flipBehind changes what stands behind the first n bytes.
+func flipBehind(b []byte, n int) {
+	for i := range b[min(n, len(b)):] {
+		b[n+i] ^= 0x55
+	}
+}
+
+// TestMadeAheadIsUsed: of what is new the representation was measured ahead, of what is
+// known only the digest.
+func TestMadeAheadIsUsed(t *testing.T) {
+	o := ScanOptions{Format: rdfres.JSONLD, SHA1: true}
+	d := description("http://example.org/e", []int{1, 2, 3})
+	to := testOptions(t.TempDir(), newClock())
+	to.encode, to.decode = nil, nil
+	_, l := mustOpen(t, memkv.New(), to)
+	for round := range 2 {
+		a, ok := readForeseen(l.Ahead(o)(d.Entity, d.Triples), len(d.Triples))
+		if !ok || a.graph != rdfres.GraphDigest(d.Triples) {
+			t.Fatalf("%+v, %v", a, ok)
+		}
+		data, represented := a.represented(&o, &item{entity: d.Entity, triples: d.Triples})
+		want, err := rdfres.EncodeChecked(rdfres.JSONLD, d.Entity, d.Triples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if represented != (round == 0) || represented && !bytes.Equal(data, want) {
+			t.Errorf("round %d: represented %v as %s", round, represented, data)
+		}
+		if f := rdfres.ComputeFixity(want, false, true); represented && (a.fixity.SHA256 != f.SHA256 || !slices.Equal(a.fixity.SHA1, f.SHA1) || a.fixity.Length != f.Length) {
+			t.Errorf("fixity %+v, want %+v", a.fixity, f)
+		}
+		mustScan(t, l, source{d.Entity: {1, 2, 3}}, o)
+	}
+}

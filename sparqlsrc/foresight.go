@@ -1,0 +1,220 @@
+package sparqlsrc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// While a store still sends, a processor is often idle. A subject whose triples came
+// in a row and lead to no blank node is likely to be described by them alone, and
+// what is made of its description (Config.Ahead) is made meanwhile. It holds if nothing
+// else is found of the entity (Scan.read), else it is forgotten.
+
+// Runs go to the workers in batches of about so many bytes. One that finds them all at
+// work is sorted without foresight: a download never waits for it.
+const (
+	foreseenBytes   = 64 << 10
+	foreseenBatches = 4
+)
+
+// A batch of records of the entity sorter (run.appendRecord), one after the other.
+type runBatch struct {
+	keys      []rdfres.Digest
+	buf       []byte
+	ends      []int
+	spare     []byte // what a worker writes into
+	spareEnds []int
+}
+
+// foresight makes ahead what is made of descriptions. Its owner calls add and end from
+// one goroutine; close must be called.
+type foresight struct {
+	sink    func(key *rdfres.Digest, record []byte) error
+	batch   *runBatch
+	work    chan *runBatch
+	done    chan *runBatch
+	free    []*runBatch
+	pending int // batches that are with the workers
+	workers sync.WaitGroup
+	closed  bool
+
+	// Some subjects, told by the first bits of their keys: stores that give the
+	// triples of one in several places gain nothing.
+	seen         map[rdfres.Digest]bool
+	asked, twice int
+}
+
+// newForesight starts the workers. ahead is Config.Ahead's; sink takes the records, in any order.
+func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) error) *foresight {
+	f := &foresight{sink: sink, work: make(chan *runBatch, foreseenBatches), done: make(chan *runBatch, 2*foreseenBatches+runtime.GOMAXPROCS(0)),
+		seen: map[rdfres.Digest]bool{}}
+	for range runtime.GOMAXPROCS(0) {
+		f.workers.Go(func() {
+			var w foreseer
+			for b := range f.work {
+				w.all(ahead, b)
+				f.done <- b // it holds all that there may be
+			}
+		})
+	}
+	return f
+}
+
+// wanted tells whether the runs of this store are worth it.
+func (f *foresight) wanted(key *rdfres.Digest) bool {
+	const sampled = 4096
+	if key[0]&0x1f == 0 && f.asked < sampled {
+		if f.asked++; f.seen[*key] {
+			f.twice++
+		} else {
+			f.seen[*key] = true
+		}
+	}
+	return f.twice*8 <= f.asked+64
+}
+
+// add takes a record, which it may not keep.
+func (f *foresight) add(key *rdfres.Digest, record []byte) error {
+	if f.batch == nil {
+		if n := len(f.free); n > 0 {
+			f.batch, f.free = f.free[n-1], f.free[:n-1]
+		} else {
+			f.batch = &runBatch{}
+		}
+	}
+	b := f.batch
+	b.keys = append(b.keys, *key)
+	b.buf = append(b.buf, record...)
+	if b.ends = append(b.ends, len(b.buf)); len(b.buf) < foreseenBytes {
+		return nil
+	}
+	f.batch = nil
+	if err := f.collect(false); err != nil {
+		return err
+	}
+	select {
+	case f.work <- b:
+		f.pending++
+		return nil
+	default:
+		return f.give(b)
+	}
+}
+
+// give passes the records of a batch on.
+func (f *foresight) give(b *runBatch) error {
+	for i := range b.keys {
+		if err := f.sink(&b.keys[i], piece(b.buf, b.ends, i)); err != nil {
+			return err
+		}
+	}
+	b.keys, b.buf, b.ends = b.keys[:0], b.buf[:0], b.ends[:0]
+	f.free = append(f.free, b)
+	return nil
+}
+
+// collect passes on what is done, with wait all that is under way.
+func (f *foresight) collect(wait bool) error {
+	for f.pending > 0 {
+		var b *runBatch
+		if wait {
+			b = <-f.done
+		} else {
+			select {
+			case b = <-f.done:
+			default:
+				return nil
+			}
+		}
+		f.pending--
+		if err := f.give(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end passes on everything.
+func (f *foresight) end() error {
+	if b := f.batch; b != nil {
+		f.batch = nil
+		f.work <- b
+		f.pending++
+	}
+	return f.collect(true)
+}
+
+// close ends the workers. It is safe to call twice.
+func (f *foresight) close() {
+	if !f.closed {
+		f.closed = true
+		close(f.work)
+		f.workers.Wait()
+		f.batch, f.free = nil, nil
+	}
+}
+
+// foreseer is what one worker uses again and again.
+type foreseer struct {
+	lines   lineSet
+	triples []rdfres.Triple
+}
+
+// all writes the records of a batch again, where it can with what was made ahead.
+func (w *foreseer) all(ahead Ahead, b *runBatch) {
+	out, ends := b.spare[:0], b.spareEnds[:0]
+	for i := range b.keys {
+		out = w.one(out, ahead, piece(b.buf, b.ends, i))
+		ends = append(ends, len(out))
+	}
+	b.spare, b.spareEnds, b.buf, b.ends = b.buf, b.ends, out, ends
+}
+
+// one appends a record as it is, or recordAhead, what was made ahead after its length,
+// and the rest of the record with its triples in order.
+func (w *foreseer) one(dst []byte, ahead Ahead, record []byte) []byte {
+	subject, rest, ok := cutBytes(record[1:])
+	l := &w.lines
+	l.buf, l.ends, l.order = l.buf[:0], l.ends[:0], l.order[:0]
+	for ok && len(rest) > 0 {
+		var line []byte
+		if line, rest, ok = cutBytes(rest); ok {
+			l.order = append(l.order, len(l.ends))
+			l.buf = append(append(append(l.buf, subject...), ' '), line...)
+			l.ends = append(l.ends, len(l.buf))
+		}
+	}
+	if !ok { // whoever reads it will say so
+		return append(dst, record...)
+	}
+	compare := func(a, b int) int { return bytes.Compare(piece(l.buf, l.ends, a), piece(l.buf, l.ends, b)) }
+	slices.SortFunc(l.order, compare)
+	all := string(l.buf)
+	w.triples = w.triples[:0]
+	for k, i := range l.order {
+		if k > 0 && compare(l.order[k-1], i) == 0 { // a double, which is counted
+			return append(dst, record...)
+		}
+		w.triples = append(w.triples, tripleOf(piece(all, l.ends, i)))
+	}
+	made := ahead(iriOf(subject), w.triples)
+	clear(w.triples)
+	if len(made) == 0 {
+		return append(dst, record...)
+	}
+	dst = binary.AppendUvarint(append(dst, recordAhead), uint64(len(made)))
+	dst = append(dst, made...)
+	dst = binary.AppendUvarint(dst, uint64(len(subject)))
+	dst = append(dst, subject...)
+	for _, i := range l.order {
+		line := piece(l.buf, l.ends, i)[len(subject)+1:]
+		dst = binary.AppendUvarint(dst, uint64(len(line)))
+		dst = append(dst, line...)
+	}
+	return dst
+}

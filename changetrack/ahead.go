@@ -24,7 +24,7 @@ func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) 
 				a.format, a.crc, a.fixity = o.Format, crc32.ChecksumIEEE(data), rdfres.ComputeFixity(data, o.MD5, o.SHA1)
 			}
 		}
-		return a.append(nil)
+		return a.append(make([]byte, 0, recordRoom))
 	}
 }
 

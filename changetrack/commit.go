@@ -187,6 +187,9 @@ func (l *Log) share() {
 // setter is a batch, or a first scan.
 type setter interface{ Set(key, value []byte) }
 
+// recordRoom is what most records take beside the entity.
+const recordRoom = 128
+
 // writeStaged writes all records of one change.
 func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) error {
 	s, err := readStaged(rec)
@@ -217,8 +220,8 @@ func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) 
 	if c.Before != nil {
 		b.Set(seqKey(kindEnded, seq), putEnded(nil, &endedRecord{key, c.Before.Sequence, at, s.after == nil}))
 	}
-	b.Set(entityKey(kindState, key), putState(nil, st))
-	b.Set(seqKey(kindLog, seq), putChange(nil, c))
+	b.Set(entityKey(kindState, key), putState(make([]byte, 0, recordRoom+len(s.entity)), st))
+	b.Set(seqKey(kindLog, seq), putChange(make([]byte, 0, recordRoom+len(s.entity)), c))
 	b.Set(entitySeqKey(kindHistory, key, seq), nil)
 	return nil
 }

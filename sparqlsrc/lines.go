@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -47,23 +48,26 @@ func appendTriple(dst []byte, t rdfres.Triple) []byte {
 // cutLine gives the lengths of the first two terms of a line. Canonical IRIs
 // hold no raw '>' and labels no space.
 func cutLine[B []byte | string](line B) (s, p int) {
-	return termEnd(line, 0), termEnd(line, termEnd(line, 0)+1)
+	s = termEnd(line, 0)
+	return s, termEnd(line, s+1)
 }
 
 func termEnd[B []byte | string](line B, from int) int {
-	end := byte(' ')
+	end, with := byte(' '), 0
 	if line[from] == '<' {
-		end = '>'
+		end, with = '>', 1
 	}
-	for i := from; i < len(line); i++ {
-		if line[i] == end {
-			if end == '>' {
-				return i + 1
-			}
-			return i
-		}
+	n := -1
+	switch rest := any(line[from:]).(type) { // far faster than a loop, which is most of the terms of a scan
+	case []byte:
+		n = bytes.IndexByte(rest, end)
+	case string:
+		n = strings.IndexByte(rest, end)
 	}
-	return len(line)
+	if n < 0 {
+		return len(line)
+	}
+	return from + n + with
 }
 
 // tripleOf takes a line apart; the terms share its bytes.

@@ -171,12 +171,12 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		if flag != flagInbound {
 			g.own = true
-			s, p := cutLine(line)
 			if g.entity == "" {
-				g.entity = iriOf(line[:s])
+				g.entity = iriOf(line[:termEnd(line, 0)])
 			}
-			if len(classes) > 0 && string(line[s+1:p]) == rdfType && line[0] == '<' && classes[rdfres.Term(line[p+1:])] {
-				g.class = true
+			if len(classes) > 0 && line[0] == '<' {
+				s, p := cutLine(line)
+				g.class = g.class || string(line[s+1:p]) == rdfType && classes[rdfres.Term(line[p+1:])]
 			}
 		}
 		if len(g.ends) >= sc.cfg.MaxDescriptionTriples {

@@ -7,23 +7,26 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Ahead gives what makes ahead of a description what Scan with these options would
-// make of it anyway, for rdfres.Description.Ahead: the graph digest and, where
-// nothing is known yet and so all are new, the fixity of the checked representation.
-// It may be called by several goroutines. Scan takes what the Ahead of an
-// earlier moment made as well.
+// Ahead gives what makes ahead of a description what a first Scan with these options
+// would make of it anyway, for rdfres.Description.Ahead: the graph digest, and the
+// fixity of the checked representation. It may be called by several goroutines. Scan
+// takes what the Ahead of an earlier moment made as well.
+//
+// It is nil where something is known already: most is unchanged then, and a digest
+// takes less than to have it made by others.
 func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) []byte {
 	o.defaults()
 	v := l.View()
 	defer v.Close()
-	isNew := v.err == nil && v.head.seq == 0
+	if v.err != nil || v.head.seq != 0 {
+		return nil
+	}
 	return func(entity string, triples []rdfres.Triple) []byte {
-		a := foreseen{graph: rdfres.GraphDigest(triples), triples: len(triples)}
-		if isNew {
-			if data, err := tryEncode(l.t.o.encode, o.Format, entity, triples); err == nil {
-				a.format, a.crc, a.fixity = o.Format, crc32.ChecksumIEEE(data), rdfres.ComputeFixity(data, o.MD5, o.SHA1)
-			}
+		data, err := tryEncode(l.t.o.encode, o.Format, entity, triples)
+		if err != nil { // whoever compares it finds out too
+			return nil
 		}
+		a := foreseen{graph: rdfres.GraphDigest(triples), triples: len(triples), format: o.Format, crc: crc32.ChecksumIEEE(data), fixity: rdfres.ComputeFixity(data, o.MD5, o.SHA1)}
 		return a.append(make([]byte, 0, recordRoom))
 	}
 }
@@ -32,31 +35,24 @@ func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) 
 type foreseen struct {
 	graph   rdfres.Digest
 	triples int
-	format  rdfres.Format // "": there is no representation yet
-	crc     uint32        // of it
+	format  rdfres.Format // of the representation
+	crc     uint32        // of its bytes
 	fixity  rdfres.Fixity
 }
 
 func (a *foreseen) append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, a.graph[:]...), uint64(a.triples))
-	if a.format == "" {
-		return b
-	}
 	b = binary.BigEndian.AppendUint32(b, a.crc)
 	return putVersion(b, &Version{Graph: a.graph, Format: a.format, Wanted: a.format, Fixity: a.fixity, Triples: a.triples})
 }
 
 // readForeseen gives false where it is not of so many triples, or of another form.
 func readForeseen(b []byte, triples int) (a foreseen, ok bool) {
-	r := reading{b: b}
-	a = foreseen{graph: r.digest(), triples: int(r.uvarint())}
-	if len(r.b) > 0 {
-		if crc := r.take(4); crc != nil {
-			a.crc = binary.BigEndian.Uint32(crc)
-		}
-		v := r.version()
-		a.format, a.fixity = v.Format, v.Fixity
+	if len(b) < 4 {
+		return a, false
 	}
+	r := reading{b: b[4:]}
+	v := r.version()
+	a = foreseen{graph: v.Graph, triples: v.Triples, format: v.Format, crc: binary.BigEndian.Uint32(b), fixity: v.Fixity}
 	return a, r.end("what was made ahead") == nil && a.triples == triples
 }
 

@@ -47,13 +47,19 @@ type foresight struct {
 	// triples of one in several places gain nothing.
 	seen         map[rdfres.Digest]bool
 	asked, twice int
+	off          bool // nothing is made ahead
 }
 
-// newForesight starts the workers. ahead is Config.Ahead's; sink takes the records, in any order.
+// newForesight starts the workers. ahead is Config.Ahead's, perhaps nil; sink takes the
+// records, in any order.
 func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) error) *foresight {
-	f := &foresight{sink: sink, work: make(chan *runBatch, foreseenBatches), done: make(chan *runBatch, 2*foreseenBatches+runtime.GOMAXPROCS(0)),
+	workers := max(1, runtime.GOMAXPROCS(0)/2) // the others are of the store and of who reads from it
+	f := &foresight{sink: sink, work: make(chan *runBatch, foreseenBatches), done: make(chan *runBatch, 2*foreseenBatches+workers),
 		seen: map[rdfres.Digest]bool{}}
-	for range runtime.GOMAXPROCS(0) {
+	if f.off = ahead == nil; f.off {
+		return f
+	}
+	for range workers {
 		f.workers.Go(func() {
 			var w foreseer
 			for b := range f.work {
@@ -68,18 +74,22 @@ func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) erro
 // wanted tells whether the runs of this store are worth it.
 func (f *foresight) wanted(key *rdfres.Digest) bool {
 	const sampled = 4096
-	if key[0]&0x1f == 0 && f.asked < sampled {
+	if !f.off && key[0]&0x1f == 0 && f.asked < sampled {
 		if f.asked++; f.seen[*key] {
 			f.twice++
 		} else {
 			f.seen[*key] = true
 		}
+		f.off = f.twice*8 > f.asked+64
 	}
-	return f.twice*8 <= f.asked+64
+	return !f.off
 }
 
 // add takes a record, which it may not keep.
 func (f *foresight) add(key *rdfres.Digest, record []byte) error {
+	if !f.wanted(key) {
+		return f.sink(key, record)
+	}
 	if f.batch == nil {
 		if n := len(f.free); n > 0 {
 			f.batch, f.free = f.free[n-1], f.free[:n-1]

@@ -155,9 +155,6 @@ func (g *grouper) endRun() error {
 	if g.foresight == nil {
 		g.foresight = newForesight(g.cfg.Ahead(), g.addRecord)
 	}
-	if !g.foresight.wanted(&g.subjectKey) {
-		return g.addRecord(&g.subjectKey, g.value)
-	}
 	return g.foresight.add(&g.subjectKey, g.value)
 }
 

@@ -41,7 +41,7 @@ type Config struct {
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
 	Known                 func() (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
-	Ahead                 func() Ahead                      // asked for at each download; nil: nothing is made ahead
+	Ahead                 func() Ahead                      // asked for at each download; nil, or one that gives nil: nothing is made ahead
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }

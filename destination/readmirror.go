@@ -29,7 +29,7 @@ func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdf
 			return err
 		}
 		start := *got
-		parts := m.cuts(before)
+		parts := m.stillCuts(ctx, before)
 		if parts {
 			err = c.readParts(ctx, add)
 		} else {
@@ -80,6 +80,33 @@ func (m *mirror) cuts(rows int64) bool {
 	return limit > 0 && rows >= limit
 }
 
+// stillCuts is cuts before much is read: where only the probe says so, which may be long
+// ago, it looks whether the limit was raised since.
+func (m *mirror) stillCuts(ctx context.Context, rows int64) bool {
+	if limit := m.rowLimit(); m.cuts(rows) && limit == m.caps.RowLimit && limit != m.cutAt {
+		if n, err := m.some(ctx, limit+1); err == nil && n > limit {
+			m.log.Info("the mirror's store does not cut answers any more where it did", "rows", limit)
+			m.caps.RowLimit = 0
+		}
+	}
+	return m.cuts(rows)
+}
+
+// some counts the rows of an answer that could have so many.
+func (m *mirror) some(ctx context.Context, most int64) (n int64, err error) {
+	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } } LIMIT %d", most))
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range s.Rows {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
 // rowLimit is where the store cuts answers, as far as is known; 0 for nowhere.
 func (m *mirror) rowLimit() (limit int64) {
 	for _, l := range []int64{m.caps.RowLimit, m.client.MaxRows(), m.cutAt} {
@@ -102,7 +129,7 @@ func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only f
 	if err != nil {
 		return err
 	}
-	if !m.cuts(least) {
+	if !m.stillCuts(ctx, least) {
 		came, err := m.oneAnswer(ctx, pattern, vars, row)
 		if errors.Is(err, sparql.ErrTruncated) { // as in readSingle
 			came, err = m.oneAnswer(ctx, pattern, vars, row)

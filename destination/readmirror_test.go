@@ -134,3 +134,61 @@ func TestAuditOfAnswersThatBreakOff(t *testing.T) {
 		}
 	}
 }
+
+// limiting answers with no more rows than before where one more than a limit is asked for.
+type limiting struct {
+	http.RoundTripper
+	limit  int
+	raised bool
+	looks  int
+}
+
+func (l *limiting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/query" && r.Body != nil {
+		query, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		if more := fmt.Appendf(nil, "LIMIT %d", l.limit+1); bytes.Contains(query, more) {
+			if l.looks++; !l.raised {
+				query = bytes.ReplaceAll(query, more, fmt.Appendf(nil, "LIMIT %d", l.limit))
+			}
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(query)), int64(len(query))
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+// A row limit that a probe found long ago holds until the store gives more.
+func TestAuditAfterTheRowLimitWasRaised(t *testing.T) {
+	for _, graph := range []string{"single", "per-entity"} {
+		t.Run(graph, func(t *testing.T) {
+			e, _ := embeddedMirror(t)
+			limit := &limiting{RoundTripper: e.Transport, limit: 100}
+			e.Transport = limit
+			b := newBench(t)
+			if b.cfg.Graph = graph; graph == "per-entity" {
+				b.cfg.GraphIRI = "http://mirror.example/{entity}"
+			}
+			b.caps.RowLimit = 100
+			b.remember(e)
+			fill(b.src, 200)
+			d, err := Open(context.Background(), b.store, clientOf(t, e), b.cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rep, err := d.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			for _, want := range []int64{100, 0, 0} {
+				limit.raised = want == 0
+				if a, err := d.Audit(context.Background(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 200 {
+					t.Fatalf("%+v %v", a, err)
+				}
+				if got := d.mirror.caps.RowLimit; got != want {
+					t.Fatalf("the limit is %d, want %d, after %d looks", got, want, limit.looks)
+				}
+			}
+		})
+	}
+}

@@ -158,6 +158,7 @@ type auditRun struct {
 	silent error // why the source could not be asked, nil while it can
 	lost   error // why its changes, which alone tell what it has, do not tell all of it
 	older  bool  // see AuditReport.SourceOlder
+	taken  bool  // that list is the very one which the mirror was made equal to
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
@@ -285,6 +286,10 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		since := p.rec.since()
 		told := lasts(since)
+		if a.taken && since.Equal(v.at) { // the mirror was equal to that list: what differs came after it, in its very instant
+			f, err := d.faultOf(p.loc)
+			return err == nil && f == nil
+		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
 	n := int64(0)
@@ -348,10 +353,12 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		if v, err = d.readInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
-		if m := d.snapshotMeta(); m.Gap != "" && m.GapAbsent && v.hole { // some of them may be read yet
+		m := d.snapshotMeta()
+		if m.Gap != "" && m.GapAbsent && v.hole { // some of them may be read yet
 			a.lost = errors.New(m.Gap)
 		}
 		if a.older = v.stale(&from); a.older {
+			a.taken = v.taken(&m)
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
 		return v, nil

@@ -303,6 +303,13 @@ func (v *inventory) stale(c *cursor) bool {
 	return v.hole && !v.at.IsZero() && !v.at.After(c.Time)
 }
 
+// taken tells that the list is the one that was taken last, whole, and nothing was left of
+// what it did not have.
+func (v *inventory) taken(m *meta) bool {
+	was := &m.Inventory
+	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && v.blind == 0 && !m.heldDeletes() && !m.Again
+}
+
 // stored yields the records of the destination in the order of location hashes.
 func (d *Destination) stored(r kv.Reader) iter.Seq2[hash16, recordOr] {
 	return func(yield func(hash16, recordOr) bool) {

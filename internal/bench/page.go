@@ -104,6 +104,7 @@ func writePage(page, results string) error {
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.Day, r.limit(), holds)
 		}
+		b.WriteString(outOfReach(r.Rows))
 		for _, w := range r.Weeks {
 			fmt.Fprintf(&b, "\n%s.\n\n", w.head())
 			for i, line := range w.cells() {
@@ -118,6 +119,23 @@ func writePage(page, results string) error {
 		return fmt.Errorf("there are no results in %s: make bench measures them", results)
 	}
 	return errors.Join(os.WriteFile(page, []byte(b.String()), 0o644), os.WriteFile(strings.TrimSuffix(page, ".md")+".svg", []byte(plot(all)), 0o644))
+}
+
+// outOfReach names the stores from which no scan can be so many times as fast as describing
+// one by one: it takes as long as the download, whatever else it costs.
+func outOfReach(rows []result) string {
+	var b strings.Builder
+	for _, d := range rows {
+		store, ok := strings.CutPrefix(d.ID, "describe-")
+		i := slices.IndexFunc(rows, func(r result) bool { return r.ID == "scan-"+store })
+		if !ok || d.Holds || i < 0 || rows[i].Base <= 0 {
+			continue
+		}
+		if most := d.Base / rows[i].Base; most < d.Limit {
+			fmt.Fprintf(&b, "\n`%s` cannot hold here: one by one takes %.1f times as long as the fastest plain download, so that a scan that costs nothing else would have %.1f.\n", d.ID, most, most)
+		}
+	}
+	return b.String()
 }
 
 // plot shows how many times better than its limit each row is, on a logarithmic

@@ -120,7 +120,7 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 			if closed, err = d.bridgeWith(ctx, r, o, old, current); closed {
 				r.why("closed from %s", way.name)
 				r.mode("incremental")
-				return true, d.window(r, o, d.snapshotMeta().Cursor).finish(ctx, dl, address, func(m *meta) { m.bridged() })
+				return true, d.window(r, o, d.snapshotMeta().Cursor).finish(ctx, dl, address)
 			}
 		}
 		if err != nil && (i == len(ways)-1 || ctx.Err() != nil || d.ownFailure(err)) {

@@ -278,7 +278,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	// were changed or deleted since, of which the changes that are left need not tell. A time
 	// that is told as a minute or a day may mean all of it.
 	passed := func(p pairing) bool {
-		if !a.older || p.it != nil && p.it.Change != "" && !p.it.passed {
+		if !a.older || p.it != nil && p.it.Change != "" {
 			return false
 		}
 		if !p.here() {
@@ -354,9 +354,6 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 			return nil, err
 		}
 		m := d.snapshotMeta()
-		if m.Gap != "" && m.GapAbsent && v.hole { // some of them may be read yet
-			a.lost = errors.New(m.Gap)
-		}
 		if a.older = v.stale(&from); a.older {
 			a.taken = v.taken(&m)
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
@@ -374,7 +371,6 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		return v.add(c.it)
 	}
 	var gap *gapError
-	from.mirrors = true
 	if err = d.eachChange(ctx, a.offer, &from, true, add); errors.As(err, &gap) {
 		a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
 		err = d.eachChange(ctx, a.offer, &from, false, add)

@@ -77,8 +77,7 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 			}
 			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
 		}
-		absent := gap == d.snapshotMeta().Gap && d.snapshotMeta().GapAbsent
-		end = func(m *meta) { m.Cursor, m.Gap, m.GapAbsent = cursor{}, gap, absent }
+		end = func(m *meta) { m.Cursor, m.Gap = cursor{}, gap }
 	}
 	if err != nil {
 		return err
@@ -345,7 +344,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = v.state, false
-		m.take(v)
+		m.Cursor = v.cursor()
 	}, nil
 }
 
@@ -506,7 +505,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = state, false
-		m.take(v)
+		m.Cursor = v.cursor()
 	}, nil
 }
 

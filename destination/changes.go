@@ -39,7 +39,6 @@ func (c *change) kind() resourcesync.Capability {
 // offers are lost, or that its history is another one than we followed.
 type gapError struct {
 	why    string
-	absent bool // a list is named and not there
 	behind bool // the changes end before the list or dump from which they are to be followed, as far as their root tells
 }
 
@@ -128,45 +127,12 @@ func (d *Destination) standsAt(ctx context.Context, address string) bool {
 // eachChangeIn is eachChange over documents that are in the order of their times.
 // With p a gap is a *gapError.
 func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *cursor, p *proof, f func(change) error) error {
-	at := *from // moves with what was handed out
-	m := d.snapshotMeta()
-	if p != nil && len(m.Absent) > 0 {
-		var err error
-		if parts, err = d.behindUntimed(ctx, parts, from); err != nil {
-			return err
-		}
-	}
 	var last time.Time
 	reached := from.stands()
 	first := true
-	var gone []missed
-	tell := func(followed bool) {
-		for i := range gone {
-			gone[i].followed = followed
-		}
-		if from.missed != nil {
-			*from.missed = append(*from.missed, gone...)
-		}
-		gone = nil
-	}
-	absent := func(q part, err error) error {
-		if !isGone(err) || q.pkg != nil || p != nil && p.old && m.absentAt(q.url) == nil {
-			return err
-		}
-		d.log.Warn("a change list is named and not there", "list", q.url, "error", err)
-		last = time.Time{}
-		gone = append(gone, missed{url: q.url, untimed: at.anew})
-		if p != nil {
-			p.gone = gone
-		}
-		return nil
-	}
-	err := d.eachPartBut(ctx, parts, resourcesync.ChangeList, absent, func(q part, pdl *download, pr *resourcesync.Reader) error {
+	at := *from // moves with what was handed out
+	err := d.eachPart(ctx, parts, resourcesync.ChangeList, func(q part, pdl *download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
-		tell(true)
-		if a := m.absentAt(q.url); a != nil && p != nil && from.mirrors {
-			at.back(a)
-		}
 		if p != nil {
 			p.more = q.url != parts[len(parts)-1].url
 		}
@@ -202,7 +168,6 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 	if err != nil {
 		return err
 	}
-	tell(false)
 	return p.end()
 }
 
@@ -308,10 +273,6 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		end.seen = scan.seen.end(dl.url, h.Meta.From)
 	}
 	if p != nil {
-		m := d.snapshotMeta()
-		if err := p.behind(scan, from, &m); err != nil {
-			return err
-		}
 		if err := p.check(scan, dl.url); err != nil {
 			return err
 		}
@@ -641,13 +602,10 @@ func (c *cursor) applied() time.Time {
 	if n := c.Newest; n != nil && !n.Time.IsZero() {
 		at = n.Time
 	}
-	if at.IsZero() || !at.Before(c.Time) {
-		at = c.Time
+	if !at.IsZero() && at.Before(c.Time) {
+		return at
 	}
-	if !c.since.IsZero() && c.since.Before(at) {
-		return c.since
-	}
-	return at
+	return c.Time
 }
 
 // before tells that everything before a time is applied, whatever of it the lists still have.
@@ -763,8 +721,6 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	defer dl.Close()
 	w := d.window(r, o, from)
 	defer w.close()
-	var left []missed
-	from.missed, from.mirrors = &left, true
 	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
 	if err == nil && w.ahead != nil {
 		err = w.unmet()
@@ -781,7 +737,7 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if err != nil {
 		return err
 	}
-	return w.finish(ctx, dl, address, func(m *meta) { m.forget(left) })
+	return w.finish(ctx, dl, address)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
@@ -853,11 +809,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
 		return dl, rd, nil
 	}
-	absent, err := d.stillAbsent(ctx)
-	if err != nil {
-		return nil, nil, errors.Join(err, dl.Close())
-	}
-	if absent && (!from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && d.openListUnchanged(ctx, from)) {
+	if !from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && d.openListUnchanged(ctx, from) {
 		return nil, nil, dl.Close()
 	}
 	if !dl.notModified {
@@ -888,12 +840,6 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	r.gap = gap.why
 	r.why("gap: %s", gap.why)
 	r.plan, r.planned = planning{}, counts{}
-	told := gap.absent && d.snapshotMeta().Gap != "" // what has not changed since does not close it
-	if gap.absent {
-		if err := d.noteMissing(ctx, dl); err != nil {
-			return err
-		}
-	}
 	if depth == 0 {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
@@ -919,19 +865,14 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	if depth == 0 && (o.ResourceList != "" || o.ResourceDump != "") {
 		var end func(*meta)
 		var err error
-		var known *listState
-		if told {
-			known = &listState{}
-			*known = d.snapshotMeta().Inventory
-		}
 		how := "compared with the Resource List, fetching what differs"
 		if o.ResourceList != "" {
-			end, err = d.compareNewer(ctx, r, o, known)
+			end, err = d.compareNewer(ctx, r, o, nil)
 		} else {
 			how = "taken again from the Resource Dump"
-			end, err = d.dumpNewer(ctx, r, o, known)
+			end, err = d.dumpNewer(ctx, r, o, nil)
 		}
-		if errors.Is(err, errStaleList) || errors.Is(err, errUnchangedList) {
+		if errors.Is(err, errStaleList) {
 			return d.leaveGap(ctx, r, o, gap, depth, dl)
 		}
 		r.why("%s", how)
@@ -962,20 +903,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	if r.dry {
 		return nil
 	}
-	var all []missed
-	if gap.absent {
-		var err error
-		if all, err = d.missedOf(ctx, dl); err != nil {
-			return err
-		}
-	}
-	if err := d.saveMeta(func(m *meta) {
-		m.GapAbsent = gap.absent && (m.Gap == "" || m.GapAbsent)
-		m.Gap = why
-		if gap.absent {
-			m.remember(all, dl.missedAt(d.opt.Now()), true)
-		}
-	}); err != nil {
+	if err := d.saveMeta(func(m *meta) { m.Gap = why }); err != nil {
 		return err
 	}
 	rd, err := d.reader(dl)
@@ -986,7 +914,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	address, _ := o.changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	if depth == 0 && !gap.absent { // else it is as before behind the cursor
+	if depth == 0 {
 		from.Time = time.Time{}
 	}
 	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
@@ -1277,7 +1205,7 @@ func (d *Destination) withFormer(j job, loc hash16, rec *record) job {
 }
 
 // finish applies the rest and remembers the document that was read to its end.
-func (w *window) finish(ctx context.Context, dl *download, address string, then ...func(*meta)) error {
+func (w *window) finish(ctx context.Context, dl *download, address string) error {
 	w.r.complete, w.stays = true, false
 	if w.any {
 		w.r.mode("incremental")
@@ -1292,9 +1220,6 @@ func (w *window) finish(ctx context.Context, dl *download, address string, then 
 	return w.apply(ctx, func(m *meta) {
 		if !m.heldDeletes() { // what is held of a gap
 			m.Held = ""
-		}
-		for _, f := range then {
-			f(m)
 		}
 	})
 }

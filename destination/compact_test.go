@@ -232,7 +232,6 @@ func TestItemRest(t *testing.T) {
 		"Blind":    func(it *item) { it.Blind = true },
 		"pkg":      func(it *item) { it.pkg = &download{} },
 		"File":     func(it *item) { it.File = true },
-		"passed":   func(it *item) { it.passed = true },
 		"Hashes":   func(it *item) { it.Promise.Hashes.SHA256 = "00" },
 		"Other":    func(it *item) { it.Promise.Hashes.Other = []string{"x:00"} },
 		"Length":   func(it *item) { it.Promise.Length = 12 },

@@ -133,8 +133,6 @@ type meta struct {
 	Part       string    `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
 	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string    `json:"gap,omitempty"`
-	GapAbsent  bool      `json:"gap_absent,omitempty"` // it is for the sake of lists that are not there alone
-	Absent     []absent  `json:"absent,omitempty"`     // Change Lists that are named and not there, in their order
 	Held       string    `json:"held,omitempty"`
 	HeldRatio  float64   `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held
 	HeldOf     int64     `json:"held_of,omitempty"`    // resources then, 0: none were held, or by a version that did not count
@@ -165,9 +163,6 @@ type cursor struct {
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
-	since    time.Time // where we stood when a list was missed that is back: from there on, nothing is applied
-	mirrors  bool      // it is where the mirror stands, and not where a list or dump does
-	missed   *[]missed // gets the lists that are not there; nil: not asked
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }

@@ -205,16 +205,11 @@ func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
 func (d *Destination) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
-	return d.eachPartBut(ctx, parts, want, func(_ part, err error) error { return err }, f)
-}
-
-// eachPartBut is eachPart with a say in those that cannot be opened.
-func (d *Destination) eachPartBut(ctx context.Context, parts []part, want resourcesync.Capability, failed func(part, error) error, f func(part, *download, *resourcesync.Reader) error) error {
 	seen := map[string]bool{}
 	for _, p := range parts {
 		seen[p.url] = true
 	}
-	return d.eachPartDepth(ctx, parts, want, seen, 0, failed, f)
+	return d.eachPartDepth(ctx, parts, want, seen, 0, f)
 }
 
 // part opens one of them. A cache may give it as it was before its index was written:
@@ -240,14 +235,11 @@ func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capabi
 	}
 }
 
-func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, failed func(part, error) error, f func(part, *download, *resourcesync.Reader) error) error {
+func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := d.part(ctx, p, want)
 		if err != nil {
-			if err = failed(p, err); err != nil {
-				return err
-			}
-			continue
+			return err
 		}
 		if r.Head().Index {
 			if depth >= d.lim.depth {
@@ -257,7 +249,7 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 			var below []part
 			err = d.collectParts(ctx, dl.url, r, want, &below, seen, depth+1)
 			if err == nil {
-				err = d.eachPartDepth(ctx, below, want, seen, depth+1, failed, f)
+				err = d.eachPartDepth(ctx, below, want, seen, depth+1, f)
 			}
 		} else {
 			err = f(p, dl, r)

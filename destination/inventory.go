@@ -29,7 +29,6 @@ type inventory struct {
 	overlaid bool
 	blind    int64           // entries that do not tell which resource they mean
 	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
-	broken   uint64          // what was added before that may have been changed again by a list that is not there
 	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
 	last     *newest         // the last change after the list: up to there the mirror is when it is compared
 
@@ -97,12 +96,8 @@ func (v *inventory) items() iter.Seq2[hash16, itemOr] {
 	return func(yield func(hash16, itemOr) bool) {
 		var have hash16
 		var last []byte
-		var order uint64
 		emit := func() bool {
 			it, err := decodeItem(last)
-			if err == nil {
-				it.passed = order < v.broken
-			}
 			return yield(have, itemOr{it, err}) && err == nil
 		}
 		for rec, err := range v.sorter.Sort() {
@@ -114,7 +109,6 @@ func (v *inventory) items() iter.Seq2[hash16, itemOr] {
 				return
 			}
 			copy(have[:], rec.Key)
-			order = binary.BigEndian.Uint64(rec.Key[16:])
 			last = append(last[:0], rec.Value...)
 		}
 		if last != nil {
@@ -245,19 +239,12 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	v.overlaid = true
 	from := v.cursor()
 	from.unproven = &v.hole
-	var gone []missed
-	n := 0
-	after := func() {
-		if len(gone) > n {
-			n, v.broken = len(gone), v.order
-		}
-	}
 	last := map[string]hash16{}
 	if d.cfg.Keep == "versions" {
 		v.passed = map[hash16]bool{}
 	}
 	add := func(c change) error {
-		if after(); c.it == nil {
+		if c.it == nil {
 			return nil
 		}
 		v.last = newestOf(c.it)
@@ -284,9 +271,8 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	case gap.behind: // there are none after it
 		err = nil
 	default:
-		v.hole, from.missed = true, &gone
+		v.hole = true
 		err = d.eachChange(ctx, o, &from, false, add)
-		after()
 	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)

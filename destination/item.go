@@ -36,7 +36,6 @@ type item struct {
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
 	File     bool         // the source says that it is a file and none of its descriptions
-	passed   bool         // a list that is not there may tell of a later change; not kept
 }
 
 // promise is what a source says about the bytes of a representation.

@@ -121,13 +121,6 @@ type proof struct {
 	more  bool   // another list follows, so that one without an end has it where that begins
 	lacks string // the last list of which that holds, or that ends at the time of the newest change, and that may have had it
 
-	gone    []missed  // lists that are not there, behind the last one that is
-	reached time.Time // where that one has its end
-	began   time.Time // where it begins
-	read    int       // lists that are there
-	falls   bool      // each of them begins before the one before it
-	trusted string    // a list that is not there and was taken for one before the cursor, by the order of the others
-
 	lists   int    // that were looked at
 	unknown string // the first of them, where it has only later changes or none and does not tell where it begins
 }
@@ -232,11 +225,8 @@ func (p *proof) missing(n *newest) error {
 
 // end tells after the last list that the newest change should have been in one.
 func (p *proof) end() error {
-	if p == nil {
+	if p == nil || p.done {
 		return nil
-	}
-	if err := p.endless(); err != nil || p.done {
-		return err
 	}
 	if p.from.Newest == nil { // of which only the list is known that was the last
 		if b := p.from.Begin; p.from.Sequence == nil && p.from.Closed && p.begins.Before(b) && !p.begins.IsZero() {

@@ -54,9 +54,6 @@ type run struct {
 
 func (r *run) why(format string, a ...any) {
 	s := fmt.Sprintf(format, a...)
-	if r.rep.Why == s || strings.HasSuffix(r.rep.Why, "; "+s) || strings.Contains(r.rep.Why+"; ", s+"; ") {
-		return
-	}
 	if r.rep.Why != "" {
 		s = r.rep.Why + "; " + s
 	}

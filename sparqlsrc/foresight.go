@@ -15,8 +15,8 @@ import (
 // what is made of its description (Config.Ahead) is made meanwhile. It holds if nothing
 // else is found of the entity (Scan.read), else it is forgotten.
 
-// Runs go to the workers in batches of about so many bytes. One that finds them all at
-// work is sorted without foresight: a download never waits for it.
+// Runs go to the workers in batches of about so many bytes, and no run that is longer. A
+// batch that finds them all at work is sorted without foresight: a download never waits.
 const (
 	foreseenBytes   = 64 << 10
 	foreseenBatches = 4
@@ -87,17 +87,16 @@ func (f *foresight) wanted(key *rdfres.Digest) bool {
 
 // add takes a record, which it may not keep.
 func (f *foresight) add(key *rdfres.Digest, record []byte) error {
-	if !f.wanted(key) {
+	if len(record) > foreseenBytes || !f.wanted(key) { // of a very long literal
 		return f.sink(key, record)
 	}
-	if f.batch == nil {
-		if n := len(f.free); n > 0 {
-			f.batch, f.free = f.free[n-1], f.free[:n-1]
-		} else {
-			f.batch = &runBatch{}
-		}
-	}
 	b := f.batch
+	if n := len(f.free); b == nil && n > 0 {
+		b, f.free = f.free[n-1], f.free[:n-1]
+	} else if b == nil {
+		b = &runBatch{}
+	}
+	f.batch = b
 	b.keys = append(b.keys, *key)
 	b.buf = append(b.buf, record...)
 	if b.ends = append(b.ends, len(b.buf)); len(b.buf) < foreseenBytes {

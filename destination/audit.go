@@ -26,6 +26,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	rep, err := d.audit(ctx, o)
 	d.packages.close()
 	d.contexts.forget()
+	d.surveys = nil
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}
@@ -126,7 +127,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 			before := m.Cursor
 			end(m)
 			if m.Until.IsZero() {
-				m.Gap = ""
+				m.closeGap()
 			}
 			if o.followed() { // a list may not promise enough to tell what the changes tell
 				if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
@@ -354,6 +355,9 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 			return nil, err
 		}
 		m := d.snapshotMeta()
+		if a.lost, err = d.lostSince(ctx, a.offer, v, &m); err != nil {
+			return nil, errors.Join(err, v.Close())
+		}
 		if a.older = v.stale(&from); a.older {
 			a.taken = v.taken(&m)
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
@@ -370,13 +374,21 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		}
 		return v.add(c.it)
 	}
-	var gap *gapError
-	if err = d.eachChange(ctx, a.offer, &from, true, add); errors.As(err, &gap) {
-		a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
-		err = d.eachChange(ctx, a.offer, &from, false, add)
-	} else if told := d.snapshotMeta().Gap; told != "" {
-		a.lost = errors.New(told)
-	}
+	err = again(func() error {
+		err := d.eachChange(ctx, a.offer, &from, true, add)
+		var gap *gapError
+		if errors.As(err, &gap) {
+			a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
+			if gap.missing != nil { // what is there may have been changed again there
+				return nil
+			}
+			return d.eachChange(ctx, a.offer, &from, false, add)
+		}
+		if m := d.snapshotMeta(); m.gap() != "" {
+			a.lost = errors.New(m.gap())
+		}
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
@@ -487,7 +499,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
 	m := d.snapshotMeta()
 	rep.Resources, rep.Inventory, rep.Origins = m.selected(), a.inventory, a.origins.Load()
-	rep.Held = cmp.Or(m.Held, m.Gap)
+	rep.Held = cmp.Or(m.Held, m.gap())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)

@@ -23,7 +23,12 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
 	if !r.dry {
 		if m.Phase != phaseBaseline {
-			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.ByList, m.Again = d.cfg.Source, d.cfg.Set, false, false }); err != nil {
+			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) {
+				if m.Source != d.cfg.Source || m.Set != d.cfg.Set {
+					m.Missing, m.Rises = missing{}, false
+				}
+				m.Source, m.Set, m.ByList, m.Again = d.cfg.Source, d.cfg.Set, false, false
+			}); err != nil {
 				return err
 			}
 		} else if m.Resources > 0 {
@@ -94,8 +99,10 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 		return err
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
-		m.Gap, m.ByList, m.Again = "", false, false
-		end(m)
+		m.ByList, m.Again = false, false
+		if end(m); o.ResourceList+o.ResourceDump != "" {
+			m.closeGap()
+		}
 	})
 }
 
@@ -154,7 +161,9 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 		}
 		from, unproven := v.cursor(), false
 		from.unproven = &unproven
-		err := d.eachChange(ctx, o, &from, true, func(change) error { return nil })
+		err := again(func() error {
+			return missingPackage(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+		})
 		var gap *gapError
 		if errors.As(err, &gap) {
 			return gap.behind, nil

@@ -38,8 +38,10 @@ func (c *change) kind() resourcesync.Capability {
 // gapError says that changes between the cursor and what the source still
 // offers are lost, or that its history is another one than we followed.
 type gapError struct {
-	why    string
-	behind bool // the changes end before the list or dump from which they are to be followed, as far as their root tells
+	why     string
+	missing []string // lists that are named and not there, which it is for
+	timed   bool     // and all of their index tell where they begin
+	behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
 }
 
 func (e *gapError) Error() string { return e.why }
@@ -100,8 +102,13 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 	if err != nil {
 		return err
 	}
-	sortParts(parts)
+	if err := d.inOrder(ctx, dl, parts); err != nil {
+		return err
+	}
 	parts = skipApplied(parts, from)
+	if parts, err = d.present(parts, from, strict); err != nil {
+		return err
+	}
 	if strict && len(parts) > 1 && parts[0].url == from.List && from.Closed {
 		switch same, err := d.sameClosed(ctx, p, parts[0].url); {
 		case err != nil:
@@ -110,7 +117,18 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 			parts = parts[1:]
 		}
 	}
-	return d.eachChangeIn(ctx, parts, from, p, f)
+	err = d.eachChangeIn(ctx, parts, from, p, f)
+	var absent *absentError
+	if !errors.As(err, &absent) {
+		return err
+	}
+	if _, known := d.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p part) bool { return p.url == absent.url }) {
+		return err
+	}
+	if err := d.survey(ctx, parts); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errSurveyed, err)
 }
 
 // standsAt tells whether the list at which we stand can still be had where the source names
@@ -217,19 +235,29 @@ func (c *cursor) coversWith(dl *download, d *Destination) bool {
 }
 
 // sortParts puts the parts of an index in the order of their intervals where all
-// tell one. Older dialects, which tell none, list the newest first.
-func sortParts(parts []part) {
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.from.IsZero() }) {
+// tell one. Older dialects, which tell none, list the newest first. told is false where
+// nothing in the index tells an order.
+func sortParts(parts []part) (told bool) {
+	if !slices.ContainsFunc(parts, untimed) {
 		slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
-		return
+		return true
 	}
-	newestFirst := len(parts) > 1 && parts[0].lastmod.After(parts[len(parts)-1].lastmod)
-	for i, p := range parts {
-		newestFirst = newestFirst && p.old && !p.lastmod.IsZero() && (i == 0 || !p.lastmod.After(parts[i-1].lastmod))
-	}
-	if newestFirst {
+	newestFirst, oldestFirst := byLastmod(parts)
+	if newestFirst = newestFirst && !slices.ContainsFunc(parts, func(p part) bool { return !p.old }); newestFirst {
 		slices.Reverse(parts)
 	}
+	return newestFirst || oldestFirst
+}
+
+// byLastmod tells the order of parts of which all have a lastmod.
+func byLastmod(parts []part) (newestFirst, oldestFirst bool) {
+	first, last := parts[0].lastmod, parts[len(parts)-1].lastmod
+	newestFirst, oldestFirst = first.After(last), last.After(first)
+	for i, p := range parts {
+		newestFirst = newestFirst && !p.lastmod.IsZero() && (i == 0 || !p.lastmod.After(parts[i-1].lastmod))
+		oldestFirst = oldestFirst && !p.lastmod.IsZero() && (i == 0 || !p.lastmod.Before(parts[i-1].lastmod))
+	}
+	return newestFirst, oldestFirst
 }
 
 // skipApplied leaves out closed lists that end before the cursor.
@@ -674,6 +702,16 @@ func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
 // increment brings the mirror from the cursor to the newest change. depth counts
 // gaps closed in this run.
 func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int) error {
+	plan, planned := r.plan, r.planned
+	return again(func() error {
+		if r.dry {
+			r.plan, r.planned = plan, planned
+		}
+		return d.incrementOnce(ctx, r, o, depth)
+	})
+}
+
+func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth int) error {
 	m := d.snapshotMeta()
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
@@ -681,7 +719,14 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if !o.followed() {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
-	if m.Gap != "" && depth == 0 && o.ResourceList+o.ResourceDump != "" && !r.dry {
+	listed := o.ResourceList+o.ResourceDump != ""
+	if len(m.Missing.Lists) > 0 && !listed {
+		if err := d.returnMissing(ctx, r); err != nil {
+			return err
+		}
+		m = d.snapshotMeta()
+	}
+	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && listed && !r.dry && !r.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*meta)
 		var err error
@@ -694,15 +739,19 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 		}
 		switch {
 		case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+			r.nothingNewer = true
 		case err != nil:
 			return err
 		default:
 			r.mode("baseline")
-			r.why("a new %s closes the gap of before", what)
-			if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" }); err != nil {
+			if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.closeGap() }); err != nil {
 				return err
 			}
-			m = d.snapshotMeta()
+			if m = d.snapshotMeta(); m.gap() == "" {
+				r.why("a new %s closes the gap of before", what)
+			} else {
+				r.why("compared with a new %s", what)
+			}
 			depth = 1
 		}
 	}
@@ -721,7 +770,7 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	defer dl.Close()
 	w := d.window(r, o, from)
 	defer w.close()
-	err = d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) })
+	err = missingPackage(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) }))
 	if err == nil && w.ahead != nil {
 		err = w.unmet()
 	}
@@ -737,7 +786,10 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	if err != nil {
 		return err
 	}
-	return w.finish(ctx, dl, address)
+	if err := w.finish(ctx, dl, address); err != nil {
+		return err
+	}
+	return d.found(ctx, o, dl)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
@@ -797,7 +849,7 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 // position in the source's log may stay as it is while its open list grows, so
 // that one is asked for too.
 func (d *Destination) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
-	known := from.Root.URL == address && from.Ahead == nil
+	known := from.Root.URL == address && from.Ahead == nil && len(d.snapshotMeta().Missing.Lists) == 0
 	req := request{url: address}
 	if known {
 		req.etag, req.modified = from.Root.ETag, from.Root.Modified
@@ -809,7 +861,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
 		return dl, rd, nil
 	}
-	if !from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && d.openListUnchanged(ctx, from) {
+	if !from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && !from.Root.Untold && d.openListUnchanged(ctx, from) {
 		return nil, nil, dl.Close()
 	}
 	if !dl.notModified {
@@ -837,11 +889,23 @@ func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool 
 // closeGap does what is configured when changes are lost.
 func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	d.log.Warn("changes are missing", "why", gap.why)
+	if r.gap != gap.why {
+		r.why("gap: %s", gap.why)
+	}
 	r.gap = gap.why
-	r.why("gap: %s", gap.why)
-	r.plan, r.planned = planning{}, counts{}
-	if depth == 0 {
+	if gap.missing != nil {
+		if err := d.miss(gap, dl, "; the source has no newer inventory to close it with"); err != nil {
+			return err
+		}
+	}
+	if depth == 0 || gap.missing == nil {
+		r.plan, r.planned = planning{}, counts{}
+	}
+	if depth == 0 && (gap.missing == nil || gap.timed) {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
+		if closed && err == nil {
+			return d.found(ctx, o, dl)
+		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
 		}
@@ -862,7 +926,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		return d.saveMeta(func(m *meta) { m.Held = r.rep.Held })
 	}
-	if depth == 0 && (o.ResourceList != "" || o.ResourceDump != "") {
+	if depth == 0 && o.ResourceList+o.ResourceDump != "" && (gap.missing == nil || !r.nothingNewer) {
 		var end func(*meta)
 		var err error
 		how := "compared with the Resource List, fetching what differs"
@@ -886,7 +950,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			}
 			err = d.saveMeta(end)
 		} else {
-			err = d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.Gap = "" })
+			err = d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.closeGap() })
 		}
 		if err != nil {
 			return err
@@ -897,14 +961,17 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 }
 
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
-// told. Behind an inventory that this run has taken it is only what came later.
+// told. Behind an inventory that this run has taken it is only what came later. For lists that
+// are missing nothing is applied where there is an inventory, whose next one closes it.
 func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
 	why := "gap: " + gap.why + "; the source has no newer inventory to close it with"
-	if r.dry {
+	if r.dry || gap.missing != nil && o.ResourceList+o.ResourceDump != "" {
 		return nil
 	}
-	if err := d.saveMeta(func(m *meta) { m.Gap = why }); err != nil {
-		return err
+	if gap.missing == nil {
+		if err := d.saveMeta(func(m *meta) { m.Gap = why }); err != nil {
+			return err
+		}
 	}
 	rd, err := d.reader(dl)
 	if err != nil {
@@ -914,7 +981,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	address, _ := o.changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	if depth == 0 {
+	if depth == 0 && gap.missing == nil {
 		from.Time = time.Time{}
 	}
 	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
@@ -1213,7 +1280,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
-	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index, Numbered: dl.numbered}
+	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}

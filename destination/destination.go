@@ -82,6 +82,7 @@ type Destination struct {
 
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
+	surveys  map[string]surveyed // of the run under way: the lists of an index that had to be looked at
 	contexts contexts
 
 	mu   sync.Mutex // guards meta
@@ -133,6 +134,8 @@ type meta struct {
 	Part       string    `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
 	Until      time.Time `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string    `json:"gap,omitempty"`
+	Missing    missing   `json:"missing,omitzero"`
+	Rises      bool      `json:"rises,omitempty"` // the Change Lists of an index that tells no times were in their order
 	Held       string    `json:"held,omitempty"`
 	HeldRatio  float64   `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held
 	HeldOf     int64     `json:"held_of,omitempty"`    // resources then, 0: none were held, or by a version that did not count
@@ -177,6 +180,7 @@ type listState struct {
 	Size     int64     `json:"size,omitempty"` // bytes as they came, of a list whose At alone tells that it is the same
 	Index    bool      `json:"index,omitempty"`
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
+	Untold   bool      `json:"untold,omitempty"`   // nothing proves which of its lists is the last
 	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
 	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
 }

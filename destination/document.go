@@ -238,6 +238,9 @@ func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capabi
 func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := d.part(ctx, p, want)
+		if isGone(err) {
+			return &absentError{p.url, err}
+		}
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type download struct {
 	max         int64
 	index       bool // an index, known once it was opened
 	numbered    bool // its root tells the position in the source's log; likewise
+	untold      bool // an index of which nothing proves which list is the last; likewise
 	pkg         *changePackage
 	zip         *resourcesync.Package // a package that is read as the Change List that its manifest is
 	closer      io.Closer             // of its manifest

@@ -29,6 +29,8 @@ type inventory struct {
 	overlaid bool
 	blind    int64           // entries that do not tell which resource they mean
 	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
+	missing  *gapError       // no changes were added, since lists of them are missing
+	void     [2]uint64       // what was added from the one order to before the other does not count
 	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
 	last     *newest         // the last change after the list: up to there the mirror is when it is compared
 
@@ -104,6 +106,9 @@ func (v *inventory) items() iter.Seq2[hash16, itemOr] {
 			if err != nil {
 				yield(hash16{}, itemOr{err: err})
 				return
+			}
+			if n := binary.BigEndian.Uint64(rec.Key[16:]); n >= v.void[0] && n < v.void[1] {
+				continue
 			}
 			if last != nil && string(rec.Key[:16]) != string(have[:]) && !emit() {
 				return
@@ -239,9 +244,16 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	v.overlaid = true
 	from := v.cursor()
 	from.unproven = &v.hole
-	last := map[string]hash16{}
-	if d.cfg.Keep == "versions" {
-		v.passed = map[hash16]bool{}
+	begin := v.order
+	var last map[string]hash16
+	pass := func(strict bool, add func(change) error) error {
+		return again(func() error {
+			v.void, v.last, last = [2]uint64{begin, v.order}, nil, map[string]hash16{}
+			if d.cfg.Keep == "versions" {
+				v.passed = map[hash16]bool{}
+			}
+			return missingPackage(o, d.eachChange(ctx, o, &from, strict, add))
+		})
 	}
 	add := func(c change) error {
 		if c.it == nil {
@@ -264,15 +276,18 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		}
 		return v.add(c.it)
 	}
-	err := d.eachChange(ctx, o, &from, true, add)
 	var gap *gapError
+	err := pass(true, add)
+	if errors.As(err, &gap) && gap.missing == nil && !gap.behind {
+		v.hole, err = true, pass(false, add)
+	}
 	switch {
-	case !errors.As(err, &gap):
+	case err == nil || !errors.As(err, &gap):
 	case gap.behind: // there are none after it
 		err = nil
-	default:
-		v.hole = true
-		err = d.eachChange(ctx, o, &from, false, add)
+	case gap.missing != nil:
+		v.hole, v.missing, v.overlaid, err = true, gap, false, nil
+		v.void[1] = v.order
 	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)

@@ -15,7 +15,7 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
 	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
 	if s.Held == "" {
-		s.Held = m.Gap
+		s.Held = m.gap()
 	}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)

@@ -38,18 +38,19 @@ type run struct {
 	plan     planning
 	remapped bool
 	// another part of the source is selected, or what was kept goes
-	reselected bool
-	full       bool
-	retry      bool
-	gap        string          // the last one that was met
-	touched    map[hash16]bool // pending resources that this run has tried
-	planned    counts          // dry run
-	notRDF     int64
-	leftOut    int64 // files that the dump that was read does not have
-	blind      int64 // entries of a dump that do not tell which resource they mean
-	complete   bool  // the source was read up to its newest change
-	until      time.Time
-	passed     map[hash16]bool // changes that are behind what was compared, though the cursor is before them
+	reselected   bool
+	full         bool
+	retry        bool
+	gap          string          // the last one that was met
+	nothingNewer bool            // the list or dump was asked for to close a gap, and is not newer than the mirror
+	touched      map[hash16]bool // pending resources that this run has tried
+	planned      counts          // dry run
+	notRDF       int64
+	leftOut      int64 // files that the dump that was read does not have
+	blind        int64 // entries of a dump that do not tell which resource they mean
+	complete     bool  // the source was read up to its newest change
+	until        time.Time
+	passed       map[hash16]bool // changes that are behind what was compared, though the cursor is before them
 }
 
 func (r *run) why(format string, a ...any) {
@@ -83,6 +84,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	err := d.sync(ctx, r)
 	d.packages.close()
 	d.contexts.forget()
+	d.surveys = nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
@@ -582,8 +584,8 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if rep.Held == "" {
 		rep.Held = m.Held
 	}
-	if m.Gap != "" && rep.Held == "" {
-		rep.Held = m.Gap
+	if rep.Held == "" {
+		rep.Held = m.gap()
 	}
 	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)

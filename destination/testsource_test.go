@@ -46,6 +46,9 @@ type testSource struct {
 	dumped              *frozen // the dump of before
 	parts               int     // of the Resource List; > 1: an index
 	changeParts         int     // entries of a closed Change List part; > 0: an index
+	bare                int     // 1: the index of the Change Lists tells nothing of them; 2: and they do not tell where they begin
+	allNamed            bool    // that index names all there ever were
+	reversed            bool    // and the newest first
 	drop                int     // changes lost from the beginning of the log
 	changesFrom         time.Time
 	patches             map[string][]byte       // by path; nil: none are offered
@@ -303,10 +306,15 @@ func (e *etagged) WriteHeader(code int) {
 	e.ResponseWriter.WriteHeader(code)
 }
 
+var times = regexp.MustCompile(` (from|until)="[^"]*"`)
+
 func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) {
 	w.Header().Set("Content-Type", "application/xml")
 	if s.damage != nil && r.URL.Path == "/set/resourcelist.xml" {
 		b = []byte(s.damage(string(b)))
+	}
+	if s.bare == 2 && strings.HasPrefix(r.URL.Path, "/set/changelist-") {
+		b = times.ReplaceAll(b, nil)
 	}
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
@@ -472,7 +480,11 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 			h := s.head(rs.ChangeList, rs.Meta{From: from})
 			h.Index = true
 			var es []rs.Entry
-			for i := s.drop / s.changeParts; i*s.changeParts <= len(s.log); i++ {
+			begin := s.drop / s.changeParts
+			if s.allNamed {
+				begin = 0
+			}
+			for i := begin; i*s.changeParts <= len(s.log); i++ {
 				m := rs.Meta{From: s.changesFrom, Length: -1}
 				if i > 0 {
 					m.From = s.log[i*s.changeParts-1].at
@@ -483,11 +495,14 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 				if s.ours {
 					m.Ext = map[string]string{rs.ExtSequence: fmt.Sprint(min(len(s.log), (i+1)*s.changeParts))}
 				}
-				e := rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: !s.noTimes, Meta: m}
+				e := rs.Entry{Loc: s.url(fmt.Sprintf("/set/changelist-%d.xml", i)), HasMeta: !s.noTimes && s.bare == 0, Meta: m}
 				if n := min(len(s.log), (i+1)*s.changeParts); s.dialect != "" && n > 0 {
 					e.LastMod = s.log[n-1].at
 				}
 				es = append(es, e)
+			}
+			if s.reversed {
+				slices.Reverse(es)
 			}
 			s.serveXML(w, r, s.document(h, es))
 			return

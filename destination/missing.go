@@ -1,0 +1,362 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// An index may name Change Lists that are not there: retention took them and left their
+// entries, or somebody is just putting them up. Where a list behind it begins before the
+// cursor, such a list has nothing to tell and is passed over. Else its changes may be lost,
+// which is a gap: the cursor never goes past it, so that a list that is back is read as if it
+// had been there all the time, and meanwhile the mirror follows the Resource List. A source
+// without one is followed past the gap, and from its first change again when the list is back.
+
+// surveyed is what a run knows of a Change List that an index names.
+type surveyed struct {
+	gone       bool
+	empty      bool      // nothing in it tells a time, and nothing else either
+	begin, end time.Time // of its changes; zero where it does not tell
+}
+
+// missing are Change Lists for which a gap is told. They stay known when their index names
+// them no more: that does not bring back what was in them.
+type missing struct {
+	Lists []string  `json:"lists"`
+	At    time.Time `json:"at"` // when they were missed, by the source's clock: a list or dump of later has their changes
+	Why   string    `json:"why"`
+}
+
+// maxMissing bounds how many are kept by name. One without a name stands for the others: it
+// never comes back.
+const maxMissing = 1000
+
+// absentError is a part that is named and not there.
+type absentError struct {
+	url string
+	err error
+}
+
+func (e *absentError) Error() string { return e.err.Error() }
+func (e *absentError) Unwrap() error { return e.err }
+
+// isGone tells an answer that a thing is not there from one that it cannot be had now.
+func isGone(err error) bool {
+	var fe *fetchError
+	return errors.As(err, &fe) && fe.Gone
+}
+
+// errSurveyed ends a pass over Change Lists of which one was not there, which had not been
+// known. Now it is: the pass is to be made again.
+var errSurveyed = errors.New("a Change List is not there")
+
+func again(pass func() error) error {
+	for {
+		if err := pass(); !errors.Is(err, errSurveyed) {
+			return err
+		}
+	}
+}
+
+// survey looks at Change Lists: whether they are there, and of what times.
+func (d *Destination) survey(ctx context.Context, parts []part) error {
+	if d.surveys == nil {
+		d.surveys = map[string]surveyed{}
+	}
+	for _, p := range parts {
+		if _, ok := d.surveys[p.url]; ok {
+			continue
+		}
+		s, err := d.surveyOne(ctx, p)
+		if err != nil {
+			return err
+		}
+		d.surveys[p.url] = s
+	}
+	return nil
+}
+
+func (d *Destination) surveyOne(ctx context.Context, p part) (s surveyed, err error) {
+	dl, r, err := d.part(ctx, p, resourcesync.ChangeList)
+	if isGone(err) {
+		d.log.Warn("a change list is named and not there", "list", p.url, "error", err)
+		return surveyed{gone: true}, nil
+	}
+	if err != nil || r.Head().Index {
+		return s, errors.Join(err, closeAll(dl))
+	}
+	defer dl.Close()
+	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
+	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
+	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+		t := changeTime(r, e)
+		s.empty, untimed = false, untimed || t.IsZero()
+		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {
+			s.begin = t
+		}
+		if !ends && t.After(s.end) {
+			s.end = t
+		}
+		return nil
+	})
+	if untimed && !begins {
+		s.begin = time.Time{}
+	}
+	s.empty = s.empty && !begins
+	return s, err
+}
+
+func closeAll(dl *download) error {
+	if dl == nil {
+		return nil
+	}
+	return dl.Close()
+}
+
+// direction tells whether the lists that are there, which were surveyed, are in the order of
+// their times or in the reverse order; neither where nothing proves it. Fewer than two prove
+// nothing.
+func (d *Destination) direction(parts []part) (rises, falls bool, lists int) {
+	rises, falls = true, true
+	moves := false
+	var last surveyed
+	for _, p := range parts {
+		s := d.surveys[p.url]
+		if s.gone || s.empty {
+			continue
+		}
+		if s.begin.IsZero() {
+			return false, false, len(parts)
+		}
+		if lists++; lists > 1 {
+			rises = rises && !s.begin.Before(last.begin) && !s.begin.Before(last.end)
+			falls = falls && !s.begin.After(last.begin) && !s.end.After(last.begin)
+			moves = moves || !s.begin.Equal(last.begin)
+		}
+		last = s
+	}
+	return rises && moves, falls && moves, lists
+}
+
+// inOrder puts the lists of an index in the order of their times, which it finds in them where
+// the index does not tell. Should they not tell it either, that is noted of the index.
+func (d *Destination) inOrder(ctx context.Context, dl *download, parts []part) error {
+	if sortParts(parts) || len(parts) < 2 {
+		return nil
+	}
+	if err := d.survey(ctx, parts); err != nil {
+		return err
+	}
+	rises, falls, lists := d.direction(parts)
+	if falls {
+		d.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
+		slices.Reverse(parts)
+	}
+	if lists >= 2 && rises != d.snapshotMeta().Rises {
+		if err := d.saveMeta(func(m *meta) { m.Rises = rises }); err != nil {
+			return err
+		}
+	}
+	dl.untold = !falls && !d.rise(parts)
+	return nil
+}
+
+// rise tells whether the lists are proven to be in the order of their times: by what the index
+// tells, by what is in them, or by what was in them when there were more.
+func (d *Destination) rise(parts []part) bool {
+	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
+		return true
+	}
+	rises, _, lists := d.direction(parts)
+	return rises || lists < 2 && d.snapshotMeta().Rises
+}
+
+// present leaves out the lists that are not there, as far as known. With strict those that do
+// not lie before the cursor are a *gapError.
+func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, error) {
+	gone := func(p part) bool { return d.surveys[p.url].gone }
+	var lost []string
+	for i := len(parts) - 1; i >= 0; i-- {
+		switch {
+		case !gone(parts[i]):
+		case d.liesBefore(parts, i, from):
+			parts = parts[i+1:] // and so does what is before it
+			i = 0
+		default:
+			lost = append(lost, parts[i].url)
+		}
+	}
+	if len(lost) == 0 {
+		return parts, nil
+	}
+	if !strict {
+		return slices.DeleteFunc(slices.Clone(parts), gone), nil
+	}
+	slices.Reverse(lost)
+	which := fmt.Sprintf("Change List %s is named and not there", shorten(lost[0]))
+	if n := len(lost); n > 1 {
+		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, shorten(lost[0]), shorten(lost[n-1]))
+	}
+	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, timed: !slices.ContainsFunc(parts, untimed)}
+}
+
+// missingPackage makes a gap of a package of a Change Dump that is not there, where an
+// inventory can close it.
+func missingPackage(o *offer, err error) error {
+	_, kind := o.changes()
+	var absent *absentError
+	if kind != resourcesync.ChangeDump || o.ResourceList+o.ResourceDump == "" || !errors.As(err, &absent) {
+		return err
+	}
+	return &gapError{why: fmt.Sprintf("package %s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
+}
+
+func untimed(p part) bool { return p.from.IsZero() }
+
+// liesBefore tells whether all changes of a list that is not there are before the cursor.
+func (d *Destination) liesBefore(parts []part, i int, from *cursor) bool {
+	end := parts[i].until
+	for _, p := range parts[i+1:] {
+		if !end.IsZero() {
+			break
+		}
+		if end = p.from; end.IsZero() {
+			end = d.surveys[p.url].begin
+		}
+	}
+	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
+	return !end.IsZero() && i < len(parts)-1 && d.rise(parts) && (snapshot || end.Before(from.applied()))
+}
+
+// gap is what is told of changes that are lost, "" for none.
+func (m *meta) gap() string {
+	if m.Gap == "" {
+		return m.Missing.Why
+	}
+	return m.Gap
+}
+
+// closeGap is for a list or dump that was taken whole and is where the cursor stands: what was
+// lost before it does not matter any more.
+func (m *meta) closeGap() {
+	m.Gap = ""
+	if t := m.Cursor.Time; t.IsZero() || t.After(m.Missing.At) {
+		m.Missing = missing{}
+	}
+}
+
+// miss keeps the lists for which a gap is told.
+func (d *Destination) miss(gap *gapError, dl *download, closing string) error {
+	at := servedAt(dl.header, d.opt.Now()).Add(time.Second) // servers tell whole seconds
+	return d.saveMeta(func(m *meta) {
+		lists := slices.Clone(m.Missing.Lists)
+		for _, l := range gap.missing {
+			if !slices.Contains(lists, l) {
+				lists = append(lists, l)
+			}
+		}
+		if len(lists) > maxMissing {
+			lists = append(lists[:maxMissing:maxMissing], "")
+		}
+		m.Missing = missing{lists, at, "gap: " + gap.why + closing}
+	})
+}
+
+// lostSince tells why an inventory without the changes after it proves nothing, nil where it
+// does: the lists that are missing lie before the mirror's own cursor, though not before it.
+func (d *Destination) lostSince(ctx context.Context, o *offer, v *inventory, m *meta) (lost, err error) {
+	if m.Missing.Why != "" {
+		return errors.New(m.Missing.Why), nil
+	}
+	if v.missing == nil {
+		return nil, nil
+	}
+	address, kind := o.changes()
+	dl, _, err := d.changesSince(ctx, address, kind, &m.Cursor)
+	if err != nil || dl == nil { // nothing came after the last poll
+		return nil, err
+	}
+	defer dl.Close()
+	gap := v.missing
+	if v.stale(&m.Cursor) {
+		err := again(func() error {
+			r, err := d.reader(dl)
+			if err != nil {
+				return err
+			}
+			return missingPackage(o, d.eachChangeOf(ctx, dl, r, &m.Cursor, true, func(change) error { return nil }))
+		})
+		if !errors.As(err, &gap) || gap.missing == nil {
+			return nil, err
+		}
+	}
+	return fmt.Errorf("gap: %w", gap), nil
+}
+
+// found forgets lists that were read, or shown to lie before the cursor, in a pass that met no
+// gap. Those that their index named no more are not, nor those that a source without an
+// inventory was followed past.
+func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
+	if len(d.snapshotMeta().Missing.Lists) == 0 || o.ResourceList+o.ResourceDump == "" {
+		return nil
+	}
+	r, err := d.reader(dl)
+	if err != nil {
+		return err
+	}
+	var parts []part
+	if _, kind := o.changes(); kind == resourcesync.ChangeDump {
+		var c *changePackages
+		if c, err = d.listPackages(ctx, dl, r); err == nil {
+			parts = c.parts()
+		}
+	} else {
+		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
+	}
+	if err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) {
+		m.Missing.Lists = slices.DeleteFunc(slices.Clone(m.Missing.Lists), func(l string) bool {
+			return slices.ContainsFunc(parts, func(p part) bool { return p.url == l })
+		})
+		if len(m.Missing.Lists) == 0 {
+			m.Missing = missing{}
+		}
+	})
+}
+
+// returnMissing is for a source without an inventory, of which what came after such lists was applied:
+// with one that is back everything is applied again from the first change on.
+func (d *Destination) returnMissing(ctx context.Context, r *run) error {
+	var left []string
+	lists := d.snapshotMeta().Missing.Lists
+	for _, l := range lists {
+		if l != "" {
+			dl, _, err := d.document(ctx, request{url: l}, resourcesync.ChangeList)
+			if err == nil {
+				dl.Close()
+				continue
+			}
+			if !isGone(err) {
+				return err
+			}
+		}
+		left = append(left, l)
+	}
+	if len(left) == len(lists) {
+		return nil
+	}
+	r.why("Change Lists that were not there are back: everything is applied again from the first change on")
+	return d.saveMeta(func(m *meta) {
+		m.Cursor, m.Missing.Lists = cursor{}, left
+		if len(left) == 0 {
+			m.Missing = missing{}
+		}
+	})
+}

@@ -1,0 +1,343 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// missingSource is one whose index of Change Lists names all there were, and tells as much of them
+// as bare says. Those that are gone answer with a status.
+func missingSource(t *testing.T, bare int) (*bench, map[string]int) {
+	b := newQuietBench(t)
+	s := b.src
+	s.changeParts, s.bare, s.allNamed = 3, bare, true
+	gone := map[string]int{}
+	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		status := gone[r.URL.Path]
+		if status == 0 {
+			return false
+		}
+		http.Error(w, "none", status)
+		return true
+	}
+	s.changesFrom = s.now
+	return b, gone
+}
+
+func listed(n int) string { return fmt.Sprintf("/set/changelist-%d.xml", n) }
+
+// syncNow syncs at the source's time.
+func (b *bench) syncNow() SyncReport {
+	b.t.Helper()
+	b.src.now = b.src.now.Add(time.Minute)
+	b.src.date, b.clock = b.src.now, b.src.now
+	rep := b.sync()
+	b.src.now = b.src.now.Add(time.Minute)
+	return rep
+}
+
+func (b *bench) freezeList() {
+	b.src.frozen, b.src.listAt, b.src.listSeq = maps.Clone(b.src.bodies), b.src.now, len(b.src.log)
+}
+
+// What retention has removed and the index still names lies before the cursor, and is no gap.
+func TestRemovedChangeListStaysNamed(t *testing.T) {
+	for _, bare := range []int{0, 1, 2} {
+		for _, list0 := range []bool{true, false} {
+			t.Run(fmt.Sprint(bare, list0), func(t *testing.T) {
+				b, gone := missingSource(t, bare)
+				s := b.src
+				s.list = list0
+				fill(s, 7)
+				b.syncNow()
+				for n := range 3 {
+					gone[listed(n)] = http.StatusNotFound + 6*(n%2)
+					for i := range 3 {
+						s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "b", fmt.Sprint(n)))
+					}
+					lists := s.requests["/set/resourcelist.xml"]
+					if rep := b.syncNow(); !rep.InSync || strings.Contains(rep.Why, "gap") || rep.Updated != 3 {
+						t.Fatalf("%+v", rep)
+					}
+					if n := s.requests["/set/resourcelist.xml"]; n != lists {
+						t.Errorf("the list was read %d times", n-lists)
+					}
+				}
+				b.same(b.mir.lines(graphA), s.want())
+			})
+		}
+	}
+}
+
+// Changes in a list that is gone may be lost: that is told, and closed by what the source lists. Where
+// nothing tells any time, the mirror goes on with that.
+func TestLostChangeListStaysNamed(t *testing.T) {
+	for _, bare := range []int{0, 1, 2} {
+		for _, untimed := range []bool{false, true} {
+			t.Run(fmt.Sprint(bare, untimed), func(t *testing.T) {
+				b, gone := missingSource(t, bare)
+				s := b.src
+				s.noTimes = untimed
+				proven := !untimed || bare < 2
+				fill(s, 4)
+				s.remove("e1.nt")
+				b.syncNow()
+				s.put("e1.nt", nt("e1", "again")) // the last of list 1
+				fill(s, 3)                        // list 2
+				s.put("e2.nt", nt("e2", "later"))
+				gone[listed(1)], gone[listed(2)] = 404, 404
+				rep := b.syncNow()
+				if rep.InSync != proven || strings.Count(rep.Why, "gap") != 1 || !strings.Contains(rep.Why, "compared with the Resource List") || (rep.Held == "") != proven {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+				for n := range 4 {
+					s.put("e3.nt", nt("e3", "later", fmt.Sprint(n)))
+					lists := s.requests["/set/resourcelist.xml"]
+					if rep := b.syncNow(); rep.InSync != proven || rep.Updated != 1 || proven && strings.Contains(rep.Why, "gap") {
+						t.Fatalf("%+v", rep)
+					}
+					if n := s.requests["/set/resourcelist.xml"]; proven && n != lists {
+						t.Errorf("the list was read %d times", n-lists)
+					}
+					b.same(b.mir.lines(graphA), s.want())
+				}
+				if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || audit.Equal != proven || audit.findings() > 0 {
+					t.Errorf("%+v %v", audit, err)
+				}
+			})
+		}
+	}
+}
+
+// A list that is not there for a moment is read when it is back, and the gap is not told any more.
+// Its failure is none of its being gone.
+func TestChangeListIsBack(t *testing.T) {
+	for _, bare := range []int{0, 1, 2} {
+		for _, kind := range []string{"middle", "last", "stop", "alone", "untimed", "fails"} {
+			t.Run(fmt.Sprint(bare, kind), func(t *testing.T) {
+				b, gone := missingSource(t, bare)
+				s := b.src
+				s.noTimes = kind == "untimed"
+				fill(s, 4)
+				s.list = kind != "alone"
+				if kind == "stop" {
+					b.cfg.OnGap = "stop"
+				}
+				b.freezeList()
+				b.syncNow()
+				s.put("e1.nt", nt("e1", "missed"))
+				s.remove("e2.nt")
+				if kind != "last" {
+					s.put("e3.nt", nt("e3", "after"))
+				}
+				gone[listed(1)] = 404
+				if kind == "fails" {
+					gone[listed(1)] = 503
+					if rep, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || rep.InSync || !strings.Contains(err.Error(), "503") {
+						t.Fatalf("%+v %v", rep, err)
+					}
+				} else {
+					for n := range 2 {
+						rep := b.syncNow()
+						if rep.InSync || !strings.HasPrefix(rep.Held, "gap: ") || !strings.Contains(rep.Held, "not there") {
+							t.Fatalf("%+v", rep)
+						}
+						if n > 0 && s.requests["/set/resourcelist.xml"] > 3 {
+							t.Errorf("the list was read %d times", s.requests["/set/resourcelist.xml"])
+						}
+						if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || audit.Equal {
+							t.Errorf("%+v %v", audit, err)
+						}
+						s.requests["/set/resourcelist.xml"]--
+					}
+				}
+				clear(gone)
+				if rep := b.syncNow(); !rep.InSync || rep.Held != "" {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+				s.put("e0.nt", nt("e0", "last"))
+				if rep := b.syncNow(); !rep.InSync || rep.Updated != 1 {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+				if m := b.d.snapshotMeta(); len(m.Missing.Lists) > 0 {
+					t.Errorf("%+v", m.Missing)
+				}
+			})
+		}
+	}
+}
+
+// A package of a Change Dump that is not there is a gap that the Resource List closes, and is read
+// when it is back.
+func TestMissingPackage(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		t.Run(fmt.Sprint(back), func(t *testing.T) {
+			b, gone := missingSource(t, 0)
+			s := b.src
+			s.changes, s.changeDump, s.packed, s.changeParts = false, true, 3, 0
+			fill(s, 4)
+			b.freezeList()
+			b.syncNow()
+			s.put("e1.nt", nt("e1", "missed"))
+			s.remove("e2.nt")
+			fill(s, 3)
+			gone["/set/changes1.zip"] = 404
+			for range 2 {
+				if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "package") || !strings.Contains(rep.Held, "not there") {
+					t.Fatalf("%+v", rep)
+				}
+			}
+			if back {
+				clear(gone)
+			} else {
+				b.freezeList()
+			}
+			if rep := b.syncNow(); !rep.InSync || rep.Held != "" {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			fill(s, 3)
+			if rep := b.syncNow(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		})
+	}
+}
+
+// A list that is named no more stays missing until the source lists what it has.
+func TestMissingChangeListIsNamedNoMore(t *testing.T) {
+	for _, onGap := range []string{"baseline", "stop"} {
+		t.Run(onGap, func(t *testing.T) {
+			b, gone := missingSource(t, 2)
+			s := b.src
+			b.cfg.OnGap = onGap
+			fill(s, 4)
+			b.freezeList()
+			s.put("e1.nt", nt("e1", "missed"))
+			s.remove("e2.nt") // the end of list 1
+			fill(s, 3)
+			gone[listed(1)] = 404
+			if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "not there") {
+				t.Fatalf("%+v", rep)
+			}
+			s.allNamed, s.drop = false, 6
+			s.put("e0.nt", nt("e0", "more"))
+			if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "not there") {
+				t.Fatalf("%+v", rep)
+			}
+			b.freezeList()
+			rep, err := b.open().Sync(context.Background(), SyncOptions{Full: onGap == "stop"})
+			if err != nil || !rep.InSync || rep.Held != "" {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		})
+	}
+}
+
+// An index that tells nothing of its lists and has the newest first is read from the oldest on.
+func TestNewestChangeListFirst(t *testing.T) {
+	for _, bare := range []int{1, 2} {
+		for _, list0 := range []bool{true, false} {
+			t.Run(fmt.Sprint(bare, list0), func(t *testing.T) {
+				b, _ := missingSource(t, bare)
+				s := b.src
+				s.reversed, s.list = true, list0
+				fill(s, 4)
+				b.syncNow()
+				for n := range 4 {
+					for i := range 1 + 2*n {
+						name := fmt.Sprintf("e%d", i%4)
+						s.put(name+".nt", nt(name, "b", fmt.Sprint(n, i)))
+					}
+					s.remove("e3.nt")
+					if rep := b.syncNow(); !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					b.same(b.mir.lines(graphA), s.want())
+				}
+			})
+		}
+	}
+}
+
+// Lists come and go: no run fails, none says that the mirror is in sync while it is not, and
+// when all is there again, or the source lists what it has, it is.
+func TestChangeListsComeAndGo(t *testing.T) {
+	for seed := range uint64(teststores.Histories(30, 100)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 17))
+			b, gone := missingSource(t, r.IntN(3))
+			s := b.src
+			b.cfg.MaxDeleteRatio, s.reversed, s.allNamed = 1, r.IntN(4) == 0, r.IntN(4) > 0
+			s.noTimes, s.noHash, s.ours = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(5) == 0
+			if s.noTimes {
+				s.ours = false
+				s.reversed = s.reversed && s.bare < 2 // else nothing tells
+			}
+			s.list = r.IntN(4) > 0
+			removed := 0
+			proven := s.bare < 2 || !s.noTimes && !s.reversed
+			fill(s, 3)
+			b.freezeList()
+			for step := range 12 {
+				for range r.IntN(6) {
+					if name := fmt.Sprintf("e%d.nt", r.IntN(5)); r.IntN(3) == 0 {
+						s.remove(name)
+					} else {
+						s.put(name, nt(name, fmt.Sprint(seed, len(s.log))))
+					}
+				}
+				clear(gone)
+				lists := len(s.log)/3 + 1
+				if step > 0 && step < 11 {
+					for n := range lists {
+						if r.IntN(6) == 0 {
+							gone[listed(n)] = 404
+						}
+					}
+					if removed < lists-1 && r.IntN(3) == 0 {
+						removed++
+					}
+				}
+				for n := range removed {
+					gone[listed(n)] = 410
+				}
+				if r.IntN(3) == 0 || step == 11 {
+					s.now = s.now.Add(5 * time.Minute)
+					b.freezeList()
+				}
+				rep := b.syncNow()
+				wrong := fmt.Sprint(b.mir.lines(graphA)) != fmt.Sprint(s.want())
+				if rep.InSync && wrong {
+					t.Errorf("step %d: gone %v: %+v", step, gone, rep)
+					b.same(b.mir.lines(graphA), s.want())
+					t.FailNow()
+				}
+				if wrong && rep.Held == "" && rep.Pending+rep.Failed == 0 {
+					t.Fatalf("step %d: %+v", step, rep)
+				}
+				audit, err := b.open().Audit(context.Background(), AuditOptions{})
+				if err != nil || wrong && audit.Equal || rep.InSync && audit.findings() > 0 || rep.InSync && s.list && !audit.Equal {
+					t.Fatalf("step %d: gone %v: %+v %v\n%+v", step, gone, audit, err, rep)
+				}
+				if step == 11 && len(s.bodies) > 0 && (s.list || removed == 0) && (wrong || !rep.InSync && (removed == 0 || proven)) {
+					t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.snapshotMeta().Missing)
+				}
+			}
+		})
+	}
+}

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // An entity of very many triples is mirrored, changed by one triple, and removed as any
@@ -31,7 +35,12 @@ func TestBigEntity(t *testing.T) {
 		}
 		return s.String()
 	}
-	for name, get := range realMirrors {
+	mirrors := maps.Clone(realMirrors)
+	mirrors["virtuoso"] = func(t *testing.T) (sparql.Endpoint, string) {
+		s := teststores.Virtuoso(t)
+		return sparql.Endpoint{Name: "virtuoso", Query: s.Query, Update: s.Update, GraphStore: s.GraphStore, Username: s.Username, Password: s.Password}, s.Graph
+	}
+	for name, get := range mirrors {
 		for _, layout := range []string{"single", "per-entity"} {
 			t.Run(name+"-"+layout, func(t *testing.T) {
 				e, graph := get(t)

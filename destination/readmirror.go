@@ -204,7 +204,7 @@ func (m *mirror) readInParts(came, counted int64) {
 
 // parts reads a pattern of the mirror in parts.
 func (m *mirror) parts(pattern, key string, others ...string) *sparql.Parts {
-	p := &sparql.Parts{Client: m.client, As: m.selectReading(), Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit()}
+	p := &sparql.Parts{Client: m.client, As: m.selectReading(), Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit(), Pages: true}
 	if n := m.caps.ValuesLimit; n > 0 {
 		p.Batch = min(n, 200)
 	}

@@ -2,10 +2,13 @@ package sparql
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Parts reads what a pattern gives in answers that a store does not cut: by
@@ -23,6 +26,7 @@ type Parts struct {
 	Limit   int64 // rows at which answers are cut; 0 none is known
 	Batch   int   // keys of one query, halved where the store refuses them; default 200
 	Confirm bool  // Of and Blanks hold each answer against the store's count, and ask again where it is less
+	Pages   bool  // nobody else writes there: a key with many rows may be read in pages
 }
 
 const (
@@ -224,6 +228,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 	if p.Batch <= 0 {
 		p.Batch = 200
 	}
+	most := p.Batch // of keys that have few rows
 	for len(keys) > 0 {
 		n := min(p.Batch, len(keys))
 		values := make([]string, n)
@@ -249,12 +254,15 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 		err := p.part(ctx, restrict, "", p.Confirm, f)
 		switch {
 		case err == nil:
+			p.Batch = min(2*p.Batch, most)
 		case n > 1 && mayPass(err):
 			p.Batch = max(1, n/2)
+			if IsTooLarge(err) {
+				most = p.Batch
+			}
 			continue
 		case n == 1 && p.narrower(err, ""):
-			p.tellMany(keys[0])
-			if err := p.restricted(ctx, restrict, "", p.Confirm, f); err != nil {
+			if err := p.many(ctx, keys[0], restrict, f); err != nil {
 				return fmt.Errorf("%s: %w", keys[0], err)
 			}
 		default:
@@ -263,6 +271,72 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 		keys = keys[n:]
 	}
 	return nil
+}
+
+// many gives the rows of a key that has more of them than one answer may hold.
+func (p *Parts) many(ctx context.Context, key, restrict string, f func(Row) error) error {
+	if p.Pages {
+		given := map[[sha256.Size]byte]int{}
+		err := p.pages(ctx, restrict, given, f)
+		if err == nil || !mayPass(err) {
+			return err
+		}
+		all := f
+		f = func(row Row) error {
+			if h := rowHash(row); given[h] > 0 {
+				given[h]--
+				return nil
+			}
+			return all(row)
+		}
+	}
+	p.tellMany(key)
+	return p.restricted(ctx, restrict, "", p.Confirm, f)
+}
+
+// pages gives the rows of a key in answers that follow one another, for which a store
+// looks at each row about once. It owes no order: a row that comes twice, as one does
+// where another order leaves others out, and another number than it counts are
+// errDisagree. So are blank nodes, whose labels hold within one answer.
+func (p *Parts) pages(ctx context.Context, restrict string, given map[[sha256.Size]byte]int, f func(Row) error) error {
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + restrict + p.Pattern + "}"
+	most := func() int64 { return max(1, p.limit()-1) }
+	_, err := p.agreed(ctx, count, "rows", 1, func(counted int64) (total int64, err error) {
+		for total < counted {
+			size := most()
+			got, err := p.answer(ctx, restrict, "", fmt.Sprintf(" OFFSET %d LIMIT %d", total, size))
+			if errors.Is(err, errCut) && most() < size { // the store has told its limit
+				continue
+			}
+			if err != nil {
+				return total, err
+			}
+			if int64(len(got)) < min(size, counted-total) {
+				return total, fmt.Errorf("%w: %d rows came of a page of %d", errDisagree, len(got), size)
+			}
+			for _, row := range got {
+				h := rowHash(row)
+				if given[h] > 0 || slices.ContainsFunc(row, func(t rdfres.Term) bool { return t.Kind() == rdfres.KindBlank }) {
+					return total, fmt.Errorf("%w: pages have a row twice, or blank nodes", errDisagree)
+				}
+				if err := f(row); err != nil {
+					return total, err
+				}
+				given[h]++
+				total++
+			}
+		}
+		return total, nil
+	})
+	return err
+}
+
+func rowHash(row Row) (h [sha256.Size]byte) {
+	var b []byte
+	for _, t := range row {
+		b = append(append(b, t...), 0)
+	}
+	return sha256.Sum256(b)
 }
 
 // tellMany tells of a key that has more rows than one answer may hold: each of its parts
@@ -300,7 +374,7 @@ func (p *Parts) part(ctx context.Context, before, after string, confirm bool, f 
 		if counted >= p.limit() {
 			return 0, errCut
 		}
-		got, err = p.answer(ctx, before, after)
+		got, err = p.answer(ctx, before, after, "")
 		return int64(len(got)), err
 	}
 	var err error
@@ -321,8 +395,8 @@ func (p *Parts) part(ctx context.Context, before, after string, confirm bool, f 
 }
 
 // answer reads the rows between two restrictions into memory, none where it fails.
-func (p *Parts) answer(ctx context.Context, before, after string) (got []Row, err error) {
-	err = p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}", 1+len(p.Others), func(row Row) error {
+func (p *Parts) answer(ctx context.Context, before, after, page string) (got []Row, err error) {
+	err = p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}"+page, 1+len(p.Others), func(row Row) error {
 		got = append(got, slices.Clone(row))
 		return nil
 	})

@@ -129,6 +129,87 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
+// Where nobody else writes, a key with many rows comes in pages: each row is looked at
+// about once. Where the order is another one in each answer, a page is cut, or there are
+// blank nodes, it comes by hashes, no row twice.
+func TestPartsPages(t *testing.T) {
+	blank := rdfres.Triple{S: rdfres.NewIRI("http://e/big"), P: rdfres.NewIRI("http://e/p"), O: rdfres.NewBlank("o")}
+	for name, c := range map[string]struct {
+		set    func(*sparqltest.Store)
+		more   []rdfres.Triple
+		hashes bool
+	}{
+		"in order": {},
+		"shuffled": {set: func(s *sparqltest.Store) { s.Shuffle = true }, hashes: true},
+		"blank":    {more: []rdfres.Triple{blank}, hashes: true},
+		"told":     {set: func(s *sparqltest.Store) { s.RowLimit, s.TellLimit = 40, true }},
+		"cut":      {set: func(s *sparqltest.Store) { s.RowLimit = 90 }, hashes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := append(slices.DeleteFunc(partsData(300), func(x rdfres.Triple) bool { return x.S.Kind() == rdfres.KindBlank }), c.more...)
+			st := sparqltest.New()
+			st.RowLimit = 100
+			if c.set != nil {
+				c.set(st)
+			}
+			st.Add("http://e/g", data...)
+			hashes := 0
+			st.After = func(_, body string) {
+				if strings.Contains(body, "MD5(") {
+					hashes++
+				}
+			}
+			srv := httptest.NewServer(st)
+			defer srv.Close()
+			client, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			var got []rdfres.Triple
+			p := sparql.Parts{Client: client, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 100, Confirm: true, Pages: true}
+			err = p.Of(t.Context(), []string{"http://e/s1", "http://e/big", "http://e/s2"}, func(row sparql.Row) error {
+				got = append(got, rdfres.Triple{S: row[0], P: row[1], O: row[2]})
+				return nil
+			})
+			if want := 2 + 300 + 2 + len(c.more); err != nil || len(got) != want || len(rdfres.SortUnique(got)) != want {
+				t.Fatalf("%d rows, %d of them different, want %d: %v", len(got), len(rdfres.SortUnique(got)), want, err)
+			}
+			if (hashes > 0) != c.hashes {
+				t.Errorf("%d queries by hashes", hashes)
+			}
+		})
+	}
+}
+
+// One key with many rows does not make those that follow come one by one.
+func TestPartsAfterMany(t *testing.T) {
+	st := sparqltest.New()
+	st.RowLimit = 100
+	st.Add("http://e/g", partsData(300)...)
+	asked := 0
+	st.After = func(string, string) { asked++ }
+	srv := httptest.NewServer(st)
+	defer srv.Close()
+	client, err := sparql.New(sparql.Endpoint{Query: srv.URL + "/query"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	keys := []string{"http://e/big"}
+	for i := range 300 {
+		keys = append(keys, fmt.Sprintf("http://e/s%d", i))
+	}
+	p := sparql.Parts{Client: client, Pattern: "GRAPH <http://e/g> { ?s ?p ?o } ", Key: "?s", Others: []string{"?p", "?o"}, Limit: 100, Batch: 40, Pages: true}
+	rows := 0
+	if err := p.Of(t.Context(), keys, func(sparql.Row) error { rows++; return nil }); err != nil || rows != 900 {
+		t.Fatalf("%d rows: %v", rows, err)
+	}
+	if asked > 40 {
+		t.Errorf("%d questions for 300 subjects of two triples", asked)
+	}
+}
+
 // Virtuoso cuts at 10,000 rows.
 func TestPartsOfVirtuoso(t *testing.T) {
 	s := teststores.Virtuoso(t)

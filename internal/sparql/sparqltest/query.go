@@ -349,6 +349,9 @@ func (p *parser) modifiers(rows []solution) []solution {
 			v := p.next()[1:]
 			p.must(")")
 			sort.SliceStable(rows, func(i, j int) bool { return plain(rows[i][v]) < plain(rows[j][v]) })
+		case p.take("OFFSET"): // before LIMIT
+			n, _ := strconv.Atoi(p.next())
+			rows = rows[min(n, len(rows)):]
 		case p.take("LIMIT"):
 			n, _ := strconv.Atoi(p.next())
 			rows = rows[:min(n, len(rows))]

@@ -352,7 +352,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	r.passed = v.passed
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
-		m.Inventory, m.Again = v.state, false
+		m.Inventory, m.Again = v.state.kept(), false
 		m.Cursor = v.cursor()
 	}, nil
 }
@@ -432,38 +432,27 @@ func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listSta
 // dumpIf is dump if it is wanted, else errStaleList. Of the inventory there are only
 // the times.
 func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
-	req := request{url: o.ResourceDump}
-	if known != nil && known.URL == o.ResourceDump && known.stands() {
-		req.etag, req.modified = known.ETag, known.Modified
-	}
-	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
+	dl, rd, err := d.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
-		return nil, fmt.Errorf("Resource Dump: %w", err)
+		return nil, err
 	}
 	defer dl.Close()
-	if dl.notModified {
-		return nil, errUnchangedList
-	}
 	h := rd.Head()
 	v := &inventory{}
 	v.isOf(h, dl, d.opt.Now())
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
 	state := dl.listState(o.ResourceDump, h)
 	state.At = v.at
-	if known != nil && known.URL == o.ResourceDump && known.Digest == state.Digest && known.stands() {
-		return nil, errUnchangedList
-	}
 	switch ok, err := wanted(v); {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, errStaleList
 	}
-	packages, err := d.dumpPackages(ctx, dl, rd)
+	packages, err := d.dumpPackages(ctx, dl, rd, &state)
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
-	state.Vague = slices.ContainsFunc(packages, func(p pkg) bool { return p.vague })
 	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
 		if o.ResourceList != "" || slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" }) {
 			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", shorten(packages[i].url), packages[i].promise.Type)
@@ -513,7 +502,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	}
 	return func(m *meta) {
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
-		m.Inventory, m.Again = state, false
+		m.Inventory, m.Again = state.kept(), false
 		m.Cursor = v.cursor()
 	}, nil
 }
@@ -522,7 +511,6 @@ type pkg struct {
 	url      string
 	promise  promise
 	contents string // address of a copy of its manifest, "" for none
-	vague    bool   // nothing is told by which another one at its address is seen
 }
 
 // isZIP tells whether a package may be one, by its type and else its suffix.

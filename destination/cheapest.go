@@ -88,7 +88,7 @@ func (d *Destination) dumpCost(ctx context.Context, o *offer) (cost int64, told 
 		return 0, false, err
 	}
 	defer dl.Close()
-	packages, err := d.dumpPackages(ctx, dl, rd)
+	packages, err := d.dumpPackages(ctx, dl, rd, &listState{})
 	told = true
 	for _, p := range packages {
 		told = told && p.promise.Length >= 0

@@ -183,12 +183,44 @@ type listState struct {
 	Untold   bool      `json:"untold,omitempty"`   // nothing proves which of its lists is the last
 	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
 	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
+
+	// What is below an index, which is asked for too until the time of the index alone
+	// tells that it is the same: it has none, or lists that were begun in that minute or
+	// on that day may still have been under way.
+	Parts []listPart `json:"parts,omitempty"`
+	past  bool       // they need not be kept
 }
 
-// stands tells that the document stands for what it names: an index without a time
-// stays as it is while its parts change, as a list of addresses alone does while what
+// listPart recognizes a document below an index.
+type listPart struct {
+	URL      string `json:"url"`
+	ETag     string `json:"etag,omitempty"`
+	Modified string `json:"modified,omitempty"`
+	Digest   string `json:"digest"`
+}
+
+// stands tells that the document, with its parts, stands for what it names: an index without
+// a time stays as it is while its parts change, as a list of addresses alone does while what
 // they lead to changes. With a time it does as well until that has gone by: it may be a day.
-func (l *listState) stands() bool { return !l.Index && !l.Vague || !l.At.IsZero() && !l.Fresh }
+func (l *listState) stands() bool {
+	told := !l.At.IsZero() && !l.Fresh
+	return told || !l.Vague && (!l.Index || len(l.Parts) > 0)
+}
+
+// sameParts tells that another one has the same documents below it, as far as they are kept.
+func (l *listState) sameParts(o *listState) bool {
+	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
+	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
+}
+
+// kept is what is remembered of a list or dump that was processed.
+func (l *listState) kept() listState {
+	k := *l
+	if k.past {
+		k.Parts = nil
+	}
+	return k
+}
 
 const (
 	phaseBaseline = "baseline"

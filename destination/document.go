@@ -205,11 +205,16 @@ func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
 func (d *Destination) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
+	return d.eachPartNoted(ctx, parts, want, nil, f)
+}
+
+// eachPartNoted is eachPart that notes what was opened.
+func (d *Destination) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
 	seen := map[string]bool{}
 	for _, p := range parts {
 		seen[p.url] = true
 	}
-	return d.eachPartDepth(ctx, parts, want, seen, 0, f)
+	return d.eachPartDepth(ctx, parts, want, seen, 0, opened, f)
 }
 
 // part opens one of them. A cache may give it as it was before its index was written:
@@ -235,7 +240,7 @@ func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capabi
 	}
 }
 
-func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, f func(part, *download, *resourcesync.Reader) error) error {
+func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := d.part(ctx, p, want)
 		if isGone(err) {
@@ -243,6 +248,9 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 		}
 		if err != nil {
 			return err
+		}
+		if opened != nil {
+			*opened = append(*opened, listPart{URL: p.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()})
 		}
 		if r.Head().Index {
 			if depth >= d.lim.depth {
@@ -252,7 +260,7 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 			var below []part
 			err = d.collectParts(ctx, dl.url, r, want, &below, seen, depth+1)
 			if err == nil {
-				err = d.eachPartDepth(ctx, below, want, seen, depth+1, f)
+				err = d.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)
 			}
 		} else {
 			err = f(p, dl, r)

@@ -82,10 +82,19 @@ func (d *download) settled(at time.Time) bool {
 	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)
 }
 
+// listTakes is how long a list may take to be made: its time is that of its beginning.
+const listTakes = 6 * time.Hour
+
+// past tells that no other list of a time will be there any more.
+func (d *download) past(at time.Time) bool {
+	answered, err := http.ParseTime(d.header.Get("Date"))
+	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)+listTakes
+}
+
 // listState recognizes a list or dump, of which this is the document.
 func (d *download) listState(address string, h *resourcesync.Head) listState {
 	at := h.SnapshotTime()
-	return listState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at)}
+	return listState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}
 }
 
 // served is when the answer was given, by the clock of its server where that tells, and

@@ -13,8 +13,8 @@ import (
 // read where the source has no list: from the copies that it links to (contents),
 // else from the packages themselves.
 
-// dumpPackages lists the packages of a Resource Dump.
-func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) ([]pkg, error) {
+// dumpPackages lists the packages of a Resource Dump, of which state tells more then.
+func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resourcesync.Reader, state *listState) ([]pkg, error) {
 	var packages []pkg
 	collect := func(rd *resourcesync.Reader, address string) error {
 		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
@@ -28,7 +28,9 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 			if !e.HasMeta {
 				p.promise.Length = -1
 			}
-			p.vague = p.promise.unproven() && (e.LastMod.IsZero() || unsettled(e.LastMod, servedAt(dl.header, d.opt.Now())))
+			if p.promise.unproven() && (e.LastMod.IsZero() || unsettled(e.LastMod, servedAt(dl.header, d.opt.Now()))) {
+				state.Vague = true // another package at its address would look the same
+			}
 			if l := e.Link(resourcesync.RelContents); l != nil {
 				p.contents = l.Href
 			}
@@ -41,37 +43,26 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 	}
 	parts, err := d.parts(ctx, dl, rd, resourcesync.ResourceDump)
 	if err == nil {
-		err = d.eachPart(ctx, parts, resourcesync.ResourceDump, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
 	}
 	return packages, err
 }
 
 // dumpInventory is readInventory of a source without a Resource List.
 func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory, known *listState) error {
-	req := request{url: o.ResourceDump}
-	if known != nil && known.URL == o.ResourceDump && known.stands() {
-		req.etag, req.modified = known.ETag, known.Modified
-	}
-	dl, rd, err := d.document(ctx, req, resourcesync.ResourceDump)
+	dl, rd, err := d.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
-		return fmt.Errorf("Resource Dump: %w", err)
+		return err
 	}
 	defer dl.Close()
-	if dl.notModified {
-		return errUnchangedList
-	}
 	h := rd.Head()
 	v.isOf(h, dl, d.opt.Now())
 	v.state = dl.listState(o.ResourceDump, h)
-	if known != nil && known.URL == o.ResourceDump && known.Digest == v.state.Digest && known.stands() {
-		return errUnchangedList
-	}
-	packages, err := d.dumpPackages(ctx, dl, rd)
+	packages, err := d.dumpPackages(ctx, dl, rd, &v.state)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
 	for _, p := range packages {
-		v.state.Vague = v.state.Vague || p.vague
 		if err := d.manifestInventory(ctx, p, v); err != nil {
 			return fmt.Errorf("package %s: %w", shorten(p.url), err)
 		}

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -155,27 +156,16 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	if o.ResourceList == "" {
 		return v, d.dumpInventory(ctx, o, v, known)
 	}
-	req := request{url: o.ResourceList}
-	if known != nil && known.URL == o.ResourceList && known.stands() {
-		req.etag, req.modified = known.ETag, known.Modified
-		req.unchanged = d.sameRoot(known)
-	}
-	dl, r, err := d.document(ctx, req, resourcesync.ResourceList)
+	dl, r, err := d.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
 	if err != nil {
-		return nil, fmt.Errorf("Resource List: %w", err)
+		return nil, err
 	}
 	defer dl.Close()
-	if dl.notModified {
-		return nil, errUnchangedList
-	}
 	h := r.Head()
 	v.isOf(h, dl, d.opt.Now())
 	v.state = dl.listState(o.ResourceList, h)
 	if !h.Index && !v.state.Fresh {
 		v.state.Size = dl.size
-	}
-	if known != nil && known.URL == o.ResourceList && known.Digest == v.state.Digest && known.stands() {
-		return nil, errUnchangedList
 	}
 	n := int64(0)
 	served := servedAt(dl.header, d.opt.Now())
@@ -201,7 +191,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		if perr != nil {
 			return nil, perr
 		}
-		err = d.eachPart(ctx, parts, resourcesync.ResourceList, func(p part, pdl *download, pr *resourcesync.Reader) error {
+		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.state.Parts, func(p part, pdl *download, pr *resourcesync.Reader) error {
 			return each(pr, pdl.url)
 		})
 	} else {
@@ -215,6 +205,62 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		d.planning.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
 	}
 	return v, d.overlay(ctx, o, v)
+}
+
+// unlessKnown opens a list or dump. The one that is known, with all that is below it, is
+// errUnchangedList.
+func (d *Destination) unlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *listState) (*download, *resourcesync.Reader, error) {
+	req := request{url: address}
+	if known == nil || known.URL != address || !known.stands() {
+		known = nil
+	} else {
+		req.etag, req.modified = known.ETag, known.Modified
+		req.unchanged = d.sameRoot(known)
+	}
+	dl, r, err := d.document(ctx, req, kind)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", kindName(kind), err)
+	}
+	if !dl.notModified && (known == nil || known.Digest != dl.digest.String()) {
+		return dl, r, nil
+	}
+	if known == nil || d.partsUnchanged(ctx, known, dl.past(known.At)) {
+		err := errUnchangedList
+		if known != nil && len(known.Parts) > 0 && dl.past(known.At) {
+			err = cmp.Or(d.saveMeta(func(m *meta) { m.Inventory.Parts, m.Inventory.Fresh = nil, false }), err)
+		}
+		return nil, nil, cmp.Or(dl.Close(), err)
+	}
+	if !dl.notModified {
+		return dl, r, nil
+	}
+	if err := dl.Close(); err != nil {
+		return nil, nil, err
+	}
+	if dl, r, err = d.document(ctx, request{url: address}, kind); err != nil {
+		err = fmt.Errorf("%s: %w", kindName(kind), err)
+	}
+	return dl, r, err
+}
+
+// partsUnchanged tells whether the documents below an index are as they were read, where the
+// index does not tell, as it does when it is past. If it has been before and is not any more,
+// its source was set back. What cannot be had is told when they are read.
+func (d *Destination) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
+	if known.Index && len(known.Parts) == 0 {
+		return past
+	}
+	for _, p := range known.Parts {
+		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.URL, etag: p.ETag, modified: p.Modified, accept: acceptDocument, gzip: true, max: d.lim.document})
+		if err != nil {
+			return false
+		}
+		same := dl.notModified || dl.digest.String() == p.Digest
+		if err := dl.Close(); err != nil || !same {
+			return false
+		}
+	}
+	return true
 }
 
 // sameRoot tells a list that was processed from its first bytes: its root has the
@@ -308,7 +354,7 @@ func (v *inventory) stale(c *cursor) bool {
 // what it did not have.
 func (v *inventory) taken(m *meta) bool {
 	was := &m.Inventory
-	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && v.blind == 0 && !m.heldDeletes() && !m.Again
+	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && !m.heldDeletes() && !m.Again
 }
 
 // stored yields the records of the destination in the order of location hashes.

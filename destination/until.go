@@ -300,7 +300,7 @@ func (d *Destination) dumpUntil(ctx context.Context, o *offer, v *inventory) err
 	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
 		return err
 	}
-	packages, err := d.dumpPackages(ctx, dl, r)
+	packages, err := d.dumpPackages(ctx, dl, r, &v.state)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}

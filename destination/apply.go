@@ -1251,6 +1251,9 @@ func union(a, b []hash16) []hash16 {
 }
 
 func samePromise(a, b *item) bool {
+	if !a.AsOf.Equal(b.AsOf) {
+		return false
+	}
 	if equal, known := compareHashes(a.Promise.Hashes, b.Promise.Hashes); known {
 		return equal
 	}

@@ -1244,6 +1244,7 @@ func (s *foreignSource) looks(x *foreignResource) string {
 	if e.lastmod == "" && s.hashes == 0 && !s.length { // it is fetched each time
 		return fmt.Sprint(x.version)
 	}
+	e.links = slices.DeleteFunc(e.links, func(l []string) bool { return l[1] == "memento" }) // which promises nothing by itself
 	return fmt.Sprint(e)
 }
 

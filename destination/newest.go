@@ -128,6 +128,11 @@ type proof struct {
 // seeks tells that the newest change is still looked for.
 func (p *proof) seeks() bool { return p != nil && p.from.Newest != nil && !p.done }
 
+// knows tells that a list was applied up to its end, and is read again since it is another.
+func (p *proof) knows(list string, from time.Time) bool {
+	return list == p.from.List && p.from.Closed && p.from.Position > 0 && !from.IsZero() && from.Equal(p.from.Begin)
+}
+
 // check looks at what was found in a list, before any of its changes is handed
 // out. A *gapError says that the log is not the one that was followed.
 func (p *proof) check(s *changeScan, list string) error {
@@ -147,7 +152,7 @@ func (p *proof) check(s *changeScan, list string) error {
 	}
 	numbered := n.Sequence > 0 && s.numbered
 	switch {
-	case s.sight.seen:
+	case s.sight.seen && !(s.closed && n.Time.IsZero() && !numbered && p.knows(list, f) && !s.found): // else only its place tells it from others
 		p.done, p.met = true, true
 		return nil
 	case s.sight.other != nil:
@@ -183,7 +188,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
 	}
-	if list == p.from.List && p.from.Closed && p.from.Position > 0 && !f.IsZero() && f.Equal(p.from.Begin) {
+	if p.knows(list, f) {
 		return &gapError{why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
 	}
 	// No numbers: a list that covers the time of the newest change has it.

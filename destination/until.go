@@ -130,7 +130,10 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 			}
 			return v.addUntil(it)
 		})
-		if told = append(told, i); v.begins.IsZero() || !i.from.IsZero() && i.from.Before(v.begins) {
+		if i.from.IsZero() { // an empty one that does not tell where it begins
+			return err
+		}
+		if told = append(told, i); v.begins.IsZero() || i.from.Before(v.begins) {
 			v.begins = i.from
 		}
 		return err

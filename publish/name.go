@@ -266,8 +266,11 @@ func HashedName(name string) (key rdfres.Digest, ok bool) {
 var reserved = map[string]bool{
 	"about": true, "api": true, "assets": true, "favicon.ico": true, "healthz": true, "metrics": true, "openapi.json": true,
 	"readyz": true, "robots.txt": true, "sitemap.xml": true, "static": true, "stores": true, "index.html": true,
-	"resourcesync": true, "ldes": true, "oai": true, "iiif": true, "hub": true, "con": true, "nul": true, "prn": true, "aux": true,
+	"resourcesync": true, "ldes": true, "oai": true, "iiif": true, "hub": true,
 }
+
+// devices are what no folder of an export can be called on Windows.
+var devices = map[string]bool{"con": true, "nul": true, "prn": true, "aux": true}
 
 // CheckSetName refuses names that collide with routes, and what is not 1 to 100
 // of [A-Za-z0-9._-] beginning with a letter or digit.
@@ -282,8 +285,13 @@ func CheckSetName(name string) error {
 			return fmt.Errorf("set name %q: want letters, digits, '-', '_' and '.', a letter or digit first", name)
 		}
 	}
-	if reserved[strings.ToLower(name)] || strings.HasSuffix(name, ".") {
+	switch {
+	case reserved[strings.ToLower(name)]:
 		return fmt.Errorf("set name %q is an address of the site itself: choose another name", name)
+	case devices[strings.ToLower(name)]:
+		return fmt.Errorf("set name %q is reserved on Windows, where no folder can be called so: choose another name", name)
+	case strings.HasSuffix(name, "."):
+		return fmt.Errorf("set name %q ends in a dot, which Windows leaves out of the name of a folder: choose another name", name)
 	}
 	for _, x := range suffixes {
 		if strings.HasSuffix(strings.ToLower(name), x) {

@@ -116,6 +116,15 @@ func TestCheckSetName(t *testing.T) {
 	}
 }
 
+// It is told why a name is none.
+func TestCheckSetNameTells(t *testing.T) {
+	for name, why := range map[string]string{"about": "address of the site", "con": "reserved on Windows", "AUX": "reserved on Windows", "a.": "ends in a dot"} {
+		if err := CheckSetName(name); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %q", name, err, why)
+		}
+	}
+}
+
 // FuzzName: every entity has a name that is a clean path, survives an address
 // and leads back to it.
 func FuzzName(f *testing.F) {

@@ -244,6 +244,11 @@ func (c *Config) check() (out []Finding) {
 		if len(s.Content.Properties) == 0 && (len(s.Content.Allow) > 0 || s.Content.Hash || s.Content.Private) {
 			fault(p+".content.properties", "", "is needed: which properties lead to files")
 		}
+		for _, e := range []struct{ key, text string }{{"title", s.Title}, {"description", s.Description}, {"licence", s.Licence}, {"publisher", s.Publisher}} {
+			if e.text != "" && strings.TrimSpace(e.text) == "" {
+				fault(p+"."+e.key, e.text, "is blank: leave it out, or say which")
+			}
+		}
 		if s.Contact != "" && !contactForm.MatchString(s.Contact) {
 			fault(p+".contact", s.Contact, "is no e-mail address, like who@data.example")
 		}

@@ -98,6 +98,8 @@ func TestParseSets(t *testing.T) {
 	for line, want := range map[string]string{
 		`graphs: [""]`:                                      "sets.data.graphs: an empty graph name",
 		`graphs: ["*", "http://g/"]`:                        `sets.data.graphs: "*" means all graphs and stands alone`,
+		`licence: "  "`:                                     `test.yaml:6: sets.data.licence: "  ": is blank`,
+		`publisher: " "`:                                    `test.yaml:6: sets.data.publisher: " ": is blank`,
 		`graphs: "relative"`:                                `sets.data.graphs: "relative" is no absolute IRI`,
 		`graphs: "http://g/a b"`:                            "sets.data.graphs: sparql: IRI",
 		`graphs: "urn:rsbridge:state"`:                      "sets.data.graphs: graph urn:rsbridge:state is of the bookkeeping",

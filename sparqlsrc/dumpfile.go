@@ -137,6 +137,13 @@ type members struct {
 	zeros int64
 }
 
+// Gunzip unpacks a gzip file, as a dump is unpacked; zeros tells how many were passed over
+// behind its end.
+func Gunzip(r io.Reader) (unpacked io.Reader, zeros func() int64, err error) {
+	m := &members{in: bufio.NewReader(r), z: new(gzip.Reader)}
+	return m, func() int64 { return m.zeros }, m.begin()
+}
+
 func (m *members) begin() error {
 	err := m.z.Reset(m.in)
 	if err == io.EOF {

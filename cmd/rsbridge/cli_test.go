@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"flag"
 	"io"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -46,6 +49,58 @@ func TestCommandReference(t *testing.T) {
 		}
 	}
 	check(root)
+}
+
+// A default graph that holds what the named graphs hold, too, is called one that shows
+// them only where that is known.
+func TestDoctorInWords(t *testing.T) {
+	for want, set := range map[string]func(*sparql.Examination){
+		"shows the named graphs too\n":                         func(x *sparql.Examination) { x.Product = "Virtuoso" },
+		"or holds the same triples (--write tells which)\n":    func(x *sparql.Examination) { x.Product = "Oxigraph" },
+		"default graph shows the named graphs too\nVALUES    ": func(x *sparql.Examination) { x.Product, x.Written, x.Writable = "Oxigraph", true, true },
+	} {
+		x := sparql.Examination{}
+		x.UnionDefault = true
+		set(&x)
+		var b strings.Builder
+		if err := sayExamination(&b, x); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s: %v", want, &b, err)
+		}
+	}
+}
+
+// Zeros that fill up the last block of a gzip file are told and ignored; what else
+// follows it is an error, and so is one that ends too early.
+func TestLoadPadded(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte("<http://e/s> <http://e/p> \"x\" .\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.String()
+	for _, c := range []struct {
+		file, says string
+		code       int
+	}{
+		{whole, "1 triples that were not there", 0},
+		{whole + strings.Repeat("\x00", 512), "512 zeros behind its end are ignored", 0},
+		{whole + "\x00\x00" + whole, "zeros follow its end, and then something else", 1},
+		{whole + "more", "what follows its end is no gzip", 1},
+		{whole[:len(whole)-4], "unexpected EOF", 1},
+		{"", "unexpected EOF", 1},
+	} {
+		file := filepath.Join(t.TempDir(), "x.nt.gz")
+		if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := inProcess(t, "store", "load", filepath.Join(t.TempDir(), "store"), file)
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q: exit code %d, %s", c.says, code, stderr)
+		}
+	}
 }
 
 func TestAuditInWords(t *testing.T) {

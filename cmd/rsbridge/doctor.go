@@ -160,7 +160,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 		return yes(slices.Contains(x.Unanswered, step), "not known", what)
 	}
 	w.line("row limit     %s", yes(x.RowLimit > 0, fmt.Sprint(x.RowLimit), found("row limit", fmt.Sprintf("none seen on %d triples", x.Sample))))
-	w.line("default graph %s", yes(x.UnionDefault, "shows the named graphs too", found("union default graph", "is a graph of its own")))
+	_, known := sparql.KnownUnion(x.Product)
+	union := yes(known || x.Written && x.Writable, "shows the named graphs too", "shows what was looked at of the named graphs too, or holds the same triples (--write tells which)")
+	w.line("default graph %s", yes(x.UnionDefault, union, found("union default graph", "is a graph of its own")))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits

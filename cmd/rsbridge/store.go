@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -177,12 +176,12 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 		defer f.Close()
 		r = f
 	}
+	zeros := func() int64 { return 0 }
 	if name != file {
-		z, err := gzip.NewReader(r)
-		if err != nil {
+		var err error
+		if r, zeros, err = sparqlsrc.Gunzip(r); err != nil {
 			return 0, fmt.Errorf("%s: %w", file, err)
 		}
-		r = z
 	}
 	rf, err := loadFormat(file, format)
 	if err != nil {
@@ -192,6 +191,9 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 	n, err := s.Load(ctx, graph, rf, r, embedstore.LoadOptions{Replace: replace, Base: base})
 	if err != nil {
 		return 0, fmt.Errorf("load %s: %w", file, err)
+	}
+	if n := zeros(); n > 0 {
+		fmt.Fprintf(a.err, "%s: %s behind its end are ignored: is it copied whole?\n", file, plural(n, "zero"))
 	}
 	fmt.Fprintf(a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
 	return n, nil

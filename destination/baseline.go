@@ -81,8 +81,18 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 				err = d.increment(ctx, r, o, 0)
 			}
 			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
+			if strings.HasPrefix(r.rep.Held, "gap:") { // what is to be done about it is being done
+				r.rep.Held = ""
+			}
+			if why, _, stop := strings.Cut(gap, gapStops); stop {
+				gap = why + "; the source has no inventory to close it with"
+			}
 		}
-		end = func(m *meta) { m.Cursor, m.Gap = cursor{}, gap }
+		end = func(m *meta) {
+			if m.Cursor, m.Gap = (cursor{}), gap; !m.heldDeletes() {
+				m.Held = ""
+			}
+		}
 	}
 	if err != nil {
 		return err

@@ -918,9 +918,9 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	if d.cfg.OnGap == "stop" {
 		then := "compare with the whole source"
 		if o.ResourceList+o.ResourceDump == "" {
-			then = "go on behind it; the source has no inventory to close it with"
+			then = "go on behind it with the changes that it still offers. That does not close the gap: what was lost stays lost, and no audit can tell it, until the source offers a Resource List or a Resource Dump, which only whoever runs it can do"
 		}
-		r.rep.Held = "gap: " + gap.why + "; on_gap is stop: run sync with --full to " + then
+		r.rep.Held = "gap: " + gap.why + gapStops + then
 		if r.dry {
 			return nil
 		}
@@ -959,6 +959,8 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	}
 	return d.leaveGap(ctx, r, o, gap, depth, dl)
 }
+
+const gapStops = "; on_gap is stop: run sync with --full to "
 
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
 // told. Behind an inventory that this run has taken it is only what came later. For lists that

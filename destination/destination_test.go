@@ -639,6 +639,41 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// Of a source without an inventory a gap stays whatever is asked for, and that is said.
+func TestGapWithoutInventory(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours, s.list, s.dump = true, false, false
+	b.cfg.OnGap = "stop"
+	fill(s, 6)
+	b.sync()
+	s.put("e1.nt", nt("e1", "lost"))
+	s.put("e2.nt", nt("e2", "after"))
+	s.drop = len(s.log) - 1
+	rep := b.sync()
+	for _, want := range []string{"on_gap is stop: run sync with --full to go on behind it", "does not close the gap", "until the source offers a Resource List"} {
+		if !strings.Contains(rep.Held, want) {
+			t.Errorf("%q is not in %q", want, rep.Held)
+		}
+	}
+	rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true})
+	for range 2 { // what was said to be done is not said again; that something is lost is
+		if err != nil || rep.InSync || !strings.HasSuffix(rep.Held, "the source has no inventory to close it with") || strings.Contains(rep.Held, "--full") {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		s.put("e3.nt", nt("e3", "later"))
+		rep, err = b.open().Sync(context.Background(), SyncOptions{})
+	}
+	if lines := b.mir.lines(graphA); len(lines) == len(s.want()) && slices.Equal(lines, s.want()) {
+		t.Error("what was lost came, and the gap is told")
+	}
+	s.list = true
+	if rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil || !rep.InSync || rep.Held != "" {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	b.equal()
+}
+
 // A list that is older than what is mirrored, with changes that do not reach back to it,
 // does not set the mirror back: the gap is told until there is a newer one.
 func TestGapWithAnOldList(t *testing.T) {

@@ -19,13 +19,14 @@ import (
 // report. What a source does not tell before it is fetched is left out: the
 // lengths that it does not promise, and what changes until then.
 type Plan struct {
-	Store     string         `json:"store"`             // the mirror, by its name in the configuration
-	Graph     string         `json:"graph"`             // that would be filled: an IRI, a template of them, or "default"
-	Resources *int64         `json:"resources"`         // in the mirror then; null: the source does not tell without being fetched
-	Bytes     int64          `json:"bytes"`             // of packages and representations, as the source tells; at most, where it has patches or a Change Dump
-	Unknown   int64          `json:"unknown,omitempty"` // packages and representations whose length it does not tell
-	Retry     int64          `json:"retry,omitempty"`   // pending resources that would be tried again
-	Documents []PlanDocument `json:"documents"`         // what would be taken, in this order
+	Store     string         `json:"store"`              // the mirror, by its name in the configuration
+	Graph     string         `json:"graph"`              // that would be filled: an IRI, a template of them, or "default"
+	Resources *int64         `json:"resources"`          // in the mirror then; null: the source does not tell without being fetched
+	Bytes     int64          `json:"bytes"`              // of packages and representations, as the source tells; at most, where it has patches or a Change Dump
+	Unknown   int64          `json:"unknown,omitempty"`  // packages and representations whose length it does not tell
+	ByClass   bool           `json:"by_class,omitempty"` // classes select, which are not known before descriptions are fetched: fewer may come
+	Retry     int64          `json:"retry,omitempty"`    // pending resources that would be tried again
+	Documents []PlanDocument `json:"documents"`          // what would be taken, in this order
 }
 
 // PlanDocument is a list or dump that a sync would take resources or changes from.
@@ -228,6 +229,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 // tellPlan puts the plan of a dry run that went through into its report.
 func (d *Destination) tellPlan(r *run) {
 	p := &r.plan
+	p.ByClass = len(d.cfg.Select.Classes) > 0
 	p.Store, p.Graph, p.Resources = d.mirror.client.Endpoint().Name, d.graphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.snapshotMeta()

@@ -282,7 +282,7 @@ are to stay have no schedule, or are paused.
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
 with "unselected" resources that were met and are outside of what is selected, which the
 counts leave out, and "unmapped" descriptions of which map makes nothing;
-a dry run has its counts (by classes alone nothing is known before it is fetched) and "plan": {"store","graph","resources","bytes","unknown","documents":[{"address","kind","at","entries","bytes"}]};
+a dry run has its counts (by classes alone nothing is known before it is fetched) and "plan": {"store","graph","resources","bytes","unknown","by_class","documents":[{"address","kind","at","entries","bytes"}]};
 a destination that failed is {"name","error"}`,
 		Example: "  rsbridge sync\n  rsbridge sync --dry-run\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
@@ -337,6 +337,9 @@ func sayPlan(w io.Writer, r destination.SyncReport) {
 		if r.Moved > 0 {
 			have = fmt.Sprintf("%d to get another address, ", r.Moved) + have
 		}
+	}
+	if p.ByClass {
+		have += "\n  what is of the selected classes is not known before the descriptions are fetched: fewer may come"
 	}
 	graph := p.Graph
 	if graph == "default" {

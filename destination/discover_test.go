@@ -477,6 +477,7 @@ func TestUnchangedRootTime(t *testing.T) {
 			s.changes = false
 			fill(s, 600)
 			at := "2026-01-01T00:00:00Z"
+			var date time.Time // zero: now
 			sent := 0
 			answerAt(s, listXML, func(w http.ResponseWriter, r *http.Request) {
 				var list strings.Builder
@@ -489,6 +490,9 @@ func TestUnchangedRootTime(t *testing.T) {
 				if coding == "gzip" {
 					w.Header().Set("Content-Encoding", "gzip")
 					body = gz(body)
+				}
+				if !date.IsZero() {
+					w.Header().Set("Date", date.Format(http.TimeFormat))
 				}
 				if coding != "chunked" {
 					w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -521,6 +525,13 @@ func TestUnchangedRootTime(t *testing.T) {
 			again("a time to come", true, 0)
 			s.put("e9.nt", nt("e9", "changed"))
 			again("the same time to come", true, 1)
+			at, date = "2026-02-01T10:00Z", time.Date(2026, 2, 1, 10, 7, 0, 0, time.UTC)
+			again("a minute", true, 0)
+			s.put("e9.nt", nt("e9", "another")) // by a list that was begun in that minute too
+			again("the same minute", true, 1)
+			date = date.Add(8 * time.Hour)
+			b.sync()
+			again("a minute that has long gone by", false, 0)
 		})
 	}
 }

@@ -164,7 +164,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	h := r.Head()
 	v.isOf(h, dl, d.opt.Now())
 	v.state = dl.listState(o.ResourceList, h)
-	if !h.Index && !v.state.Fresh {
+	if !h.Index && (v.state.past || !v.state.Fresh && lasts(v.state.At) < time.Minute) {
 		v.state.Size = dl.size
 	}
 	n := int64(0)
@@ -226,8 +226,8 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 	}
 	if known == nil || d.partsUnchanged(ctx, known, dl.past(known.At)) {
 		err := errUnchangedList
-		if known != nil && len(known.Parts) > 0 && dl.past(known.At) {
-			err = cmp.Or(d.saveMeta(func(m *meta) { m.Inventory.Parts, m.Inventory.Fresh = nil, false }), err)
+		if known != nil && dl.past(known.At) {
+			err = cmp.Or(d.tellsAlone(known, dl), err)
 		}
 		return nil, nil, cmp.Or(dl.Close(), err)
 	}
@@ -241,6 +241,20 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 		err = fmt.Errorf("%s: %w", kindName(kind), err)
 	}
 	return dl, r, err
+}
+
+// tellsAlone keeps of what is known, and past, that its root tells it from now on.
+func (d *Destination) tellsAlone(known *listState, dl *download) error {
+	next := *known
+	switch {
+	case len(known.Parts) > 0:
+		next.Parts, next.Fresh = nil, false
+	case !known.Index && known.Size == 0 && !dl.notModified:
+		next.Size = dl.size
+	default:
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Inventory = next })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, where the

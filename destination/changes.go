@@ -720,12 +720,6 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
 	listed := o.ResourceList+o.ResourceDump != ""
-	if len(m.Missing.Lists) > 0 && !listed {
-		if err := d.returnMissing(ctx, r); err != nil {
-			return err
-		}
-		m = d.snapshotMeta()
-	}
 	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && listed && !r.dry && !r.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*meta)
@@ -768,6 +762,12 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		return nil
 	}
 	defer dl.Close()
+	if len(m.Missing.Lists) > 0 && !listed {
+		if err := d.returnMissing(ctx, r, o, dl); err != nil {
+			return err
+		}
+		from = d.snapshotMeta().Cursor
+	}
 	w := d.window(r, o, from)
 	defer w.close()
 	err = missingPackage(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) }))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -28,8 +29,14 @@ type surveyed struct {
 // them no more: that does not bring back what was in them.
 type missing struct {
 	Lists []string  `json:"lists"`
-	At    time.Time `json:"at"` // when they were missed, by the source's clock: a list or dump of later has their changes
+	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
+
+	// Some were named no more at At, and what came after them was applied: of all of them the
+	// changes are in a list or dump of later, or, where that tells no time, in another one than
+	// the one of this digest.
+	Dropped bool   `json:"dropped,omitempty"`
+	Digest  string `json:"digest,omitempty"`
 }
 
 // maxMissing bounds how many are kept by name. One without a name stands for the others: it
@@ -245,14 +252,17 @@ func (m *meta) gap() string {
 // lost before it does not matter any more.
 func (m *meta) closeGap() {
 	m.Gap = ""
-	if t := m.Cursor.Time; t.IsZero() || t.After(m.Missing.At) {
+	later := m.Cursor.Time.After(m.Missing.At)
+	if m.Cursor.Time.IsZero() {
+		later = m.Inventory.Digest != m.Missing.Digest
+	}
+	if later && m.Missing.Dropped {
 		m.Missing = missing{}
 	}
 }
 
 // miss keeps the lists for which a gap is told.
 func (d *Destination) miss(gap *gapError, dl *download, closing string) error {
-	at := servedAt(dl.header, d.opt.Now()).Add(time.Second) // servers tell whole seconds
 	return d.saveMeta(func(m *meta) {
 		lists := slices.Clone(m.Missing.Lists)
 		for _, l := range gap.missing {
@@ -263,7 +273,7 @@ func (d *Destination) miss(gap *gapError, dl *download, closing string) error {
 		if len(lists) > maxMissing {
 			lists = append(lists[:maxMissing:maxMissing], "")
 		}
-		m.Missing = missing{lists, at, "gap: " + gap.why + closing}
+		m.Missing = missing{Lists: lists, At: d.missedAt(dl), Why: "gap: " + gap.why + closing, Dropped: m.Missing.Dropped, Digest: m.Inventory.Digest}
 	})
 }
 
@@ -298,16 +308,39 @@ func (d *Destination) lostSince(ctx context.Context, o *offer, v *inventory, m *
 	return fmt.Errorf("gap: %w", gap), nil
 }
 
-// found forgets lists that were read, or shown to lie before the cursor, in a pass that met no
-// gap. Those that their index named no more are not, nor those that a source without an
-// inventory was followed past.
+// missedAt is when an index was as it is; servers tell whole seconds.
+func (d *Destination) missedAt(dl *download) time.Time {
+	age, _ := strconv.Atoi(dl.header.Get("Age"))
+	return servedAt(dl.header, d.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
+}
+
+// found is for a pass that met no gap. The lists that are named were read, or lie before the
+// cursor, and are missing no more. Those that are not named stay missing, and the cursor is
+// behind them.
 func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
-	if len(d.snapshotMeta().Missing.Lists) == 0 || o.ResourceList+o.ResourceDump == "" {
+	m := d.snapshotMeta()
+	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || o.ResourceList+o.ResourceDump == "" {
 		return nil
 	}
-	r, err := d.reader(dl)
+	named, err := d.named(ctx, o, dl)
 	if err != nil {
 		return err
+	}
+	return d.saveMeta(func(m *meta) {
+		m.Missing.Lists = slices.DeleteFunc(slices.Clone(m.Missing.Lists), func(l string) bool { return named[l] })
+		if len(m.Missing.Lists) == 0 {
+			m.Missing = missing{}
+			return
+		}
+		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.Digest
+	})
+}
+
+// named are the documents that an index or a Change Dump names.
+func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[string]bool, error) {
+	r, err := d.reader(dl)
+	if err != nil {
+		return nil, err
 	}
 	var parts []part
 	if _, kind := o.changes(); kind == resourcesync.ChangeDump {
@@ -318,26 +351,24 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
 	} else {
 		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
-	if err != nil {
-		return err
+	names := map[string]bool{}
+	for _, p := range parts {
+		names[p.url] = true
 	}
-	return d.saveMeta(func(m *meta) {
-		m.Missing.Lists = slices.DeleteFunc(slices.Clone(m.Missing.Lists), func(l string) bool {
-			return slices.ContainsFunc(parts, func(p part) bool { return p.url == l })
-		})
-		if len(m.Missing.Lists) == 0 {
-			m.Missing = missing{}
-		}
-	})
+	return names, err
 }
 
 // returnMissing is for a source without an inventory, of which what came after such lists was applied:
 // with one that is back everything is applied again from the first change on.
-func (d *Destination) returnMissing(ctx context.Context, r *run) error {
+func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *download) error {
+	named, err := d.named(ctx, o, dl)
+	if err != nil {
+		return err
+	}
 	var left []string
 	lists := d.snapshotMeta().Missing.Lists
 	for _, l := range lists {
-		if l != "" {
+		if named[l] {
 			dl, _, err := d.document(ctx, request{url: l}, resourcesync.ChangeList)
 			if err == nil {
 				dl.Close()

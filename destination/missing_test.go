@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,13 +217,18 @@ func TestMissingPackage(t *testing.T) {
 	}
 }
 
-// A list that is named no more stays missing until the source lists what it has.
+// A list that is named no more stays missing until the source lists what it has, as of later.
 func TestMissingChangeListIsNamedNoMore(t *testing.T) {
-	for _, onGap := range []string{"baseline", "stop"} {
-		t.Run(onGap, func(t *testing.T) {
+	for _, kind := range []string{"baseline", "stop", "no time", "again"} {
+		t.Run(kind, func(t *testing.T) {
 			b, gone := missingSource(t, 2)
 			s := b.src
-			b.cfg.OnGap = onGap
+			if kind == "stop" {
+				b.cfg.OnGap = kind
+			}
+			if kind == "no time" {
+				s.damage = func(doc string) string { return atTime.ReplaceAllString(doc, "") }
+			}
 			fill(s, 4)
 			b.freezeList()
 			s.put("e1.nt", nt("e1", "missed"))
@@ -232,19 +238,69 @@ func TestMissingChangeListIsNamedNoMore(t *testing.T) {
 			if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "not there") {
 				t.Fatalf("%+v", rep)
 			}
+			full := func() SyncReport {
+				b.t.Helper()
+				rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rep
+			}
 			s.allNamed, s.drop = false, 6
 			s.put("e0.nt", nt("e0", "more"))
-			if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "not there") {
-				t.Fatalf("%+v", rep)
+			for range 2 {
+				if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "not there") {
+					t.Fatalf("%+v", rep)
+				}
+				if rep := full(); rep.InSync || !strings.Contains(rep.Held, "not there") {
+					t.Fatalf("%+v", rep)
+				}
+				if audit, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || audit.Equal {
+					t.Fatalf("%+v %v", audit, err)
+				}
+			}
+			if kind == "again" { // what followed it is applied
+				clear(gone)
+				s.allNamed = true
+				if rep := b.syncNow(); rep.InSync {
+					t.Fatalf("%+v", rep)
+				}
 			}
 			b.freezeList()
-			rep, err := b.open().Sync(context.Background(), SyncOptions{Full: onGap == "stop"})
-			if err != nil || !rep.InSync || rep.Held != "" {
-				t.Fatalf("%+v %v", rep, err)
+			if rep := full(); !rep.InSync || rep.Held != "" {
+				t.Fatalf("%+v", rep)
 			}
 			b.same(b.mir.lines(graphA), s.want())
 		})
 	}
+}
+
+var atTime = regexp.MustCompile(` at="[^"]*"`)
+
+// Without an inventory a list is only back when it is named, since nothing else reads it.
+func TestMissingChangeListIsThereButNotNamed(t *testing.T) {
+	b, gone := missingSource(t, 2)
+	s := b.src
+	s.list = false
+	fill(s, 4)
+	b.syncNow()
+	s.put("e1.nt", nt("e1", "missed"))
+	s.remove("e2.nt") // the end of list 1
+	fill(s, 3)
+	s.remove("e0.nt")
+	gone[listed(1)] = 404
+	named, drop := []bool{true, false, false, true}, []int{0, 6, 6, 0}
+	for i := range named {
+		if i == 2 {
+			clear(gone)
+		}
+		s.allNamed, s.drop = named[i], drop[i]
+		rep := b.syncNow()
+		if last := i == 3; rep.InSync != last || (rep.Held == "") != last {
+			t.Fatalf("%d: %+v", i, rep)
+		}
+	}
+	b.same(b.mir.lines(graphA), s.want())
 }
 
 // An index that tells nothing of its lists and has the newest first is read from the oldest on.

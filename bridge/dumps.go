@@ -100,12 +100,8 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 // nothingNew is the end of a scan that found no newer file.
 func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles bool) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
-	old, err := s.lastReport()
-	if err != nil {
+	if err := s.asBefore(rep); err != nil {
 		return nil, err
-	}
-	if old != nil {
-		rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans, rep.Failed, rep.Failures = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans, old.Failed, old.Failures
 	}
 	v := s.log.View()
 	rep.Resources, rep.Unchanged = v.Resources(), v.Resources()
@@ -118,6 +114,7 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	if err := s.publish(ctx, run); err != nil {
 		return rep, err
 	}
+	var err error
 	if rep.Files, err = s.followFiles(ctx, run, acceptFiles); err != nil {
 		return rep, err
 	}

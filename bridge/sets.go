@@ -61,6 +61,7 @@ type ScanReport struct {
 	Orphans     int64                 `json:"orphans"`
 	Fallback    int64                 `json:"fallback"`
 	Way         string                `json:"way"`
+	Same        bool                  `json:"same,omitempty"` // the store answered, triple by triple, as to the last complete scan: nothing was compared
 	Dump        *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
 	Failures    []changetrack.Failure `json:"failures,omitempty"`
 	Files       *FilesReport          `json:"files,omitempty"` // that descriptions lead to
@@ -187,6 +188,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	var confirm func(context.Context, []string) ([]rdfres.Description, error)
 	var dump *DumpStatus
 	var marks *hintRecord
+	var known uint64
 	if s.files != nil {
 		seen, err := s.lookAtDumps(ctx, args.Accept != "" || args.Rebase)
 		if err != nil {
@@ -202,7 +204,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		if marks, err = s.markHints(ctx, true); err != nil {
 			return nil, err
 		}
-		if found, err = s.source.Scan(ctx); err != nil {
+		answer := ""
+		if answer, known, err = s.knownAnswer(); err != nil {
+			return nil, err
+		}
+		if found, err = s.source.ScanUnless(ctx, answer); err != nil {
 			return nil, err
 		}
 		confirm = s.source.Describe
@@ -212,9 +218,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	counts := newCounts()
-	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions("scan", changetrack.ScanOptions{
-		Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed,
-	}, run))
+	o := changetrack.ScanOptions{Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed}
+	if found.Same() {
+		o.Same = &known
+	}
+	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions("scan", o, run))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
@@ -224,7 +232,12 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Name:    s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
-		Way: st.Way, Failures: res.Failures,
+		Way: st.Way, Failures: res.Failures, Same: found.Same(),
+	}
+	if rep.Same {
+		if err := s.asBefore(rep); err != nil {
+			return nil, err
+		}
 	}
 	if res.Held != nil {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
@@ -256,7 +269,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 				return rep, err
 			}
 		}
-		if err := s.saveReport(rep, counts.record()); err != nil {
+		vocabulary := counts.record()
+		if rep.Same {
+			vocabulary = s.counts()
+		}
+		if err := s.saveReport(rep, vocabulary, found); err != nil {
 			return rep, err
 		}
 		if err := s.publish(ctx, run); err != nil {
@@ -371,7 +388,7 @@ func (s *set) forgetOther() error {
 func reportKey(set string) []byte { return []byte("scan/" + set) }
 
 // saveReport keeps the last complete scan's report, for coverage and status.
-func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary) error {
+func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary, found *sparqlsrc.Scan) error {
 	raw, err := json.Marshal(rep)
 	if err != nil {
 		return err
@@ -382,6 +399,11 @@ func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary) error {
 	b.Set(settingsKey(s.name), s.settings())
 	if err := s.saveCounts(b, counts); err != nil {
 		return err
+	}
+	if !rep.Same {
+		if err := s.keepAnswer(b, found, rep); err != nil {
+			return err
+		}
 	}
 	if err := b.Commit(false); err != nil {
 		return fmt.Errorf("keep the report of the scan: %w", err)
@@ -399,6 +421,16 @@ func (s *set) lastReport() (*ScanReport, error) {
 	}
 	rep := new(ScanReport)
 	return rep, json.Unmarshal(raw, rep)
+}
+
+// asBefore takes over what a scan of the same answer has reported.
+func (s *set) asBefore(rep *ScanReport) error {
+	old, err := s.lastReport()
+	if err != nil || old == nil {
+		return err
+	}
+	rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans, rep.Failed, rep.Failures = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans, old.Failed, old.Failures
+	return nil
 }
 
 // knownTriples is how many triples the last complete scan found in the graphs.

@@ -106,6 +106,38 @@ func TestPartialDoubles(t *testing.T) {
 	}
 }
 
+// Who knows that everything is as it was at a position of the log says so, and is believed as
+// long as the log is there.
+func TestScanOfTheSame(t *testing.T) {
+	l, _ := newTestLog(t)
+	seq := uint64(0)
+	same := func() (ScanResult, error) {
+		o := plain
+		o.Same = &seq
+		return l.Scan(t.Context(), nil, o)
+	}
+	if _, err := same(); !errors.Is(err, ErrMoved) {
+		t.Errorf("before the first complete scan: %v", err)
+	}
+	first := mustScan(t, l, many(100, 1), plain)
+	if _, err := same(); !errors.Is(err, ErrMoved) {
+		t.Errorf("of another position: %v", err)
+	}
+	if res := mustScan(t, l, many(60, 1), plain); res.Held == nil {
+		t.Fatalf("%+v", res)
+	}
+	seq = first.Last
+	res, err := same()
+	if err != nil || res.Unchanged != 100 || res.Resources != 100 || res.Triples != first.Triples || res.Created+res.Updated+res.Deleted != 0 || res.First != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	v := l.View()
+	defer v.Close()
+	if at, last := v.LastScan(); at.IsZero() || last.Unchanged != 100 || v.Held() != nil {
+		t.Errorf("%v %+v, held %+v", at, last, v.Held())
+	}
+}
+
 func TestHeldAndAccepted(t *testing.T) {
 	l, _ := newTestLog(t)
 	mustScan(t, l, many(100, 1), plain)

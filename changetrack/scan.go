@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
+
+// ErrMoved says that the log has gone on since ScanOptions.Same.
+var ErrMoved = errors.New("the log has gone on meanwhile")
 
 // ScanOptions of one comparison.
 type ScanOptions struct {
@@ -35,6 +39,10 @@ type ScanOptions struct {
 	// Fingerprint of the set's configuration; a change of it is refused
 	// (ErrFingerprint, held) until accepted. "" is not compared.
 	Fingerprint string
+	// Same, if not nil, is the position of the log at whose state everything still is, as who
+	// asks knows: nothing is compared, and the sequence not read. ErrMoved if the log has
+	// gone on since.
+	Same *uint64
 	// Failed entities keep what is known of them; they are no deletions. It is
 	// asked after the sequence has ended, for entities that were not in it. Who says
 	// so knows why: they are not among the Failures of the result.
@@ -201,14 +209,12 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 		return &spool{dir: s.l.t.o.Dir, name: fmt.Sprintf("scan-%d-*.stage", s.l.id), limit: s.l.t.o.stageBytes}
 	}
 	s.changes, s.absent = newSpool(), newSpool()
-	var err error
-	if s.loads, err = s.mayLoad(); err != nil {
-		return err
-	}
-	if err := s.compare(ctx, found); err != nil {
-		return err
-	}
-	if err := s.confirm(ctx); err != nil {
+	if n := s.o.Same; n != nil {
+		if s.view.head.seq != *n || !s.view.head.baseline {
+			return fmt.Errorf("%w: it is at %d, and what was read was the state at %d", ErrMoved, s.view.head.seq, *n)
+		}
+		s.res.Unchanged = s.view.head.resources
+	} else if err := s.find(ctx, found); err != nil {
 		return err
 	}
 	if s.o.Extra != nil {
@@ -225,6 +231,18 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 		return s.hold(reason, configuration)
 	}
 	return s.commit()
+}
+
+// find compares all that was found.
+func (s *scan) find(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
+	var err error
+	if s.loads, err = s.mayLoad(); err != nil {
+		return err
+	}
+	if err := s.compare(ctx, found); err != nil {
+		return err
+	}
+	return s.confirm(ctx)
 }
 
 // commit gives the changes their numbers and times.

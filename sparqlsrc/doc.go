@@ -7,6 +7,9 @@
 // beside it, and when they differ against one taken after: an answer that is too
 // short is asked for again, then read in parts, and is an error in the end; it never looks like a deletion.
 //
+// An answer that is, triple by triple, the one of the last scan describes what that
+// described, so that nothing of it is sorted, named or compared ([Source.ScanUnless]).
+//
 // The descriptions come in the order of rdfres.EntityKey, each sorted and
 // without doubles, in wire form: blank nodes have the names that follow from
 // their component, whatever the store called them today. A component that no

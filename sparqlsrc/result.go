@@ -44,6 +44,9 @@ type Scan struct {
 	scope   *scope                                 // that was read
 	verify  func(distinct int64, d *doubles) error // nil where no count is known
 	rows    int64
+	answer  string // of a whole graph that came in one
+	once    bool   // no triple came twice
+	same    bool   // it is that of before
 }
 
 // Failed are the entities that could not be described, with the reason (work
@@ -72,6 +75,9 @@ const rdfType = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 // over it again reads everything again. The sequence ends after the first error.
 func (sc *Scan) Descriptions() iter.Seq2[rdfres.Description, error] {
 	return func(yield func(rdfres.Description, error) bool) {
+		if sc.same {
+			return
+		}
 		err := ahead(sc.read, yield)
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(rdfres.Description{}, fmt.Errorf("read the scan: %w", err))
@@ -260,6 +266,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			return err
 		}
 	}
+	sc.once = twice.n == 0
 	var h []byte
 	for r, err := range covered.Sort() {
 		if err != nil {

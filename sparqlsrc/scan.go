@@ -22,8 +22,12 @@ var ErrShort = errors.New("the store's answer does not agree with its own count"
 
 // Scan downloads and groups. It returns only when everything was received and
 // the counts agree; any short, cut or refused answer is an error.
-func (s *Source) Scan(ctx context.Context) (*Scan, error) {
-	sc, err := s.scan(ctx)
+func (s *Source) Scan(ctx context.Context) (*Scan, error) { return s.ScanUnless(ctx, "") }
+
+// ScanUnless is Scan, except that the very answer of before (Scan.Answer) is not grouped:
+// Scan.Same tells.
+func (s *Source) ScanUnless(ctx context.Context, before string) (*Scan, error) {
+	sc, err := s.scan(ctx, before)
 	if errors.Is(err, ErrShort) {
 		err = fmt.Errorf("%w (nothing was changed; the store cuts its answers, so raise its row limit, or it is written to all the time, so scan at a quieter hour)", err)
 	}
@@ -36,7 +40,7 @@ func (s *Source) Scan(ctx context.Context) (*Scan, error) {
 	return sc, nil
 }
 
-func (s *Source) scan(ctx context.Context) (*Scan, error) {
+func (s *Source) scan(ctx context.Context, before string) (*Scan, error) {
 	requests, bytes := s.client.Traffic()
 	s.recheck(ctx)
 	caps, err := s.Capabilities(ctx)
@@ -59,7 +63,8 @@ func (s *Source) scan(ctx context.Context) (*Scan, error) {
 			sc.marked = true
 			err = s.selectedEntities(ctx, sc.group)
 		}
-		if err == nil {
+		sc.same = before != "" && !sc.marked && sc.answer == before
+		if err == nil && !sc.same {
 			err = sc.group.finish(ctx)
 		}
 	}
@@ -214,6 +219,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 			err = errors.Join(err, g.close())
 		}
 	}()
+	sum := newAnswer()
 	fn := func(sub, p, o []byte) error {
 		if g.rows&0x3fff == 0 {
 			if err := ctx.Err(); err != nil {
@@ -228,6 +234,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		if mark.is(sub, p, o) {
 			return nil
 		}
+		sum.add(sub, p, o)
 		return g.add(sub, p, o)
 	}
 	sel := "SELECT ?s ?p ?o WHERE { " + mark.behind(scope.all()) + "}"
@@ -295,7 +302,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return v, err
 	}
 	sc.took(ctx, s, g, scope, before, after, recount)
-	sc.stats.Way = string(way)
+	sc.stats.Way, sc.answer = string(way), sum.String()
 	return fine, nil
 }
 

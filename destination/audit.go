@@ -355,7 +355,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 			return nil, err
 		}
 		m := d.snapshotMeta()
-		if a.lost, err = d.lostSince(ctx, a.offer, v, &m); err != nil {
+		if err := v.unproven(&m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
 		if a.older = v.stale(&from); a.older {

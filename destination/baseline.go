@@ -19,8 +19,16 @@ import (
 // comparing with the Resource List, as costs less. It can be interrupted anywhere;
 // what is done is not done again.
 func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
-	r.mode("baseline")
 	m := d.snapshotMeta()
+	err := d.takeBaseline(ctx, r, o, m)
+	if errors.Is(err, errSetsBack) && m.Phase == phaseCurrent && !r.dry { // nothing was changed
+		err = errors.Join(err, d.checkpoint(ctx, phaseCurrent, func(n *meta) { n.ByList, n.Again = m.ByList, m.Again }))
+	}
+	return err
+}
+
+func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta) error {
+	r.mode("baseline")
 	if !r.dry {
 		if m.Phase != phaseBaseline {
 			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) {
@@ -50,8 +58,8 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	switch {
 	case dump:
 		r.why("taken from the Resource Dump")
-		end, err = d.dump(ctx, r, o, nil)
-		if err != nil && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
+		end, err = d.dumpIf(ctx, r, o, nil, d.unlessBack(ctx, o, &m))
+		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
 			d.log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
 			r.plan, r.planned = planning{}, counts{}
@@ -69,6 +77,9 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 		}
 	case v != nil:
 		r.why("taken from the Resource List")
+		if err = v.setsBack(&m); err != nil {
+			return errors.Join(err, v.Close())
+		}
 		end, err = d.compareWith(ctx, r, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
@@ -142,6 +153,10 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 	v, err := d.readInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
+	}
+	m := d.snapshotMeta()
+	if err := v.setsBack(&m); err != nil {
+		return nil, errors.Join(err, v.Close())
 	}
 	return d.compareWith(ctx, r, o, v)
 }

@@ -277,35 +277,49 @@ func (d *Destination) miss(gap *gapError, dl *download, closing string) error {
 	})
 }
 
-// lostSince tells why an inventory without the changes after it proves nothing, nil where it
-// does: the lists that are missing lie before the mirror's own cursor, though not before it.
-func (d *Destination) lostSince(ctx context.Context, o *offer, v *inventory, m *meta) (lost, err error) {
-	if m.Missing.Why != "" {
-		return errors.New(m.Missing.Why), nil
+// unproven is why nothing may be concluded from an inventory: changes after it are in lists
+// that are missing, so that what the mirror has of them would be taken for wrong, or what it
+// lacks not be seen.
+func (v *inventory) unproven(m *meta) error {
+	switch {
+	case m.Missing.Why != "":
+		return errors.New(m.Missing.Why)
+	case v.missing != nil:
+		return fmt.Errorf("gap: %w", v.missing)
 	}
-	if v.missing == nil {
-		return nil, nil
+	return nil
+}
+
+// setsBack is why a mirror that followed changes may not be made equal to an inventory without
+// those after it: that may be of before them.
+func (v *inventory) setsBack(m *meta) error {
+	c := &m.Cursor
+	if v.missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.at.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
+		return nil
 	}
-	address, kind := o.changes()
-	dl, _, err := d.changesSince(ctx, address, kind, &m.Cursor)
-	if err != nil || dl == nil { // nothing came after the last poll
-		return nil, err
-	}
-	defer dl.Close()
-	gap := v.missing
-	if v.stale(&m.Cursor) {
-		err := again(func() error {
-			r, err := d.reader(dl)
-			if err != nil {
-				return err
-			}
-			return missingPackage(o, d.eachChangeOf(ctx, dl, r, &m.Cursor, true, func(change) error { return nil }))
-		})
-		if !errors.As(err, &gap) || gap.missing == nil {
-			return nil, err
+	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.missing)
+}
+
+var errSetsBack = errors.New("the mirror may be later than the Resource List or Dump, and the changes after that cannot be read")
+
+// unlessBack is for a dump, of which the changes after it are read later.
+func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*inventory) (bool, error) {
+	return func(v *inventory) (bool, error) {
+		if !o.followed() || m.Cursor.List == "" {
+			return true, nil
 		}
+		from := v.cursor()
+		err := again(func() error {
+			return missingPackage(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+		})
+		var gap *gapError
+		if errors.As(err, &gap) && gap.missing != nil {
+			v.missing = gap
+			err = v.setsBack(m)
+			return err == nil, err
+		}
+		return true, nil // others are told when the changes are applied
 	}
-	return fmt.Errorf("gap: %w", gap), nil
 }
 
 // missedAt is when an index was as it is; servers tell whole seconds.

@@ -85,6 +85,34 @@ func BenchmarkGroup(b *testing.B) {
 	}
 }
 
+// BenchmarkAnswer is the digest of an answer of 980,000 triples.
+func BenchmarkAnswer(b *testing.B) {
+	const entities, times = 10_000, 10
+	var terms [][]byte
+	in := rdfres.NewLines(bytes.NewReader(benchData(entities)), rdfres.NTriples, rdfres.ReadOptions{Lax: true})
+	for in.Next() {
+		terms = append(terms, bytes.Clone(in.S), bytes.Clone(in.P), bytes.Clone(in.O))
+	}
+	if err := in.Err(); err != nil {
+		b.Fatal(err)
+	}
+	from := cpuSeconds()
+	for b.Loop() {
+		a, err := newAnswer("")
+		if err != nil {
+			b.Fatal(err)
+		}
+		a.begin()
+		for range times {
+			for i := 0; i < len(terms); i += 3 {
+				a.add(terms[i], terms[i+1], terms[i+2])
+			}
+		}
+		_ = a.String()
+	}
+	b.ReportMetric((cpuSeconds()-from)/float64(b.N)*1e3, "cpu-ms/op")
+}
+
 // cpuSeconds is the processor time that this process used so far.
 func cpuSeconds() float64 {
 	var u syscall.Rusage

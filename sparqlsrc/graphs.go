@@ -360,7 +360,7 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 		}
 	}
 	alone.SetCapabilities(caps)
-	sc, err := alone.scan(ctx, "")
+	sc, err := alone.scan(ctx, nil, "")
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,8 @@ type Scan struct {
 	scope   *scope                                 // that was read
 	verify  func(distinct int64, d *doubles) error // nil where no count is known
 	rows    int64
-	answer  string // of a whole graph that came in one
+	sum     *answer
+	answer  string // by sum, of a whole graph that came in one
 	once    bool   // no triple came twice
 	same    bool   // it is that of before
 }

@@ -27,7 +27,11 @@ func (s *Source) Scan(ctx context.Context) (*Scan, error) { return s.ScanUnless(
 // ScanUnless is Scan, except that the very answer of before (Scan.Answer) is not grouped:
 // Scan.Same tells.
 func (s *Source) ScanUnless(ctx context.Context, before string) (*Scan, error) {
-	sc, err := s.scan(ctx, before)
+	sum, err := newAnswer(before)
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
+	}
+	sc, err := s.scan(ctx, sum, before)
 	if errors.Is(err, ErrShort) {
 		err = fmt.Errorf("%w (nothing was changed; the store cuts its answers, so raise its row limit, or it is written to all the time, so scan at a quieter hour)", err)
 	}
@@ -40,7 +44,8 @@ func (s *Source) ScanUnless(ctx context.Context, before string) (*Scan, error) {
 	return sc, nil
 }
 
-func (s *Source) scan(ctx context.Context, before string) (*Scan, error) {
+// scan digests the answer by sum (nil: it does not) where it comes in one and says all.
+func (s *Source) scan(ctx context.Context, sum *answer, before string) (*Scan, error) {
 	requests, bytes := s.client.Traffic()
 	s.recheck(ctx)
 	caps, err := s.Capabilities(ctx)
@@ -58,12 +63,15 @@ func (s *Source) scan(ctx context.Context, before string) (*Scan, error) {
 			err = s.selectedEntities(ctx, sc.group)
 		}
 	default:
+		if s.cfg.Select.Query == "" {
+			sc.sum = sum
+		}
 		err = s.download(ctx, caps, sc)
 		if err == nil && s.cfg.Select.Query != "" {
 			sc.marked = true
 			err = s.selectedEntities(ctx, sc.group)
 		}
-		sc.same = before != "" && !sc.marked && sc.answer == before
+		sc.same = before != "" && sc.answer == before
 		if err == nil && !sc.same {
 			err = sc.group.finish(ctx)
 		}
@@ -219,7 +227,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 			err = errors.Join(err, g.close())
 		}
 	}()
-	sum := newAnswer()
+	sc.sum.begin()
 	fn := func(sub, p, o []byte) error {
 		if g.rows&0x3fff == 0 {
 			if err := ctx.Err(); err != nil {
@@ -234,7 +242,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		if mark.is(sub, p, o) {
 			return nil
 		}
-		sum.add(sub, p, o)
+		sc.sum.add(sub, p, o)
 		return g.add(sub, p, o)
 	}
 	sel := "SELECT ?s ?p ?o WHERE { " + mark.behind(scope.all()) + "}"
@@ -302,7 +310,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return v, err
 	}
 	sc.took(ctx, s, g, scope, before, after, recount)
-	sc.stats.Way, sc.answer = string(way), sum.String()
+	sc.stats.Way, sc.answer = string(way), sc.sum.String()
 	return fine, nil
 }
 

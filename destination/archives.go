@@ -133,8 +133,8 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 	return false, nil
 }
 
-// bridgeWith applies what old documents, and then those that are offered now, have
-// after the cursor.
+// bridgeWith applies what old documents, and then those that are offered now and are not of
+// the same times, have after the cursor.
 func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, current []part) (bool, error) {
 	from := d.snapshotMeta().Cursor
 	early := func(p part) bool { return p.from.IsZero() || !p.from.After(from.Time) }
@@ -143,12 +143,31 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	}
 	sortParts(old)
 	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.applied()) })
-	n := len(parts)
-	for _, p := range current {
-		same := func(q part) bool {
-			return q.url == p.url || !p.from.IsZero() && q.from.Equal(p.from) && q.until.Equal(p.until)
+	var has []interval
+	for _, p := range parts {
+		if !p.from.IsZero() && !p.until.IsZero() {
+			has = append(has, interval{p.from, p.until})
 		}
-		if !slices.ContainsFunc(parts[:n], same) {
+	}
+	n := len(parts)
+	for i, p := range current {
+		end := p.until
+		if end.IsZero() && i+1 < len(current) {
+			end = current[i+1].from
+		}
+		begin := p.from
+		if begin.Before(from.applied()) {
+			begin = from.applied()
+		}
+		same := func(q part) bool {
+			return q.url == p.url || !p.from.IsZero() && q.from.Equal(p.from) && q.until.Equal(end)
+		}
+		within := !p.from.IsZero() && !end.IsZero() && (end.Before(from.applied()) || covered(has, begin, end.Add(1)).IsZero()) // a change of its end may come after theirs
+		switch {
+		case within || slices.ContainsFunc(parts[:n], same):
+		case d.surveys[p.url].gone:
+			return false, nil
+		default:
 			parts = append(parts, p)
 		}
 	}

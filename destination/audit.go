@@ -118,7 +118,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
 	end, err := func(*meta) {}, errStaleList
-	if o.ResourceList+o.ResourceDump != "" {
+	if o.listed() {
 		end, err = d.compareNewer(ctx, r, o, nil)
 	}
 	switch {
@@ -342,7 +342,7 @@ func (a *auditRun) source(ctx context.Context) error {
 
 // listed tells whether the source has told all that it has.
 func (a *auditRun) listed() bool {
-	return a.silent == nil && a.offer.ResourceList+a.offer.ResourceDump != ""
+	return a.silent == nil && a.offer.listed()
 }
 
 // list reads what the source says: everything, or, where it has no list, what changed

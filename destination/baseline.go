@@ -121,7 +121,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		m.ByList, m.Again = false, false
-		if end(m); o.ResourceList+o.ResourceDump != "" {
+		if end(m); o.listed() {
 			m.closeGap()
 		}
 	})

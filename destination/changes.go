@@ -40,6 +40,7 @@ func (c *change) kind() resourcesync.Capability {
 type gapError struct {
 	why     string
 	missing []string // lists that are named and not there, which it is for
+	unread  []string // lists that are there and are not read for it
 	timed   bool     // and all of their index tell where they begin
 	behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
 }
@@ -719,8 +720,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	if !o.followed() {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
-	listed := o.ResourceList+o.ResourceDump != ""
-	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && listed && !r.dry && !r.nothingNewer {
+	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.listed() && !r.dry && !r.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*meta)
 		var err error
@@ -762,7 +762,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		return nil
 	}
 	defer dl.Close()
-	if len(m.Missing.Lists) > 0 && !listed {
+	if len(m.Missing.Lists) > 0 && !o.listed() {
 		if err := d.returnMissing(ctx, r, o, dl); err != nil {
 			return err
 		}
@@ -893,11 +893,6 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		r.why("gap: %s", gap.why)
 	}
 	r.gap = gap.why
-	if gap.missing != nil {
-		if err := d.miss(gap, dl, "; the source has no newer inventory to close it with"); err != nil {
-			return err
-		}
-	}
 	if depth == 0 || gap.missing == nil {
 		r.plan, r.planned = planning{}, counts{}
 	}
@@ -915,9 +910,14 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		r.plan, r.planned = planning{}, counts{}
 	}
+	if gap.missing != nil {
+		if err := d.miss(o, gap, dl); err != nil {
+			return err
+		}
+	}
 	if d.cfg.OnGap == "stop" {
 		then := "compare with the whole source"
-		if o.ResourceList+o.ResourceDump == "" {
+		if !o.listed() {
 			then = "go on behind it with the changes that it still offers. That does not close the gap: what was lost stays lost, and no audit can tell it, until the source offers a Resource List or a Resource Dump, which only whoever runs it can do"
 		}
 		r.rep.Held = "gap: " + gap.why + gapStops + then
@@ -926,7 +926,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		return d.saveMeta(func(m *meta) { m.Held = r.rep.Held })
 	}
-	if depth == 0 && o.ResourceList+o.ResourceDump != "" && (gap.missing == nil || !r.nothingNewer) {
+	if depth == 0 && o.listed() && (gap.missing == nil || !r.nothingNewer) {
 		var end func(*meta)
 		var err error
 		how := "compared with the Resource List, fetching what differs"
@@ -966,12 +966,11 @@ const gapStops = "; on_gap is stop: run sync with --full to "
 // told. Behind an inventory that this run has taken it is only what came later. For lists that
 // are missing nothing is applied where there is an inventory, whose next one closes it.
 func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
-	why := "gap: " + gap.why + "; the source has no newer inventory to close it with"
-	if r.dry || gap.missing != nil && o.ResourceList+o.ResourceDump != "" {
+	if r.dry || gap.missing != nil && o.listed() {
 		return nil
 	}
 	if gap.missing == nil {
-		if err := d.saveMeta(func(m *meta) { m.Gap = why }); err != nil {
+		if err := d.saveMeta(func(m *meta) { m.Gap = "gap: " + gap.why + notClosed }); err != nil {
 			return err
 		}
 	}

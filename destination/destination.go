@@ -150,9 +150,10 @@ type meta struct {
 
 // cursor is how far the Change Lists are applied.
 type cursor struct {
-	Time     time.Time `json:"time,omitzero"` // everything before is applied
-	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
-	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
+	Time     time.Time `json:"time,omitzero"`  // everything before is applied
+	Had      time.Time `json:"had,omitzero"`   // when the list or dump was had that is of Time, where that was still to come
+	Told     time.Time `json:"told,omitzero"`  // what that list or dump says to be of, where it is so late that Time is another
+	Holds    time.Time `json:"holds,omitzero"` // the list or dump that was taken tells no time, but has what was changed so much later that all changes of before are in it
 	Sequence *uint64   `json:"sequence,omitempty"`
 	List     string    `json:"list,omitempty"`
 	Position int       `json:"position,omitempty"` // entries of List that are applied

@@ -96,6 +96,9 @@ func (o *offer) changes() (address string, kind resourcesync.Capability) {
 	return o.ChangeList, resourcesync.ChangeList
 }
 
+// listed tells whether the source tells what it has.
+func (o *offer) listed() bool { return o.ResourceList+o.ResourceDump != "" }
+
 // followed tells whether the source tells its changes.
 func (o *offer) followed() bool { return o.ChangeList+o.ChangeDump != "" }
 

@@ -24,6 +24,8 @@ type inventory struct {
 	at       time.Time
 	had      time.Time // when it was had, where at is later than that; else zero
 	told     time.Time // what it says to be of, where that is so late that at is another time; else zero
+	latest   time.Time // when it was had, by the later of both clocks
+	holds    time.Time // see cursor.Holds
 	listed   int64     // entries of the list itself
 	order    uint64
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
@@ -56,6 +58,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 	if v.at.After(had) {
 		v.had = had
 	}
+	v.latest = latest
 	if v.at.After(latest.Add(absurd)) {
 		v.told, v.at = v.at, latest
 	}
@@ -63,7 +66,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 
 // cursor is where the changes are followed from.
 func (v *inventory) cursor() cursor {
-	c := cursor{Time: v.at, Had: v.had, Told: v.told, Sequence: v.sequence, Ahead: v.last}
+	c := cursor{Time: v.at, Had: v.had, Told: v.told, Holds: v.holds, Sequence: v.sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}
@@ -72,6 +75,9 @@ func (v *inventory) cursor() cursor {
 
 // look notes what a list or dump has.
 func (v *inventory) look(it *item) {
+	if t := it.LastMod.Add(-listTakes); v.at.IsZero() && t.After(v.holds) && !it.LastMod.After(v.latest) {
+		v.holds = t
+	}
 	if it.LastMod.After(v.newest.Time) && !it.LastMod.After(v.at) {
 		v.newest = newest{Loc: it.Loc, Time: it.LastMod}
 	}

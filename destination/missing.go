@@ -32,6 +32,10 @@ type missing struct {
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
 
+	// Lists that were there and are not read while the gap is open. Those of them that are named
+	// no more when it is closed are missing too, unless an inventory of later was taken.
+	Unread []string `json:"unread,omitempty"`
+
 	// Some were named no more at At, and what came after them was applied: of all of them the
 	// changes are in a list or dump of later, or, where that tells no time, in another one than
 	// the one of this digest.
@@ -42,6 +46,21 @@ type missing struct {
 // maxMissing bounds how many are kept by name. One without a name stands for the others: it
 // never comes back.
 const maxMissing = 1000
+
+// bounded keeps each name once.
+func bounded(names []string) (kept []string) {
+	seen := map[string]bool{}
+	for _, n := range names {
+		if seen[n] {
+			continue
+		}
+		if len(kept) == maxMissing {
+			return append(kept, "")
+		}
+		seen[n], kept = true, append(kept, n)
+	}
+	return kept
+}
 
 // absentError is a part that is named and not there.
 type absentError struct {
@@ -94,10 +113,13 @@ func (d *Destination) surveyOne(ctx context.Context, p part) (s surveyed, err er
 		d.log.Warn("a change list is named and not there", "list", p.url, "error", err)
 		return surveyed{gone: true}, nil
 	}
-	if err != nil || r.Head().Index {
-		return s, errors.Join(err, closeAll(dl))
+	if err != nil {
+		return s, err
 	}
 	defer dl.Close()
+	if r.Head().Index {
+		return s, nil
+	}
 	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
 	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
 	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
@@ -116,13 +138,6 @@ func (d *Destination) surveyOne(ctx context.Context, p part) (s surveyed, err er
 	}
 	s.empty = s.empty && !begins
 	return s, err
-}
-
-func closeAll(dl *download) error {
-	if dl == nil {
-		return nil
-	}
-	return dl.Close()
 }
 
 // direction tells whether the lists that are there, which were surveyed, are in the order of
@@ -209,7 +224,20 @@ func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, 
 	if n := len(lost); n > 1 {
 		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, shorten(lost[0]), shorten(lost[n-1]))
 	}
-	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, timed: !slices.ContainsFunc(parts, untimed)}
+	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
+}
+
+// unread are the lists that are there and may have changes after the cursor.
+func unread(parts []part, lost []string, from *cursor) (lists []string) {
+	for _, p := range parts {
+		if p.url == from.List {
+			lists = nil
+		}
+		if !slices.Contains(lost, p.url) && (p.url != from.List || !from.Closed) {
+			lists = append(lists, p.url)
+		}
+	}
+	return lists
 }
 
 // missingPackage makes a gap of a package of a Change Dump that is not there, where an
@@ -217,7 +245,7 @@ func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, 
 func missingPackage(o *offer, err error) error {
 	_, kind := o.changes()
 	var absent *absentError
-	if kind != resourcesync.ChangeDump || o.ResourceList+o.ResourceDump == "" || !errors.As(err, &absent) {
+	if kind != resourcesync.ChangeDump || !o.listed() || !errors.As(err, &absent) {
 		return err
 	}
 	return &gapError{why: fmt.Sprintf("package %s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
@@ -236,7 +264,7 @@ func (d *Destination) liesBefore(parts []part, i int, from *cursor) bool {
 			end = d.surveys[p.url].begin
 		}
 	}
-	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
+	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had)) || end.Before(from.Holds)
 	return !end.IsZero() && i < len(parts)-1 && d.rise(parts) && (snapshot || end.Before(from.applied()))
 }
 
@@ -261,20 +289,27 @@ func (m *meta) closeGap() {
 	}
 }
 
+const notClosed = "; the source has no newer inventory to close it with"
+
 // miss keeps the lists for which a gap is told.
-func (d *Destination) miss(gap *gapError, dl *download, closing string) error {
+func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
 	return d.saveMeta(func(m *meta) {
-		lists := slices.Clone(m.Missing.Lists)
-		for _, l := range gap.missing {
-			if !slices.Contains(lists, l) {
-				lists = append(lists, l)
-			}
+		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + notClosed, Dropped: m.Missing.Dropped, Digest: m.Inventory.Digest}
+		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
+		if o.listed() { // else they are read
+			next.Unread = bounded(append(m.unread(), gap.unread...))
 		}
-		if len(lists) > maxMissing {
-			lists = append(lists[:maxMissing:maxMissing], "")
-		}
-		m.Missing = missing{Lists: lists, At: d.missedAt(dl), Why: "gap: " + gap.why + closing, Dropped: m.Missing.Dropped, Digest: m.Inventory.Digest}
+		m.Missing = next
 	})
+}
+
+// unread are the lists that were not read when a gap was told, and are not in what was taken
+// since.
+func (m *meta) unread() []string {
+	if taken := m.Inventory.At; m.Inventory.Digest != m.Missing.Digest && (taken.IsZero() || taken.After(m.Missing.At)) {
+		return nil
+	}
+	return slices.Clone(m.Missing.Unread)
 }
 
 // unproven is why nothing may be concluded from an inventory: changes after it are in lists
@@ -333,7 +368,7 @@ func (d *Destination) missedAt(dl *download) time.Time {
 // behind them.
 func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
 	m := d.snapshotMeta()
-	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || o.ResourceList+o.ResourceDump == "" {
+	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.listed() {
 		return nil
 	}
 	named, err := d.named(ctx, o, dl)
@@ -341,10 +376,16 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
 		return err
 	}
 	return d.saveMeta(func(m *meta) {
-		m.Missing.Lists = slices.DeleteFunc(slices.Clone(m.Missing.Lists), func(l string) bool { return named[l] })
+		isNamed := func(l string) bool { return named[l] }
+		unread := slices.DeleteFunc(m.unread(), isNamed)
+		m.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(m.Missing.Lists), isNamed), unread...))
+		m.Missing.Unread = nil
 		if len(m.Missing.Lists) == 0 {
 			m.Missing = missing{}
 			return
+		}
+		if len(unread) > 0 {
+			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", shorten(unread[0]), notClosed)
 		}
 		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.Digest
 	})

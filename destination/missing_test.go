@@ -447,3 +447,109 @@ func TestChangeListsComeAndGo(t *testing.T) {
 		})
 	}
 }
+
+// A list that is there while the gap of a later one is open is not read. When retention takes
+// it meanwhile, its changes are lost, and that is told until a list of later is taken.
+func TestListTakenWhileGapIsOpen(t *testing.T) {
+	for _, bare := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint(bare), func(t *testing.T) {
+			b, gone := missingSource(t, bare)
+			s := b.src
+			s.allNamed = false
+			fill(s, 5)
+			b.syncNow()
+			b.freezeList()
+			s.now = s.now.Add(time.Minute)
+			s.put("e2.nt", nt("e2", "six")) // the end of list 1
+			s.put("e1.nt", nt("e1", "seven"))
+			gone[listed(2)] = http.StatusNotFound
+			if rep := b.syncNow(); rep.InSync || rep.Held == "" {
+				t.Fatalf("%+v", rep)
+			}
+			clear(gone)
+			s.drop = 6
+			s.put("e8.nt", nt("e8", "eight"))
+			for range 2 {
+				if rep := b.syncNow(); rep.InSync || rep.Held == "" {
+					t.Fatalf("%+v", rep)
+				}
+				audit, err := b.open().Audit(context.Background(), AuditOptions{})
+				if err != nil || audit.Equal {
+					t.Fatalf("%+v, %v", audit, err)
+				}
+			}
+			b.freezeList()
+			s.now = s.now.Add(time.Minute)
+			s.put("e1.nt", nt("e1", "nine"))
+			if rep := b.syncNow(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		})
+	}
+}
+
+// A Change Dump that has what was in a list that is gone closes the gap, also where lists of
+// before the mirror are gone as well, and where the source has no list.
+func TestMissingListIsInTheDump(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		for _, list := range []bool{true, false} {
+			t.Run(fmt.Sprint(old, list), func(t *testing.T) {
+				b, gone := missingSource(t, 0)
+				s := b.src
+				s.list, s.changeDump, s.packed = true, true, 3
+				fill(s, 4)
+				b.freezeList()
+				s.list = list
+				b.syncNow()
+				s.put("e1.nt", nt("e1", "missed"))
+				s.remove("e2.nt")
+				fill(s, 3) // list 2; both packages have it all
+				gone[listed(1)] = http.StatusGone
+				if old {
+					gone[listed(0)] = http.StatusGone
+				}
+				if rep := b.syncNow(); !rep.InSync || !strings.Contains(rep.Why, "closed from the Change Dump") {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+				if rep := b.syncNow(); !rep.InSync || rep.Mode != "none" {
+					t.Errorf("%+v", rep)
+				}
+			})
+		}
+	}
+}
+
+// A Resource List without a time has all changes of long before its latest resource: a Change
+// List of then that is gone is no gap.
+func TestGoneBeforeAListWithoutTime(t *testing.T) {
+	withoutAt := regexp.MustCompile(` at="[^"]*"`)
+	for _, bare := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint(bare), func(t *testing.T) {
+			b, gone := missingSource(t, bare)
+			s := b.src
+			s.damage = func(doc string) string { return withoutAt.ReplaceAllString(doc, "") }
+			fill(s, 4)
+			b.syncNow()
+			s.put("e1.nt", nt("e1", "x"))
+			s.put("e2.nt", nt("e2", "x")) // the end of list 1
+			s.put("e3.nt", nt("e3", "x"))
+			gone[listed(0)], gone[listed(1)] = http.StatusGone, http.StatusGone
+			if rep := b.syncNow(); rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			s.now = s.now.Add(time.Hour)
+			s.put("e4.nt", nt("e4", "an hour later"))
+			if rep := b.syncNow(); rep.InSync {
+				t.Fatalf("in the same six hours: %+v", rep)
+			}
+			s.now = s.now.Add(6 * time.Hour)
+			s.put("e5.nt", nt("e5", "a day later"))
+			if rep := b.syncNow(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+		})
+	}
+}

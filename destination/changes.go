@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -667,11 +668,15 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		}
 		return nil
 	}
-	if s.found || from.Time.IsZero() {
+	if s.found {
 		return nil
 	}
-	if from.unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
-		*from.unproven = true
+	if at := cmp.Or(from.Time, from.written); from.unproven != nil && !at.IsZero() {
+		f := s.head.Meta.From
+		*from.unproven = *from.unproven || f.IsZero() && (s.minTime.IsZero() || s.minTime.After(at)) || from.Time.IsZero() && f.After(at)
+	}
+	if from.Time.IsZero() {
+		return nil
 	}
 	stands := from.stands()
 	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
@@ -683,7 +688,8 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		}
 		return &gapError{why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(stands))}
 	}
-	if from.Identity != "" && from.List == list && !from.Closed {
+	empty := from.Last.URL == list && from.Position == 0 // when it was read, so that the change is of an earlier list
+	if from.Identity != "" && from.List == list && !from.Closed && !empty {
 		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
 	}
 	return nil

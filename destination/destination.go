@@ -167,6 +167,7 @@ type cursor struct {
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
+	written  time.Time // of a list or dump without time, see inventory.written
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -26,6 +27,7 @@ type inventory struct {
 	told     time.Time // what it says to be of, where that is so late that at is another time; else zero
 	latest   time.Time // when it was had, by the later of both clocks
 	holds    time.Time // see cursor.Holds
+	written  time.Time // the document of one that tells no time, by its server: the list is not of later
 	listed   int64     // entries of the list itself
 	order    uint64
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
@@ -59,6 +61,9 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 		v.had = had
 	}
 	v.latest = latest
+	if v.at.IsZero() {
+		v.written, _ = http.ParseTime(dl.modified())
+	}
 	if v.at.After(latest.Add(absurd)) {
 		v.told, v.at = v.at, latest
 	}
@@ -66,7 +71,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 
 // cursor is where the changes are followed from.
 func (v *inventory) cursor() cursor {
-	c := cursor{Time: v.at, Had: v.had, Told: v.told, Holds: v.holds, Sequence: v.sequence, Ahead: v.last}
+	c := cursor{written: v.written, Time: v.at, Had: v.had, Told: v.told, Holds: v.holds, Sequence: v.sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}
@@ -367,7 +372,8 @@ func (v *inventory) stale(c *cursor) bool {
 	if v.sequence != nil && c.Sequence != nil {
 		return v.hole && *v.sequence < *c.Sequence
 	}
-	return v.hole && !v.at.IsZero() && !v.at.After(c.Time)
+	at := cmp.Or(v.at, v.written)
+	return v.hole && !at.IsZero() && !at.After(c.Time)
 }
 
 // taken tells that the list is the one that was taken last, whole, and nothing was left of

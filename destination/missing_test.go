@@ -553,3 +553,56 @@ func TestGoneBeforeAListWithoutTime(t *testing.T) {
 		})
 	}
 }
+
+// A Resource List without a time, of which the server tells when it was written: what was
+// created after it, and whose change is offered no more, is not taken for something too much.
+func TestOldListWithoutTime(t *testing.T) {
+	withoutAt := regexp.MustCompile(` at="[^"]*"`)
+	b, _ := missingSource(t, 0)
+	s := b.src
+	s.allNamed, b.cfg.MaxDeleteRatio = false, 1
+	s.damage = func(doc string) string { return withoutAt.ReplaceAllString(doc, "") }
+	fill(s, 3)
+	b.freezeList()
+	inner := s.hook
+	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/set/resourcelist.xml" {
+			w.Header().Set("Last-Modified", s.listAt.UTC().Format(http.TimeFormat))
+		}
+		return inner(w, r)
+	}
+	b.syncNow()
+	s.put("new.nt", nt("new", "after the list"))
+	fill(s, 2)
+	if rep := b.syncNow(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	audit, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err != nil || !audit.Equal {
+		t.Fatalf("the changes reach back to the list: %+v, %v", audit, err)
+	}
+	s.drop = 6
+	s.put("e1.nt", nt("e1", "later"))
+	if rep := b.syncNow(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	right := b.mir.lines(graphA)
+	b.same(right, s.want())
+	audit, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
+	if err != nil || audit.findings() > 0 || !audit.SourceOlder {
+		t.Fatalf("%+v, %v", audit, err)
+	}
+	b.same(b.mir.lines(graphA), right)
+	b.src.now = b.src.now.Add(time.Minute)
+	s.date, b.clock = s.now, s.now
+	rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true})
+	if err != nil || rep.InSync || !strings.Contains(rep.Held, "tells no time and was written at") {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+	s.now = s.now.Add(time.Minute)
+	b.freezeList()
+	if rep := b.syncNow(); !rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	b.same(b.mir.lines(graphA), s.want())
+}

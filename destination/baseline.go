@@ -123,7 +123,6 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 		m.ByList, m.Again = false, false
 		if end(m); o.listed() {
 			m.closeGap()
-			m.Gap = r.between
 		}
 	})
 }
@@ -201,9 +200,6 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 // compareWith is compare with an inventory that was read, which it closes.
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
-	if c := d.snapshotMeta().Cursor; v.at.IsZero() && v.stale(&c) {
-		r.between = fmt.Sprintf("gap: the Resource List tells no time and was written at %s, the changes that are offered begin later, and the mirror had those until %s; the source has no newer list to close it with", stamp(v.written), stamp(c.Time))
-	}
 	pending := map[hash16]*fault{}
 	for loc, f := range d.faults() {
 		if f.err != nil {

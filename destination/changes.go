@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -668,15 +667,11 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		}
 		return nil
 	}
-	if s.found {
+	if s.found || from.Time.IsZero() {
 		return nil
 	}
-	if at := cmp.Or(from.Time, from.written); from.unproven != nil && !at.IsZero() {
-		f := s.head.Meta.From
-		*from.unproven = *from.unproven || f.IsZero() && (s.minTime.IsZero() || s.minTime.After(at)) || from.Time.IsZero() && f.After(at)
-	}
-	if from.Time.IsZero() {
-		return nil
+	if from.unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
+		*from.unproven = true
 	}
 	stands := from.stands()
 	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
@@ -904,8 +899,8 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 	}
 	if depth == 0 && (gap.missing == nil || gap.timed) {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
-		if closed && err == nil {
-			return d.found(ctx, o, dl)
+		if closed && err == nil && o.listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
+			return d.saveMeta(func(m *meta) { m.Missing = missing{} })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -150,10 +151,9 @@ type meta struct {
 
 // cursor is how far the Change Lists are applied.
 type cursor struct {
-	Time     time.Time `json:"time,omitzero"`  // everything before is applied
-	Had      time.Time `json:"had,omitzero"`   // when the list or dump was had that is of Time, where that was still to come
-	Told     time.Time `json:"told,omitzero"`  // what that list or dump says to be of, where it is so late that Time is another
-	Holds    time.Time `json:"holds,omitzero"` // the list or dump that was taken tells no time, but has what was changed so much later that all changes of before are in it
+	Time     time.Time `json:"time,omitzero"` // everything before is applied
+	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
+	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
 	Sequence *uint64   `json:"sequence,omitempty"`
 	List     string    `json:"list,omitempty"`
 	Position int       `json:"position,omitempty"` // entries of List that are applied
@@ -167,7 +167,6 @@ type cursor struct {
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
-	written  time.Time // of a list or dump without time, see inventory.written
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }
@@ -213,6 +212,19 @@ func (l *listState) stands() bool {
 func (l *listState) sameParts(o *listState) bool {
 	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
 	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
+}
+
+// mark tells the list, with what is below it as far as that is kept, from another one.
+func (l *listState) mark() string {
+	if len(l.Parts) == 0 {
+		return l.Digest
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, l.Digest)
+	for _, p := range l.Parts {
+		fmt.Fprintln(h, p.Digest)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // kept is what is remembered of a list or dump that was processed.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -25,9 +24,6 @@ type inventory struct {
 	at       time.Time
 	had      time.Time // when it was had, where at is later than that; else zero
 	told     time.Time // what it says to be of, where that is so late that at is another time; else zero
-	latest   time.Time // when it was had, by the later of both clocks
-	holds    time.Time // see cursor.Holds
-	written  time.Time // the document of one that tells no time, by its server: the list is not of later
 	listed   int64     // entries of the list itself
 	order    uint64
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
@@ -60,10 +56,6 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 	if v.at.After(had) {
 		v.had = had
 	}
-	v.latest = latest
-	if v.at.IsZero() {
-		v.written, _ = http.ParseTime(dl.modified())
-	}
 	if v.at.After(latest.Add(absurd)) {
 		v.told, v.at = v.at, latest
 	}
@@ -71,7 +63,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 
 // cursor is where the changes are followed from.
 func (v *inventory) cursor() cursor {
-	c := cursor{written: v.written, Time: v.at, Had: v.had, Told: v.told, Holds: v.holds, Sequence: v.sequence, Ahead: v.last}
+	c := cursor{Time: v.at, Had: v.had, Told: v.told, Sequence: v.sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}
@@ -80,9 +72,6 @@ func (v *inventory) cursor() cursor {
 
 // look notes what a list or dump has.
 func (v *inventory) look(it *item) {
-	if t := it.LastMod.Add(-listTakes); v.at.IsZero() && t.After(v.holds) && !it.LastMod.After(v.latest) {
-		v.holds = t
-	}
 	if it.LastMod.After(v.newest.Time) && !it.LastMod.After(v.at) {
 		v.newest = newest{Loc: it.Loc, Time: it.LastMod}
 	}
@@ -372,8 +361,7 @@ func (v *inventory) stale(c *cursor) bool {
 	if v.sequence != nil && c.Sequence != nil {
 		return v.hole && *v.sequence < *c.Sequence
 	}
-	at := cmp.Or(v.at, v.written)
-	return v.hole && !at.IsZero() && !at.After(c.Time)
+	return v.hole && !v.at.IsZero() && !v.at.After(c.Time)
 }
 
 // taken tells that the list is the one that was taken last, whole, and nothing was left of

@@ -224,16 +224,16 @@ func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, 
 	if n := len(lost); n > 1 {
 		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, shorten(lost[0]), shorten(lost[n-1]))
 	}
-	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
+	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: d.unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
 }
 
 // unread are the lists that are there and may have changes after the cursor.
-func unread(parts []part, lost []string, from *cursor) (lists []string) {
-	for _, p := range parts {
+func (d *Destination) unread(parts []part, lost []string, from *cursor) (lists []string) {
+	for i, p := range parts {
 		if p.url == from.List {
 			lists = nil
 		}
-		if !slices.Contains(lost, p.url) && (p.url != from.List || !from.Closed) {
+		if !slices.Contains(lost, p.url) && !d.liesBefore(parts, i, from) && (p.url != from.List || !from.Closed) {
 			lists = append(lists, p.url)
 		}
 	}
@@ -264,7 +264,7 @@ func (d *Destination) liesBefore(parts []part, i int, from *cursor) bool {
 			end = d.surveys[p.url].begin
 		}
 	}
-	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had)) || end.Before(from.Holds)
+	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
 	return !end.IsZero() && i < len(parts)-1 && d.rise(parts) && (snapshot || end.Before(from.applied()))
 }
 
@@ -282,7 +282,7 @@ func (m *meta) closeGap() {
 	m.Gap = ""
 	later := m.Cursor.Time.After(m.Missing.At)
 	if m.Cursor.Time.IsZero() {
-		later = m.Inventory.Digest != m.Missing.Digest
+		later = m.Inventory.mark() != m.Missing.Digest
 	}
 	if later && m.Missing.Dropped {
 		m.Missing = missing{}
@@ -294,7 +294,7 @@ const notClosed = "; the source has no newer inventory to close it with"
 // miss keeps the lists for which a gap is told.
 func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
 	return d.saveMeta(func(m *meta) {
-		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + notClosed, Dropped: m.Missing.Dropped, Digest: m.Inventory.Digest}
+		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + notClosed, Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
 		if o.listed() { // else they are read
 			next.Unread = bounded(append(m.unread(), gap.unread...))
@@ -306,7 +306,7 @@ func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
 // unread are the lists that were not read when a gap was told, and are not in what was taken
 // since.
 func (m *meta) unread() []string {
-	if taken := m.Inventory.At; m.Inventory.Digest != m.Missing.Digest && (taken.IsZero() || taken.After(m.Missing.At)) {
+	if m.Inventory.At.After(m.Missing.At) {
 		return nil
 	}
 	return slices.Clone(m.Missing.Unread)
@@ -387,7 +387,7 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
 		if len(unread) > 0 {
 			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", shorten(unread[0]), notClosed)
 		}
-		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.Digest
+		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.mark()
 	})
 }
 

@@ -521,31 +521,68 @@ func TestMissingListIsInTheDump(t *testing.T) {
 	}
 }
 
-// A Resource List without a time has all changes of long before its latest resource: a Change
-// List of then that is gone is no gap.
-func TestGoneBeforeAListWithoutTime(t *testing.T) {
-	withoutAt := regexp.MustCompile(` at="[^"]*"`)
+// Where the dump still has what the index names no more, nothing is lost.
+func TestListTakenIsInTheDump(t *testing.T) {
+	for _, absent := range []int{1, 2} { // list 1 itself, or the one behind it, so that it is not read
+		t.Run(fmt.Sprint(absent), func(t *testing.T) {
+			b, gone := missingSource(t, 0)
+			s := b.src
+			s.allNamed = false
+			fill(s, 5)
+			b.freezeList()
+			b.syncNow()
+			s.now = s.now.Add(time.Minute)
+			s.put("e2.nt", nt("e2", "six")) // the end of list 1
+			s.put("e1.nt", nt("e1", "seven"))
+			gone[listed(absent)] = http.StatusNotFound
+			if rep := b.syncNow(); rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			clear(gone)
+			for i := range 3 {
+				s.put("e8.nt", nt("e8", fmt.Sprint(i)))
+			}
+			s.changeDump, s.packed = true, 3
+			s.hook = func(_ http.ResponseWriter, r *http.Request) bool {
+				if s.drop = 6; strings.HasPrefix(r.URL.Path, "/set/changedump") || strings.HasPrefix(r.URL.Path, "/set/changes") {
+					s.drop = 0
+				}
+				return false
+			}
+			if rep := b.syncNow(); !rep.InSync || !strings.Contains(rep.Why, "closed from the Change Dump") {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			if rep := b.syncNow(); !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+		})
+	}
+}
+
+// What lies before the mirror is read no more, and no gap when retention takes it.
+func TestAppliedListTakenWhileGapIsOpen(t *testing.T) {
 	for _, bare := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(bare), func(t *testing.T) {
 			b, gone := missingSource(t, bare)
 			s := b.src
-			s.damage = func(doc string) string { return withoutAt.ReplaceAllString(doc, "") }
-			fill(s, 4)
+			s.allNamed = false
+			fill(s, 7)
+			b.freezeList()
+			s.now = s.now.Add(time.Minute)
 			b.syncNow()
-			s.put("e1.nt", nt("e1", "x"))
-			s.put("e2.nt", nt("e2", "x")) // the end of list 1
-			s.put("e3.nt", nt("e3", "x"))
-			gone[listed(0)], gone[listed(1)] = http.StatusGone, http.StatusGone
+			s.put("e2.nt", nt("e2", "x"))
+			b.freezeList()
+			s.now = s.now.Add(time.Minute)
+			s.put("e1.nt", nt("e1", "y")) // the end of list 2
+			s.put("e1.nt", nt("e1", "z"))
+			gone[listed(2)] = http.StatusNotFound
 			if rep := b.syncNow(); rep.InSync {
 				t.Fatalf("%+v", rep)
 			}
-			s.now = s.now.Add(time.Hour)
-			s.put("e4.nt", nt("e4", "an hour later"))
-			if rep := b.syncNow(); rep.InSync {
-				t.Fatalf("in the same six hours: %+v", rep)
-			}
-			s.now = s.now.Add(6 * time.Hour)
-			s.put("e5.nt", nt("e5", "a day later"))
+			clear(gone)
+			s.drop = 3 // list 0
+			s.put("e3.nt", nt("e3", "eight"))
 			if rep := b.syncNow(); !rep.InSync {
 				t.Fatalf("%+v", rep)
 			}
@@ -554,54 +591,71 @@ func TestGoneBeforeAListWithoutTime(t *testing.T) {
 	}
 }
 
-// A Resource List without a time, of which the server tells when it was written: what was
-// created after it, and whose change is offered no more, is not taken for something too much.
-func TestOldListWithoutTime(t *testing.T) {
+// A list without a time need not be of later than one that was not read, though it is another
+// than before; the one after that ends the gap, also where only a part of it is another.
+func TestListWithoutTimeWhileGapIsOpen(t *testing.T) {
 	withoutAt := regexp.MustCompile(` at="[^"]*"`)
+	for _, parts := range []int{0, 2} {
+		for _, bare := range []int{0, 1, 2} {
+			t.Run(fmt.Sprint(parts, bare), func(t *testing.T) {
+				b, gone := missingSource(t, bare)
+				s := b.src
+				s.parts, s.allNamed, b.cfg.OnGap = parts, false, "stop"
+				s.damage = func(doc string) string { return withoutAt.ReplaceAllString(doc, "") }
+				fill(s, 4)
+				b.freezeList()
+				b.syncNow()
+				s.put("e1.nt", nt("e1", "five"))
+				b.freezeList()
+				s.now = s.now.Add(time.Minute)
+				s.put("e2.nt", nt("e2", "six")) // the end of list 1
+				s.put("e1.nt", nt("e1", "seven"))
+				gone[listed(2)] = http.StatusNotFound
+				b.syncNow()
+				clear(gone)
+				s.drop = 6
+				s.put("e8.nt", nt("e8", "eight"))
+				full := func() SyncReport {
+					t.Helper()
+					s.now = s.now.Add(time.Minute)
+					s.date, b.clock = s.now, s.now
+					rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return rep
+				}
+				if rep := full(); rep.InSync || rep.Held == "" {
+					t.Fatalf("%+v", rep)
+				}
+				s.put("e3.nt", nt("e3", "nine"))
+				b.freezeList()
+				if rep := full(); !rep.InSync {
+					t.Fatalf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), s.want())
+			})
+		}
+	}
+}
+
+// A list that was empty when it was read has no change at which the mirror stands: that
+// retention has taken the one before it is no sign of a rewritten list.
+func TestEmptyListThenRetention(t *testing.T) {
 	b, _ := missingSource(t, 0)
 	s := b.src
-	s.allNamed, b.cfg.MaxDeleteRatio = false, 1
-	s.damage = func(doc string) string { return withoutAt.ReplaceAllString(doc, "") }
-	fill(s, 3)
+	s.allNamed = false
+	fill(s, 6)
 	b.freezeList()
-	inner := s.hook
-	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/set/resourcelist.xml" {
-			w.Header().Set("Last-Modified", s.listAt.UTC().Format(http.TimeFormat))
-		}
-		return inner(w, r)
-	}
 	b.syncNow()
-	s.put("new.nt", nt("new", "after the list"))
+	s.put("e1.nt", nt("e1", "seven"))
 	fill(s, 2)
-	if rep := b.syncNow(); !rep.InSync {
+	if rep := b.syncNow(); !rep.InSync { // stands in list 3, which is empty
 		t.Fatalf("%+v", rep)
 	}
-	audit, err := b.open().Audit(context.Background(), AuditOptions{})
-	if err != nil || !audit.Equal {
-		t.Fatalf("the changes reach back to the list: %+v, %v", audit, err)
-	}
-	s.drop = 6
-	s.put("e1.nt", nt("e1", "later"))
-	if rep := b.syncNow(); !rep.InSync {
-		t.Fatalf("%+v", rep)
-	}
-	right := b.mir.lines(graphA)
-	b.same(right, s.want())
-	audit, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
-	if err != nil || audit.findings() > 0 || !audit.SourceOlder {
-		t.Fatalf("%+v, %v", audit, err)
-	}
-	b.same(b.mir.lines(graphA), right)
-	b.src.now = b.src.now.Add(time.Minute)
-	s.date, b.clock = s.now, s.now
-	rep, err := b.open().Sync(context.Background(), SyncOptions{Full: true})
-	if err != nil || rep.InSync || !strings.Contains(rep.Held, "tells no time and was written at") {
-		t.Fatalf("%+v, %v", rep, err)
-	}
-	s.now = s.now.Add(time.Minute)
-	b.freezeList()
-	if rep := b.syncNow(); !rep.InSync {
+	s.drop = 9
+	s.put("e1.nt", nt("e1", "ten"))
+	if rep := b.syncNow(); !rep.InSync || strings.Contains(rep.Why, "gap") {
 		t.Fatalf("%+v", rep)
 	}
 	b.same(b.mir.lines(graphA), s.want())

@@ -42,7 +42,6 @@ type run struct {
 	full         bool
 	retry        bool
 	gap          string          // the last one that was met
-	between      string          // the gap between the list that was taken and the changes that are offered
 	nothingNewer bool            // the list or dump was asked for to close a gap, and is not newer than the mirror
 	touched      map[hash16]bool // pending resources that this run has tried
 	planned      counts          // dry run

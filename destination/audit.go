@@ -360,6 +360,9 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		}
 		if a.older = v.stale(&from); a.older {
 			a.taken = v.taken(&m)
+			if m.Gap != "" {
+				a.lost = errors.New(m.Gap)
+			}
 			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
 		return v, nil

@@ -312,13 +312,15 @@ func (m *meta) unread() []string {
 	return slices.Clone(m.Missing.Unread)
 }
 
-// unproven is why nothing may be concluded from an inventory: changes after it are in lists
-// that are missing, so that what the mirror has of them would be taken for wrong, or what it
-// lacks not be seen.
+// unproven is why nothing may be concluded from an inventory: it was taken before a gap that
+// is open, or changes after it are in lists that are missing, so that what the mirror has of them
+// would be taken for wrong, or what it lacks not be seen.
 func (v *inventory) unproven(m *meta) error {
 	switch {
 	case m.Missing.Why != "":
 		return errors.New(m.Missing.Why)
+	case m.Gap != "" && !v.stale(&m.Cursor) && v.state.URL == m.Inventory.URL && v.state.Digest == m.Inventory.Digest:
+		return errors.New(m.Gap)
 	case v.missing != nil:
 		return fmt.Errorf("gap: %w", v.missing)
 	}

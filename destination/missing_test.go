@@ -660,3 +660,32 @@ func TestEmptyListThenRetention(t *testing.T) {
 	}
 	b.same(b.mir.lines(graphA), s.want())
 }
+
+// While a gap is open that the list of before cannot close, no audit proves the mirror by it.
+func TestAuditWithinAGap(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		b, _ := missingSource(t, 0)
+		s := b.src
+		s.allNamed, s.ours = false, ours
+		fill(s, 5)
+		b.freezeList()
+		b.syncNow()
+		s.put("e2.nt", nt("e2", "lost"))
+		s.put("e1.nt", nt("e1", "later"))
+		s.drop = 6
+		for range 2 {
+			rep := b.syncNow()
+			for _, o := range []AuditOptions{{}, {Repair: true}} {
+				audit, err := b.open().Audit(context.Background(), o)
+				if err != nil || rep.Held == "" || audit.Equal || audit.SourceError != rep.Held || audit.findings() > 0 {
+					t.Fatalf("%+v %v\n%+v", audit, err, rep)
+				}
+			}
+		}
+		b.freezeList()
+		if rep := b.syncNow(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+	}
+}

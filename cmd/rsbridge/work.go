@@ -406,8 +406,8 @@ DIFFERENT, and why the source was not asked; the other depths fail. Exit code 3:
 differ, or it is not proven that they do not.
 
 --json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
-with "source_error" where the source could not be asked, or has no list and its changes
-do not tell all: equal is false then, whatever the counts are; with "source_older"
+with "source_error" where the source could not be asked, or a gap is open that its list
+does not close: equal is false then, whatever the counts are; with "source_older"
 where its list is older than the mirror, and what was mirrored of later changes was not
 compared with it; with "held" where a repair waits for a person; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",

@@ -163,6 +163,7 @@ type auditRun struct {
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
+	through       uint64 // of an inventory that proves all: the change up to which it is
 	origins       atomic.Int64
 	unasked       atomic.Int64 // origins on hosts that are not allowed
 	sourceDiffers bool
@@ -255,6 +256,9 @@ func (a *auditRun) source(ctx context.Context) error {
 	if a.silent == nil && (a.depth != "origin" || !a.listed()) { // with a list, that asks for everything in any case
 		var err error
 		told, err = a.byInventory(ctx)
+		if err == nil && a.inventory != "" {
+			err = a.published(ctx, false)
+		}
 		if err = a.withoutSource(ctx, err); err != nil || told && (a.listed() || a.depth == "inventory") {
 			return err
 		}
@@ -293,7 +297,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
-	n := int64(0)
+	n, unseen := int64(0), false
 	for p, err := range d.merged(v, snap) {
 		if err != nil {
 			return err
@@ -312,7 +316,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)
-			if v != different {
+			if unseen = unseen || v == unknown || v == sameLength; v != different {
 				continue
 			}
 			var f *fault
@@ -333,6 +337,13 @@ func (a *auditRun) source(ctx context.Context) error {
 			return err
 		}
 		a.sourceDiffers = true
+	}
+	if a.silent == nil && !told {
+		if err := a.published(ctx, v.hole || a.older || unseen && a.depth != "origin"); err != nil {
+			if err := a.withoutSource(ctx, err); err != nil {
+				return err
+			}
+		}
 	}
 	if a.depth == "origin" {
 		return a.origin(ctx, v, snap)

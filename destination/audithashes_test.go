@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -199,5 +200,53 @@ func TestAuditSeesRelabelledBlanks(t *testing.T) {
 	rep, err := b.open().Audit(context.Background(), AuditOptions{})
 	if err != nil || rep.Missing != 0 || rep.Different != 1 || rep.Extra != 2 || rep.Equal {
 		t.Fatalf("%+v %v", rep, err)
+	}
+}
+
+// What is published and not applied is found before the next run applies it, whatever the list
+// and the changes tell of it; and a mirror to which nothing was published is equal.
+func TestAuditSeesWhatIsPublished(t *testing.T) {
+	for _, list := range []bool{true, false} {
+		for _, bare := range []int{0, 1, 2} {
+			for _, untimed := range []bool{true, false} {
+				t.Run(fmt.Sprint(list, bare, untimed), func(t *testing.T) {
+					b, _ := missingSource(t, bare)
+					s := b.src
+					s.list, s.noTimes, s.noHash = list, untimed, true
+					fill(s, 5)
+					b.freezeList()
+					b.syncNow()
+					audit := func(o AuditOptions) AuditReport {
+						t.Helper()
+						s.now = s.now.Add(time.Minute)
+						s.date, b.clock = s.now, s.now
+						rep, err := b.open().Audit(context.Background(), o)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return rep
+					}
+					for n := range 3 {
+						b.equal()
+						s.put("e0.nt", nt("e0", fmt.Sprint("later", n)))
+						s.put(fmt.Sprintf("new%d.nt", n), nt("new", fmt.Sprint(n)))
+						s.remove(fmt.Sprintf("e%d.nt", n+1))
+						if rep := audit(AuditOptions{}); rep.Equal || rep.Different == 0 || rep.Missing != 1 || rep.Extra != 1 {
+							t.Fatalf("%+v", rep)
+						}
+						if n == 1 {
+							if rep := audit(AuditOptions{Repair: true}); !rep.Equal || rep.Repaired < 3 {
+								t.Fatalf("%+v", rep)
+							}
+							b.same(b.mir.lines(graphA), s.want())
+						}
+						if rep := b.syncNow(); !rep.InSync {
+							t.Fatalf("%+v", rep)
+						}
+					}
+					b.equal()
+				})
+			}
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (v *inventoryAudit) compare(ctx context.Context) error {
 	if want, err := parseGraph(now.Digest); err != nil {
 		return fmt.Errorf("%w: %w", errInventory, err)
 	} else if want == root.Digest {
-		v.a.inventory = now.Digest
+		v.a.inventory, v.a.through = now.Digest, now.Sequence
 		return nil
 	}
 	if v.a.depth != "inventory" && v.a.listed() {

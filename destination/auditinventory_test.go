@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -169,4 +170,43 @@ func TestAuditTellsWhatFailed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An inventory of before the changes that are published beside it does not hide them.
+func TestInventoryBehindTheChanges(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.ours, s.inventory = true, true
+	fill(s, 6)
+	b.sync()
+	var before []byte
+	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "inventory") {
+			return false
+		}
+		if before == nil {
+			s.hook = nil
+			rec := httptest.NewRecorder()
+			q := r.Clone(r.Context())
+			q.Header = http.Header{}
+			s.ServeHTTP(rec, q)
+			before = rec.Body.Bytes()
+		}
+		w.Write(before)
+		return true
+	}
+	hook := s.hook
+	for n, equal := range []bool{true, false} {
+		if n > 0 {
+			s.put("e1.nt", nt("e1", "later"))
+		}
+		rep := b.inventoryAudit(false)
+		if rep.Equal != equal || rep.Inventory == "" || rep.Different != int64(n) || b.src.requests["/set/resourcelist.xml"] != 0 {
+			t.Fatalf("%+v", rep)
+		}
+		s.hook = hook
+	}
+	b.sync()
+	s.hook = nil
+	b.equal()
 }

@@ -22,6 +22,7 @@ type change struct {
 	state    listState
 	from     time.Time // at the end: where the list begins
 	served   time.Time // what the list says of later times is not known yet
+	document uint64    // the list as it is
 	unproven bool      // the change at which the poll began has not been met yet, and may be of another history
 	newest   *newest   // at the end: the change at which the cursor stands, where it does not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
@@ -284,8 +285,9 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	from := &start
 	_, served := dl.served(d.opt.Now())
 	hand := f
+	document := hash64(dl.url + " " + dl.digest.String())
 	f = func(c change) error {
-		c.served, c.unproven = served, p.seeks()
+		c.served, c.unproven, c.document = served, p.seeks(), document
 		return hand(c)
 	}
 	scan, err := d.scanChanges(dl, from)
@@ -541,6 +543,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	s.closed = closed(dl, &s.head)
 	if s.numbered = sequences && s.count > 0; s.numbered {
 		s.seen.was = nil
+	}
+	if descending && strictly {
+		s.seen.now.First = s.seen.oldest
 	}
 	bySequence := from.Sequence != nil && sequences && s.count > 0
 	// Changes of a resource without times look the same, so that only the place tells them apart.
@@ -1043,8 +1048,12 @@ type window struct {
 
 	dump     string // the Change Dump, "" for none
 	packages *changePackages
-	packaged bool // some of the collected are in a package that is read as a list
+	read     []uint64 // see cursor.Read
+	packaged bool     // some of the collected are in a package that is read as a list
 }
+
+// maxRead bounds of how many lists it is remembered that they were read.
+const maxRead = 256
 
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
@@ -1077,6 +1086,9 @@ func (w *window) add(ctx context.Context, c change) error {
 	if c.it == nil { // the end of a list
 		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
 		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
+		if w.read = append(w.read, c.document); len(w.read) > 2*maxRead {
+			w.read = slices.Clone(w.read[len(w.read)-maxRead:])
+		}
 		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && !n.Time.Before(w.at.Newest.Time)) {
 			w.at.Newest = n
 		}
@@ -1130,6 +1142,7 @@ func (w *window) add(ctx context.Context, c change) error {
 	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
 	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
+	w.at.Read = nil
 	w.at.Root = listState{URL: w.at.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
 	w.at.reach(c.it.Time, c.served)
 	if c.it.Sequence > 0 {
@@ -1282,6 +1295,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
+	w.at.Read = w.read[max(0, len(w.read)-maxRead):]
 	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 	if w.r.dry {
 		return w.apply(ctx, nil)

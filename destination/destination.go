@@ -165,6 +165,7 @@ type cursor struct {
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
+	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see change.document
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again

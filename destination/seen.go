@@ -19,7 +19,7 @@ type seen struct {
 	Before tally     `json:"before"`          // entries of earlier times
 	All    tally     `json:"all"`             // entries
 	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
-	First  uint32    `json:"first,omitempty"` // its first entry
+	First  uint32    `json:"first,omitempty"` // its first entry, or the last where the newest are first
 	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of that time, as far as they are few
 }
 
@@ -29,6 +29,11 @@ const maxSeen = 256
 func hash32(s string) uint32 {
 	h := hashString(s)
 	return binary.BigEndian.Uint32(h[:])
+}
+
+func hash64(s string) uint64 {
+	h := hashString(s)
+	return binary.BigEndian.Uint64(h[:])
 }
 
 // tally is the number of entries and the sum of their digests, in any order.
@@ -59,6 +64,7 @@ type looker struct {
 	now            seen
 	newest, passed tally           // entries of now.Time, fully and briefly
 	prefix         tally           // as many entries as there were
+	oldest         uint32          // the entry at the end, where the newest are first
 	told           map[uint32]bool // resources with entries of was.Time or later
 }
 
@@ -68,8 +74,9 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	if l.now.All.add(briefly(it)); l.was != nil && l.now.All.N == l.was.All.N {
 		l.prefix = l.now.All
 	}
+	l.oldest = hash32(briefly(it))
 	if l.now.All.N == 1 {
-		l.now.First = hash32(briefly(it))
+		l.now.First = l.oldest
 	}
 	if it.Time.IsZero() {
 		return

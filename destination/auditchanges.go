@@ -1,0 +1,125 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/internal/extsort"
+)
+
+// A list may be older than the changes that are offered beside it, and neither need tell
+// anything by which another state of a resource is seen. So an audit asks as well for what the
+// next Sync would apply: what is published and not applied is a difference, whatever is known
+// of it.
+
+// published counts the changes after the cursor that are not applied. A gap before them counts
+// only where the comparison has proven nothing (open).
+func (a *auditRun) published(ctx context.Context, open bool) error {
+	d := a.d
+	m := d.snapshotMeta()
+	if !a.offer.followed() || !m.Until.IsZero() {
+		return nil
+	}
+	from := m.Cursor
+	address, kind := a.offer.changes()
+	dl, r, err := d.changesSince(ctx, address, kind, &from)
+	if err != nil || dl == nil {
+		return err
+	}
+	defer dl.Close()
+	var v *inventory
+	defer func() {
+		if v != nil {
+			v.Close()
+		}
+	}()
+	err = again(func() error {
+		if v != nil {
+			v.Close()
+		}
+		v = &inventory{}
+		if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+			v = nil
+			return err
+		}
+		ahead := from.Ahead
+		err := missingPackage(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
+			if c.it == nil {
+				return nil
+			}
+			if ahead != nil && ahead.is(c.it) {
+				ahead = nil
+			}
+			switch {
+			case a.inventory != "" && c.it.Sequence <= a.through: // proven
+				return nil
+			case slices.Contains(from.Read, c.document): // the list is as it was applied
+				return nil
+			}
+			return v.add(c.it)
+		}))
+		if err == nil && ahead != nil {
+			w := window{ahead: ahead}
+			err = w.unmet()
+		}
+		return err
+	})
+	var gap *gapError
+	if errors.As(err, &gap) {
+		if open && a.lost == nil {
+			a.lost = fmt.Errorf("gap: %w", gap)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for loc, it := range v.items() {
+		if it.err != nil {
+			return it.err
+		}
+		if err := a.unapplied(loc, it.item); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
+func (a *auditRun) unapplied(loc hash16, it *item) error {
+	d := a.d
+	rec, err := d.record(loc)
+	if err != nil {
+		return err
+	}
+	f, err := d.faultOf(loc)
+	if err != nil {
+		return err
+	}
+	p := pairing{loc: loc, it: it, rec: rec}
+	e := event{Entity: it.Entity, Location: it.Loc}
+	rank := byte(rankDifferent)
+	switch {
+	case p.there() && p.here():
+		v, why := it.differs(rec)
+		switch {
+		case v == provenSame, v == seemsSame, v != different && a.depth == "origin":
+			return nil
+		case v == different:
+			e.Detail = "the source says " + why + f.known()
+		default:
+			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + f.known()
+		}
+		e.Entity = rec.Entity
+	case p.there():
+		rank, e.Detail = rankMissing, notMirrored+f.known()
+	case p.here() && d.cfg.Keep != "deleted":
+		rank, e.Entity, e.Detail = rankExtra, rec.Entity, "it is mirrored, the source does not have it any more"
+	default:
+		return nil
+	}
+	a.sourceDiffers = true
+	return a.event(loc, rank, e)
+}

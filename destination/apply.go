@@ -281,7 +281,7 @@ type worked struct {
 	turn    uint64           // of the space in which it was worked out: it holds in the next one; 0: always
 }
 
-func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
+func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 	small, err := d.smallOps(ops)
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	}
 	w := &worked{changes: changes, plan: &plan{}, small: small}
 	if !d.putsWhole() {
-		w.plan, err = d.plan(changes, batch)
+		w.plan, err = d.plan(changes, batch, by)
 	}
 	return w, err
 }
@@ -310,7 +310,7 @@ func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
 		}
 	}
 	var c counts
-	w, err := d.work(ops, &c)
+	w, err := d.work(ops, &c, nil)
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
@@ -335,7 +335,8 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 		return nil
 	}
 	var c counts
-	w, err := d.work(ops, &c)
+	by := &owners{known: f.owners}
+	w, err := d.work(ops, &c, by)
 	if err != nil || c != (counts{}) || w.small > 0 {
 		return nil
 	}
@@ -348,6 +349,7 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 			return nil
 		}
 	}
+	f.owners = by.all()
 	if w.turn = f.turn; !d.putsWhole() {
 		w.intent = intentOf(ops)
 	}
@@ -388,7 +390,7 @@ func (d *Destination) canPost(p *plan) bool {
 
 func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
 	if ready == nil {
-		if ready, err = d.work(ops, c); err != nil {
+		if ready, err = d.work(ops, c, nil); err != nil {
 			return err
 		}
 	}
@@ -689,7 +691,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 // plan works out which triples go and which come. A triple goes only when no
 // resource owns it after the batch, of this destination or of another one that
 // writes into the same graph.
-func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, error) {
+func (d *Destination) plan(changes []*delta, batch map[hash16]bool, by *owners) (*plan, error) {
 	p := &plan{}
 	after, before := map[hash16]bool{}, map[hash16]bool{}
 	taken := map[string]bool{} // graphs that a resource of the batch has from now on
@@ -750,7 +752,7 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 			p.inserts = append(p.inserts, st)
 		}
 	}
-	gone, err := d.unowned(candidates, batch)
+	gone, err := d.unowned(candidates, batch, by)
 	if err != nil {
 		return nil, err
 	}
@@ -759,16 +761,19 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool) (*plan, erro
 }
 
 // unowned are those of the candidates, by subject, that nobody outside of the batch owns.
-// What tells it lies all over the records: many subjects are looked up side by side.
-func (d *Destination) unowned(candidates map[hash16][]*statement, batch map[hash16]bool) ([]statement, error) {
-	subjects := slices.Collect(maps.Keys(candidates))
+// What tells it lies all over the records: it is looked up in their order, so that what
+// lies near is read once, and that of many subjects side by side.
+func (d *Destination) unowned(candidates map[hash16][]*statement, batch map[hash16]bool, by *owners) ([]statement, error) {
+	subjects := slices.SortedFunc(maps.Keys(candidates), func(a, b hash16) int { return bytes.Compare(a[:], b[:]) })
 	parts := make([][]statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
+	looked := make([]map[hash16][]owning, len(parts))
 	var g errgroup.Group
 	for i := range parts {
 		g.Go(func() error {
-			for n := i; n < len(subjects); n += len(parts) {
-				sts := candidates[subjects[n]]
-				keep, err := d.ownedElsewhere(subjects[n], sts, batch)
+			looked[i] = map[hash16][]owning{}
+			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
+				sts := candidates[subj]
+				keep, err := d.ownedElsewhere(subj, sts, batch, by, looked[i])
 				if err != nil {
 					return err
 				}
@@ -782,16 +787,69 @@ func (d *Destination) unowned(candidates map[hash16][]*statement, batch map[hash
 		})
 	}
 	err := g.Wait()
+	if by != nil {
+		by.found = looked
+	}
 	return slices.Concat(parts...), err
 }
 
 // unownedEach are subjects that are worth a goroutine.
 const unownedEach = 64
 
+// owners are those of subjects that were looked up for a batch while another one is
+// written that has none of them: what is collected meanwhile is worked out again and again
+// as it grows.
+type owners struct {
+	known map[hash16][]owning
+	found []map[hash16][]owning // looked up besides
+}
+
+// owning is what a resource has of a subject.
+type owning struct {
+	owner
+	hashes []byte
+}
+
+// mostOwners of a subject are kept.
+const mostOwners = 8
+
+func (o *owners) of(subj hash16) (all []owning, known bool) {
+	if o != nil {
+		all, known = o.known[subj]
+	}
+	return all, known
+}
+
+// all are known from now on.
+func (o *owners) all() map[hash16][]owning {
+	if o.known == nil {
+		o.known = map[hash16][]owning{}
+	}
+	for _, found := range o.found {
+		maps.Copy(o.known, found)
+	}
+	return o.known
+}
+
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
-// batch has it.
-func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[hash16]bool) ([]bool, error) {
+// batch has it. What it has to look up it adds to looked.
+func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[hash16]bool, by *owners, looked map[hash16][]owning) ([]bool, error) {
 	owned := make([]bool, len(sts))
+	note := func(o owner, hashes []byte) {
+		if o.dest == d.dest && batch[o.loc] {
+			return
+		}
+		for i, st := range sts {
+			owned[i] = owned[i] || holds(hashes, st.hash)
+		}
+	}
+	if all, known := by.of(subj); known {
+		for _, o := range all {
+			note(o.owner, o.hashes)
+		}
+		return owned, nil
+	}
+	var all []owning
 	prefix := key(kindOwned, d.space, subj)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
@@ -801,12 +859,13 @@ func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[ha
 		if !ok {
 			return nil, fmt.Errorf("%w: ownership key", errRecord)
 		}
-		if o.dest == d.dest && batch[o.loc] {
-			continue
+		note(o, pair.Value)
+		if by != nil && len(all) <= mostOwners {
+			all = append(all, owning{o, slices.Clone(pair.Value)})
 		}
-		for i, st := range sts {
-			owned[i] = owned[i] || holds(pair.Value, st.hash)
-		}
+	}
+	if by != nil && len(all) <= mostOwners {
+		looked[subj] = all
 	}
 	return owned, nil
 }
@@ -998,7 +1057,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	p, err := d.plan(changes, batch)
+	p, err := d.plan(changes, batch, nil)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestWorkedBeside(t *testing.T) {
 			f.locs[o.loc] = true
 		}
 		var c counts
-		w, err := d.work(ops, &c)
+		w, err := d.work(ops, &c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +66,18 @@ func TestWorkedBeside(t *testing.T) {
 		if w := d.workBeside(c.ops, c.f); (w != nil) != c.want || w != nil && (w.turn != 7 || len(w.plan.inserts) != len(c.ops)) {
 			t.Errorf("%s: %+v", c.name, w)
 		}
+	}
+
+	// What is collected meanwhile is worked out again as it grows, by what was looked up.
+	f := running(fresh(7))
+	for _, ops := range [][]*op{{become(1, "")}, {become(1, ""), become(2, "")}, {become(2, ""), become(1, ""), become(0, "")}} {
+		grown, alone := d.workBeside(ops, f), d.workBeside(ops, running(fresh(7)))
+		if grown == nil || len(grown.plan.deletes) != len(alone.plan.deletes) {
+			t.Errorf("%d removed: %+v, looked up anew %+v", len(ops), grown, alone)
+		}
+	}
+	if len(f.owners) == 0 {
+		t.Error("nothing is kept of what was looked up")
 	}
 
 	// Of two that share the last owner of a triple the plan made earlier would keep it.

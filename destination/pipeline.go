@@ -452,6 +452,8 @@ type inFlight struct {
 	planned  chan struct{}   // closed: it has its turn, and its subjects are known; nil: nobody asks
 	subjects map[hash16]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
 
+	owners map[hash16][]owning // looked up for the batch that is collected meanwhile
+
 	told, planTold bool // sent, planned are closed
 }
 

@@ -66,7 +66,7 @@ func (e *env) filed(ctx context.Context, source, into string) (took time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	e.spent = append(e.spent, dir)
 	cfg := bridge.NewConfig()
 	cfg.State = filepath.Join(dir, "state")
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
@@ -92,7 +92,7 @@ func (e *env) resyncSync(ctx context.Context, o *origin, list string, n int64) (
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	e.spent = append(e.spent, dir)
 	tool := filepath.Join(filepath.Dir(os.Getenv(teststores.EnvPython)), "resync-sync")
 	files := filepath.Join(dir, "files")
 	cmd := exec.CommandContext(ctx, tool, "--baseline", "--sitemap", o.base+list, o.base+"/data/="+files)

@@ -79,6 +79,11 @@ type env struct {
 	profile string // folder for profiles
 	graphs  int    // that were made by empty
 
+	// Folders of copies that were measured. They stay to the end: for minutes after it has
+	// deleted so many files, ext4 takes up to ten times as long to make others, since it
+	// passes each of their inodes by.
+	spent []string
+
 	turn   int     // the run that is measured now, from 0
 	large  []sizes // of each turn of -large
 	served *origin

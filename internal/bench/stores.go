@@ -182,6 +182,9 @@ func (e *env) close() {
 	if e.hintsMirror != nil {
 		_ = e.hintsMirror.Close()
 	}
+	for _, dir := range e.spent {
+		_ = os.RemoveAll(dir) // in a folder of the system's, or of who keeps the rest
+	}
 	if e.keep {
 		return
 	}

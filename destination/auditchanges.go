@@ -29,21 +29,13 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		return err
 	}
 	defer dl.Close()
-	var v *inventory
-	defer func() {
-		if v != nil {
-			v.Close()
-		}
-	}()
+	v := &inventory{}
+	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+		return err
+	}
+	defer v.Close()
 	err = again(func() error {
-		if v != nil {
-			v.Close()
-		}
-		v = &inventory{}
-		if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
-			v = nil
-			return err
-		}
+		v.void = [2]uint64{0, v.order}
 		ahead := from.Ahead
 		err := missingPackage(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
 			if c.it == nil {

@@ -448,6 +448,25 @@ func TestChangeListsComeAndGo(t *testing.T) {
 	}
 }
 
+// gapOf mirrors five changes, and then meets a list that is away for a moment: list 1 has a
+// sixth, list 2 a seventh, and the Resource List neither.
+func (b *bench) gapOf(gone map[string]int, absent int) {
+	b.t.Helper()
+	s := b.src
+	s.allNamed = false
+	fill(s, 5)
+	b.syncNow()
+	b.freezeList()
+	s.now = s.now.Add(time.Minute)
+	s.put("e2.nt", nt("e2", "six"))
+	s.put("e1.nt", nt("e1", "seven"))
+	gone[listed(absent)] = http.StatusNotFound
+	if rep := b.syncNow(); rep.InSync || rep.Held == "" {
+		b.t.Fatalf("%+v", rep)
+	}
+	clear(gone)
+}
+
 // A list that is there while the gap of a later one is open is not read. When retention takes
 // it meanwhile, its changes are lost, and that is told until a list of later is taken.
 func TestListTakenWhileGapIsOpen(t *testing.T) {
@@ -455,18 +474,7 @@ func TestListTakenWhileGapIsOpen(t *testing.T) {
 		t.Run(fmt.Sprint(bare), func(t *testing.T) {
 			b, gone := missingSource(t, bare)
 			s := b.src
-			s.allNamed = false
-			fill(s, 5)
-			b.syncNow()
-			b.freezeList()
-			s.now = s.now.Add(time.Minute)
-			s.put("e2.nt", nt("e2", "six")) // the end of list 1
-			s.put("e1.nt", nt("e1", "seven"))
-			gone[listed(2)] = http.StatusNotFound
-			if rep := b.syncNow(); rep.InSync || rep.Held == "" {
-				t.Fatalf("%+v", rep)
-			}
-			clear(gone)
+			b.gapOf(gone, 2)
 			s.drop = 6
 			s.put("e8.nt", nt("e8", "eight"))
 			for range 2 {
@@ -527,18 +535,7 @@ func TestListTakenIsInTheDump(t *testing.T) {
 		t.Run(fmt.Sprint(absent), func(t *testing.T) {
 			b, gone := missingSource(t, 0)
 			s := b.src
-			s.allNamed = false
-			fill(s, 5)
-			b.freezeList()
-			b.syncNow()
-			s.now = s.now.Add(time.Minute)
-			s.put("e2.nt", nt("e2", "six")) // the end of list 1
-			s.put("e1.nt", nt("e1", "seven"))
-			gone[listed(absent)] = http.StatusNotFound
-			if rep := b.syncNow(); rep.InSync {
-				t.Fatalf("%+v", rep)
-			}
-			clear(gone)
+			b.gapOf(gone, absent)
 			for i := range 3 {
 				s.put("e8.nt", nt("e8", fmt.Sprint(i)))
 			}

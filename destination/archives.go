@@ -117,10 +117,13 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 		old, err := way.parts()
 		if err == nil {
 			var closed bool
-			if closed, err = d.bridgeWith(ctx, r, o, old, current); closed {
+			var read []uint64
+			if read, closed, err = d.bridgeWith(ctx, r, o, old, current); closed {
 				r.why("closed from %s", way.name)
 				r.mode("incremental")
-				return true, d.window(r, o, d.snapshotMeta().Cursor).finish(ctx, dl, address)
+				w := d.window(r, o, d.snapshotMeta().Cursor)
+				w.read = read
+				return true, w.finish(ctx, dl, address)
 			}
 		}
 		if err != nil && (i == len(ways)-1 || ctx.Err() != nil || d.ownFailure(err)) {
@@ -134,12 +137,13 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 }
 
 // bridgeWith applies what old documents, and then those that are offered now and are not of
-// the same times, have after the cursor.
-func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, current []part) (bool, error) {
+// the same times, have after the cursor. It tells which lists are applied with them, see
+// cursor.Read.
+func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, current []part) (read []uint64, closed bool, err error) {
 	from := d.snapshotMeta().Cursor
 	early := func(p part) bool { return p.from.IsZero() || !p.from.After(from.Time) }
 	if !slices.ContainsFunc(old, early) {
-		return false, nil // they begin behind the cursor: there is no use in downloading them
+		return nil, false, nil // they begin behind the cursor: there is no use in downloading them
 	}
 	sortParts(old)
 	parts := slices.DeleteFunc(slices.Clone(old), func(p part) bool { return !p.until.IsZero() && p.until.Before(from.applied()) })
@@ -150,6 +154,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 		}
 	}
 	n := len(parts)
+	var left []part
 	for i, p := range current {
 		end := p.until
 		if end.IsZero() && i+1 < len(current) {
@@ -165,8 +170,9 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 		within := !p.from.IsZero() && !end.IsZero() && (end.Before(from.applied()) || covered(has, begin, end.Add(1)).IsZero()) // a change of its end may come after theirs
 		switch {
 		case within || slices.ContainsFunc(parts[:n], same):
+			left = append(left, p)
 		case d.surveys[p.url].gone:
-			return false, nil
+			return nil, false, nil
 		default:
 			parts = append(parts, p)
 		}
@@ -174,7 +180,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	w := d.window(r, o, from)
 	defer w.close()
 	p := &proof{from: &from, old: true}
-	err := d.eachChangeIn(ctx, parts, &from, p, func(c change) error { return w.add(ctx, c) })
+	err = d.eachChangeIn(ctx, parts, &from, p, func(c change) error { return w.add(ctx, c) })
 	switch {
 	case err != nil:
 	case w.ahead != nil:
@@ -185,14 +191,33 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	var gap *gapError
 	if errors.As(err, &gap) {
 		d.log.Info("the gap stays", "why", gap.why)
-		return false, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	w.stays = false
-	err = w.apply(ctx, nil)
-	return err == nil, err
+	if err := w.apply(ctx, nil); err != nil {
+		return nil, false, err
+	}
+	return append(w.read, d.documents(ctx, left)...), true, nil
+}
+
+// documents names lists as they are, see download.name, as far as they can be had.
+func (d *Destination) documents(ctx context.Context, lists []part) (names []uint64) {
+	for _, p := range lists {
+		if p.pkg != nil {
+			continue
+		}
+		dl, _, err := d.document(ctx, request{url: p.url, attempts: 1}, resourcesync.ChangeList)
+		if err != nil {
+			d.log.Debug("a list whose changes are applied cannot be had", "list", p.url, "error", err)
+			continue
+		}
+		names = append(names, dl.name())
+		dl.Close()
+	}
+	return names
 }
 
 // archivedPackages are the packages of the Change Dumps that an archive names.

@@ -297,7 +297,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
-	n, unseen := int64(0), false
+	n, unseen, kept := int64(0), false, false
 	for p, err := range d.merged(v, snap) {
 		if err != nil {
 			return err
@@ -312,7 +312,10 @@ func (a *auditRun) source(ctx context.Context) error {
 			a.sawRewritten(p.rec)
 		}
 		switch {
-		case passed(p), told && !p.file():
+		case passed(p):
+			kept = kept || p.here() && !p.there()
+			continue
+		case told && !p.file():
 			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)
@@ -337,6 +340,9 @@ func (a *auditRun) source(ctx context.Context) error {
 			return err
 		}
 		a.sourceDiffers = true
+	}
+	if m := d.snapshotMeta(); kept && m.heldDeletes() && a.lost == nil { // it may be what waits
+		a.lost = errors.New(m.Held)
 	}
 	if a.silent == nil && !told {
 		if err := a.published(ctx, v.hole || a.older || unseen && a.depth != "origin"); err != nil {

@@ -22,7 +22,7 @@ type change struct {
 	state    listState
 	from     time.Time // at the end: where the list begins
 	served   time.Time // what the list says of later times is not known yet
-	document uint64    // the list as it is
+	document uint64    // the list as it is, see download.name
 	unproven bool      // the change at which the poll began has not been met yet, and may be of another history
 	newest   *newest   // at the end: the change at which the cursor stands, where it does not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
@@ -285,7 +285,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	from := &start
 	_, served := dl.served(d.opt.Now())
 	hand := f
-	document := hash64(dl.url + " " + dl.digest.String())
+	document := dl.name()
 	f = func(c change) error {
 		c.served, c.unproven, c.document = served, p.seeks(), document
 		return hand(c)
@@ -296,7 +296,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	}
 	h := scan.head
 	end := change{list: dl.url, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
-		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()}}
+		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Package: dl.pkg != nil}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
 	}
@@ -457,8 +457,10 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	}
 	_, latest := dl.served(d.opt.Now())
 	s := &changeScan{byTime: true, served: latest}
-	if from.Seen != nil && from.Seen.List == dl.url {
-		s.seen.was = from.Seen
+	if k := from.Seen; k != nil {
+		if s.seen.all = k.All; k.List == dl.url {
+			s.seen.was = k
+		}
 	}
 	var last time.Time
 	ordered, descending, strictly, sequences := true, true, false, true
@@ -851,9 +853,9 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 }
 
 // changesSince opens the Change List or index, nil when nothing was published
-// since the cursor was brought to its end. An index that does not tell the
-// position in the source's log may stay as it is while its open list grows, so
-// that one is asked for too.
+// since the cursor was brought to its end. An index may stay as it is while its open
+// list grows. One that tells the position in the source's log comes to tell it again
+// after the source was set back. So the lists at which the cursor stands are asked for too.
 func (d *Destination) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
 	known := from.Root.URL == address && from.Ahead == nil && len(d.snapshotMeta().Missing.Lists) == 0
 	req := request{url: address}
@@ -867,7 +869,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
 		return dl, rd, nil
 	}
-	if !from.Root.Index || from.Root.Numbered || kind == resourcesync.ChangeList && !from.Root.Untold && d.openListUnchanged(ctx, from) {
+	if !from.Root.Index || kind == resourcesync.ChangeDump && from.Root.Numbered || kind == resourcesync.ChangeList && d.lastListsUnchanged(ctx, from) {
 		return nil, nil, dl.Close()
 	}
 	if !dl.notModified {
@@ -879,17 +881,22 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	return d.document(ctx, request{url: address}, kind)
 }
 
-// openListUnchanged tells whether the open list of an index is as it was applied.
-func (d *Destination) openListUnchanged(ctx context.Context, from *cursor) bool {
-	if from.Closed || from.Last.URL == "" {
+// lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
+// as it was applied.
+func (d *Destination) lastListsUnchanged(ctx context.Context, from *cursor) bool {
+	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" {
 		return false
 	}
-	dl, _, err := d.document(ctx, request{url: from.Last.URL, etag: from.Last.ETag, modified: from.Last.Modified}, resourcesync.ChangeList)
+	return d.listUnchanged(ctx, &from.Last) && (from.Filled.URL == "" || d.listUnchanged(ctx, &from.Filled))
+}
+
+func (d *Destination) listUnchanged(ctx context.Context, l *listState) bool {
+	dl, _, err := d.document(ctx, request{url: l.URL, etag: l.ETag, modified: l.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false // told when the lists are read
 	}
 	defer dl.Close()
-	return dl.notModified || dl.digest.String() == from.Last.Digest
+	return dl.notModified || dl.digest.String() == l.Digest
 }
 
 // closeGap does what is configured when changes are lost.
@@ -1076,6 +1083,23 @@ func (c *cursor) reach(t, served time.Time) {
 	}
 }
 
+// stand puts the cursor at the end of a list. A list without changes leaves the one before it
+// known, which has the newest change.
+func (c *cursor) stand(end *change) {
+	switch {
+	case end.position > 0:
+		stood := c.List == end.list || c.Seen != nil && c.Seen.Newest && c.Seen.List == end.list
+		c.Seen, c.Filled = end.seen, listState{}
+		if c.Seen != nil {
+			c.Seen.Newest = stood
+		}
+	case c.Last.URL != end.list && !c.Last.Package && c.Filled.URL == "":
+		c.Filled = c.Last
+	}
+	c.List, c.Position, c.Closed = end.list, end.position, end.closed
+	c.Last, c.Begin = end.state, end.from
+}
+
 // passed tells that a change is not met any more by who goes on from here.
 func (c *cursor) passed(n *newest) bool {
 	return !n.Time.After(c.Time) || c.Newest != nil && !n.Time.After(c.Newest.Time)
@@ -1084,8 +1108,7 @@ func (c *cursor) passed(n *newest) bool {
 func (w *window) add(ctx context.Context, c change) error {
 	w.stays = c.unproven
 	if c.it == nil { // the end of a list
-		w.at.List, w.at.Position, w.at.Closed = c.list, c.position, c.closed
-		w.at.Last, w.at.Begin, w.at.Seen = c.state, c.from, c.seen
+		w.at.stand(&c)
 		if w.read = append(w.read, c.document); len(w.read) > 2*maxRead {
 			w.read = slices.Clone(w.read[len(w.read)-maxRead:])
 		}
@@ -1141,7 +1164,7 @@ func (w *window) add(ctx context.Context, c change) error {
 		w.r.plan.change(c.list, c.kind())
 	}
 	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
-	w.at.Newest, w.at.Last = newestOf(c.it), listState{}
+	w.at.Newest, w.at.Last, w.at.Filled = newestOf(c.it), listState{}, listState{}
 	w.at.Read = nil
 	w.at.Root = listState{URL: w.at.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
 	w.at.reach(c.it.Time, c.served)

@@ -161,11 +161,12 @@ type cursor struct {
 	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
 	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
 	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
+	Filled   listState `json:"filled,omitzero"`    // likewise of the last Change List before it that has changes, where List has none
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
 	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
-	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end
-	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see change.document
+	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end, of those with changes
+	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see download.name
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
@@ -184,6 +185,7 @@ type listState struct {
 	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
 	Untold   bool      `json:"untold,omitempty"`   // nothing proves which of its lists is the last
 	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
+	Package  bool      `json:"package,omitempty"`  // it is a package of a Change Dump
 	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
 
 	// What is below an index, which is asked for too until the time of the index alone

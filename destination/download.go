@@ -38,6 +38,9 @@ type download struct {
 	stop        func()                // ends what reads it ahead; nil: nothing does
 }
 
+// name stands for the document as it is.
+func (d *download) name() uint64 { return hash64(d.url + " " + d.digest.String()) }
+
 func (d *download) Close() error {
 	if d == nil || d.file == nil {
 		return nil

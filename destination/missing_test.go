@@ -383,68 +383,97 @@ func TestNewestChangeListFirst(t *testing.T) {
 // when all is there again, or the source lists what it has, it is.
 func TestChangeListsComeAndGo(t *testing.T) {
 	for seed := range uint64(teststores.Histories(30, 100)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 17))
-			b, gone := missingSource(t, r.IntN(3))
-			s := b.src
-			b.cfg.MaxDeleteRatio, s.reversed, s.allNamed = 1, r.IntN(4) == 0, r.IntN(4) > 0
-			s.noTimes, s.noHash, s.ours = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(5) == 0
-			if s.noTimes {
-				s.ours = false
-				s.reversed = s.reversed && s.bare < 2 // else nothing tells
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); playIndex(t, seed, false) })
+	}
+}
+
+// A source that is set back, as by restoring a backup, and then grows may come to offer an index
+// of the very bytes of before, the same number, an empty list that did not change, or changes
+// that tell no time and are like those of before. A mirror that is wrong is never in sync.
+func TestSetBackLists(t *testing.T) {
+	for seed := range uint64(teststores.Histories(30, 120)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); playIndex(t, seed, true) })
+	}
+}
+
+// playIndex follows a source with an index of Change Lists, of which some are not there at
+// times, or which is set back.
+func playIndex(t *testing.T, seed uint64, setBack bool) {
+	r := rand.New(rand.NewPCG(seed, 17))
+	b, gone := missingSource(t, r.IntN(3))
+	s := b.src
+	b.cfg.MaxDeleteRatio, s.reversed, s.allNamed = 1, r.IntN(4) == 0, r.IntN(4) > 0
+	s.noTimes, s.noHash, s.ours = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(5) == 0
+	if s.noTimes {
+		s.ours = false
+		s.reversed = s.reversed && s.bare < 2 // else nothing tells
+	}
+	s.list = r.IntN(4) > 0
+	if setBack {
+		s.parts = r.IntN(4)
+		s.dump = r.IntN(4) == 0
+	}
+	removed := 0
+	proven := s.bare < 2 || !s.noTimes && !s.reversed
+	fill(s, 3)
+	freeze := func() {
+		if b.freezeList(); s.dump {
+			s.dumped = nil
+			s.freezeDump()
+		}
+	}
+	freeze()
+	lost := false // by what nothing offers any more
+	for step := range 12 {
+		if setBack && step > 0 && step < 11 && r.IntN(4) == 0 {
+			if n := max(s.listSeq, len(s.log)-1-r.IntN(5)); n < len(s.log) {
+				s.restore(n)
+				lost = !s.list && !s.dump
 			}
-			s.list = r.IntN(4) > 0
-			removed := 0
-			proven := s.bare < 2 || !s.noTimes && !s.reversed
-			fill(s, 3)
-			b.freezeList()
-			for step := range 12 {
-				for range r.IntN(6) {
-					if name := fmt.Sprintf("e%d.nt", r.IntN(5)); r.IntN(3) == 0 {
-						s.remove(name)
-					} else {
-						s.put(name, nt(name, fmt.Sprint(seed, len(s.log))))
-					}
-				}
-				clear(gone)
-				lists := len(s.log)/3 + 1
-				if step > 0 && step < 11 {
-					for n := range lists {
-						if r.IntN(6) == 0 {
-							gone[listed(n)] = 404
-						}
-					}
-					if removed < lists-1 && r.IntN(3) == 0 {
-						removed++
-					}
-				}
-				for n := range removed {
-					gone[listed(n)] = 410
-				}
-				if r.IntN(3) == 0 || step == 11 {
-					s.now = s.now.Add(5 * time.Minute)
-					b.freezeList()
-				}
-				rep := b.syncNow()
-				wrong := fmt.Sprint(b.mir.lines(graphA)) != fmt.Sprint(s.want())
-				if rep.InSync && wrong {
-					t.Errorf("step %d: gone %v: %+v", step, gone, rep)
-					b.same(b.mir.lines(graphA), s.want())
-					t.FailNow()
-				}
-				if wrong && rep.Held == "" && rep.Pending+rep.Failed == 0 {
-					t.Fatalf("step %d: %+v", step, rep)
-				}
-				audit, err := b.open().Audit(context.Background(), AuditOptions{})
-				if err != nil || wrong && audit.Equal || rep.InSync && audit.findings() > 0 || rep.InSync && s.list && !audit.Equal && !strings.Contains(audit.SourceError, "not there") {
-					t.Fatalf("step %d: gone %v: %+v %v\n%+v", step, gone, audit, err, rep)
-				}
-				if step == 11 && len(s.bodies) > 0 && (s.list || removed == 0) && (wrong || !rep.InSync && (removed == 0 || proven)) {
-					t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.snapshotMeta().Missing)
+		}
+		for range r.IntN(6) {
+			if name := fmt.Sprintf("e%d.nt", r.IntN(5)); r.IntN(3) == 0 {
+				s.remove(name)
+			} else {
+				s.put(name, nt(name, fmt.Sprint(seed, len(s.log))))
+			}
+		}
+		clear(gone)
+		lists := len(s.log)/3 + 1
+		if !setBack && step > 0 && step < 11 {
+			for n := range lists {
+				if r.IntN(6) == 0 {
+					gone[listed(n)] = 404
 				}
 			}
-		})
+			if removed < lists-1 && r.IntN(3) == 0 {
+				removed++
+			}
+		}
+		for n := range removed {
+			gone[listed(n)] = 410
+		}
+		if r.IntN(3) == 0 || step == 11 {
+			s.now = s.now.Add(5 * time.Minute)
+			freeze()
+		}
+		rep := b.syncNow()
+		wrong := fmt.Sprint(b.mir.lines(graphA)) != fmt.Sprint(s.want())
+		if rep.InSync && wrong {
+			t.Errorf("step %d: gone %v: %+v", step, gone, rep)
+			b.same(b.mir.lines(graphA), s.want())
+			t.FailNow()
+		}
+		if wrong && rep.Held == "" && rep.Pending+rep.Failed == 0 {
+			t.Fatalf("step %d: %+v", step, rep)
+		}
+		audit, err := b.open().Audit(context.Background(), AuditOptions{})
+		if err != nil || wrong && audit.Equal || rep.InSync && audit.findings() > 0 || rep.InSync && s.list && !audit.Equal && !strings.Contains(audit.SourceError, "not there") {
+			t.Fatalf("step %d: gone %v: %+v %v\n%+v", step, gone, audit, err, rep)
+		}
+		if step == 11 && len(s.bodies) > 0 && !lost && (s.list || removed == 0) && (wrong || !rep.InSync && (removed == 0 || proven)) {
+			t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.snapshotMeta().Missing)
+		}
 	}
 }
 

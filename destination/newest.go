@@ -87,16 +87,18 @@ func cutLast(s string) (before, after string, ok bool) {
 // sighting is what a pass over a list found of the newest change.
 type sighting struct {
 	seen      bool  // the very change
+	last      bool  // likewise, and it is the last of the list
 	other     *item // another change of its number
 	backwards *item // a later number with an earlier time
 }
 
 func (s *sighting) look(n *newest, it *item) {
-	if n == nil || s.seen {
+	if n == nil || s.seen && !n.Time.IsZero() {
 		return
 	}
+	s.last = n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence)
 	switch {
-	case n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence):
+	case s.last || s.seen:
 		s.seen = true
 	case n.Sequence == 0 || it.Sequence == 0:
 	case it.Sequence == n.Sequence && s.other == nil:
@@ -151,8 +153,15 @@ func (p *proof) check(s *changeScan, list string) error {
 		}
 	}
 	numbered := n.Sequence > 0 && s.numbered
+	seen := s.sight.seen
+	if seen && n.Time.IsZero() && !numbered {
+		var err error
+		if seen, err = p.inPlace(s, list); err != nil {
+			return err
+		}
+	}
 	switch {
-	case s.sight.seen && !(s.closed && n.Time.IsZero() && !numbered && p.knows(list, f) && !s.found): // else only its place tells it from others
+	case seen && !(s.closed && n.Time.IsZero() && !numbered && p.knows(list, f) && !s.found): // else only its place tells it from others
 		p.done, p.met = true, true
 		return nil
 	case s.sight.other != nil:
@@ -168,6 +177,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
+		case n.Sequence == 0 && n.Time.IsZero() && (f.IsZero() || p.notBehind(f)):
 		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
 			p.done = true // it begins right behind the newest change, or is the list that we know
 			return nil
@@ -184,7 +194,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		return p.lost(n)
 	}
 	if n.Time.IsZero() { // only behind a list that begins where we stand need it not be
-		at, same := p.from.stands(), list == p.from.List && f.Equal(p.from.Begin)
+		at, same := p.from.stands(), list == p.from.List && f.Equal(p.from.Begin) || p.notBehind(f)
 		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
 	}
@@ -216,6 +226,35 @@ func (p *proof) check(s *changeScan, list string) error {
 		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
 	}
 	return nil
+}
+
+// stoodIn is the list with the newest change as it was applied to its end, nil where that is not known.
+func (p *proof) stoodIn() *seen {
+	if k := p.from.Seen; k != nil && k.Newest && p.from.Last.URL != "" {
+		return k
+	}
+	return nil
+}
+
+// notBehind tells that a list that begins at a time is not behind the one with the newest change.
+func (p *proof) notBehind(begins time.Time) bool {
+	k := p.stoodIn()
+	return k != nil && !begins.After(k.Begin)
+}
+
+// inPlace tells whether a change without time or number that looks like the newest one is where
+// that was, as only its list and what is before it tell it from others.
+func (p *proof) inPlace(s *changeScan, list string) (bool, error) {
+	k, f := p.stoodIn(), s.head.Meta.From
+	switch {
+	case k == nil || s.seen.begins() && f.Equal(k.Begin) && (list == k.List || !f.IsZero()):
+		return true, nil
+	case list != k.List || !f.Equal(k.Begin): // lists may overlap
+		return s.sight.last && !f.IsZero() && !f.After(k.Begin) && s.head.Meta.Until.After(k.Begin), nil
+	case f.IsZero() && s.seen.now.First != k.First: // it has lost entries at its beginning
+		return true, nil
+	}
+	return false, &gapError{why: fmt.Sprintf("Change List %s does not begin any more with what it had when it was applied: it was rewritten, or the source was set back", shorten(list))}
 }
 
 func (p *proof) lost(n *newest) error {

@@ -14,13 +14,14 @@ import (
 type seen struct {
 	List   string    `json:"list"`
 	Begin  time.Time `json:"begin,omitzero"`
-	Time   time.Time `json:"time"`            // the newest of the list
-	At     tally     `json:"at"`              // entries of that time
-	Before tally     `json:"before"`          // entries of earlier times
-	All    tally     `json:"all"`             // entries
-	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
-	First  uint32    `json:"first,omitempty"` // its first entry, or the last where the newest are first
-	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of that time, as far as they are few
+	Time   time.Time `json:"time"`             // the newest of the list
+	At     tally     `json:"at"`               // entries of that time
+	Before tally     `json:"before"`           // entries of earlier times
+	All    tally     `json:"all"`              // entries
+	Grown  bool      `json:"grown,omitempty"`  // they are in the order in which they came, and not in that of their times
+	First  uint32    `json:"first,omitempty"`  // its first entry, or the last where the newest are first
+	Locs   []uint32  `json:"locs,omitempty"`   // of the entries of that time, as far as they are few
+	Newest bool      `json:"newest,omitempty"` // it has the change at which the cursor stands
 }
 
 // maxSeen bounds what is remembered of the entries of one time.
@@ -63,7 +64,8 @@ type looker struct {
 	start          tally // at, up to the change of the cursor
 	now            seen
 	newest, passed tally           // entries of now.Time, fully and briefly
-	prefix         tally           // as many entries as there were
+	all            tally           // entries of the list that was seen, this one or another
+	prefix         tally           // as many entries as those
 	oldest         uint32          // the entry at the end, where the newest are first
 	told           map[uint32]bool // resources with entries of was.Time or later
 }
@@ -71,7 +73,7 @@ type looker struct {
 // A change of a time that is still to come has a wrong one, which says nothing of those
 // before it.
 func (l *looker) look(it *item, cursor bool, latest time.Time) {
-	if l.now.All.add(briefly(it)); l.was != nil && l.now.All.N == l.was.All.N {
+	if l.now.All.add(briefly(it)); l.now.All.N == l.all.N {
 		l.prefix = l.now.All
 	}
 	l.oldest = hash32(briefly(it))
@@ -133,8 +135,11 @@ func (l *looker) end(list string, begin time.Time) *seen {
 // before, up to the change of the cursor.
 func (l *looker) again() bool { return l.was != nil && l.start != l.was.At }
 
+// begins tells that the list begins with all of what was seen, under this name or another.
+func (l *looker) begins() bool { return l.all.N > 0 && l.prefix == l.all }
+
 // kept tells that the list begins with what it was as a whole.
-func (l *looker) kept() bool { return l.was != nil && l.was.All.N > 0 && l.prefix == l.was.All }
+func (l *looker) kept() bool { return l.was != nil && l.begins() }
 
 // grew tells that the list begins with what it was as a whole, so that what follows is
 // what is new, whatever its times are. One that did not grow may have its newest first.

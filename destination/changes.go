@@ -1178,7 +1178,7 @@ func (w *window) add(ctx context.Context, c change) error {
 // unmet is the gap that a source has which does not tell any more of changes that a run
 // applied in part before it was cut off.
 func (w *window) unmet() error {
-	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup", w.ahead)}
+	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
 }
 
 // again tells that the last of what is collected is of before the cursor, as where lists

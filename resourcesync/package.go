@@ -55,7 +55,7 @@ type Package struct {
 func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) {
 	o.defaults()
 	p := &Package{o: o}
-	z, err := zip.NewReader(r, size)
+	z, err := zip.NewReader(&aheadReader{r: r, size: size}, size)
 	if err != nil {
 		return nil, p.fail(ErrPackage, "it is no ZIP file, or it was cut short: %v", err)
 	}

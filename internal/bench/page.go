@@ -122,13 +122,14 @@ func writePage(page, results string) error {
 }
 
 // outOfReach names the stores from which no scan can be so many times as fast as describing
-// one by one: it takes as long as the download, whatever else it costs.
+// one by one: it takes as long as the download, whatever else it costs, unless it has a
+// faster way than the plain ones.
 func outOfReach(rows []result) string {
 	var b strings.Builder
 	for _, d := range rows {
 		store, ok := strings.CutPrefix(d.ID, "describe-")
 		i := slices.IndexFunc(rows, func(r result) bool { return r.ID == "scan-"+store })
-		if !ok || d.Holds || i < 0 || rows[i].Base <= 0 {
+		if !ok || d.Holds || i < 0 || rows[i].Base <= 0 || rows[i].Ratio < 1 {
 			continue
 		}
 		if most := d.Base / rows[i].Base; most < d.Limit {

@@ -102,7 +102,7 @@ func New(e Endpoint) (*Client, error) {
 		c.transport = &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			MaxIdleConnsPerHost:   e.Concurrency,
-			IdleConnTimeout:       60 * time.Second,
+			IdleConnTimeout:       30 * time.Second, // before Oxigraph answers nothing with an error, after 60
 			TLSHandshakeTimeout:   10 * time.Second,
 			ExpectContinueTimeout: 2 * time.Second,
 			ForceAttemptHTTP2:     true,

@@ -179,6 +179,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	}
 	w := d.window(r, o, from)
 	defer w.close()
+	from.trail = new(trail)
 	p := &proof{from: &from, old: true}
 	err = d.eachChangeIn(ctx, parts, &from, p, func(c change) error { return w.add(ctx, c) })
 	switch {

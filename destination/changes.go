@@ -62,6 +62,7 @@ func (d *Destination) eachChange(ctx context.Context, o *offer, from *cursor, st
 }
 
 func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor, strict bool, f func(change) error) error {
+	from.trail = new(trail)
 	h := r.Head()
 	rootSequence, hasRoot := sequenceOf(&h.Meta)
 	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
@@ -117,6 +118,9 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 			return err
 		case same:
 			parts = parts[1:]
+			if from.Seen != nil {
+				from.trail.follow(from.Seen.Tail)
+			}
 		}
 	}
 	err = d.eachChangeIn(ctx, parts, from, p, f)
@@ -199,21 +203,15 @@ func (d *Destination) sameClosed(ctx context.Context, p *proof, address string) 
 	if from.Newest == nil {
 		return true, nil
 	}
-	req := request{url: address}
-	if from.Last.URL == address {
-		req.etag, req.modified = from.Last.ETag, from.Last.Modified
+	if from.Last.URL != address {
+		return false, nil
 	}
-	dl, _, err := d.document(ctx, req, resourcesync.ChangeList)
-	if err != nil {
-		var fe *fetchError
-		if errors.As(err, &fe) && fe.Gone {
-			return true, nil // retention took it meanwhile: where the next list begins tells
-		}
-		return false, err
+	same, err := d.listIs(ctx, &from.Last)
+	if isGone(err) {
+		return true, nil // retention took it meanwhile: where the next list begins tells
 	}
-	defer dl.Close()
-	p.done = dl.notModified || from.Last.URL == address && from.Last.Digest == dl.digest.String()
-	return p.done, nil
+	p.done = same
+	return same, err
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its
@@ -293,6 +291,9 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	scan, err := d.scanChanges(dl, from)
 	if err != nil {
 		return err
+	}
+	if from.trail != nil {
+		*from.trail = scan.seen.trail
 	}
 	h := scan.head
 	end := change{list: dl.url, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
@@ -424,7 +425,8 @@ type changeScan struct {
 	minTime   time.Time  // of all entries that tell one
 	maxTime   time.Time
 	sight     sighting
-	taken     bool // it has the change of cursor.Taken
+	place     placing // of the newest change, where that tells neither time nor number
+	taken     bool    // it has the change of cursor.Taken
 	seen      looker
 	adopt     *newest // of a cursor that stands at a number without knowing the change
 }
@@ -458,9 +460,13 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	_, latest := dl.served(d.opt.Now())
 	s := &changeScan{byTime: true, served: latest}
 	if k := from.Seen; k != nil {
-		if s.seen.all = k.All; k.List == dl.url {
+		s.seen.all, s.place.tail = k.All, k.Tail
+		if k.List == dl.url {
 			s.seen.was = k
 		}
+	}
+	if from.trail != nil {
+		s.seen.trail = *from.trail
 	}
 	var last time.Time
 	ordered, descending, strictly, sequences := true, true, false, true
@@ -524,6 +530,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		}
 		if !numbers { // else they are not looked at
 			s.seen.look(it, at == s.count, latest)
+			if n := from.Newest; n != nil && n.Time.IsZero() {
+				s.place.look(&s.seen.trail, n.is(it))
+			}
 		}
 		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.applied()) {
 			s.passed = s.count
@@ -552,10 +561,16 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	bySequence := from.Sequence != nil && sequences && s.count > 0
 	// Changes of a resource without times look the same, so that only the place tells them apart.
 	if s.found && !bySequence && from.Newest != nil && from.Newest.Time.IsZero() {
-		s.found = dl.url == from.List && at == from.Position && s.seen.kept() &&
-			(s.count > s.seen.was.All.N || !s.head.Meta.From.IsZero() && s.head.Meta.From.Equal(from.Begin) || dl.digest.String() == from.Last.Digest)
+		if s.found = s.seen.kept(); s.found {
+			was, begin, digest := s.seen.was, s.head.Meta.From, dl.digest.String()
+			stood := was.All.N
+			if dl.url == from.List {
+				stood = from.Position
+			}
+			s.found = at == stood && (s.count > was.All.N || !begin.IsZero() && begin.Equal(was.Begin) || digest == from.Last.Digest || digest == from.Filled.Digest)
+		}
 	}
-	if s.found && !bySequence {
+	if s.found && !bySequence && s.seen.exactly() { // else they are applied again
 		s.start, s.byTime = at, false
 	}
 	if ordered || sequences {
@@ -884,19 +899,26 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 // lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
 // as it was applied.
 func (d *Destination) lastListsUnchanged(ctx context.Context, from *cursor) bool {
-	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" {
+	without := from.Position == 0 && from.Newest != nil && from.Filled.URL == "" // by a version that did not keep it
+	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" || without {
 		return false
 	}
-	return d.listUnchanged(ctx, &from.Last) && (from.Filled.URL == "" || d.listUnchanged(ctx, &from.Filled))
+	is, err := d.listIs(ctx, &from.Last)
+	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
+		is, err = d.listIs(ctx, &from.Filled)
+		is = is || isGone(err) // retention took it: its changes are applied
+	}
+	return is // an error is told when the lists are read
 }
 
-func (d *Destination) listUnchanged(ctx context.Context, l *listState) bool {
-	dl, _, err := d.document(ctx, request{url: l.URL, etag: l.ETag, modified: l.Modified}, resourcesync.ChangeList)
+// listIs tells whether a Change List is as it was.
+func (d *Destination) listIs(ctx context.Context, was *listState) (bool, error) {
+	dl, _, err := d.document(ctx, request{url: was.URL, etag: was.ETag, modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
-		return false // told when the lists are read
+		return false, err
 	}
 	defer dl.Close()
-	return dl.notModified || dl.digest.String() == l.Digest
+	return dl.notModified || dl.digest.String() == was.Digest, nil
 }
 
 // closeGap does what is configured when changes are lost.
@@ -1088,13 +1110,15 @@ func (c *cursor) reach(t, served time.Time) {
 func (c *cursor) stand(end *change) {
 	switch {
 	case end.position > 0:
-		stood := c.List == end.list || c.Seen != nil && c.Seen.Newest && c.Seen.List == end.list
 		c.Seen, c.Filled = end.seen, listState{}
-		if c.Seen != nil {
-			c.Seen.Newest = stood
+		if k := c.Seen; k != nil && (c.Newest == nil || len(k.Tail) == 0 || uint32(k.Tail[0]) != hash32(c.Identity)) {
+			k.Tail = nil
 		}
-	case c.Last.URL != end.list && !c.Last.Package && c.Filled.URL == "":
+	case c.Filled.URL != "":
+	case c.Last.URL != end.list && !c.Last.Package:
 		c.Filled = c.Last
+	default: // nothing that could be asked for again was before it
+		c.Filled = end.state
 	}
 	c.List, c.Position, c.Closed = end.list, end.position, end.closed
 	c.Last, c.Begin = end.state, end.from

@@ -169,6 +169,7 @@ type cursor struct {
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see download.name
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
+	trail    *trail    // of the poll
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }

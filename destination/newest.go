@@ -87,18 +87,16 @@ func cutLast(s string) (before, after string, ok bool) {
 // sighting is what a pass over a list found of the newest change.
 type sighting struct {
 	seen      bool  // the very change
-	last      bool  // likewise, and it is the last of the list
 	other     *item // another change of its number
 	backwards *item // a later number with an earlier time
 }
 
 func (s *sighting) look(n *newest, it *item) {
-	if n == nil || s.seen && !n.Time.IsZero() {
+	if n == nil || s.seen {
 		return
 	}
-	s.last = n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence)
 	switch {
-	case s.last || s.seen:
+	case n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence):
 		s.seen = true
 	case n.Sequence == 0 || it.Sequence == 0:
 	case it.Sequence == n.Sequence && s.other == nil:
@@ -153,15 +151,8 @@ func (p *proof) check(s *changeScan, list string) error {
 		}
 	}
 	numbered := n.Sequence > 0 && s.numbered
-	seen := s.sight.seen
-	if seen && n.Time.IsZero() && !numbered {
-		var err error
-		if seen, err = p.inPlace(s, list); err != nil {
-			return err
-		}
-	}
 	switch {
-	case seen && !(s.closed && n.Time.IsZero() && !numbered && p.knows(list, f) && !s.found): // else only its place tells it from others
+	case s.sight.seen && (!n.Time.IsZero() || numbered || p.inPlace(s, list)):
 		p.done, p.met = true, true
 		return nil
 	case s.sight.other != nil:
@@ -228,9 +219,10 @@ func (p *proof) check(s *changeScan, list string) error {
 	return nil
 }
 
-// stoodIn is the list with the newest change as it was applied to its end, nil where that is not known.
+// stoodIn is the last list with changes as it was applied to its end, where the newest change
+// is its last one; nil where that is not known.
 func (p *proof) stoodIn() *seen {
-	if k := p.from.Seen; k != nil && k.Newest && p.from.Last.URL != "" {
+	if k := p.from.Seen; k != nil && len(k.Tail) > 0 && p.from.Last.URL != "" {
 		return k
 	}
 	return nil
@@ -242,19 +234,14 @@ func (p *proof) notBehind(begins time.Time) bool {
 	return k != nil && !begins.After(k.Begin)
 }
 
-// inPlace tells whether a change without time or number that looks like the newest one is where
-// that was, as only its list and what is before it tell it from others.
-func (p *proof) inPlace(s *changeScan, list string) (bool, error) {
+// inPlace tells whether a change without time or number that looks like the newest one is it:
+// what is before it tells it from others, in its list or in all that are offered.
+func (p *proof) inPlace(s *changeScan, list string) bool {
 	k, f := p.stoodIn(), s.head.Meta.From
-	switch {
-	case k == nil || s.seen.begins() && f.Equal(k.Begin) && (list == k.List || !f.IsZero()):
-		return true, nil
-	case list != k.List || !f.Equal(k.Begin): // lists may overlap
-		return s.sight.last && !f.IsZero() && !f.After(k.Begin) && s.head.Meta.Until.After(k.Begin), nil
-	case f.IsZero() && s.seen.now.First != k.First: // it has lost entries at its beginning
-		return true, nil
+	if k == nil {
+		return s.found || !s.closed || !p.knows(list, f)
 	}
-	return false, &gapError{why: fmt.Sprintf("Change List %s does not begin any more with what it had when it was applied: it was rewritten, or the source was set back", shorten(list))}
+	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }
 
 func (p *proof) lost(n *newest) error {

@@ -3,6 +3,7 @@ package destination
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -14,14 +15,15 @@ import (
 type seen struct {
 	List   string    `json:"list"`
 	Begin  time.Time `json:"begin,omitzero"`
-	Time   time.Time `json:"time"`             // the newest of the list
-	At     tally     `json:"at"`               // entries of that time
-	Before tally     `json:"before"`           // entries of earlier times
-	All    tally     `json:"all"`              // entries
-	Grown  bool      `json:"grown,omitempty"`  // they are in the order in which they came, and not in that of their times
-	First  uint32    `json:"first,omitempty"`  // its first entry, or the last where the newest are first
-	Locs   []uint32  `json:"locs,omitempty"`   // of the entries of that time, as far as they are few
-	Newest bool      `json:"newest,omitempty"` // it has the change at which the cursor stands
+	Time   time.Time `json:"time"`            // the newest of the list
+	At     tally     `json:"at"`              // entries of that time
+	Before tally     `json:"before"`          // entries of earlier times
+	All    tally     `json:"all"`             // entries
+	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
+	First  uint32    `json:"first,omitempty"` // its first entry, or the last where the newest are first
+	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of that time, as far as they are few
+	Exact  tally     `json:"exact,omitzero"`  // entries without times, with what is promised of them
+	Tail   []uint64  `json:"tail,omitempty"`  // trail.back at its end, where that is the change at which the cursor stands
 }
 
 // maxSeen bounds what is remembered of the entries of one time.
@@ -65,7 +67,8 @@ type looker struct {
 	now            seen
 	newest, passed tally           // entries of now.Time, fully and briefly
 	all            tally           // entries of the list that was seen, this one or another
-	prefix         tally           // as many entries as those
+	prefix, exact  tally           // as many entries as those
+	trail          trail           // the changes up to here
 	oldest         uint32          // the entry at the end, where the newest are first
 	told           map[uint32]bool // resources with entries of was.Time or later
 }
@@ -73,10 +76,15 @@ type looker struct {
 // A change of a time that is still to come has a wrong one, which says nothing of those
 // before it.
 func (l *looker) look(it *item, cursor bool, latest time.Time) {
-	if l.now.All.add(briefly(it)); l.now.All.N == l.all.N {
-		l.prefix = l.now.All
+	l.now.All.add(briefly(it))
+	if it.Time.IsZero() {
+		l.now.Exact.add(fully(it))
+	}
+	if l.now.All.N == l.all.N {
+		l.prefix, l.exact = l.now.All, l.now.Exact
 	}
 	l.oldest = hash32(briefly(it))
+	l.trail.add(step(it.Loc, l.oldest))
 	if l.now.All.N == 1 {
 		l.now.First = l.oldest
 	}
@@ -127,7 +135,7 @@ func (l *looker) end(list string, begin time.Time) *seen {
 	if l.now.All.N == 0 {
 		return nil
 	}
-	l.now.List, l.now.Begin, l.now.At = list, begin, l.newest
+	l.now.List, l.now.Begin, l.now.At, l.now.Tail = list, begin, l.newest, l.trail.back()
 	return &l.now
 }
 
@@ -141,11 +149,95 @@ func (l *looker) begins() bool { return l.all.N > 0 && l.prefix == l.all }
 // kept tells that the list begins with what it was as a whole.
 func (l *looker) kept() bool { return l.was != nil && l.begins() }
 
+// exactly tells that what is promised of those without times is as it was.
+func (l *looker) exactly() bool { return l.was == nil || l.was.Exact.N == 0 || l.exact == l.was.Exact }
+
 // grew tells that the list begins with what it was as a whole, so that what follows is
 // what is new, whatever its times are. One that did not grow may have its newest first.
 func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
+
+// trail is the last changes of all lists that a poll has passed.
+type trail struct {
+	ring [64]uint64
+	n    int
+}
+
+// maxTail bounds how many of them are remembered.
+const maxTail = 16
+
+// step is a change of a trail.
+func step(loc string, change uint32) uint64 { return uint64(hash32(loc))<<32 | uint64(change) }
+
+func (t *trail) add(h uint64) {
+	t.ring[t.n%len(t.ring)] = h
+	t.n++
+}
+
+// follow goes on where another poll was.
+func (t *trail) follow(tail []uint64) {
+	for _, h := range slices.Backward(tail) {
+		t.add(h)
+	}
+}
+
+// back gives them from the last one backwards, each once, as lists may overlap.
+func (t *trail) back() (tail []uint64) {
+	for i := t.n - 1; i >= max(0, t.n-len(t.ring)) && len(tail) < maxTail; i-- {
+		if h := t.ring[i%len(t.ring)]; !slices.Contains(tail, h) {
+			tail = append(tail, h)
+		}
+	}
+	return tail
+}
+
+// placing looks for the newest change, of which a tail is known, among those that look like it.
+type placing struct {
+	tail   []uint64
+	found  bool
+	back   []uint64 // from the first of those that does not follow the tail
+	passed []uint64 // what follows that one of the resources of the tail
+}
+
+// look takes the next change. alike tells that it looks like the newest one.
+func (p *placing) look(t *trail, alike bool) {
+	switch {
+	case len(p.tail) == 0 || p.found:
+	case p.back == nil && !alike:
+	case alike && p.follows(t.back(), nil):
+		p.found = true
+	case p.back == nil:
+		p.back = t.back()
+	default:
+		last := t.ring[(t.n-1)%len(t.ring)]
+		if of := sameLoc(last); slices.ContainsFunc(p.tail, of) && !slices.ContainsFunc(p.passed, of) {
+			p.passed = append(p.passed, last)
+		}
+	}
+}
+
+// is tells at the end of a list whether the newest change is in it. A list may tell of each
+// resource only what happened last: what is told again behind the newest change is left out.
+func (p *placing) is() bool { return p.found || p.back != nil && p.follows(p.back, p.passed) }
+
+// follows compares the changes before one that looks like the newest with those that were before
+// it, as far as both reach. One change alone says nothing, unless there was no other.
+func (p *placing) follows(back, passed []uint64) bool {
+	tail := p.tail
+	if len(passed) > 0 {
+		again := func(h uint64) bool { return slices.ContainsFunc(passed, sameLoc(h)) }
+		back, tail = slices.DeleteFunc(slices.Clone(back), again), slices.DeleteFunc(slices.Clone(tail), again)
+	}
+	least := 2
+	if len(p.tail) < maxTail { // there was no other
+		least = min(2, len(tail))
+	}
+	n := min(len(back), len(tail))
+	return n >= least && slices.Equal(back[:n], tail[:n])
+}
+
+func sameLoc(h uint64) func(uint64) bool { return func(o uint64) bool { return o>>32 == h>>32 } }
 
 // late is a gap when changes have come in before the newest time of before, or others are
 // gone. A list that has lost entries at its beginning cannot tell; one that had its end does

@@ -42,6 +42,16 @@ func TestLooksLikeTheNewestChange(t *testing.T) {
 			s.put("e0.nt", nt("e0", "two"))
 			s.remove("e1.nt")
 		}},
+		{"behind the same changes as before", 0, 0, func(s *testSource) {
+			s.put("lost.nt", nt("lost", "x"))
+			for i := range 20 {
+				s.put(fmt.Sprintf("e%d.nt", i), nt("e", fmt.Sprint(i)))
+			}
+		}, 3, func(s *testSource) {
+			for i := range 20 {
+				s.put(fmt.Sprintf("e%d.nt", i), nt("e", fmt.Sprint(i)))
+			}
+		}},
 		{"in a list of before", 3, 1, func(s *testSource) {
 			s.remove("e2.nt")
 			s.put("e2.nt", nt("e2", "x"))

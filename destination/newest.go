@@ -241,6 +241,9 @@ func (p *proof) inPlace(s *changeScan, list string) bool {
 	if k == nil {
 		return s.found || !s.closed || !p.knows(list, f)
 	}
+	if list == k.List && f.Equal(k.Begin) && s.seen.now.First == k.First && s.count < k.All.N {
+		return false // for what is told of each resource only once there is another one
+	}
 	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }
 

@@ -115,35 +115,3 @@ func TestSetBackAfterUntimedCut(t *testing.T) {
 		})
 	}
 }
-
-// Retention may take the list with the newest change while the last one has none. Nothing is
-// lost, and a poll stays cheap.
-func TestRetentionTakesTheNewestChange(t *testing.T) {
-	for _, named := range []bool{true, false} {
-		for _, bare := range []int{0, 1} {
-			t.Run(fmt.Sprint(named, bare), func(t *testing.T) {
-				b, gone := missingSource(t, bare)
-				s := b.src
-				s.allNamed = named
-				fill(s, 3)
-				b.freezeList()
-				b.syncNow()
-				fill(s, 3) // list 1 is full, list 2 is empty
-				b.syncNow()
-				gone[listed(0)], gone[listed(1)] = 410, 410
-				if !named {
-					s.drop = 6
-				}
-				for range 3 {
-					clear(s.requests)
-					if rep := b.syncNow(); !rep.InSync || rep.Held != "" {
-						t.Errorf("%+v", rep)
-					}
-				}
-				if n := s.requests[listed(2)]; n != 1 || s.requests["/set/changelist.xml"] != 1 {
-					t.Errorf("an unchanged poll: %v", s.requests)
-				}
-			})
-		}
-	}
-}

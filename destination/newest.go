@@ -242,7 +242,7 @@ func (p *proof) inPlace(s *changeScan, list string) bool {
 		return s.found || !s.closed || !p.knows(list, f)
 	}
 	if list == k.List && f.Equal(k.Begin) && s.seen.now.First == k.First && s.count < k.All.N {
-		return false // for what is told of each resource only once there is another one
+		return false // it lost entries: a list that has each resource once gets one for each that it drops
 	}
 	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }

@@ -29,10 +29,7 @@ type seen struct {
 // maxSeen bounds what is remembered of the entries of one time.
 const maxSeen = 256
 
-func hash32(s string) uint32 {
-	h := hashString(s)
-	return binary.BigEndian.Uint32(h[:])
-}
+func hash32(s string) uint32 { return uint32(hash64(s) >> 32) }
 
 func hash64(s string) uint64 {
 	h := hashString(s)
@@ -45,18 +42,17 @@ type tally struct {
 	Sum uint64 `json:"sum,string"`
 }
 
-func (t *tally) add(s string) {
-	h := hashString(s)
+func (t *tally) add(digest uint64) {
 	t.N++
-	t.Sum += binary.BigEndian.Uint64(h[:])
+	t.Sum += digest
 }
 
 // entries of an earlier time may be written again with the hash of now; what
 // happened to which resource, and when, stays.
-func briefly(it *item) string { return it.identity() }
+func briefly(it *item) uint64 { return hash64(it.identity()) }
 
-func fully(it *item) string {
-	return it.identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + stamp(it.LastMod)
+func fully(it *item) uint64 {
+	return hash64(it.identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + stamp(it.LastMod))
 }
 
 // looker compares a list with what was seen of it, and sees it anew.
@@ -76,14 +72,15 @@ type looker struct {
 // A change of a time that is still to come has a wrong one, which says nothing of those
 // before it.
 func (l *looker) look(it *item, cursor bool, latest time.Time) {
-	l.now.All.add(briefly(it))
+	brief := briefly(it)
+	l.now.All.add(brief)
 	if it.Time.IsZero() {
 		l.now.Exact.add(fully(it))
 	}
 	if l.now.All.N == l.all.N {
 		l.prefix, l.exact = l.now.All, l.now.Exact
 	}
-	l.oldest = hash32(briefly(it))
+	l.oldest = uint32(brief >> 32)
 	l.trail.add(step(it.Loc, l.oldest))
 	if l.now.All.N == 1 {
 		l.now.First = l.oldest
@@ -106,7 +103,7 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	if l.was != nil {
 		switch it.Time.Compare(l.was.Time) {
 		case -1:
-			l.before.add(briefly(it))
+			l.before.add(brief)
 		case 0:
 			l.at.add(fully(it))
 		}
@@ -116,7 +113,7 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	}
 	switch it.Time.Compare(l.now.Time) {
 	case -1:
-		l.now.Before.add(briefly(it))
+		l.now.Before.add(brief)
 		return
 	case 1:
 		l.now.Before.N += l.passed.N
@@ -127,7 +124,7 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 		l.now.Locs = append(l.now.Locs, hash32(it.Loc))
 	}
 	l.newest.add(fully(it))
-	l.passed.add(briefly(it))
+	l.passed.add(brief)
 }
 
 // end gives what is remembered of the list, nil where it has nothing.

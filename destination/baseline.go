@@ -501,9 +501,11 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		defer listed.Close()
 	}
 	n := int64(0)
+	ready, stop := d.openAhead(ctx, packages)
+	defer stop()
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
-		err := d.loadPackage(ctx, r, p, listed, func(out *outcome) error {
+		err := d.loadPackage(ctx, r, p, ready, listed, func(out *outcome) error {
 			if n++; n%1000 == 0 {
 				d.opt.Progress("resources", n, 0)
 			}
@@ -553,14 +555,46 @@ func (p *pkg) isZIP() bool {
 	return false
 }
 
-// loadPackage downloads a package, verifies it whole and streams its manifest.
-func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *extsort.Sorter, each func(*outcome) error) error {
-	dl, z, err := d.openPackage(ctx, p, 0)
-	if err != nil {
-		return err
+// opened is a package that was downloaded and verified whole.
+type opened struct {
+	dl  *download
+	zip *resourcesync.Package
+	err error
+}
+
+// openAhead opens packages in their order, each while the one before it is read, up to the
+// first that cannot be. stop closes what nobody took.
+func (d *Destination) openAhead(ctx context.Context, packages []pkg) (ready <-chan opened, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	out := make(chan opened)
+	go func() { // ends before stop returns
+		defer close(out)
+		for _, p := range packages {
+			var o opened
+			o.dl, o.zip, o.err = d.openPackage(ctx, p, 0)
+			if out <- o; o.err != nil {
+				return
+			}
+		}
+	}()
+	return out, func() {
+		cancel()
+		for o := range out {
+			if o.err == nil {
+				o.dl.Close()
+			}
+		}
 	}
-	defer dl.Close()
-	manifest, closer, err := z.Manifest()
+}
+
+// loadPackage streams the manifest of the package that is ready next.
+func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan opened, listed *extsort.Sorter, each func(*outcome) error) error {
+	o := <-ready
+	if o.err != nil {
+		return o.err
+	}
+	defer o.dl.Close()
+	manifest, closer, err := o.zip.Manifest()
 	if err != nil {
 		return err
 	}
@@ -576,7 +610,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, listed *ex
 				return err
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := readMember(z, it.Path, d.lim.resource)
+				body, err := readMember(o.zip, it.Path, d.lim.resource)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {
@@ -611,10 +645,11 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 	if path == "" {
 		return nil, errors.New("the manifest gives no path")
 	}
-	if n, _ := z.Size(path); n > limit {
-		return nil, fmt.Errorf("%w: more than %d bytes (max_resource_bytes)", errTooLarge, limit)
+	body, err := z.ReadFile(path, limit)
+	if errors.Is(err, resourcesync.ErrLimit) {
+		err = fmt.Errorf("%w: %w (max_resource_bytes)", errTooLarge, err)
 	}
-	return z.ReadFile(path)
+	return body, err
 }
 
 // dropUnlisted removes what a dump that was read whole does not have.

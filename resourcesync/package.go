@@ -174,12 +174,15 @@ func (p *Package) open(f *zip.File) (io.ReadCloser, error) {
 	return &bounded{r: body, p: p, name: f.Name, left: int64(f.UncompressedSize64)}, nil
 }
 
-// ReadFile gives a bitstream whole, with the errors of Open and of reading. It takes
-// the memory of what Size tells.
-func (p *Package) ReadFile(path string) ([]byte, error) {
+// ReadFile gives a bitstream whole, with the errors of Open and of reading; one of more
+// than most bytes, as the package claims, is ErrLimit.
+func (p *Package) ReadFile(path string, most int64) ([]byte, error) {
 	f, err := p.member(path)
 	if err != nil {
 		return nil, err
+	}
+	if f.UncompressedSize64 > uint64(most) {
+		return nil, p.fail(ErrLimit, "%q has %d bytes, at most %d are taken", clip(f.Name), f.UncompressedSize64, most)
 	}
 	if f.Method == zip.Deflate && max(f.CompressedSize64, f.UncompressedSize64) <= smallMember {
 		return p.readSmall(f)

@@ -144,7 +144,7 @@ func readMember(t *testing.T, p *Package, path string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole, err := p.ReadFile(path); err != nil || !bytes.Equal(whole, b) {
+	if whole, err := p.ReadFile(path, 1<<30); err != nil || !bytes.Equal(whole, b) {
 		t.Fatalf("ReadFile: %d bytes of %d, %v", len(whole), len(b), err)
 	}
 	return b
@@ -430,7 +430,7 @@ func TestHostilePackages(t *testing.T) {
 		if !errors.Is(err, ErrPackage) || len(got) > 10 {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
-		if got, err := p.ReadFile("/a"); !errors.Is(err, ErrPackage) || got != nil {
+		if got, err := p.ReadFile("/a", 1<<30); !errors.Is(err, ErrPackage) || got != nil {
 			t.Errorf("%s: ReadFile gives %d bytes, %v", name, len(got), err)
 		}
 	}
@@ -443,7 +443,7 @@ func TestHostilePackages(t *testing.T) {
 		if _, err := p.Open(path); !errors.Is(err, ErrPackage) {
 			t.Errorf("Open(%q): %v", path, err)
 		}
-		if _, err := p.ReadFile(path); !errors.Is(err, ErrPackage) {
+		if _, err := p.ReadFile(path, 1<<30); !errors.Is(err, ErrPackage) {
 			t.Errorf("ReadFile(%q): %v", path, err)
 		}
 	}
@@ -528,7 +528,7 @@ func FuzzPackage(f *testing.F) {
 			if n > 1<<17 {
 				t.Fatalf("%q gave %d bytes", name, n)
 			}
-			if whole, werr := p.ReadFile(name); err == nil && (werr != nil || !bytes.Equal(whole, streamed.Bytes())) {
+			if whole, werr := p.ReadFile(name, 1<<30); err == nil && (werr != nil || !bytes.Equal(whole, streamed.Bytes())) {
 				t.Fatalf("%q gave %d bytes, and %d at once: %v", name, n, len(whole), werr)
 			}
 		}

@@ -975,18 +975,19 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			lost = true
 		}
 		after := bySubject(ch.newSts)
-		for subj := range bySubject(ch.oldSts) {
-			if _, stays := after[subj]; !stays {
-				b.Delete(ownedKey(d.space, subj, d.dest, o.loc))
-			}
-		}
-		for subj, hashes := range after {
-			b.Set(ownedKey(d.space, subj, d.dest, o.loc), hashes)
-		}
 		if o.small != nil {
-			for _, of := range o.small.owned {
-				b.Set(ownedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
-			}
+			after = o.small.owned
+		}
+		before := map[hash16]bool{}
+		for i := range ch.oldSts {
+			before[ch.oldSts[i].subj] = true
+		}
+		for _, of := range after {
+			b.Set(ownedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
+			delete(before, of.subj)
+		}
+		for subj := range before {
+			b.Delete(ownedKey(d.space, subj, d.dest, o.loc))
 		}
 		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
 			if ch.oldGraph != "" && d.keptFor(ch.oldGraph, o.loc) {

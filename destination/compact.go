@@ -65,12 +65,6 @@ func (s *itemRest) item(r *record) *item {
 	return it
 }
 
-// owned is the hashes of the triples with one subject.
-type owned struct {
-	subj   hash16
-	hashes []byte
-}
-
 // canCompact tells whether the resources of a batcher may be kept so: nothing depends
 // on the terms of their triples.
 func (b *batcher) canCompact() bool {
@@ -97,10 +91,7 @@ func (o *op) compact(m *mirror) {
 	if m.iris.some() && (!m.postable(o.sts) || slices.ContainsFunc(o.sts, func(st statement) bool { return m.keeps(&st) != nil })) {
 		return
 	}
-	c := &compacted{size: len(o.wire)}
-	for subj, hashes := range bySubject(o.sts) {
-		c.owned = append(c.owned, owned{subj, hashes})
-	}
+	c := &compacted{size: len(o.wire), owned: bySubject(o.sts)}
 	n := 0
 	for i := range o.sts {
 		t := o.sts[i].triple

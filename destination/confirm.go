@@ -103,33 +103,38 @@ func tripleText(t rdfres.Triple) string { return string(t.S) + " " + string(t.P)
 // missing is how many triples the graph of the mirror has less than the records
 // of all destinations that write into it say; 0 where it cannot be counted.
 func (d *Destination) missing(ctx context.Context) (int64, error) {
-	m := d.mirror
-	if m.lay.perEntity || !m.countable() {
+	if d.mirror.lay.perEntity || !d.mirror.countable() {
 		return 0, nil
 	}
 	var held, owned int64
 	both, ctx := errgroup.WithContext(ctx) // the one takes the store as long as the other us
 	both.Go(func() (err error) {
-		held, err = m.count(ctx)
+		held, err = d.mirror.count(ctx)
 		return err
 	})
-	both.Go(func() error {
-		c := mirrorCompare{d: d}
-		snap := d.store.Snapshot()
-		defer snap.Close()
-		for g, err := range c.groups(snap) {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			owned += int64(len(g.owned) / 16)
-		}
-		return nil
+	both.Go(func() (err error) {
+		owned, err = d.owned(ctx)
+		return err
 	})
 	err := both.Wait()
 	return max(0, owned-held), err
+}
+
+// owned is how many triples the records say that the graph has.
+func (d *Destination) owned(ctx context.Context) (n int64, err error) {
+	c := mirrorCompare{d: d}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	for g, err := range c.groups(snap) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return 0, err
+		}
+		n += int64(len(g.owned) / 16)
+	}
+	return n, nil
 }
 
 // provedComplete notes a comparison where the mirror holds less than was written.

@@ -312,8 +312,8 @@ func (d *Destination) reindex(ctx context.Context) error {
 				rec.Flags |= flagRewritten
 			}
 			b.Set(key(kindResource, dest, loc), rec.encode())
-			for subj, hashes := range bySubject(sts) {
-				b.Set(ownedKey(d.space, subj, dest, loc), hashes)
+			for _, of := range bySubject(sts) {
+				b.Set(ownedKey(d.space, of.subj, dest, loc), of.hashes)
 			}
 			if b.Size() > 4<<20 {
 				if err := b.Commit(true); err != nil {

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -75,8 +76,33 @@ func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, err
 		}
 		out = append(out, statement{triple: m, graph: graph, subj: subj, hash: tripleHash(graph, n), normal: n != m})
 	}
-	slices.SortStableFunc(out, func(a, b statement) int { return cmp.Compare(string(a.hash[:]), string(b.hash[:])) })
+	sortByHash(out)
 	return slices.CompactFunc(out, func(a, b statement) bool { return a.hash == b.hash }), nil
+}
+
+// sortByHash sorts statements by their hashes, and those of equal hashes as they come. Each
+// is moved once: they are large, and a description has few.
+func sortByHash(sts []statement) {
+	type place struct {
+		hash hash16
+		at   int
+	}
+	var few [32]place
+	order := few[:0]
+	for i := range sts {
+		order = append(order, place{sts[i].hash, i})
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		return cmp.Or(bytes.Compare(a.hash[:], b.hash[:]), cmp.Compare(a.at, b.at))
+	})
+	for i := range order {
+		at := order[i].at
+		for at < i { // that one has been moved away from there
+			at = order[at].at
+		}
+		sts[i], sts[at] = sts[at], sts[i]
+		order[i].at = at
+	}
 }
 
 // otherForms are those in which a statement may stand in the store too: when what
@@ -136,14 +162,44 @@ func normalDigest(sts []statement) rdfres.Digest {
 	return d
 }
 
+// owned is the hashes of the triples with one subject.
+type owned struct {
+	subj   hash16
+	hashes []byte
+}
+
 // bySubject groups the hashes of a resource's statements for the ownership
 // index. The statements are sorted by hash, so each group is too.
-func bySubject(sts []statement) map[hash16][]byte {
-	m := make(map[hash16][]byte, 4)
+func bySubject(sts []statement) []owned {
+	const few = 8 // subjects, which most descriptions have no more of
+	all := make([]owned, 0, 2)
+	var at map[hash16]int
 	for i := range sts {
-		m[sts[i].subj] = append(m[sts[i].subj], sts[i].hash[:]...)
+		subj := sts[i].subj
+		n, known := at[subj]
+		if at == nil {
+			n = slices.IndexFunc(all, func(o owned) bool { return o.subj == subj })
+			known = n >= 0
+		}
+		if !known {
+			n = len(all)
+			all = append(all, owned{subj: subj})
+			if n == few {
+				at = make(map[hash16]int, 4*few)
+				for n := range all {
+					at[all[n].subj] = n
+				}
+			} else if at != nil {
+				at[subj] = n
+			}
+		}
+		o := &all[n]
+		if o.hashes == nil { // of the first there may be as many
+			o.hashes = make([]byte, 0, len(hash16{})*max(1, (len(sts)-i)/(n+1)))
+		}
+		o.hashes = append(o.hashes, sts[i].hash[:]...)
 	}
-	return m
+	return all
 }
 
 // holds searches a sorted list of hashes.

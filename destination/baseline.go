@@ -501,7 +501,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		defer listed.Close()
 	}
 	n := int64(0)
-	ready, stop := d.openAhead(ctx, packages)
+	ready, stop := d.downloadAhead(ctx, packages)
 	defer stop()
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
@@ -555,46 +555,48 @@ func (p *pkg) isZIP() bool {
 	return false
 }
 
-// opened is a package that was downloaded and verified whole.
-type opened struct {
+// downloaded is a package, or why it could not be had.
+type downloaded struct {
 	dl  *download
-	zip *resourcesync.Package
 	err error
 }
 
-// openAhead opens packages in their order, each while the one before it is read, up to the
-// first that cannot be. stop closes what nobody took.
-func (d *Destination) openAhead(ctx context.Context, packages []pkg) (ready <-chan opened, stop func()) {
+// downloadAhead downloads packages in their order, each while the one before it is read, up to
+// the first that cannot be had. stop closes what nobody took.
+func (d *Destination) downloadAhead(ctx context.Context, packages []pkg) (ready <-chan downloaded, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	out := make(chan opened)
+	out := make(chan downloaded)
 	go func() { // ends before stop returns
 		defer close(out)
 		for _, p := range packages {
-			var o opened
-			o.dl, o.zip, o.err = d.openPackage(ctx, p, 0)
-			if out <- o; o.err != nil {
+			dl, err := d.downloadPackage(ctx, p, 0)
+			if out <- (downloaded{dl, err}); err != nil {
 				return
 			}
 		}
 	}()
 	return out, func() {
 		cancel()
-		for o := range out {
-			if o.err == nil {
-				o.dl.Close()
+		for p := range out {
+			if p.err == nil {
+				p.dl.Close()
 			}
 		}
 	}
 }
 
 // loadPackage streams the manifest of the package that is ready next.
-func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan opened, listed *extsort.Sorter, each func(*outcome) error) error {
-	o := <-ready
-	if o.err != nil {
-		return o.err
+func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
+	next := <-ready
+	if next.err != nil {
+		return next.err
 	}
-	defer o.dl.Close()
-	manifest, closer, err := o.zip.Manifest()
+	defer next.dl.Close()
+	z, err := d.zipIn(next.dl, p)
+	if err != nil {
+		return err
+	}
+	manifest, closer, err := z.Manifest()
 	if err != nil {
 		return err
 	}
@@ -610,7 +612,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 				return err
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := readMember(o.zip, it.Path, d.lim.resource)
+				body, err := readMember(z, it.Path, d.lim.resource)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {

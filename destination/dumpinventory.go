@@ -110,24 +110,38 @@ func (d *Destination) manifestInventory(ctx context.Context, p pkg, v *inventory
 	return errors.Join(each(r), closer.Close())
 }
 
-// openPackage downloads a package and verifies it whole.
+// openPackage downloads a package, verifies it whole and opens it.
 func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*download, *resourcesync.Package, error) {
-	if p.promise.Length > d.lim.pkg {
-		return nil, nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
-	}
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: attempts})
+	dl, err := d.downloadPackage(ctx, p, attempts)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w: %w", errMismatch, err), dl.Close())
-	}
-	// A member that is too large fails by itself, when it is read (readMember).
-	z, err := resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.pkg, Reader: d.readerOptions(p.url)})
+	z, err := d.zipIn(dl, p)
 	if err != nil {
 		return nil, nil, errors.Join(err, dl.Close())
 	}
 	return dl, z, nil
+}
+
+// downloadPackage downloads a package and verifies it whole.
+func (d *Destination) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
+	if p.promise.Length > d.lim.pkg {
+		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
+	}
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: attempts})
+	if err != nil {
+		return nil, err
+	}
+	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errMismatch, err), dl.Close())
+	}
+	return dl, nil
+}
+
+// zipIn opens what was downloaded. A member that is too large fails by itself, when it is
+// read (readMember).
+func (d *Destination) zipIn(dl *download, p pkg) (*resourcesync.Package, error) {
+	return resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.pkg, Reader: d.readerOptions(p.url)})
 }
 
 // packageCache has the packages that single resources were taken from in a run.

@@ -65,11 +65,12 @@ type Options struct {
 // an RDF4J, of more than 4 MiB with what it adds to each key: a batch of more than half of
 // it is flushed alone. And mergeFiles lie over one another in the highest level until they
 // are merged with what is below. With 8 MiB and 5 files, merging took a fifth of the
-// processor's time of such a baseline, with 12 MiB and 8 files a fifteenth; with 16 a
-// baseline of 100,000 resources into a dump takes a twentieth less.
+// processor's time of such a baseline, with 12 MiB and 8 files a fifteenth; with 12 a
+// baseline of 100,000 resources into a dump takes a thirtieth less. With 16 a baseline of a
+// million takes 10 MB more of memory.
 const (
 	memTableBytes = 12 << 20
-	mergeFiles    = 16
+	mergeFiles    = 12
 )
 
 // blockBytes is how much is packed together, and lowestBytes in the lowest level, where

@@ -1,0 +1,61 @@
+package destination
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The packages of a dump are downloaded ahead of their reading. One that is not as promised
+// ends the run by its name, and what was read before it stays for the next.
+func TestPackageAheadIsBad(t *testing.T) {
+	for name, spoil := range map[string]func(doc foreignDoc) (foreignDoc, bool){
+		"gone": func(doc foreignDoc) (foreignDoc, bool) { return doc, false },
+		"cut":  func(doc foreignDoc) (foreignDoc, bool) { doc.body = doc.body[:len(doc.body)/2]; return doc, true },
+		"another": func(doc foreignDoc) (foreignDoc, bool) {
+			doc.body = append(slices.Clone(doc.body), 'x')
+			return doc, true
+		},
+	} {
+		for bad := range 4 {
+			t.Run(fmt.Sprintf("%s %d", name, bad), func(t *testing.T) {
+				f := plainForeign()
+				f.list, f.changes, f.dump, f.alone, f.dumpParts, f.hashes = false, false, true, true, 4, 4
+				s := newForeignSource(rand.New(rand.NewPCG(5, 1)), f)
+				for n := range 40 {
+					s.write(fmt.Sprintf("n%d", n))
+				}
+				s.publish()
+				b := foreignBench(t, s)
+				path := fmt.Sprintf("/set/dump-%d.zip", bad)
+				good, ok := s.docs[path]
+				if !ok {
+					t.Fatalf("no %s", path)
+				}
+				doc, there := spoil(good)
+				if s.docs[path] = doc; !there {
+					delete(s.docs, path)
+				}
+				d := b.open()
+				rep, err := d.Sync(t.Context(), SyncOptions{})
+				if err == nil || !strings.Contains(err.Error(), path) || rep.InSync {
+					t.Fatalf("%+v %v", rep, err)
+				}
+				want := s.want()
+				for _, line := range b.mir.lines(graphA) {
+					if !slices.Contains(want, line) {
+						t.Errorf("not of the source: %s", line)
+					}
+				}
+				s.docs[path] = good
+				b.clock = b.clock.AddDate(0, 0, 1)
+				if rep := b.sync(); !rep.InSync {
+					t.Errorf("%+v", rep)
+				}
+				b.same(b.mir.lines(graphA), want)
+			})
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package destination
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// Statements are sorted by their hashes, equal ones as they come, and grouped by subject,
+// however many there are.
+func TestSortAndGroup(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{0, 1, 2, 9, 31, 33, 200} {
+		for _, subjects := range []int{1, 2, 8, 9, 40} {
+			sts := make([]statement, n)
+			for i := range sts {
+				sts[i] = statement{subj: hash16{byte(r.IntN(subjects))}, hash: hash16{byte(r.IntN(n)), byte(r.IntN(3))}, graph: fmt.Sprint(i)}
+			}
+			want := slices.Clone(sts)
+			slices.SortStableFunc(want, func(a, b statement) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+			if sortByHash(sts); !reflect.DeepEqual(sts, want) {
+				t.Fatalf("%d of %d subjects: %v", n, subjects, sts)
+			}
+			groups := map[hash16][]byte{}
+			for _, st := range sts {
+				groups[st.subj] = append(groups[st.subj], st.hash[:]...)
+			}
+			got := bySubject(sts)
+			for _, o := range got {
+				if !bytes.Equal(o.hashes, groups[o.subj]) {
+					t.Errorf("%d of %d subjects: %x has %x, not %x", n, subjects, o.subj, o.hashes, groups[o.subj])
+				}
+			}
+			if len(got) != len(groups) {
+				t.Errorf("%d groups of %d", len(got), len(groups))
+			}
+		}
+	}
+}

@@ -408,11 +408,19 @@ func (r *run) note(o *outcome) {
 
 // flushAfter keeps what was fetched before a run broke off, where that can be done.
 func flushAfter(ctx context.Context, b *batcher, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) {
+	var bad *packageError
+	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) && !errors.As(err, &bad) {
 		return nil
 	}
 	return b.settle(ctx)
 }
+
+// packageError is of a package that cannot be had or read, which says nothing of what was
+// read before it.
+type packageError struct{ err error }
+
+func (e *packageError) Error() string { return e.err.Error() }
+func (e *packageError) Unwrap() error { return e.err }
 
 // hold keeps why deletions were held, "" for none.
 func (m *meta) hold(why string, ratio float64) {
@@ -589,16 +597,16 @@ func (d *Destination) downloadAhead(ctx context.Context, packages []pkg) (ready 
 func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
 	next := <-ready
 	if next.err != nil {
-		return next.err
+		return &packageError{next.err}
 	}
 	defer next.dl.Close()
 	z, err := d.zipIn(next.dl, p)
 	if err != nil {
-		return err
+		return &packageError{err}
 	}
 	manifest, closer, err := z.Manifest()
 	if err != nil {
-		return err
+		return &packageError{err}
 	}
 	defer closer.Close()
 	jobs := func(yield func(job, error) bool) {

@@ -3,9 +3,13 @@ package destination
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/inproc"
 )
 
 // The packages of a dump are downloaded ahead of their reading. One that is not as promised
@@ -49,6 +53,9 @@ func TestPackageAheadIsBad(t *testing.T) {
 						t.Errorf("not of the source: %s", line)
 					}
 				}
+				if n := d.snapshotMeta().Resources; n != int64(10*bad) {
+					t.Errorf("%d resources are kept of %d packages", n, bad)
+				}
 				s.docs[path] = good
 				b.clock = b.clock.AddDate(0, 0, 1)
 				if rep := b.sync(); !rep.InSync {
@@ -58,4 +65,28 @@ func TestPackageAheadIsBad(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where there is a list too, only what was in the bad package and behind it is fetched by itself.
+func TestBadPackageBesideList(t *testing.T) {
+	f := plainForeign()
+	f.changes, f.dump, f.dumpParts, f.hashes = false, true, 4, 4
+	s := newForeignSource(rand.New(rand.NewPCG(5, 1)), f)
+	for n := range 40 {
+		s.write(fmt.Sprintf("n%d", n))
+	}
+	s.publish()
+	delete(s.docs, "/set/dump-3.zip")
+	b := foreignBench(t, s)
+	var single atomic.Int64
+	b.fetch = inproc.Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/set/") {
+			single.Add(1)
+		}
+		s.ServeHTTP(w, r)
+	})}
+	if rep := b.sync(); !rep.InSync || single.Load() > 10 {
+		t.Errorf("%d requests: %+v", single.Load(), rep)
+	}
+	b.same(b.mir.lines(graphA), s.want())
 }

@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("stopped by a signal: what was finished is kept, run the same again (%w)", err)
+	}
 	code := exitFailed
 	var ce *codeError
 	var cfg *bridge.ConfigError

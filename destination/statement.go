@@ -194,7 +194,7 @@ func bySubject(sts []statement) []owned {
 			}
 		}
 		o := &all[n]
-		if o.hashes == nil { // of the first there may be as many
+		if o.hashes == nil { // room for all that are left, or a share of it
 			o.hashes = make([]byte, 0, len(hash16{})*max(1, (len(sts)-i)/(n+1)))
 		}
 		o.hashes = append(o.hashes, sts[i].hash[:]...)

@@ -57,14 +57,17 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	var owned int64
 	both, putting := errgroup.WithContext(ctx) // the end of putting waits for a disk or a store
 	both.Go(func() error { return d.putLines(putting) })
-	both.Go(func() (err error) {
-		owned, err = d.owned(putting)
-		return err
-	})
+	countable := d.mirror.countable()
+	if countable {
+		both.Go(func() (err error) {
+			owned, err = d.owned(putting)
+			return err
+		})
+	}
 	if err := both.Wait(); err != nil {
 		return fmt.Errorf("put the graph: %w", err)
 	}
-	if d.mirror.countable() {
+	if countable {
 		if held, err := d.mirror.count(ctx); err != nil {
 			d.log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {

@@ -609,6 +609,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 		return &packageError{err}
 	}
 	defer closer.Close()
+	var ours error // not of the package
 	jobs := func(yield func(job, error) bool) {
 		err := eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, "the manifest of "+p.url)
@@ -616,8 +617,8 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 			if it.Blind {
 				r.blind++
 			}
-			if err := list(listed, it); err != nil {
-				return err
+			if ours = list(listed, it); ours != nil {
+				return ours
 			}
 			member := func(ctx context.Context) *outcome {
 				body, err := readMember(z, it.Path, d.lim.resource)
@@ -628,8 +629,11 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
+		switch {
+		case ours != nil:
+			yield(nil, ours)
+		case err != nil && !errors.Is(err, errStopped):
+			yield(nil, &packageError{err})
 		}
 	}
 	return d.pipeline(ctx, jobs, each)

@@ -1,7 +1,10 @@
 package destination
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // The packages of a dump are downloaded ahead of their reading. One that is not as promised
@@ -89,4 +93,66 @@ func TestBadPackageBesideList(t *testing.T) {
 		t.Errorf("%d requests: %+v", single.Load(), rep)
 	}
 	b.same(b.mir.lines(graphA), s.want())
+}
+
+// A manifest that is cut ends the run by the name of its package, and what was read before the
+// cut stays.
+func TestManifestIsCut(t *testing.T) {
+	f := plainForeign()
+	f.list, f.changes, f.dump, f.alone, f.dumpParts = false, false, true, true, 4
+	s := newForeignSource(rand.New(rand.NewPCG(5, 1)), f)
+	for n := range 40 {
+		s.write(fmt.Sprintf("n%d", n))
+	}
+	s.publish()
+	b := foreignBench(t, s)
+	const path = "/set/dump-2.zip"
+	good := s.docs[path]
+	bad := good
+	bad.body = withCutManifest(t, good.body)
+	s.docs[path] = bad
+	d := b.open()
+	rep, err := d.Sync(t.Context(), SyncOptions{})
+	if err == nil || !strings.Contains(err.Error(), path) || rep.InSync {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if n := d.snapshotMeta().Resources; n < 20 || n >= 30 {
+		t.Errorf("%d resources are kept of two packages and a part of one", n)
+	}
+	s.docs[path] = good
+	b.clock = b.clock.AddDate(0, 0, 1)
+	if rep := b.sync(); !rep.InSync {
+		t.Errorf("%+v", rep)
+	}
+	b.same(b.mir.lines(graphA), s.want())
+}
+
+func withCutManifest(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	in, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range in.File {
+		body, err := fs.ReadFile(in, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Name == resourcesync.ManifestName {
+			body = body[:len(body)/2]
+		}
+		to, err := w.Create(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Write(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }

@@ -470,22 +470,20 @@ func allWireNames(ts []rdfres.Triple) bool {
 // whose text could end early inside of an update. RDF's own syntax forbids them
 // too, so nothing honest is lost.
 func safeTriples(ts []rdfres.Triple) error {
-	subject := rdfres.Term("") // that was looked at last
-	for _, t := range ts {
+	for i, t := range ts {
 		if t.P.Kind() != rdfres.KindIRI || t.S.Kind() == rdfres.KindLiteral || t.S.Kind() == rdfres.KindNone || t.O.Kind() == rdfres.KindNone {
 			return fmt.Errorf("not a triple: %s", shorten(string(t.AppendLine(nil))))
 		}
-		terms := [...]rdfres.Term{t.O, t.P, t.S}
-		some := terms[:]
-		if t.S == subject {
-			some = terms[:2]
+		terms := [...]rdfres.Term{t.S, t.P, t.O}
+		unseen := terms[:]
+		if i > 0 && t.S == ts[i-1].S {
+			unseen = terms[1:]
 		}
-		for _, x := range some {
+		for _, x := range unseen {
 			if err := safeTerm(string(x)); err != nil {
 				return err
 			}
 		}
-		subject = t.S
 	}
 	return nil
 }

@@ -171,33 +171,16 @@ type owned struct {
 // bySubject groups the hashes of a resource's statements for the ownership
 // index. The statements are sorted by hash, so each group is too.
 func bySubject(sts []statement) []owned {
-	const few = 8 // subjects, which most descriptions have no more of
-	all := make([]owned, 0, 2)
-	var at map[hash16]int
+	var all []owned
+	at := make(map[hash16]int, 4)
 	for i := range sts {
-		subj := sts[i].subj
-		n, known := at[subj]
-		if at == nil {
-			n = slices.IndexFunc(all, func(o owned) bool { return o.subj == subj })
-			known = n >= 0
-		}
+		n, known := at[sts[i].subj]
 		if !known {
 			n = len(all)
-			all = append(all, owned{subj: subj})
-			if n == few {
-				at = make(map[hash16]int, 4*few)
-				for n := range all {
-					at[all[n].subj] = n
-				}
-			} else if at != nil {
-				at[subj] = n
-			}
+			at[sts[i].subj] = n
+			all = append(all, owned{subj: sts[i].subj})
 		}
-		o := &all[n]
-		if o.hashes == nil { // room for all that are left, or a share of it
-			o.hashes = make([]byte, 0, len(hash16{})*max(1, (len(sts)-i)/(n+1)))
-		}
-		o.hashes = append(o.hashes, sts[i].hash[:]...)
+		all[n].hashes = append(all[n].hashes, sts[i].hash[:]...)
 	}
 	return all
 }

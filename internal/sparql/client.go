@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ type Client struct {
 	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
 	noBinary    atomic.Bool  // the store took triples that it had refused as binary RDF
 	takesBinary atomic.Bool  // it has taken some
+	loader      atomic.Bool  // the store is an Oxigraph, which has a loader beside its transactions
 	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm, mannerGet
 	direct      atomic.Bool  // a query was answered that came as it is
 	updateForms atomic.Bool  // the store takes updates as forms only
@@ -147,6 +149,9 @@ func (c *Client) MaxRows() int64 {
 // noteHeaders remembers limits that stores tell.
 func (c *Client) noteHeaders(h http.Header) {
 	c.noteManner(h)
+	if strings.Contains(strings.ToLower(h.Get("Server")), "oxigraph") {
+		c.loader.Store(true)
+	}
 	for _, name := range []string{"X-Sparql-Maxrows", "X-Sparql-Max-Rows", "X-Result-Limit"} {
 		var n int64
 		if _, err := fmt.Sscanf(h.Get(name), "%d", &n); err == nil && n > 0 {

@@ -88,6 +88,29 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 	return out
 }
 
+// EmptyGraphs are the graphs named by sets that hold nothing, by the set's name, as far as
+// remote stores tell: perhaps they are mistyped.
+func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string][]string {
+	out := map[string][]string{}
+	for name, s := range cfg.Sets {
+		st, ok := cfg.Stores[s.Store]
+		if !ok || st.local() || len(s.Graphs) == 0 || s.Graphs[0] == "*" {
+			continue
+		}
+		err := st.ask(s.Store, log, func(c *sparql.Client) (err error) {
+			out[name], err = c.EmptyGraphs(ctx, s.Graphs)
+			return err
+		})
+		if err != nil {
+			log.Info("it is not known whether each graph of the set holds something", "set", name, "error", err)
+		}
+		if len(out[name]) == 0 {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
 // tryEmbedded tells why an embedded store could not be opened. Who holds the state may
 // hold its stores.
 func tryEmbedded(cfg *Config, dir string) error {
@@ -100,14 +123,21 @@ func tryEmbedded(cfg *Config, dir string) error {
 }
 
 func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) error {
+	return s.ask(name, log, func(c *sparql.Client) error {
+		_, err := c.Ask(ctx, "ASK { <urn:rsbridge:nothing> <urn:rsbridge:nothing> <urn:rsbridge:nothing> }")
+		return err
+	})
+}
+
+// ask has a client for some questions, none of which is asked twice.
+func (s Store) ask(name string, log *slog.Logger, questions func(*sparql.Client) error) error {
 	e := s.endpoint(name, log)
 	e.Retries = -1
 	c, err := sparql.New(e)
 	if err != nil {
 		return err
 	}
-	_, err = c.Ask(ctx, "ASK { <urn:rsbridge:nothing> <urn:rsbridge:nothing> <urn:rsbridge:nothing> }")
-	return errors.Join(err, c.Close())
+	return errors.Join(questions(c), c.Close())
 }
 
 func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger) error {

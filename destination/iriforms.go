@@ -312,9 +312,9 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		}
 	}
 	terms := func(way string, send func(graph string, lines []byte) error) (forms []string, err error) {
-		graph := "urn:rsbridge:probe:" + way + ":" + token
+		graph := sparql.ScratchGraph(time.Now())
 		drop = append(drop, graph)
-		var all []byte
+		all := sparql.ScratchMark.AppendLine(nil)
 		line := func(p probe) []byte {
 			return rdfres.Triple{S: rdfres.NewIRI(p.iri), P: property, O: rdfres.NewLiteral(way+p.key, "", "")}.AppendLine(nil)
 		}

@@ -381,14 +381,18 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 	return nil
 }
 
-// countOutside counts the default graph, where it is a graph of its own.
+// countOutside counts the triples of no named graph, where the store can tell them.
 func (s *Source) countOutside(ctx context.Context, caps sparql.Capabilities, sc *Scan) error {
 	if !s.everyGraph() {
 		return nil
 	}
 	union, err := s.showsUnion(ctx, caps)
-	if err == nil && union == separate {
+	switch {
+	case err != nil:
+	case union == separate:
 		sc.outside, err = s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
+	case s.client.LikeRDF4J():
+		sc.outside, err = s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) FROM "+nilGraph+" WHERE { ?s ?p ?o }")
 	}
 	if err != nil {
 		return fmt.Errorf("count the default graph: %w", err)

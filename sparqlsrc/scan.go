@@ -38,9 +38,7 @@ func (s *Source) ScanUnless(ctx context.Context, before string) (*Scan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
 	}
-	if sc.stats.Triples == 0 {
-		s.tellEmpty(ctx)
-	}
+	s.tellEmpty(ctx, sc.stats.Triples == 0)
 	return sc, nil
 }
 
@@ -91,10 +89,22 @@ func (s *Source) scan(ctx context.Context, sum *answer, before string) (*Scan, e
 	return sc, nil
 }
 
-// tellEmpty warns where nothing was read although other graphs hold something.
-func (s *Source) tellEmpty(ctx context.Context) {
+// tellEmpty warns where nothing was read although other graphs hold something, and of
+// each graph of several that holds nothing.
+func (s *Source) tellEmpty(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	if !all {
+		if len(s.cfg.Graphs) < 2 {
+			return
+		}
+		if empty, err := s.client.EmptyGraphs(ctx, s.cfg.Graphs); err != nil {
+			s.log.Info("it is not known whether each graph of the set holds something", "error", err)
+		} else if len(empty) > 0 {
+			s.log.Warn("graphs of the set hold nothing: are their names right?", "empty", empty)
+		}
+		return
+	}
 	if graphs, err := s.client.NamedGraphs(ctx, 8); err == nil && len(graphs) > 0 {
 		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, " "), "the default graph"), "others", graphs)
 	}

@@ -18,10 +18,11 @@ import (
 
 // checked is `check --json`.
 type checked struct {
-	Findings    []bridge.Finding  `json:"findings"`
-	Unreachable map[string]string `json:"unreachable"`
-	State       map[string]string `json:"state"`
-	Dumps       map[string]string `json:"dumps,omitempty"` // the newest file of each set that is made from dumps
+	Findings    []bridge.Finding    `json:"findings"`
+	Unreachable map[string]string   `json:"unreachable"`
+	State       map[string]string   `json:"state"`
+	Dumps       map[string]string   `json:"dumps,omitempty"` // the newest file of each set that is made from dumps
+	Empty       map[string][]string `json:"empty,omitempty"` // the graphs of each set that hold nothing
 }
 
 func (a *app) check() *cobra.Command {
@@ -37,7 +38,7 @@ or cannot be opened as it stands). Nothing stays
 written; the state of a running daemon is asked for over its API. With --records
 all that the state has of the sets is read, and its hashes are computed again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
@@ -64,6 +65,7 @@ all that the state has of the sets is read, and its hashes are computed again.
 				}
 				doc.Dumps[name] = f.Path
 			}
+			doc.Empty = bridge.EmptyGraphs(cmd.Context(), cfg, a.log)
 			if err := a.checkState(cmd.Context(), cfg, doc.State); err != nil {
 				return err
 			}
@@ -102,6 +104,9 @@ func (a *app) sayChecked(doc checked) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Dumps)) {
 		fmt.Fprintf(a.out, "set %s begins with %s, the newest of its dumps\n", name, doc.Dumps[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Empty)) {
+		fmt.Fprintf(a.out, "set %s: nothing is in the graph %s: is its name right?\n", name, strings.Join(doc.Empty[name], ", nor in "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
 		what := "cannot be opened"

@@ -32,8 +32,8 @@ it also writes into a scratch graph, which is removed: which literals it rewrite
 it takes them, whether several operations of one request are atomic. Then it tells what rsbridge does
 because of that, and what could be changed in the store.
 
---json: {"store","addresses","product","version","found","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
-"write_error","update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
+--json: {"store","addresses","product","version","found","graphs","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
+"write_error","removed","update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := sparqlsrc.CheckGraphs(o.Graphs); err != nil {
@@ -142,12 +142,14 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 		w.line("not answered  %s: the store was busy or broke off; ask again", strings.Join(x.Unanswered, ", "))
 	}
 	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
-	w.line("graph store   %s", x.Manners.GraphStore)
+	w.line("graph store   %s", yes(x.Found["graph_store"] != "", "not given, and found", x.Manners.GraphStore))
 	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none"))
 	asked := x.Manners.Authentication != ""
 	w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", yes(asked, "asked for, none given", "not asked for"))))
 	for _, r := range x.Readings {
-		if speed, tried := x.Speed[r]; tried {
+		if speed, tried := x.Speed[r]; tried && x.Sample == 0 {
+			w.line("reading       %-13s works; there is nothing to measure it on", r)
+		} else if tried {
 			w.line("reading       %-13s %9.0f triples/s on %d", r, speed, x.Sample)
 		} else {
 			w.line("reading       %-13s not tried: on a large graph it costs this store too much", r)
@@ -167,7 +169,8 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits
 	w.line("sorting       %s", oneLine(fmt.Sprintf("%d rows in %.2f s", l.Sorted, l.SortSeconds), yes(l.SortError != "", "(of more: "+l.SortError+")", "")))
-	w.line("query bodies  %d bytes as they are, %d as a form", l.DirectBody, l.FormBody)
+	body := func(bytes int) string { return yes(bytes > 0, fmt.Sprintf("%d bytes", bytes), "none") }
+	w.line("query bodies  %s as they are, %s as a form", body(l.DirectBody), body(l.FormBody))
 	var works, not []string
 	for _, name := range slices.Sorted(maps.Keys(l.Formats)) {
 		if l.Formats[name] == "ok" {
@@ -178,6 +181,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	w.line("formats       %s%s", strings.Join(works, ", "), yes(len(not) > 0, "; not "+strings.Join(not, ", "), ""))
 	w.line("blank nodes   %s", yes(x.StableLabels, "keep their labels between answers", "get new labels, or it could not be seen"))
+	for _, g := range x.Removed {
+		w.line("removed       %s, which a probe that was killed had left", g)
+	}
 	switch {
 	case !x.Written:
 		w.line("writing       not tried (--write, with an update address)")

@@ -37,6 +37,8 @@ type Capabilities struct {
 	Unexplained      []rdfres.Triple     // of the probe, rewritten in a way that no rule explains
 	Writable         bool                // a write passed; false when not probed
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
+	Removed          []string            // scratch graphs that probes which were killed had left
+	Left             []string            // those that stay: without ProbeOptions.Write all, else of the last hour
 	Unanswered       []string            // steps that failed as a store does for a while: busy, restarted, cut off. They found nothing
 }
 

@@ -5,10 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -149,5 +151,32 @@ func TestProbeMayNotWrite(t *testing.T) {
 	}
 	if updates != 1 || strings.Contains(log.String(), "by hand") {
 		t.Errorf("%d updates; the log says %s", updates, &log)
+	}
+}
+
+// A probe that was killed leaves its scratch graph: the next that may write removes it when
+// it is old, of whatever version, and every one names it.
+func TestProbeFindsLeftovers(t *testing.T) {
+	literals := rdfres.ProbeTriples()[0]
+	old, before, now := sparql.ScratchGraph(time.Now().Add(-2*time.Hour)), "urn:rsbridge:probe:ABCDEF", sparql.ScratchGraph(time.Now())
+	st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
+	st.Add(old, sparql.ScratchMark)
+	st.Add(before, literals)
+	st.Add(now, sparql.ScratchMark, literals)
+	st.Add("http://example.org/g", sparql.ScratchMark) // of somebody who mirrors what a probe has left
+	for _, o := range []sparql.ProbeOptions{{}, {Write: true}} {
+		x, err := connect(t, st, func(e *sparql.Endpoint) { e.Retries = -1 }).Examine(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Join(x.Could, "\n")
+		for graph, removed := range map[string]bool{old: o.Write, before: o.Write, now: false} {
+			if slices.Contains(x.Removed, graph) != removed || strings.Contains(told, graph) == removed || slices.Contains(st.Graphs(), graph) == removed {
+				t.Errorf("writing %t: %s: removed %v, left %v; told %s", o.Write, graph, x.Removed, st.Graphs(), told)
+			}
+		}
+		if strings.Contains(told, "http://example.org/g,") || !slices.Contains(st.Graphs(), "http://example.org/g") {
+			t.Errorf("writing %t: left %v; told %s", o.Write, st.Graphs(), told)
+		}
 	}
 }

@@ -30,7 +30,8 @@ type Manners struct {
 	Gzip           bool   `json:"gzip"` // answers are compressed when asked for
 	// Describe is what DESCRIBE gives of one entity: "cbd", "symmetric" (triples
 	// that lead to it too), "direct" (no blank nodes were there to follow, or it
-	// does not follow them), "nothing", or why it is not known.
+	// does not follow them), "nothing", or why it is not known. Of an entity that
+	// nothing leads to it tells that "symmetric" cannot be told apart.
 	Describe   string `json:"describe"`
 	GraphStore string `json:"graph_store"` // "ok", "no address", or why not
 }
@@ -121,22 +122,22 @@ func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, conten
 func (c *Client) describes(ctx context.Context, graphs []string) string {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
-	entity, found, err := c.someEntity(ctx, graphs)
+	entity, graph, led, err := c.someEntity(ctx, graphs)
 	if err != nil {
 		return err.Error()
 	}
-	if !found {
-		return "not known: there is no entity that others lead to"
+	if entity == "" {
+		return "not known: there is no entity"
 	}
 	what, err := c.describe(ctx, "DESCRIBE "+entity, entity)
-	if err == nil && what == "nothing" && len(graphs) == 1 && graphs[0] != "*" { // Oxigraph looks into the default graph alone
-		var g string
-		if g, err = EscapeIRI(graphs[0]); err == nil {
-			what, err = c.describe(ctx, "DESCRIBE "+entity+" FROM "+g, entity)
-		}
+	if err == nil && what == "nothing" && graph != "" { // Oxigraph looks into the default graph alone
+		what, err = c.describe(ctx, "DESCRIBE "+entity+" FROM "+graph, entity)
 	}
 	if err != nil {
 		return err.Error()
+	}
+	if !led && what != "nothing" {
+		what += ", or symmetric: nothing leads to an entity here"
 	}
 	return what
 }
@@ -168,46 +169,50 @@ func (c *Client) describe(ctx context.Context, q, entity string) (string, error)
 	return "direct", nil
 }
 
-// someEntity finds an IRI that is a subject and an object, best one with a blank
-// node.
-func (c *Client) someEntity(ctx context.Context, graphs []string) (iri string, found bool, err error) {
-	in := "%s"
+// someEntity finds an IRI that is a subject, best one that triples lead to and that has
+// a blank node; "" where there is none. graph is where it is, "" the default graph.
+func (c *Client) someEntity(ctx context.Context, graphs []string) (iri, graph string, led bool, err error) {
+	in, what := "%s", "?s"
 	if len(graphs) == 1 && graphs[0] != "*" {
-		g, err := EscapeIRI(graphs[0])
-		if err != nil {
-			return "", false, err
+		if graph, err = EscapeIRI(graphs[0]); err != nil {
+			return "", "", false, err
 		}
-		in = "GRAPH " + g + " { %s }"
+		in = "GRAPH " + graph + " { %s }"
 	} else if len(graphs) > 0 {
-		in = "GRAPH ?g { %s }"
+		in, what = "GRAPH ?g { %s }", "?s ?g"
 	}
-	for _, pattern := range []string{"?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s))"} {
-		short, cancel := context.WithTimeout(ctx, stepTime/3)
-		sol, err := c.SelectAs(short, "SELECT ?s WHERE { "+strings.Replace(in, "%s", pattern, 1)+" } LIMIT 1", ReadSelectJSON)
+	for i, pattern := range []string{"?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s))",
+		"?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?s ?q ?b FILTER(isIRI(?s))"} {
+		short, cancel := context.WithTimeout(ctx, stepTime/4)
+		sol, err := c.SelectAs(short, "SELECT "+what+" WHERE { "+strings.Replace(in, "%s", pattern, 1)+" } LIMIT 1", ReadSelectJSON)
 		if err == nil {
 			for row, rerr := range sol.Rows {
-				if err = rerr; err == nil && len(row) == 1 {
+				if err = rerr; err == nil {
 					iri, err = EscapeTerm(row[0])
-					found = err == nil
+				}
+				if err == nil && len(row) == 2 {
+					graph, err = EscapeTerm(row[1])
 				}
 			}
 		}
 		cancel()
-		if found {
-			return iri, true, nil
+		if iri != "" {
+			return iri, graph, i < 2, nil
 		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return "", false, err
+			return "", "", false, err
 		}
 	}
-	return "", false, nil
+	return "", "", false, nil
 }
+
+const noAddress = "no address"
 
 // tryGraphStore asks for a graph that is not there, and where the answer is 404 whether
 // the default graph, which always is, has another.
 func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
 	if c.endpoint.GraphStore == "" {
-		return "no address"
+		return noAddress
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
@@ -269,11 +274,14 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	l.advise(c, m, will, could)
 	if m.Describe == "symmetric" {
 		will("not use DESCRIBE: it gives what leads to an entity too")
-	} else if m.Describe == "direct" {
+	} else if strings.HasPrefix(m.Describe, "direct") {
 		will("not use DESCRIBE: it was not seen to follow blank nodes")
 	}
-	if m.GraphStore == "no address" {
+	if m.GraphStore == noAddress {
 		could(giveGraphStore)
+	}
+	for _, g := range c.Left {
+		could("drop the graph %s, which a probe that was killed has left; doctor --write does, an hour after it", g)
 	}
 	if !m.Gzip {
 		could("let answers be compressed, if the store is far away")
@@ -307,8 +315,9 @@ type Examination struct {
 	Product   string            `json:"product"`
 	Version   string            `json:"version"`
 
-	Readings      []Reading           `json:"readings"` // that work, fastest first
-	Speed         map[Reading]float64 `json:"speed"`    // triples per second on the sample
+	Graphs        []string            `json:"graphs,omitempty"` // that were read; none: the default graph. "*", though not asked for, where that is empty
+	Readings      []Reading           `json:"readings"`         // that work, fastest first
+	Speed         map[Reading]float64 `json:"speed"`            // triples per second on the sample
 	Sample        int64               `json:"sample"`
 	BatchSpeed    map[string]float64  `json:"batch_speed"` // triples per second of some entities: one-by-one, batch-50, batch-200, batch-1000
 	Found         map[string]string   `json:"found"`       // addresses that were not given and that answer: update, graph_store
@@ -320,6 +329,7 @@ type Examination struct {
 	Written       bool                `json:"written"` // writing was tried, in a scratch graph
 	Writable      bool                `json:"writable"`
 	WriteError    string              `json:"write_error,omitempty"` // why nothing could be written
+	Removed       []string            `json:"removed,omitempty"`     // scratch graphs that probes which were killed had left
 	UpdateTriples int                 `json:"update_triples"`
 	Transactional bool                `json:"transactional"`
 	NormalForm    rdfres.NormalForm   `json:"normal_form"`
@@ -345,9 +355,22 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 		out.Addresses["graph_store"] = redact(e.GraphStore)
 	}
 	o.Speed = true
+	var named []string // of a store whose data is in them alone
+	if len(o.Graphs) == 0 {
+		var err error
+		if named, err = c.onlyNamed(ctx); err != nil {
+			return out, fmt.Errorf("probe: %w", err)
+		}
+		if len(named) > 0 {
+			o.Graphs = []string{"*"}
+		}
+	}
 	caps, err := c.Probe(ctx, o)
 	if err != nil {
 		return out, err
+	}
+	if strings.HasPrefix(caps.Product, "Jetty") && c.LikeRDF4J() { // it names only what it runs in
+		caps.Product, caps.Version = "RDF4J", ""
 	}
 	out.Manners = c.Manners(ctx, o.Graphs)
 	out.Limits = c.Limits(ctx, o.Graphs, out.Manners)
@@ -360,7 +383,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			return err
 		})
 	}
-	out.WriteSpeed, out.Unanswered = caps.WriteSpeed, p.caps.Unanswered
+	out.Graphs, out.Removed, out.WriteSpeed, out.Unanswered = o.Graphs, caps.Removed, caps.WriteSpeed, p.caps.Unanswered
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.BreaksOff, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.BreaksOff, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional
@@ -389,17 +412,32 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			out.Could = append(out.Could, say)
 		}
 	}
-	if caps.Sample == 0 && len(caps.Readings) > 0 {
-		p.step(context.WithValue(ctx, onceKey{}, true), "named graphs", func(ctx context.Context) error {
-			graphs, err := c.NamedGraphs(ctx, 8)
-			if len(graphs) > 0 {
-				out.Could = append(out.Could, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty, and there are "+strings.Join(graphs, ", "))
-			}
+	if len(named) > 0 {
+		out.Will = append(out.Will, "read nothing unless graphs are named: the default graph is empty, so this was asked of all named graphs")
+	} else if caps.Sample == 0 && len(caps.Readings) > 0 {
+		p.step(context.WithValue(ctx, onceKey{}, true), "named graphs", func(ctx context.Context) (err error) {
+			named, err = c.NamedGraphs(ctx, mostNamed)
 			return err
 		})
 		out.Unanswered = p.caps.Unanswered
 	}
+	if len(named) > 0 {
+		out.Could = append(out.Could, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty, and there are "+strings.Join(named, ", "))
+	}
 	slices.Sort(out.Could)
 	out.Seconds = time.Since(began).Seconds()
 	return out, context.Cause(ctx)
+}
+
+const mostNamed = 8
+
+// onlyNamed gives some named graphs of a store whose default graph is empty.
+func (c *Client) onlyNamed(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
+	defer cancel()
+	some, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
+	if err != nil || some {
+		return nil, err
+	}
+	return c.NamedGraphs(ctx, mostNamed)
 }

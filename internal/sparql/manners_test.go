@@ -44,7 +44,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			virtuoso := c.name == "Virtuoso"
-			if x.Product != c.name && c.name != "RDF4J" || !x.Written || !x.Writable || x.Transactional == virtuoso || x.Manners.Get != "ok" || x.Manners.Form != "ok" || x.Manners.GraphStore != "ok" || len(x.Will) == 0 {
+			if x.Product != c.name || !x.Written || !x.Writable || x.Transactional == virtuoso || x.Manners.Get != "ok" || x.Manners.Form != "ok" || x.Manners.GraphStore != "ok" || len(x.Will) == 0 {
 				t.Errorf("%+v", x)
 			}
 			if x.Manners.Gzip != (c.name == "RDF4J" || virtuoso) {

@@ -41,7 +41,8 @@ type prober struct {
 
 // Probe finds out what the store can do. It reads at most some ten thousand
 // triples several times, and writes, only with ProbeOptions.Write, into a graph
-// urn:rsbridge:probe:RANDOM that it removes. An error means that not even a
+// urn:rsbridge:probe:TIME:RANDOM that it removes, as it does with those that a probe
+// which was killed has left. An error means that not even a
 // simple query was answered; what else fails is a finding.
 func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error) {
 	p := &prober{c: c, speed: o.Speed, brief: o.Brief, size: sampleSize}
@@ -74,7 +75,11 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 		})
 	}
 	p.step(quick, "values", p.valuesLimit)
-	if o.Write && c.endpoint.Update != "" {
+	write := o.Write && c.endpoint.Update != ""
+	if write || !p.brief {
+		p.step(quick, "scratch graphs", func(ctx context.Context) error { return p.leftovers(ctx, write) })
+	}
+	if write {
 		p.write(ctx)
 	}
 	p.caps.Sample = max(0, p.caps.Sample) // -1: not counted
@@ -213,6 +218,31 @@ func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, er
 	}
 	slices.Sort(graphs)
 	return graphs, nil
+}
+
+// EmptyGraphs are those of some named graphs that hold nothing.
+func (c *Client) EmptyGraphs(ctx context.Context, graphs []string) (empty []string, err error) {
+	for part := range slices.Chunk(graphs, 50) {
+		var names []string
+		for _, graph := range part {
+			g, err := EscapeIRI(graph)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, g)
+		}
+		sol, err := c.SelectAs(ctx, "SELECT ?g WHERE { VALUES ?g { "+strings.Join(names, " ")+" } FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } } }", ReadSelectJSON)
+		if err != nil {
+			return nil, fmt.Errorf("look which graphs hold something: %w", err)
+		}
+		for row, err := range sol.Rows {
+			if err != nil {
+				return nil, fmt.Errorf("look which graphs hold something: %w", err)
+			}
+			empty = append(empty, row[0].IRI())
+		}
+	}
+	return empty, nil
 }
 
 // KnownUnion tells of the products that always answer one way whether their default

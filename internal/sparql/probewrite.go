@@ -3,7 +3,6 @@ package sparql
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 // write probes writing in a scratch graph, and removes the graph whatever happens.
 func (p *prober) write(caller context.Context) {
 	ctx := context.WithValue(caller, onceKey{}, true)
-	scratch := "<urn:rsbridge:probe:" + rand.Text() + ">"
+	scratch := "<" + ScratchGraph(time.Now()) + ">"
 	defer func() {
 		if refused(p.caps.WriteError) {
 			return // nothing was written, and this would be refused too
@@ -41,6 +40,45 @@ func (p *prober) write(caller context.Context) {
 	if p.speed {
 		p.step(ctx, "write speed", func(ctx context.Context) error { return p.writeSpeed(ctx, scratch) })
 	}
+}
+
+// leftovers finds scratch graphs that other probes have left, and removes those that
+// none can be writing into any more. Those of earlier versions hold no mark, but the
+// literals of normalForm.
+func (p *prober) leftovers(ctx context.Context, remove bool) error {
+	q, err := probes.Prepare("scratch", map[string]any{"Subjects": string(ScratchMark.S + " " + rdfres.ProbeTriples()[0].S)})
+	if err != nil {
+		return err
+	}
+	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	if err != nil {
+		return err
+	}
+	for row, err := range sol.Rows {
+		if err != nil {
+			return err
+		}
+		if g := row[0].IRI(); strings.HasPrefix(g, ownProbes) {
+			p.caps.Left = append(p.caps.Left, g)
+		}
+	}
+	if !remove {
+		return nil
+	}
+	p.caps.Left = slices.DeleteFunc(p.caps.Left, func(g string) bool {
+		name, err := EscapeIRI(g)
+		if err != nil || !isLeft(g, time.Now()) {
+			return false
+		}
+		if err := p.remove(ctx, name); err != nil {
+			p.c.log.Warn("probe: a scratch graph that was left could not be removed; drop it by hand", "graph", g, "err", err)
+			return false
+		}
+		p.c.log.Info("probe: a scratch graph is removed that a probe had left", "graph", g)
+		p.caps.Removed = append(p.caps.Removed, g)
+		return true
+	})
+	return nil
 }
 
 // remove removes the scratch graph, and again where a write that was given up
@@ -91,7 +129,7 @@ func whole(ctx context.Context, write func(context.Context) error) error {
 func (p *prober) normalForm(ctx context.Context, scratch string) error {
 	var samples []rdfres.Triple
 	var lines []string
-	for _, t := range rdfres.ProbeTriples() {
+	for _, t := range append([]rdfres.Triple{ScratchMark}, rdfres.ProbeTriples()...) {
 		line, err := triplePattern(t)
 		if err != nil {
 			continue // cannot be written by an update at all

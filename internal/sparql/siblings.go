@@ -11,7 +11,9 @@ import (
 // far as its preset tells: update, graph_store.
 func siblings(product, query string) map[string]string {
 	out := map[string]string{}
-	for _, p := range append([]Preset{{Product: "rsbridge", Query: "URL/query", Update: "URL/update", GraphStore: "URL/data"}}, Presets...) {
+	known := append([]Preset{{Product: "rsbridge", Query: "URL/query", Update: "URL/update", GraphStore: "URL/data"}}, Presets...)
+	known = append(known, Preset{Product: "Fuseki", Query: "URL", Update: "URL/update", GraphStore: "URL/data"}) // a dataset takes queries too
+	for _, p := range known {
 		if product == "" || !strings.Contains(strings.ToLower(p.Product), strings.ToLower(product)) {
 			continue
 		}

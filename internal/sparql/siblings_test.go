@@ -11,6 +11,7 @@ func TestSiblings(t *testing.T) {
 		want           map[string]string
 	}{
 		{"Fuseki", "http://h.example:3030/my%20set/query", map[string]string{"update": "http://h.example:3030/my%20set/update", "graph_store": "http://h.example:3030/my%20set/data"}},
+		{"Fuseki", "http://h.example:3030/set", map[string]string{"update": "http://h.example:3030/set/update", "graph_store": "http://h.example:3030/set/data"}},
 		{"RDF4J", "http://h.example/rdf4j-server/repositories/one", map[string]string{"update": "http://h.example/rdf4j-server/repositories/one/statements", "graph_store": "http://h.example/rdf4j-server/repositories/one/rdf-graphs/service"}},
 		{"Virtuoso", "http://h.example/sparql", map[string]string{"graph_store": "http://h.example/sparql-graph-crud"}},
 		{"Virtuoso", "http://h.example/sparql-auth", map[string]string{"update": "http://h.example/sparql-auth", "graph_store": "http://h.example/sparql-graph-crud-auth"}},

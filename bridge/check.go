@@ -76,7 +76,7 @@ func (c *Config) fill() {
 // preset fills in the addresses that follow from a preset; what is wrong with it
 // is found by the check.
 func (s Store) preset() Store {
-	if s.Preset == "" || s.URL == "" || s.local() {
+	if s.Preset == "" || !onServer(s.URL) || s.local() {
 		return s
 	}
 	query, update, graphStore, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
@@ -343,11 +343,16 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s, p := c.Stores[name], "stores."+name
 		remote := s.Query != "" || s.Update != "" || s.GraphStore != ""
-		if s.Preset != "" || s.URL != "" || s.Repository != "" {
-			if _, _, _, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == ""); err != nil && s.Preset != "" {
-				fault(p+".preset", s.Preset, "%v", err)
-			} else if s.Preset == "" || s.URL == "" || s.local() {
+		byPreset := s.Preset != "" || s.URL != "" || s.Repository != ""
+		if byPreset {
+			_, _, _, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
+			switch {
+			case s.Preset == "" || s.URL == "" || s.local():
 				fault(p, "", "preset and url go together, in a store that is neither embedded nor a sink; repository goes with them")
+			case !onServer(s.URL):
+				fault(p+".url", s.URL, "is no http or https address of a server, without a question in it")
+			case err != nil:
+				fault(p+".preset", s.Preset, "%v", err)
 			}
 		}
 		switch {
@@ -355,6 +360,7 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p, "", "is either embedded or has addresses, not both")
 		case s.sink() && (remote || s.Embedded != ""), s.Dump != "" && s.Files != "":
 			fault(p, "", "is either a dump or files, and nothing else")
+		case byPreset && !remote: // told
 		case !s.local() && !remote:
 			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations dump or files")
 		case !s.local() && s.Query == "":
@@ -393,6 +399,12 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p+".slow", s.Slow.String(), "is 0s or longer")
 		}
 	}
+}
+
+// onServer tells whether addresses can be made from one.
+func onServer(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.Fragment == ""
 }
 
 // inState tells whether a path is the state's folder, or what is its own in there: what

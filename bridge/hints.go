@@ -242,7 +242,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	everything := func(why string) (any, error) {
 		s.bridge.log.Info("hints are not followed, everything is read", "set", s.name, "why", why)
 		full := *run
-		full.Args = nil
+		full.Args = json.RawMessage(`{"hinted":true}`)
 		return s.scan(ctx, &full)
 	}
 	v := s.log.View()
@@ -356,6 +356,9 @@ func (s Set) checkHints(p string, fault func(path, value, format string, args ..
 	}
 	if len(s.Dumps) > 0 {
 		fault(p+".hints", "", "are for stores; of dumps the newest file is read whole")
+	}
+	if slices.Contains(s.Hints.Counts, sparqlsrc.ByGraph) && len(s.Graphs) == 0 && s.Describe != "graph" {
+		fault(p+".hints.counts", sparqlsrc.ByGraph, "is for the named graphs of a set (graphs, or describe: graph): the default graph is one, of which counts could only tell that all of it is to be read; class divides it")
 	}
 	for _, iri := range s.Hints.Modified {
 		if err := sparqlsrc.CheckIRI(iri); err != nil {

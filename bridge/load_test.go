@@ -20,6 +20,7 @@ stores:
   one: {query: nonsense, timeout: soon}
   two: {embedded: ./a, query: http://x.example/, rate: -1, slow: -1s}
   four: {preset: rdf4j, url: "http://x.example/rdf4j-server"}
+  five: {preset: oxigraph, url: "x.example:7878"}
 sets:
   books:
     store: three
@@ -33,6 +34,7 @@ sets:
   bounds: {store: one, strategy: prefixes, batch: 0, max_description_triples: 0, max_depth: 0, max_naming_work: 0}
   files: {dumps: ["*.nt"], strategy: whole}
   graphs: {store: one, strategy: hash, describe: graph}
+  counted: {store: one, hints: {counts: [graph]}}
 destinations:
   copy: {source: ftp://x.example/, store: one, graph: many, max_resource_bytes: 0, max_resource_triples: 0, select: {classes: Book}}
 `
@@ -47,32 +49,34 @@ destinations:
 		`test.yaml:5: stores.one.timeout: "soon": is no duration`,
 		`test.yaml:6: stores.two: is either embedded or has addresses`,
 		`test.yaml:7: stores.four.preset: "rdf4j": Eclipse RDF4J Server needs the repository`,
-		`test.yaml:11: sets.books.hints.modified: "relative": is no IRI`,
-		`test.yaml:11: sets.books.hints.full: "never": is no schedule`,
-		`test.yaml:10: sets.books.store: "three": is not one of the stores: four, one, two`,
-		`test.yaml:12: sets.books.format: "xml": is not one of jsonld, ntriples`,
-		`test.yaml:13: sets.books.schedul: is not known; allowed here: store`,
-		`test.yaml:14: sets.books.schedule: "sometimes": is no schedule`,
-		`test.yaml:15: sets.books.max_delete_ratio: "1.5": is a share`,
-		`test.yaml:16: sets.books.select.query: is no SELECT of ?entity: it does not select ?entity`,
-		`test.yaml:17: sets.books.describe: WHERE does not use ?entity`,
+		`test.yaml:12: sets.books.hints.modified: "relative": is no IRI`,
+		`test.yaml:12: sets.books.hints.full: "never": is no schedule`,
+		`test.yaml:11: sets.books.store: "three": is not one of the stores: five, four, one, two`,
+		`test.yaml:13: sets.books.format: "xml": is not one of jsonld, ntriples`,
+		`test.yaml:14: sets.books.schedul: is not known; allowed here: store`,
+		`test.yaml:15: sets.books.schedule: "sometimes": is no schedule`,
+		`test.yaml:16: sets.books.max_delete_ratio: "1.5": is a share`,
+		`test.yaml:17: sets.books.select.query: is no SELECT of ?entity: it does not select ?entity`,
+		`test.yaml:18: sets.books.describe: WHERE does not use ?entity`,
 		`test.yaml:6: stores.two.rate: "-1": is no number of 0 or more`,
 		`test.yaml:6: stores.two.slow: "-1s": is no duration`,
-		`test.yaml:18: sets.bounds.strategy: "prefixes": strategy prefixes needs the prefixes`,
-		`test.yaml:18: sets.bounds.batch: "0": is 1 or more`,
-		`test.yaml:18: sets.bounds.max_description_triples: "0": is 1 or more`,
-		`test.yaml:18: sets.bounds.max_depth: "0": is 1 or more`,
-		`test.yaml:18: sets.bounds.max_naming_work: "0": is 1 or more`,
-		`test.yaml:19: sets.files.strategy: "whole": is for stores`,
-		`test.yaml:20: sets.graphs.strategy: "hash": strategy hash is not for describe: graph`,
-		`test.yaml:22: destinations.copy.max_resource_bytes: "0": is 1 or more`,
-		`test.yaml:22: destinations.copy.max_resource_triples: "0": is 1 or more`,
-		`test.yaml:22: destinations.copy.source: "ftp://x.example/": is no http`,
-		`test.yaml:22: destinations.copy.graph: "many": is not one of single, per-entity`,
-		`test.yaml:22: destinations.copy.store: "one": can only be read`,
-		`test.yaml:22: destinations.copy.select.classes: "Book": is no class: "Book" is no absolute IRI`,
+		`test.yaml:19: sets.bounds.strategy: "prefixes": strategy prefixes needs the prefixes`,
+		`test.yaml:19: sets.bounds.batch: "0": is 1 or more`,
+		`test.yaml:19: sets.bounds.max_description_triples: "0": is 1 or more`,
+		`test.yaml:19: sets.bounds.max_depth: "0": is 1 or more`,
+		`test.yaml:19: sets.bounds.max_naming_work: "0": is 1 or more`,
+		`test.yaml:20: sets.files.strategy: "whole": is for stores`,
+		`test.yaml:21: sets.graphs.strategy: "hash": strategy hash is not for describe: graph`,
+		`test.yaml:24: destinations.copy.max_resource_bytes: "0": is 1 or more`,
+		`test.yaml:24: destinations.copy.max_resource_triples: "0": is 1 or more`,
+		`test.yaml:24: destinations.copy.source: "ftp://x.example/": is no http`,
+		`test.yaml:24: destinations.copy.graph: "many": is not one of single, per-entity`,
+		`test.yaml:24: destinations.copy.store: "one": can only be read`,
+		`test.yaml:24: destinations.copy.select.classes: "Book": is no class: "Book" is no absolute IRI`,
 		`test.yaml:2: public.listen: "127.0.0.1:80800": is no address with a port`,
 		`test.yaml:2: public.base_url: "http://x.example/?a=b": has a query or a fragment`,
+		`test.yaml:8: stores.five.url: "x.example:7878": is no http or https address of a server`,
+		`test.yaml:22: sets.counted.hints.counts: "graph": is for the named graphs of a set`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)

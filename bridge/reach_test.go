@@ -8,6 +8,9 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // A site is a source by its well-known address too, other addresses are not.
@@ -22,6 +25,26 @@ func TestReachSource(t *testing.T) {
 		if err := ReachSource(t.Context(), srv.URL+path); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
 		}
+	}
+}
+
+// Graphs of a set that hold nothing are named.
+func TestEmptyGraphs(t *testing.T) {
+	st := sparqltest.New()
+	st.Add("http://g.example/1", rdfres.Triple{S: "<http://e.example/s>", P: "<http://e.example/p>", O: `"o"`})
+	srv := httptest.NewServer(st)
+	defer srv.Close()
+	cfg := NewConfig()
+	store := NewStore()
+	store.Query = srv.URL + "/query"
+	cfg.Stores["store"] = store
+	for name, graphs := range map[string][]string{"right": {"http://g.example/1"}, "one": {"http://g.example/1", "http://g.example/l"}, "all": {"*"}, "none": nil} {
+		set := NewSet()
+		set.Store, set.Graphs = "store", graphs
+		cfg.Sets[name] = set
+	}
+	if got := EmptyGraphs(t.Context(), cfg, slog.New(slog.DiscardHandler)); len(got) != 1 || fmt.Sprint(got["one"]) != "[http://g.example/l]" {
+		t.Errorf("%v", got)
 	}
 }
 

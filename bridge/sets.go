@@ -168,6 +168,7 @@ type scanArgs struct {
 	Accept string `json:"accept,omitempty"` // id of the scan that is held
 	Rebase bool   `json:"rebase,omitempty"` // other addresses are accepted too
 	Files  bool   `json:"files,omitempty"`  // and that many files are gone
+	Hinted bool   `json:"hinted,omitempty"` // hints led to it
 }
 
 // scan looks for changes, logs and publishes them.
@@ -261,7 +262,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			}
 		}
 		if marks != nil {
-			if n := rep.Created + rep.Updated + rep.Deleted; n > 0 && res.First > 1 {
+			if n := rep.Created + rep.Updated + rep.Deleted; n > 0 && res.First > 1 && !args.Hinted {
 				rep.Missed = n
 				s.bridge.log.Info("a full scan found what no hint had named yet", "set", s.name, "changes", n)
 			}

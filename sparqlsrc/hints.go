@@ -285,6 +285,9 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		pattern = s.graphQuads(nil) + "GRAPH ?g { ?s " + rdfType + " ?k } "
 	} else if by == ByClass {
 		pattern = scope.triple("?s", rdfType, "?k") + scope.triple("?s", "?p", "?o")
+		if classes, odd := escapeAll(s.cfg.Select.Classes); len(classes) > 0 && len(odd) == 0 {
+			pattern = "VALUES ?k { " + strings.Join(classes, " ") + " } " + pattern
+		}
 	} else if !s.byGraph && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" || s.byGraph && !s.everyGraph() {
 		values, _ := escapeAll(s.cfg.Graphs)
 		pattern = "VALUES ?k { " + strings.Join(values, " ") + " } GRAPH ?k { ?s ?p ?o } "

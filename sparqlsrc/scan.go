@@ -135,7 +135,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		if ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		way := 0
+		way, ended := 0, 0
 		for try := 0; try < tries && way < len(ways); try++ {
 			var v verdict
 			v, last = s.wholeOnce(ctx, ways[way], sc)
@@ -143,13 +143,19 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				return last
 			}
 			s.log.Warn("a download of the whole graph did not hold", "way", ways[way], "err", last)
-			if v == cut {
+			if errors.Is(last, sparql.ErrTruncated) {
+				ended++
+			}
+			if v == cut || ended == 2 {
 				sc.stats.Truncated++
 				break // it will be cut again
 			}
 			if v == refused {
 				way++ // another way may do
 			}
+		}
+		if s.inOneAnswer() && (errors.Is(last, ErrShort) || errors.Is(last, sparql.ErrTruncated)) {
+			return fmt.Errorf("%w (strategy %s asks for everything in one answer; without it what is cut is read in parts)", last, s.cfg.Strategy)
 		}
 		if s.inOneAnswer() {
 			return last
@@ -266,7 +272,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return s.client.StreamSelect(ctx, sel, way, fn)
 	}
 	var ofStore *sparql.Error
-	if err = read(); g.rows == 0 && errors.As(err, &ofStore) { // it may take one question at a time
+	if err = read(); g.rows == 0 && errors.As(err, &ofStore) && !errors.Is(err, sparql.ErrTruncated) { // it may take one question at a time
 		counting.wait()
 		err = read()
 	}
@@ -390,6 +396,8 @@ func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (ver
 	switch {
 	case rows >= least && rows <= most:
 		return fine, nil
+	case rows == 0:
+		return refused, fmt.Errorf("%w: nothing came; it counts %d triples", ErrShort, before)
 	case rows < least && isRound(rows):
 		return cut, fmt.Errorf("%w: %d triples came, a round number that looks like a limit; it counts %d before and %d after", ErrShort, rows, before, after)
 	}

@@ -665,6 +665,46 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
+// A store, or a proxy, of whose long answers nothing comes is read in parts without
+// asking for everything again and again.
+func TestLongAnswersAreEmpty(t *testing.T) {
+	ts := divided(300)
+	want := expected(t, ts, false)
+	for _, longest := range []int{8_000, 30_000} {
+		for _, strategy := range []string{"", "batches", "select-json", "graph-store"} {
+			st := sparqltest.New(ts...)
+			st.Longest = longest
+			s := known(source(t, st, Config{Strategy: strategy}), st)
+			sc, err := s.Scan(t.Context())
+			asked := map[string]int{}
+			for _, q := range st.Queries() {
+				if !strings.Contains(q, "COUNT") && !strings.Contains(q, "LIMIT") {
+					asked[q]++
+				}
+			}
+			for q, n := range asked {
+				if n > 4 {
+					t.Errorf("%q, %d: asked %d times: %s", strategy, longest, n, q)
+				}
+			}
+			if ofOneGraph(sparql.Reading(strategy)) || sparql.Reading(strategy).Selects() {
+				if err == nil || !strings.Contains(err.Error(), "without it what is cut is read in parts") {
+					t.Errorf("%s, %d: %v", strategy, longest, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, stats := read(t, sc)
+			diff(t, fmt.Sprint(strategy, longest), got, want)
+			if stats.Way != "batches" {
+				t.Errorf("%q, %d: read by %s", strategy, longest, stats.Way)
+			}
+		}
+	}
+}
+
 // Lists and trees that are deeper than what is asked for at first are followed, where a
 // store cuts answers and all blank nodes do not come in one: by a scan, and by hints.
 func TestDeepThroughRowLimit(t *testing.T) {

@@ -55,6 +55,10 @@ because of that, and what could be changed in the store.
 			if err != nil {
 				return fmt.Errorf("doctor %s: %w", shownName(args[0]), err)
 			}
+			if strings.HasPrefix(found.Addresses["query"], embeddedAt) { // asked in this process
+				found.Addresses = map[string]string{"embedded": args[0]}
+				found.Could = slices.DeleteFunc(found.Could, func(s string) bool { return s == sparql.CouldCompress })
+			}
 			if a.json {
 				return a.print(found)
 			}
@@ -77,6 +81,9 @@ func shownName(store string) string {
 	}
 	return store
 }
+
+// embeddedAt is the address under which an embedded store is asked in the same process.
+const embeddedAt = "http://embedded.invalid"
 
 // storeClient reaches a store by address, by folder, or by its name in the
 // configuration.
@@ -119,8 +126,7 @@ func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end
 		if err != nil {
 			return nil, nil, err
 		}
-		const at = "http://embedded.invalid"
-		e.Query, e.Update, e.GraphStore, e.Transport, end = at+"/query", at+"/update", at+"/data", s.Transport(), s.Close
+		e.Query, e.Update, e.GraphStore, e.Transport, end = embeddedAt+"/query", embeddedAt+"/update", embeddedAt+"/data", s.Transport(), s.Close
 	}
 	c, err = sparql.New(e)
 	if err != nil {
@@ -143,14 +149,14 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	w.line("asking        GET %s; form %s; direct %s", x.Manners.Get, x.Manners.Form, x.Manners.Direct)
 	w.line("graph store   %s", yes(x.Found["graph_store"] != "", "not given, and found", x.Manners.GraphStore))
-	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none"))
+	w.line("compression   %s", yes(x.Manners.Gzip, "gzip", "none seen"))
 	asked := x.Manners.Authentication != ""
 	w.line("credentials   %s", oneLine(x.Manners.Authentication, yes(x.Manners.Authenticated, "sent", yes(asked, "asked for, none given", "not asked for"))))
 	for _, r := range x.Readings {
 		if speed, tried := x.Speed[r]; tried && x.Sample == 0 {
 			w.line("reading       %-13s works; there is nothing to measure it on", r)
 		} else if tried {
-			w.line("reading       %-13s %9.0f triples/s on %d", r, speed, x.Sample)
+			w.line("reading       %-13s %9.0f triples/s on %d", r, speed, yes(x.RowLimit > 0, min(x.RowLimit, x.Sample), x.Sample))
 		} else {
 			w.line("reading       %-13s not tried: on a large graph it costs this store too much", r)
 		}
@@ -168,7 +174,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits
-	w.line("sorting       %s", oneLine(fmt.Sprintf("%d rows in %.2f s", l.Sorted, l.SortSeconds), yes(l.SortError != "", "(of more: "+l.SortError+")", "")))
+	w.line("sorting       %s", yes(l.Sorted == 0 && l.SortError == "", "there is nothing to sort", oneLine(fmt.Sprintf("%d rows in %.2f s", l.Sorted, l.SortSeconds), yes(l.SortError != "", "(of more: "+l.SortError+")", ""))))
 	body := func(bytes int) string { return yes(bytes > 0, fmt.Sprintf("%d bytes", bytes), "none") }
 	w.line("query bodies  %s as they are, %s as a form", body(l.DirectBody), body(l.FormBody))
 	var works, not []string
@@ -186,7 +192,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	switch {
 	case !x.Written:
-		w.line("writing       not tried (--write, with an update address)")
+		w.line("writing       not tried: %s", yes(x.Addresses["update"]+x.Addresses["embedded"] == "", "no update address was given (--update)", "only with --write"))
 	case !x.Writable:
 		w.line("writing       %s", yes(x.WriteError != "", oneLine("refused:", x.WriteError), "nothing came back"))
 	default:
@@ -213,7 +219,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	return w.err
 }
 
-func yes(is bool, text, other string) string {
+func yes[T any](is bool, text, other T) T {
 	if is {
 		return text
 	}

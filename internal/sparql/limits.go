@@ -331,6 +331,6 @@ func (l Limits) advise(c Capabilities, m Manners, will, could func(string, ...an
 		could("raise the limit of request bodies (%d bytes passed): larger batches are faster", l.DirectBody)
 	}
 	if !c.StableLabels {
-		will("read what hangs on blank nodes in one answer: their labels do not hold longer")
+		will("read what hangs on blank nodes in one answer: their labels were not seen to hold longer")
 	}
 }

@@ -283,8 +283,8 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	for _, g := range c.Left {
 		could("drop the graph %s, which a probe that was killed has left; doctor --write does, an hour after it", g)
 	}
-	if !m.Gzip {
-		could("let answers be compressed, if the store is far away")
+	if !m.Gzip && c.Sample >= 1000 { // short answers are not compressed
+		could(CouldCompress)
 	}
 	if !c.Writable {
 		return a
@@ -305,6 +305,9 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	}
 	return a
 }
+
+// CouldCompress is what can be said of a store that is asked over a network.
+const CouldCompress = "let answers be compressed, if the store is far away"
 
 const giveGraphStore = "give the Graph Store address (--graph-store): it is the fastest way into most stores"
 
@@ -355,16 +358,11 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 		out.Addresses["graph_store"] = redact(e.GraphStore)
 	}
 	o.Speed = true
-	var named []string // of a store whose data is in them alone
-	if len(o.Graphs) == 0 {
-		var err error
-		if named, err = c.onlyNamed(ctx); err != nil {
-			return out, fmt.Errorf("probe: %w", err)
-		}
-		if len(named) > 0 {
-			o.Graphs = []string{"*"}
-		}
+	graphs, elsewhere, err := c.whereDataIs(ctx, o.Graphs)
+	if err != nil {
+		return out, fmt.Errorf("probe: %w", err)
 	}
+	o.Graphs = graphs
 	caps, err := c.Probe(ctx, o)
 	if err != nil {
 		return out, err
@@ -412,32 +410,38 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			out.Could = append(out.Could, say)
 		}
 	}
-	if len(named) > 0 {
-		out.Will = append(out.Will, "read nothing unless graphs are named: the default graph is empty, so this was asked of all named graphs")
-	} else if caps.Sample == 0 && len(caps.Readings) > 0 {
-		p.step(context.WithValue(ctx, onceKey{}, true), "named graphs", func(ctx context.Context) (err error) {
-			named, err = c.NamedGraphs(ctx, mostNamed)
-			return err
-		})
-		out.Unanswered = p.caps.Unanswered
-	}
-	if len(named) > 0 {
-		out.Could = append(out.Could, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty, and there are "+strings.Join(named, ", "))
+	if elsewhere != "" {
+		out.Could = append(out.Could, elsewhere)
 	}
 	slices.Sort(out.Could)
 	out.Seconds = time.Since(began).Seconds()
 	return out, context.Cause(ctx)
 }
 
-const mostNamed = 8
-
-// onlyNamed gives some named graphs of a store whose default graph is empty.
-func (c *Client) onlyNamed(ctx context.Context) ([]string, error) {
+// whereDataIs gives the graphs to look at: those that are asked for, or, of a store that
+// has nothing in them, others, and what to say of that.
+func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []string, elsewhere string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
-	some, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
-	if err != nil || some {
-		return nil, err
+	p := &prober{c: c}
+	if err := p.scope(asked); err != nil {
+		return nil, "", err
 	}
-	return c.NamedGraphs(ctx, mostNamed)
+	if some, err := c.Ask(ctx, "ASK { "+p.pattern+" }"); err != nil || some {
+		return asked, "", err
+	}
+	if len(asked) > 0 {
+		if some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); err != nil {
+			return asked, "", err
+		} else if some && asked[0] == "*" { // which is the default graph too
+			return nil, "", nil
+		} else if some {
+			return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not", nil
+		}
+	}
+	named, err := c.NamedGraphs(ctx, 8)
+	if err != nil || len(named) == 0 {
+		return asked, "", err
+	}
+	return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", "), nil
 }

@@ -150,3 +150,49 @@ func TestNoGraphStore(t *testing.T) {
 		}
 	}
 }
+
+// What was asked for may be empty and the data elsewhere: that is what is examined, and said.
+func TestExamineElsewhere(t *testing.T) {
+	one := rdfres.Triple{S: "<http://e.example/s>", P: "<http://e.example/p>", O: `"o"`}
+	const leave, name = "leave --graph out", "name the graphs"
+	for _, c := range []struct {
+		in, ask string // of the data; asked for
+		graphs  string // examined
+		sample  int64
+		told    string
+	}{
+		{"", "", "", 1, ""},
+		{"", "*", "", 1, ""},
+		{"", "http://e.example/g", "", 1, leave},
+		{"http://e.example/g", "", "*", 1, name},
+		{"http://e.example/g", "*", "*", 1, ""},
+		{"http://e.example/g", "http://e.example/g", "http://e.example/g", 1, ""},
+		{"http://e.example/g", "http://e.example/other", "*", 1, name},
+		{"none", "", "", 0, ""},
+		{"none", "*", "*", 0, ""},
+	} {
+		st := sparqltest.New()
+		if c.in != "none" {
+			st.Add(c.in, one)
+		}
+		var o sparql.ProbeOptions
+		if c.ask != "" {
+			o.Graphs = []string{c.ask}
+		}
+		x, err := connect(t, st, nil).Examine(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for _, could := range x.Could {
+			for _, words := range []string{leave, name} {
+				if strings.HasPrefix(could, words) {
+					told += words
+				}
+			}
+		}
+		if strings.Join(x.Graphs, " ") != c.graphs || x.Sample != c.sample || told != c.told {
+			t.Errorf("data in %q, asked for %q: examined %q, %d triples, told %q", c.in, c.ask, x.Graphs, x.Sample, x.Could)
+		}
+	}
+}

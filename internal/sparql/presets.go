@@ -28,7 +28,7 @@ var Presets = []Preset{
 		Limits: "sorting is slow; small numbers are kept by value; language tags in lower case"},
 	{Name: "fuseki", Product: "Apache Jena Fuseki (TDB2)", URL: "http://localhost:3030", Repository: "dataset", Default: "ds", Tested: true,
 		Query: "URL/REPOSITORY/query", Update: "URL/REPOSITORY/update", GraphStore: "URL/REPOSITORY/data",
-		Limits: "form bodies of 200,000 bytes; small numbers are kept by value; language tags in canonical case"},
+		Limits: "small numbers are kept by value; language tags in canonical case"},
 	{Name: "rdf4j", Product: "Eclipse RDF4J Server", URL: "http://localhost:8080/rdf4j-server", Repository: "repository", Tested: true,
 		Query: "URL/repositories/REPOSITORY", Update: "URL/repositories/REPOSITORY/statements", GraphStore: "URL/repositories/REPOSITORY/rdf-graphs/service",
 		Limits: "the default graph shows all named graphs; DESCRIBE is symmetric; TSV is not the W3C form (its binary form is read, or JSON); what is uploaded goes in its binary form (`application/x-binary-rdf`, or N-Triples where that is refused); form bodies of 200,000 bytes"},

@@ -487,14 +487,14 @@ func (p *prober) readings(ctx context.Context) {
 	}
 	began := time.Now()
 	for range 2 { // the better of two: the first warms the store up
+		if table { // first, where the sample is too small to tell which is
+			try(ReadSelectBinary, readTable)
+		}
 		try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
 		if oneGraph {
 			try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
 		}
 		try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
-		if table {
-			try(ReadSelectBinary, readTable)
-		}
 		switch {
 		case !graphStore:
 		case rdf4j && p.caps.Sample >= sampleSize && len(p.caps.Readings) > 0:

@@ -79,7 +79,7 @@ func (c *Client) retry(ctx context.Context, try func() error) error {
 			return err
 		}
 		wait = max(wait, e.retryAfter)
-		c.log.Warn("request failed, will be tried again", "op", e.Op, "err", err, "pause", wait)
+		c.log.Warn("request failed, will be tried again", "err", err, "pause", wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -194,7 +194,7 @@ func (c *Client) readError(r request, err error) error {
 		c.noTable.Store(true)
 		out.Hint = "it is read as JSON from now on"
 	} else if errors.Is(err, ErrTruncated) {
-		out.Temporary = true
+		out.Temporary, out.once = true, true // a limit cuts it again
 		out.Hint = "the store or a proxy ended the answer: a limit of time or size there?"
 	} else if !errors.Is(err, errNotW3CTSV) {
 		out.garbled = true

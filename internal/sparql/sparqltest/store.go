@@ -36,6 +36,7 @@ type Store struct {
 	UnionDefault bool   // the default graph shows all named graphs
 	RowLimit     int    // longer answers are cut and 200 OK; 0: never
 	TellLimit    bool   // by X-SPARQL-MaxRows
+	Longest      int    // of longer answers, in bytes, nothing comes, and 200 OK; 0: never
 	TooMany      int    // more VALUES than this are answered with 400; 0: any number
 	Relabel      bool   // new labels for blank nodes in each answer
 	Shuffle      bool   // another order in each answer
@@ -251,6 +252,9 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		return
+	}
+	if s.Longest > 0 && len(content) > s.Longest {
+		content = nil
 	}
 	if fault != nil && fault.CutAfter > 0 && fault.CutAfter < len(content) {
 		content = content[:fault.CutAfter]

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -289,6 +290,10 @@ func (c *Config) check() (out []Finding) {
 		}
 		atLeast(p+".max_resource_bytes", d.MaxBytes, 1)
 		atLeast(p+".max_resource_triples", d.MaxTriples, 1)
+		atLeast(p+".max_package_bytes", d.MaxPackage, 1)
+		if time.Duration(d.Timeout) < time.Second {
+			fault(p+".timeout", d.Timeout.String(), "is 1s or longer")
+		}
 		if d.Map != "" {
 			if _, err := embedstore.ParseMapping(d.Map); err != nil {
 				fault(p+".map", "", "%v", err)

@@ -194,6 +194,8 @@ type Destination struct {
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
 	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked, fails, by name; it is held in memory" default:"268435456"`
 	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
+	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a package of a dump that is longer is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
+	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: an answer that does not begin within it, or stops for half of it, is given up" default:"2m"`
 }
 
 // Secret prints as "redacted".

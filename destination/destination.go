@@ -46,8 +46,10 @@ type Config struct {
 	// Of one representation, unpacked; beyond them it fails, by name. Defaults 256 MiB,
 	// 5,000,000.
 	MaxResourceBytes, MaxResourceTriples int64
-	TempDir                              string // packages and sorting; default: the system's
-	MemoryBytes                          int64  // for batches and sorting; default 64 MiB
+	MaxPackageBytes                      int64         // of a dump, packed and each of its members; default 64 GiB
+	Timeout                              time.Duration // until an answer of the source begins; half of it may pass without a byte. Default 2m
+	TempDir                              string        // packages, two at once, and sorting; default: the system's
+	MemoryBytes                          int64         // for batches and sorting; default 64 MiB
 }
 
 // Options of Open.
@@ -272,6 +274,12 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	if cfg.MaxResourceTriples > 0 {
 		lim.triples = cfg.MaxResourceTriples
+	}
+	if cfg.MaxPackageBytes > 0 {
+		lim.pkg = min(cfg.MaxPackageBytes, math.MaxInt64-1)
+	}
+	if cfg.Timeout > 0 {
+		lim.header, lim.idle = cfg.Timeout, cfg.Timeout/2
 	}
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store, writer: randomHex(8)}
 	var err error
@@ -536,7 +544,12 @@ func randomHex(bytes int) string {
 }
 
 // at is the address of the mirror as it may be printed.
-func (d *Destination) at() string { return sparql.Redact(d.target) }
+func (d *Destination) at() string {
+	if d.sink != nil || d.folder != nil {
+		return d.mirror.client.Endpoint().Name
+	}
+	return sparql.Redact(d.target)
+}
 
 // Close forgets the connections to the source. The records stay with the store.
 func (d *Destination) Close() error {

@@ -126,14 +126,17 @@ func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*do
 // downloadPackage downloads a package and verifies it whole.
 func (d *Destination) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
 	if p.promise.Length > d.lim.pkg {
-		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken", errTooLarge, p.promise.Length, d.lim.pkg)
+		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (max_package_bytes)", errTooLarge, p.promise.Length, d.lim.pkg)
 	}
 	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: attempts})
+	if errors.Is(err, errTooLarge) {
+		err = fmt.Errorf("%w (max_package_bytes)", err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", errMismatch, err), dl.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w%s", errMismatch, err, mismatchHint), dl.Close())
 	}
 	return dl, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -570,29 +571,41 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 
 // otherMarks are the checkpoints of other destinations over the same graph.
 func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*checkpoint, error) {
-	if m.gspOnly() {
-		return nil, nil
+	all := map[string]*checkpoint{}
+	take := func(mark, p, o rdfres.Term) {
+		if !strings.HasPrefix(mark.IRI(), markPrefix) || mark.IRI() == m.mark {
+			return
+		}
+		c := all[mark.IRI()]
+		if c == nil {
+			c = &checkpoint{}
+			all[mark.IRI()] = c
+		}
+		if lex, _, _ := o.Literal(); lex != "" {
+			c.set(strings.TrimPrefix(p.IRI(), propPrefix), lex)
+		}
+	}
+	if m.gspOnly() { // of files all are in one graph too, a store has each in one of its own, and no list
+		for t, err := range m.client.GetGraph(ctx, stateGraph) {
+			if err != nil {
+				return nil, err
+			}
+			take(t.S, t.P, t.O)
+		}
+		maps.DeleteFunc(all, func(_ string, c *checkpoint) bool { return c.Graph != graph })
+		return all, nil
 	}
 	g := rdfres.NewLiteral(graph, "", "")
 	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", stateGraph, propPrefix, g))
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*checkpoint{}
 	for row, err := range s.Rows {
 		if err != nil {
 			return nil, err
 		}
-		if len(row) != 3 || !strings.HasPrefix(row[0].IRI(), markPrefix) || row[0].IRI() == m.mark {
-			continue
-		}
-		c := all[row[0].IRI()]
-		if c == nil {
-			c = &checkpoint{}
-			all[row[0].IRI()] = c
-		}
-		if lex, _, _ := row[2].Literal(); lex != "" {
-			c.set(strings.TrimPrefix(row[1].IRI(), propPrefix), lex)
+		if len(row) == 3 {
+			take(row[0], row[1], row[2])
 		}
 	}
 	return all, nil

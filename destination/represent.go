@@ -39,6 +39,10 @@ var (
 	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
 )
 
+// mismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
+// and later.
+const mismatchHint = " (changed on the way, or by the source without announcing it; it is tried again, and if that stays so the source has to publish it anew)"
+
 // acceptRDF is for an address of which nothing is promised: it may be a generic one that
 // shows a page to who does not ask for data.
 const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads;q=0.8, application/ld+json;q=0.7, application/rdf+xml;q=0.7, application/trig;q=0.6, */*;q=0.5"
@@ -202,7 +206,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		return nil, err
 	}
 	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
-		return nil, fmt.Errorf("%s %w: %w (changed on the way, or by the source without announcing it)", shorten(p.URL), errMismatch, err)
+		return nil, fmt.Errorf("%s %w: %w%s", shorten(p.URL), errMismatch, err, mismatchHint)
 	}
 	if !big && (len(a.body) > bigBody || len(a.body) > bigBody/100 && bytes.HasPrefix(a.body, gzipBytes)) {
 		d.bigMu.Lock()
@@ -265,7 +269,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		wire = appendLines(nil, ts)
 		got := rdfres.Digest(sha256.Sum256(wire))
 		if got != it.Promise.Graph {
-			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s", shorten(p.URL), errMismatch, got, it.Promise.Graph)
+			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", shorten(p.URL), errMismatch, got, it.Promise.Graph, mismatchHint)
 		}
 		wireNames = allWireNames(ts)
 	}

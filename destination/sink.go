@@ -50,7 +50,55 @@ type Sink struct {
 type sinkState struct {
 	Version   int               `json:"version"`
 	Authority string            `json:"authority,omitempty"` // of the skolem IRIs that blank nodes of the dump stand for
+	Others    []string          `json:"others,omitempty"`    // those of further sources, of blank nodes whose labels begin with s1-, s2- and so on
 	Graphs    map[string]string `json:"graphs"`              // checkpoints, N-Triples
+}
+
+// know adds authorities. None is ever forgotten, so that a dump that was written before
+// is read as it was meant.
+func (st *sinkState) know(authorities []string) (grown bool) {
+	for _, a := range authorities {
+		switch a = strings.TrimSuffix(a, "/"); {
+		case a == "" || a == st.Authority || slices.Contains(st.Others, a):
+			continue
+		case st.Authority == "":
+			st.Authority = a
+		default:
+			st.Others = append(st.Others, a)
+		}
+		grown = true
+	}
+	return grown
+}
+
+// blank gives the blank node that stands for a skolem IRI of an authority that is known,
+// and other terms as they are.
+func (st *sinkState) blank(t rdfres.Term) rdfres.Term {
+	authority, label, ok := rdfres.CutSkolem(t)
+	if !ok {
+		return t
+	}
+	if authority == st.Authority {
+		return rdfres.NewBlank(label)
+	}
+	if i := slices.Index(st.Others, authority); i >= 0 {
+		return rdfres.NewBlank(fmt.Sprintf("s%d-%s", i+1, label))
+	}
+	return t
+}
+
+// skolem undoes blank.
+func (st *sinkState) skolem(t rdfres.Term) rdfres.Term {
+	if t.Kind() != rdfres.KindBlank {
+		return t
+	}
+	if of, label, ok := strings.Cut(t.Label(), "-"); ok {
+		var i int
+		if n, _ := fmt.Sscanf(of, "s%d", &i); n == 1 && i > 0 && i <= len(st.Others) {
+			return rdfres.Skolemize(rdfres.NewBlank(label), st.Others[i-1])
+		}
+	}
+	return rdfres.Skolemize(t, st.Authority)
 }
 
 // otherPacks are ways of packing that no dump is written in.
@@ -248,6 +296,13 @@ func (s *Sink) checkpoint(w http.ResponseWriter, r *http.Request, graph string) 
 		return err
 	}
 	if r.Method == http.MethodGet {
+		if graph == stateGraph { // all of them
+			w.Header().Set("Content-Type", rdfres.NTriples.MediaType())
+			for _, text := range st.Graphs {
+				io.WriteString(w, text)
+			}
+			return nil
+		}
 		text, ok := st.Graphs[graph]
 		if !ok {
 			http.NotFound(w, r)
@@ -321,7 +376,7 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 			case perr != nil || ok && s.quad && q.G.IRI() != graph || ok && !s.quad && q.G != "":
 				ferr = damaged(string(text))
 			case ok:
-				t := rdfres.Triple{S: rdfres.Skolemize(q.S, st.Authority), P: q.P, O: rdfres.Skolemize(q.O, st.Authority)}
+				t := rdfres.Triple{S: st.skolem(q.S), P: q.P, O: st.skolem(q.O)}
 				line = t.AppendLine(line[:0])
 				ferr = f(line)
 			}
@@ -352,8 +407,9 @@ func (s *Sink) makeFolder() error {
 	return os.MkdirAll(filepath.Dir(s.file), 0o777)
 }
 
-// replace replaces the dump by the graph whose triples each hands out, in parts.
-func (s *Sink) replace(graph string, each func(put putPart) error) error {
+// replace replaces the dump by the graph whose triples each hands out, in parts, of
+// sources of some authorities.
+func (s *Sink) replace(graph string, authorities []string, each func(put putPart) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.makeFolder(); err != nil {
@@ -368,37 +424,15 @@ func (s *Sink) replace(graph string, each func(put putPart) error) error {
 	if err != nil {
 		return err
 	}
-	authority := ""
-	plain := func(t rdfres.Term) rdfres.Term {
-		b := rdfres.Unskolemize(t)
-		if b == t {
-			return t
+	if st.know(authorities) { // the dump before is read with them as without
+		if err := s.putState(st); err != nil {
+			return err
 		}
-		a := strings.TrimSuffix(t.IRI(), "/.well-known/genid/"+b.Label())
-		if authority == "" {
-			authority = a
-		}
-		if a != authority {
-			return t
-		}
-		return b
-	}
-	asIs := func(of string, lines []byte) bool {
-		if s.quad || bytes.Contains(lines, genid) {
-			return false
-		}
-		if !hasBlank(lines) {
-			return true
-		}
-		if authority == "" {
-			authority = of
-		}
-		return of == authority
 	}
 	var own []byte
 	err = each(func(of string, lines []byte) error {
 		of = strings.TrimSuffix(of, "/")
-		if asIs(of, lines) {
+		if !s.quad && !bytes.Contains(lines, genid) && (of == st.Authority || !hasBlank(lines)) {
 			return sorter.add(lines)
 		}
 		own = own[:0]
@@ -407,7 +441,7 @@ func (s *Sink) replace(graph string, each func(put putPart) error) error {
 			if err != nil {
 				return err
 			}
-			q.S, q.O = plain(rdfres.Skolemize(q.S, of)), plain(rdfres.Skolemize(q.O, of))
+			q.S, q.O = st.blank(rdfres.Skolemize(q.S, of)), st.blank(rdfres.Skolemize(q.O, of))
 			if s.quad && graph != "" {
 				q.G = rdfres.NewIRI(graph)
 			}
@@ -417,12 +451,6 @@ func (s *Sink) replace(graph string, each func(put putPart) error) error {
 	})
 	if err != nil {
 		return err
-	}
-	if authority != "" && authority != st.Authority { // read back with the new one, before or after
-		st.Authority = authority
-		if err := s.putState(st); err != nil {
-			return err
-		}
 	}
 	written := counted{graph: graph}
 	err = replaceFile(s.file, func(w io.Writer) error {

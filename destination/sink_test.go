@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 func (b *bench) openSink(s *Sink) *Destination {
@@ -182,6 +185,128 @@ func TestSinkRefusals(t *testing.T) {
 	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
 	if _, err := Open(context.Background(), b.store, folder.Client(), b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
 		t.Error(err)
+	}
+}
+
+// Two sources in one dump: each adds what it owns, blank nodes are blank nodes of two
+// sources whatever they look like, and a state that is lost is told by name. A folder is
+// for one.
+func TestUnionDump(t *testing.T) {
+	for _, name := range []string{"union.nt", "union.nq.gz"} {
+		file := filepath.Join(t.TempDir(), name)
+		dump, err := DumpSink(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dump.Close()
+		b := newBench(t)
+		c := &bench{t: t, src: newTestSource(t), mir: b.mir, store: b.store, cfg: b.cfg, clock: b.clock, caps: b.caps}
+		c.cfg.Name, c.cfg.Source = "second", c.src.url("/.well-known/resourcesync")
+		b.cfg.Names, c.cfg.Names = []string{"copy", "second"}, []string{"copy", "second"}
+		fill(b.src, 3)
+		const shape = `<http://ex.org/%s> <http://ex.org/p> [ <http://ex.org/q> "y" ] .`
+		b.src.put("one.ttl", fmt.Sprintf(shape, "one"))
+		c.src.put("two.ttl", fmt.Sprintf(shape, "two"))
+		c.src.put("same.nt", string(b.src.bodies["e0.nt"])) // a triple of both
+		lines := func() (n, blanks int) {
+			t.Helper()
+			seen := map[string]bool{}
+			for _, line := range dumpLines(t, dump) {
+				n++
+				q, _, err := rdfres.ParseLine([]byte(strings.TrimSpace(line)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, term := range []rdfres.Term{q.S, q.O} {
+					if term.Kind() == rdfres.KindBlank {
+						seen[term.Label()] = true
+					}
+					if strings.Contains(string(term), "genid") {
+						t.Errorf("%s: %s", name, line)
+					}
+				}
+			}
+			return n, len(seen)
+		}
+		equal := func() {
+			t.Helper()
+			for _, x := range []*bench{b, c} {
+				if rep, err := x.openSink(dump).Audit(t.Context(), AuditOptions{}); err != nil || !rep.Equal {
+					t.Fatalf("%s of %s: %+v %v", x.cfg.Name, name, rep, err)
+				}
+			}
+		}
+		for _, x := range []*bench{b, c, b} {
+			if rep, err := x.openSink(dump).Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%s: %+v %v", name, rep, err)
+			}
+		}
+		all, blanks := lines()
+		if blanks != 2 {
+			t.Errorf("%s: %d blank nodes, want one of each source", name, blanks)
+		}
+		equal()
+		// One ends: what is of both stays.
+		c.src.remove("same.nt")
+		c.src.remove("two.ttl")
+		c.cfg.MaxDeleteRatio = 1
+		if rep, err := c.openSink(dump).Sync(t.Context(), SyncOptions{}); err != nil || rep.Deleted != 2 {
+			t.Fatalf("%s: %+v %v", name, rep, err)
+		}
+		if n, blanks := lines(); n != all-2 || blanks != 1 {
+			t.Errorf("%s: %d lines of %d, %d blank nodes", name, n, all, blanks)
+		}
+		equal()
+		// Another state knows nothing of either, nor does one of the two without its records.
+		lost := newBench(t)
+		lost.cfg = b.cfg
+		if _, err := lost.openSink(dump).Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), `is the mirror of "second"`) {
+			t.Errorf("%s: a state that is lost: %v", name, err)
+		}
+		if n, _ := lines(); n != all-2 {
+			t.Errorf("%s: %d lines are left of %d", name, n, all-2)
+		}
+	}
+	b := newBench(t)
+	fill(b.src, 3)
+	folder, err := FolderSink(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if _, err := b.openSink(folder).Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Name = "second"
+	if _, err := b.openSink(folder).Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "a folder is for one") {
+		t.Error(err)
+	}
+}
+
+// A dump whose records are lost is taken over by the destination that wrote it, and
+// compared.
+func TestDumpTakenOver(t *testing.T) {
+	dump, err := DumpSink(filepath.Join(t.TempDir(), "a.nt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close()
+	b := newBench(t)
+	fill(b.src, 3)
+	if _, err := b.openSink(dump).Sync(t.Context(), SyncOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.src.remove("e1.nt")
+	lost := benchOf(t, b.src, b.mir, memkv.New())
+	rep, err := lost.openSink(dump).Sync(t.Context(), SyncOptions{})
+	if err != nil || !rep.InSync {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	if a, err := lost.openSink(dump).Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 2 {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if lines := strings.Join(dumpLines(t, dump), ""); strings.Contains(lines, "/e1>") {
+		t.Errorf("what is gone is still there:\n%s", lines)
 	}
 }
 

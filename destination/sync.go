@@ -280,6 +280,8 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		return d.noteCompare("the mirror was written by an earlier state of this destination")
 	case cp != nil: // our own, of later records
 		return d.noteCompare("the mirror was written by a later state of this destination")
+	case shared != "" && d.folder != nil && !d.cfg.Adopt:
+		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.at(), marks[shared].Name)
 	case shared != "":
 		return d.sharesWith()
 	case foreign != "":
@@ -396,12 +398,15 @@ func (d *Destination) noteCompare(why string) error {
 	return d.saveMeta(func(m *meta) { m.Compare = why })
 }
 
-// ourMarks are the marks of all destinations of this state.
+// ourMarks are the marks of all destinations of this state; of a dump, which is replaced
+// whole, those of which the records are kept for the same one.
 func (d *Destination) ourMarks() ([]string, error) {
 	metas, err := d.metas()
 	var marks []string
 	for _, m := range metas {
-		marks = append(marks, m.Mark)
+		if d.sink == nil || id(m.Space) == d.space {
+			marks = append(marks, m.Mark)
+		}
 	}
 	return marks, err
 }

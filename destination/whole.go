@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -83,7 +85,17 @@ func (d *Destination) putWhole(ctx context.Context) error {
 // putLines replaces the graph.
 func (d *Destination) putLines(ctx context.Context) error {
 	if d.sink != nil {
-		return d.sink.replace(d.mirror.lay.graph, func(put putPart) error { return d.eachWhole(ctx, put) })
+		metas, err := d.metas()
+		if err != nil {
+			return err
+		}
+		var authorities []string
+		for _, name := range slices.Sorted(maps.Keys(metas)) {
+			if m := metas[name]; id(m.Space) == d.space {
+				authorities = append(authorities, m.Authority)
+			}
+		}
+		return d.sink.replace(d.mirror.lay.graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
 	}
 	return d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		pr, pw := io.Pipe()

@@ -486,8 +486,10 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
+	// Without a list the copies of the manifests say as much.
+	singly := o.ResourceList == "" && !slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" })
 	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
-		if o.ResourceList != "" || slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" }) {
+		if !singly {
 			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", shorten(packages[i].url), packages[i].promise.Type)
 		}
 		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", shorten(packages[i].url), packages[i].promise.Type)
@@ -521,9 +523,16 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 			v.look(out.it)
 			return b.outcome(ctx, out)
 		})
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), flushAfter(ctx, b, err))
+		if err == nil {
+			continue
 		}
+		flushed := flushAfter(ctx, b, err)
+		if bad := (*packageError)(nil); errors.As(err, &bad) && flushed == nil && singly && ctx.Err() == nil && !errors.Is(err, errSourceGone) {
+			stop()
+			r.why("package %s cannot be used (%v), so what is still missing is fetched one by one", shorten(p.url), err)
+			return d.compare(ctx, r, o, known)
+		}
+		return nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), flushed)
 	}
 	if err := b.settle(ctx); err != nil {
 		return nil, err

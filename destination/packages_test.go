@@ -156,3 +156,37 @@ func withCutManifest(t *testing.T, packed []byte) []byte {
 	}
 	return out.Bytes()
 }
+
+// Without a list, what is in a bad package is fetched one by one where the dump links to
+// copies of the manifests.
+func TestBadPackageWithCopiedManifest(t *testing.T) {
+	for name, spoil := range map[string]func(w http.ResponseWriter){
+		"gone":    func(w http.ResponseWriter) { http.Error(w, "gone", http.StatusNotFound) },
+		"another": func(w http.ResponseWriter) { fmt.Fprint(w, "no package") },
+	} {
+		b := newBench(t)
+		s := b.src
+		s.list, s.changes, s.dump, s.contents = false, false, true, true
+		fill(s, 12)
+		bad := true
+		b.fetch = inproc.Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if bad && r.URL.Path == "/set/dump.zip" {
+				spoil(w)
+				return
+			}
+			s.ServeHTTP(w, r)
+		})}
+		rep := b.sync()
+		if !rep.InSync || rep.Created != 12 || !strings.Contains(rep.Why, "dump.zip cannot be used") {
+			t.Errorf("%s: %+v", name, rep)
+		}
+		b.equal()
+		bad = false
+		s.put("e3.nt", nt("e3", "changed"))
+		s.remove("e4.nt")
+		if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Deleted != 1 {
+			t.Errorf("%s: %+v", name, rep)
+		}
+		b.equal()
+	}
+}

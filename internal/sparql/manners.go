@@ -358,11 +358,8 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 		out.Addresses["graph_store"] = redact(e.GraphStore)
 	}
 	o.Speed = true
-	graphs, elsewhere, err := c.whereDataIs(ctx, o.Graphs)
-	if err != nil {
-		return out, fmt.Errorf("probe: %w", err)
-	}
-	o.Graphs = graphs
+	var elsewhere string
+	o.Graphs, elsewhere = c.whereDataIs(ctx, o.Graphs)
 	caps, err := c.Probe(ctx, o)
 	if err != nil {
 		return out, err
@@ -419,29 +416,31 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 }
 
 // whereDataIs gives the graphs to look at: those that are asked for, or, of a store that
-// has nothing in them, others, and what to say of that.
-func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []string, elsewhere string, err error) {
+// has nothing in them, others, and what to say of that. What is wrong with the store shows
+// when it is looked at.
+func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []string, elsewhere string) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
 	p := &prober{c: c}
 	if err := p.scope(asked); err != nil {
-		return nil, "", err
+		return asked, ""
 	}
 	if some, err := c.Ask(ctx, "ASK { "+p.pattern+" }"); err != nil || some {
-		return asked, "", err
+		return asked, ""
 	}
 	if len(asked) > 0 {
-		if some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); err != nil {
-			return asked, "", err
-		} else if some && asked[0] == "*" { // which is the default graph too
-			return nil, "", nil
-		} else if some {
-			return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not", nil
+		switch some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); {
+		case err != nil:
+			return asked, ""
+		case some && asked[0] == "*": // which is the default graph too
+			return nil, ""
+		case some:
+			return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not"
 		}
 	}
 	named, err := c.NamedGraphs(ctx, 8)
 	if err != nil || len(named) == 0 {
-		return asked, "", err
+		return asked, ""
 	}
-	return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", "), nil
+	return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", ")
 }

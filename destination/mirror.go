@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -569,7 +568,8 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 	return cp, nil
 }
 
-// otherMarks are the checkpoints of other destinations over the same graph.
+// otherMarks are the checkpoints of other destinations over the same graph, or in the same
+// file.
 func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*checkpoint, error) {
 	all := map[string]*checkpoint{}
 	take := func(mark, p, o rdfres.Term) {
@@ -592,7 +592,6 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*chec
 			}
 			take(t.S, t.P, t.O)
 		}
-		maps.DeleteFunc(all, func(_ string, c *checkpoint) bool { return c.Graph != graph })
 		return all, nil
 	}
 	g := rdfres.NewLiteral(graph, "", "")

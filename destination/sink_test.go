@@ -257,6 +257,12 @@ func TestUnionDump(t *testing.T) {
 			t.Errorf("%s: %d lines of %d, %d blank nodes", name, n, all, blanks)
 		}
 		equal()
+		// A dump has one graph.
+		third := &bench{t: t, src: b.src, mir: b.mir, store: b.store, cfg: b.cfg, clock: b.clock, caps: b.caps}
+		third.cfg.Name, third.cfg.GraphIRI = "third", "http://mirror.example/third"
+		if _, err := third.openSink(dump).Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "a dump has one graph") {
+			t.Errorf("%s: another graph: %v", name, err)
+		}
 		// Another state knows nothing of either, nor does one of the two without its records.
 		lost := newBench(t)
 		lost.cfg = b.cfg

@@ -301,6 +301,13 @@ func (c *Config) check() (out []Finding) {
 				fault(p+".map", "", "is for stores and dumps; a folder has the representations as they are")
 			}
 		}
+		switch st, other := c.Stores[d.Store], c.besides(name); {
+		case other == "":
+		case st.Dump != "" && c.Destinations[other].GraphIRI != d.GraphIRI:
+			fault(p+".graph_iri", d.GraphIRI, "is another graph than %q of destination %s, whose dump it is too: a dump has one graph", c.Destinations[other].GraphIRI, other)
+		case st.Files != "" && !d.Adopt:
+			fault(p+".store", d.Store, "is the folder of destination %s too: a folder is for one", other)
+		}
 		if st := c.Stores[d.Store]; st.sink() && d.Graph == "per-entity" {
 			fault(p+".graph", d.Graph, "is for stores; a mirror in files has no graphs")
 		} else if st.Files != "" && d.Keep == "versions" {
@@ -404,6 +411,20 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			fault(p+".slow", s.Slow.String(), "is 0s or longer")
 		}
 	}
+}
+
+// besides is the first of the other destinations into the same store, "" where there is
+// none before this one.
+func (c *Config) besides(name string) string {
+	for _, other := range slices.Sorted(maps.Keys(c.Destinations)) {
+		if other == name {
+			break
+		}
+		if c.Destinations[other].Store == c.Destinations[name].Store {
+			return other
+		}
+	}
+	return ""
 }
 
 // onServer tells whether addresses can be made from one.

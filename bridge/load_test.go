@@ -93,6 +93,21 @@ func TestFaultsWithoutFile(t *testing.T) {
 	}
 }
 
+// A file is one mirror: several destinations are of one graph, and of a folder there is one.
+func TestParseSinks(t *testing.T) {
+	for rest, want := range map[string]string{
+		`one: {dump: ./a.nq}}, destinations: {a: {store: one, graph_iri: "http://g.example/1", source: "http://x.example/"}, b: {store: one, graph_iri: "http://g.example/1", source: "http://y.example/"}}`:                                              "",
+		`one: {dump: ./a.nq}}, destinations: {a: {store: one, graph_iri: "http://g.example/1", source: "http://x.example/"}, b: {store: one, graph_iri: "http://g.example/2", source: "http://y.example/", adopt: true}}`:                                 "a dump has one graph",
+		`one: {files: ./a}}, destinations: {a: {store: one, source: "http://x.example/"}, b: {store: one, source: "http://y.example/"}}`:                                                                                                                  "a folder is for one",
+		`one: {query: "http://s.example/q", update: "http://s.example/u"}}, destinations: {a: {store: one, graph_iri: "http://g.example/1", source: "http://x.example/"}, b: {store: one, graph_iri: "http://g.example/2", source: "http://y.example/"}}`: "",
+	} {
+		_, err := bridge.Parse([]byte("{state: ./state, stores: {"+rest+"}"), "test.yaml")
+		if (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rest, err, want)
+		}
+	}
+}
+
 // What a scan would refuse is told by the reader too.
 func TestParseSets(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "token")

@@ -408,8 +408,7 @@ func (r *run) note(o *outcome) {
 
 // flushAfter keeps what was fetched before a run broke off, where that can be done.
 func flushAfter(ctx context.Context, b *batcher, err error) error {
-	var bad *packageError
-	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) && !errors.As(err, &bad) {
+	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) {
 		return nil
 	}
 	return b.settle(ctx)
@@ -513,6 +512,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	n := int64(0)
 	ready, stop := d.downloadAhead(ctx, packages)
 	defer stop()
+	var bad error // of the first package that cannot be used; the others are not for that
+	inRow := 0
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
 		err := d.loadPackage(ctx, r, p, ready, listed, func(out *outcome) error {
@@ -524,18 +525,29 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 			return b.outcome(ctx, out)
 		})
 		if err == nil {
+			inRow = 0
 			continue
 		}
-		flushed := flushAfter(ctx, b, err)
-		if bad := (*packageError)(nil); errors.As(err, &bad) && flushed == nil && singly && ctx.Err() == nil && !errors.Is(err, errSourceGone) {
-			stop()
-			r.why("package %s cannot be used (%v), so what is still missing is fetched one by one", shorten(p.url), err)
-			return d.compare(ctx, r, o, known)
+		err = fmt.Errorf("package %s: %w", shorten(p.url), err)
+		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, errSourceGone) || errors.Is(err, errInjected) {
+			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
-		return nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), flushed)
+		d.log.Warn("a package of the Resource Dump cannot be used", "package", p.url, "error", err)
+		bad = cmp.Or(bad, err)
+		if inRow++; inRow == badPackages {
+			break
+		}
 	}
 	if err := b.settle(ctx); err != nil {
-		return nil, err
+		return nil, errors.Join(bad, err)
+	}
+	if bad != nil {
+		stop()
+		if !singly {
+			return nil, bad
+		}
+		r.why("a package cannot be used (%v), so what is still missing is fetched one by one", bad)
+		return d.compare(ctx, r, o, known)
 	}
 	holdMsg, err := d.dropUnlisted(ctx, r, b, listed)
 	if err != nil {
@@ -578,18 +590,22 @@ type downloaded struct {
 	err error
 }
 
-// downloadAhead downloads packages in their order, each while the one before it is read, up to
-// the first that cannot be had. stop closes what nobody took.
+// badPackages are so many in a row that no more are tried.
+const badPackages = 3
+
+// downloadAhead downloads packages in their order, each while the one before it is read. stop
+// closes what nobody took.
 func (d *Destination) downloadAhead(ctx context.Context, packages []pkg) (ready <-chan downloaded, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan downloaded)
 	go func() { // ends before stop returns
 		defer close(out)
 		for _, p := range packages {
-			dl, err := d.downloadPackage(ctx, p, 0)
-			if out <- (downloaded{dl, err}); err != nil {
+			if ctx.Err() != nil {
 				return
 			}
+			dl, err := d.downloadPackage(ctx, p, 0)
+			out <- downloaded{dl, err}
 		}
 	}()
 	return out, func() {
@@ -604,7 +620,10 @@ func (d *Destination) downloadAhead(ctx context.Context, packages []pkg) (ready 
 
 // loadPackage streams the manifest of the package that is ready next.
 func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
-	next := <-ready
+	next, ok := <-ready
+	if !ok {
+		return context.Cause(ctx)
+	}
 	if next.err != nil {
 		return &packageError{next.err}
 	}

@@ -87,18 +87,24 @@ func (st *sinkState) blank(t rdfres.Term) rdfres.Term {
 	return t
 }
 
-// skolem undoes blank.
+// skolem undoes blank; "" for a blank node of an authority that is not known, as the state
+// was lost.
 func (st *sinkState) skolem(t rdfres.Term) rdfres.Term {
 	if t.Kind() != rdfres.KindBlank {
 		return t
 	}
-	if of, label, ok := strings.Cut(t.Label(), "-"); ok {
+	authority, label := st.Authority, t.Label()
+	if of, rest, ok := strings.Cut(label, "-"); ok {
 		var i int
-		if n, _ := fmt.Sscanf(of, "s%d", &i); n == 1 && i > 0 && i <= len(st.Others) {
-			return rdfres.Skolemize(rdfres.NewBlank(label), st.Others[i-1])
+		if n, _ := fmt.Sscanf(of, "s%d", &i); n != 1 || i < 1 || i > len(st.Others) {
+			return ""
 		}
+		authority, label = st.Others[i-1], rest
 	}
-	return rdfres.Skolemize(t, st.Authority)
+	if authority == "" {
+		return ""
+	}
+	return rdfres.Skolemize(rdfres.NewBlank(label), authority)
 }
 
 // otherPacks are ways of packing that no dump is written in.
@@ -377,6 +383,10 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 				ferr = damaged(string(text))
 			case ok:
 				t := rdfres.Triple{S: st.skolem(q.S), P: q.P, O: st.skolem(q.O)}
+				if t.S == "" || t.O == "" {
+					ferr = damaged(string(text))
+					break
+				}
 				line = t.AppendLine(line[:0])
 				ferr = f(line)
 			}

@@ -257,9 +257,22 @@ func TestUnionDump(t *testing.T) {
 			t.Errorf("%s: %d lines of %d, %d blank nodes", name, n, all, blanks)
 		}
 		equal()
+		// The file beside it is lost, which knew whose the blank nodes are.
+		if err := os.Remove(file + ".rsbridge"); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []*bench{b, c} {
+			if rep, err := x.openSink(dump).Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+				t.Fatalf("%s: %+v %v", name, rep, err)
+			}
+		}
+		if n, blanks := lines(); n != all-2 || blanks != 1 {
+			t.Errorf("%s without its state: %d lines of %d, %d blank nodes", name, n, all, blanks)
+		}
+		equal()
 		// A dump has one graph.
 		third := &bench{t: t, src: b.src, mir: b.mir, store: b.store, cfg: b.cfg, clock: b.clock, caps: b.caps}
-		third.cfg.Name, third.cfg.GraphIRI = "third", "http://mirror.example/third"
+		third.cfg.Name, third.cfg.GraphIRI, third.cfg.Adopt = "third", "http://mirror.example/third", true
 		if _, err := third.openSink(dump).Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "a dump has one graph") {
 			t.Errorf("%s: another graph: %v", name, err)
 		}

@@ -257,7 +257,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	var earlier, shared, foreign string // of this destination, of another one of this state, of somebody else
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
-		case other.Graph != d.graphName() && !d.cfg.Adopt:
+		case other.Graph != d.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only of one that is gone
 			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same graph_iri, or choose another file", d.at(), other.Graph, other.Name)
 		case slices.Contains(ours, mark):
 			shared = mark

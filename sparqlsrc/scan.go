@@ -388,7 +388,7 @@ func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, b
 func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (verdict, error) {
 	least, most := min(before, after), max(before, after)
 	if s.onLimit(rows, caps) && (rows < least || rows != s.lastShort()) {
-		return cut, fmt.Errorf("%w: %d triples came, which is exactly the row limit of the store; it counts %d", ErrShort, rows, before)
+		return cut, fmt.Errorf("%w: %d triples came, which is a row limit of the store, or one that it was seen to have; it counts %d", ErrShort, rows, before)
 	}
 	if rows < least {
 		s.noteShort(rows)

@@ -179,7 +179,7 @@ func (c *Client) someEntity(ctx context.Context, graphs []string) (iri, graph st
 		}
 		in = "GRAPH " + graph + " { %s }"
 	} else if len(graphs) > 0 {
-		in, what = "GRAPH ?g { %s }", "?s ?g"
+		in, what = "GRAPH ?g { %s } FILTER(!"+OwnGraph("?g")+")", "?s ?g"
 	}
 	for i, pattern := range []string{"?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?a ?p ?s . ?s ?q ?b FILTER(isIRI(?s))",
 		"?s ?q ?b FILTER(isIRI(?s) && isBlank(?b))", "?s ?q ?b FILTER(isIRI(?s))"} {
@@ -291,6 +291,9 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	}
 	if c.UpdateTriples > 0 {
 		will("write at most %d triples in one INSERT DATA", c.UpdateTriples)
+	}
+	if c.Product == "Oxigraph" && m.GraphStore == "ok" {
+		will("upload by its loader (no_transaction), which takes a quarter of the time of a transaction")
 	}
 	if c.Transactional {
 		will("write data and checkpoint in one request, which is atomic here")
@@ -428,19 +431,21 @@ func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []stri
 	if some, err := c.Ask(ctx, "ASK { "+p.pattern+" }"); err != nil || some {
 		return asked, ""
 	}
-	if len(asked) > 0 {
-		switch some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); {
-		case err != nil:
-			return asked, ""
-		case some && asked[0] == "*": // which is the default graph too
-			return nil, ""
-		case some:
-			return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not"
-		}
-	}
 	named, err := c.NamedGraphs(ctx, 8)
-	if err != nil || len(named) == 0 {
+	if err != nil {
 		return asked, ""
 	}
-	return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", ")
+	if len(named) > 0 { // which the default graph may show too
+		return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", ")
+	}
+	if len(asked) == 0 {
+		return asked, ""
+	}
+	switch some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); {
+	case err != nil || !some:
+		return asked, ""
+	case asked[0] == "*": // which is the default graph too
+		return nil, ""
+	}
+	return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not"
 }

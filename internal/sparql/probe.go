@@ -123,9 +123,9 @@ func (p *prober) scope(graphs []string) error {
 			}
 			list = append(list, g)
 		}
-		p.single, p.pattern = false, "GRAPH ?g { ?s ?p ?o }"
+		p.single, p.pattern = false, "GRAPH ?g { ?s ?p ?o } FILTER(!"+OwnGraph("?g")+")"
 		if list != nil {
-			p.pattern = "VALUES ?g { " + strings.Join(list, " ") + " } " + p.pattern
+			p.pattern = "VALUES ?g { " + strings.Join(list, " ") + " } GRAPH ?g { ?s ?p ?o }"
 		}
 	}
 	return nil

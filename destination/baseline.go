@@ -512,7 +512,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	n := int64(0)
 	ready, stop := d.downloadAhead(ctx, packages)
 	defer stop()
-	var bad error // of the first package that cannot be used; the others are not for that
+	var bad error // of the first package that cannot be used; the others are read all the same
 	inRow := 0
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))

@@ -78,7 +78,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 		if s.everyGraph() && s.quadSpeed(ctx) > caps.Speed[ways[0]] {
 			ways = []sparql.Reading{readDataset, ways[0]}
 		}
-		way := 0
+		way, ended := 0, earlyEnds(0)
 		for try := 0; try < tries && way < len(ways); try++ {
 			var v verdict
 			v, last = s.graphsOnce(ctx, ways[way], caps, sc)
@@ -86,9 +86,9 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 				break
 			}
 			s.log.Warn("a download of all graphs did not hold", "way", ways[way], "err", last)
-			if v == cut {
+			if ended.cut(v, last) {
 				sc.stats.Truncated++
-				way = len(ways)
+				break
 			}
 			if v == refused {
 				way++

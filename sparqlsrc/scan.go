@@ -38,7 +38,11 @@ func (s *Source) ScanUnless(ctx context.Context, before string) (*Scan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.cfg.Name, err)
 	}
-	s.tellEmpty(ctx, sc.stats.Triples == 0)
+	if sc.stats.Triples == 0 {
+		s.tellElsewhere(ctx)
+	} else if len(s.cfg.Graphs) > 1 {
+		s.tellEmpty(ctx)
+	}
 	return sc, nil
 }
 
@@ -89,22 +93,21 @@ func (s *Source) scan(ctx context.Context, sum *answer, before string) (*Scan, e
 	return sc, nil
 }
 
-// tellEmpty warns where nothing was read although other graphs hold something, and of
-// each graph of several that holds nothing.
-func (s *Source) tellEmpty(ctx context.Context, all bool) {
+// tellEmpty warns of each graph of several that holds nothing.
+func (s *Source) tellEmpty(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if !all {
-		if len(s.cfg.Graphs) < 2 {
-			return
-		}
-		if empty, err := s.client.EmptyGraphs(ctx, s.cfg.Graphs); err != nil {
-			s.log.Info("it is not known whether each graph of the set holds something", "error", err)
-		} else if len(empty) > 0 {
-			s.log.Warn("graphs of the set hold nothing: are their names right?", "empty", empty)
-		}
-		return
+	if empty, err := s.client.EmptyGraphs(ctx, s.cfg.Graphs); err != nil {
+		s.log.Info("it is not known whether each graph of the set holds something", "error", err)
+	} else if len(empty) > 0 {
+		s.log.Warn("graphs of the set hold nothing: are their names right?", "empty", empty)
 	}
+}
+
+// tellElsewhere warns where nothing was read although other graphs hold something.
+func (s *Source) tellElsewhere(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	if graphs, err := s.client.NamedGraphs(ctx, 8); err == nil && len(graphs) > 0 {
 		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, " "), "the default graph"), "others", graphs)
 	}
@@ -135,7 +138,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		if ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		way, ended := 0, 0
+		way, ended := 0, earlyEnds(0)
 		for try := 0; try < tries && way < len(ways); try++ {
 			var v verdict
 			v, last = s.wholeOnce(ctx, ways[way], sc)
@@ -143,10 +146,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				return last
 			}
 			s.log.Warn("a download of the whole graph did not hold", "way", ways[way], "err", last)
-			if errors.Is(last, sparql.ErrTruncated) {
-				ended++
-			}
-			if v == cut || ended == 2 {
+			if ended.cut(v, last) {
 				sc.stats.Truncated++
 				break // it will be cut again
 			}
@@ -154,10 +154,10 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				way++ // another way may do
 			}
 		}
-		if s.inOneAnswer() && (errors.Is(last, ErrShort) || errors.Is(last, sparql.ErrTruncated)) {
-			return fmt.Errorf("%w (strategy %s asks for everything in one answer; without it what is cut is read in parts)", last, s.cfg.Strategy)
-		}
 		if s.inOneAnswer() {
+			if errors.Is(last, ErrShort) || errors.Is(last, sparql.ErrTruncated) {
+				last = fmt.Errorf("%w (strategy %s asks for everything in one answer; without it what is cut is read in parts)", last, s.cfg.Strategy)
+			}
 			return last
 		}
 	}
@@ -211,6 +211,16 @@ const (
 	refused
 	fatal // no other way of reading will help
 )
+
+// earlyEnds counts answers that ended before their end: one that did twice is cut.
+type earlyEnds int
+
+func (n *earlyEnds) cut(v verdict, err error) bool {
+	if errors.Is(err, sparql.ErrTruncated) {
+		*n++
+	}
+	return v == cut || *n == 2
+}
 
 // wholeOnce reads everything once and holds it against the counts.
 func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v verdict, err error) {

@@ -149,7 +149,7 @@ func (c *Client) MaxRows() int64 {
 // noteHeaders remembers limits that stores tell.
 func (c *Client) noteHeaders(h http.Header) {
 	c.noteManner(h)
-	if strings.Contains(strings.ToLower(h.Get("Server")), "oxigraph") {
+	if strings.Contains(h.Get("Server"), "Oxigraph") {
 		c.loader.Store(true)
 	}
 	for _, name := range []string{"X-Sparql-Maxrows", "X-Sparql-Max-Rows", "X-Result-Limit"} {

@@ -206,15 +206,9 @@ func (c *Client) ShowsUnion(ctx context.Context, product string) (bool, error) {
 // NamedGraphs are at most so many of the named graphs that hold something, none of
 // rsbridge's own.
 func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, err error) {
-	sol, err := c.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", OwnGraph("?g"), most), ReadSelectJSON)
+	graphs, err = c.iris(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", OwnGraph("?g"), most))
 	if err != nil {
 		return nil, fmt.Errorf("list the named graphs: %w", err)
-	}
-	for row, err := range sol.Rows {
-		if err != nil {
-			return nil, fmt.Errorf("list the named graphs: %w", err)
-		}
-		graphs = append(graphs, row[0].IRI())
 	}
 	slices.Sort(graphs)
 	return graphs, nil
@@ -223,26 +217,36 @@ func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, er
 // EmptyGraphs are those of some named graphs that hold nothing.
 func (c *Client) EmptyGraphs(ctx context.Context, graphs []string) (empty []string, err error) {
 	for part := range slices.Chunk(graphs, 50) {
-		var names []string
+		values := ""
 		for _, graph := range part {
 			g, err := EscapeIRI(graph)
 			if err != nil {
 				return nil, err
 			}
-			names = append(names, g)
+			values += g + " "
 		}
-		sol, err := c.SelectAs(ctx, "SELECT ?g WHERE { VALUES ?g { "+strings.Join(names, " ")+" } FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } } }", ReadSelectJSON)
+		some, err := c.iris(ctx, "SELECT ?g WHERE { VALUES ?g { "+values+"} FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } } }")
 		if err != nil {
 			return nil, fmt.Errorf("look which graphs hold something: %w", err)
 		}
-		for row, err := range sol.Rows {
-			if err != nil {
-				return nil, fmt.Errorf("look which graphs hold something: %w", err)
-			}
-			empty = append(empty, row[0].IRI())
-		}
+		empty = append(empty, some...)
 	}
 	return empty, nil
+}
+
+// iris asks for some.
+func (c *Client) iris(ctx context.Context, query string) (out []string, err error) {
+	sol, err := c.SelectAs(ctx, query, ReadSelectJSON)
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range sol.Rows {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row[0].IRI())
+	}
+	return out, nil
 }
 
 // KnownUnion tells of the products that always answer one way whether their default

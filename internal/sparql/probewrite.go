@@ -50,24 +50,16 @@ func (p *prober) leftovers(ctx context.Context, remove bool) error {
 	if err != nil {
 		return err
 	}
-	sol, err := p.c.SelectAs(ctx, q, ReadSelectJSON)
+	found, err := p.c.iris(ctx, q)
 	if err != nil {
 		return err
 	}
-	for row, err := range sol.Rows {
-		if err != nil {
-			return err
+	p.caps.Left = slices.DeleteFunc(found, func(g string) bool {
+		if !strings.HasPrefix(g, ownProbes) {
+			return true // somebody's copy of one
 		}
-		if g := row[0].IRI(); strings.HasPrefix(g, ownProbes) {
-			p.caps.Left = append(p.caps.Left, g)
-		}
-	}
-	if !remove {
-		return nil
-	}
-	p.caps.Left = slices.DeleteFunc(p.caps.Left, func(g string) bool {
 		name, err := EscapeIRI(g)
-		if err != nil || !isLeft(g, time.Now()) {
+		if err != nil || !remove || !isLeft(g, time.Now()) {
 			return false
 		}
 		if err := p.remove(ctx, name); err != nil {

@@ -348,7 +348,7 @@ func TestLDESAnswers(t *testing.T) {
 	if !slices.Equal(got, want) || a.header.Get("Content-Type") != "application/n-quads" {
 		t.Errorf("N-Quads differ from TriG: %d and %d quads", len(got), len(want))
 	}
-	if a := w.get("/data/ldes/base/256/1", "Accept", "text/turtle"); a.header.Get("Content-Type") != "text/turtle" {
+	if a := w.get("/data/ldes/base/256/1", "Accept", "text/turtle"); a.header.Get("Content-Type") != "text/turtle; charset=utf-8" {
 		t.Errorf("a page without members: %v", a.header)
 	} else {
 		w.quads("", a.body, rdfres.Turtle)

@@ -220,7 +220,8 @@ func (q *request) members(path string, closed bool, members []member, leads rela
 	if !closed {
 		cache = cacheShort
 	}
-	q.send(reply{contentType: t, cache: cache, etag: etagOf(tag...), write: func(b *bufio.Writer) error { return write(b, members) }})
+	format, _ := rdfres.FormatByMediaType(t)
+	q.send(reply{contentType: format.ContentType(), cache: cache, etag: etagOf(tag...), write: func(b *bufio.Writer) error { return write(b, members) }})
 	return nil
 }
 

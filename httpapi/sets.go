@@ -87,8 +87,8 @@ func (a *api) description(c *gin.Context) (any, error) {
 	}
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
-	if mediaType := f.MediaType(); mediaType != "" {
-		c.Data(http.StatusOK, mediaType, data)
+	if contentType := f.ContentType(); contentType != "" {
+		c.Data(http.StatusOK, contentType, data)
 	} else { // of a file that descriptions lead to
 		c.Data(http.StatusOK, "application/json", data)
 	}
@@ -121,7 +121,7 @@ func (a *api) mirrorDescription(c *gin.Context) (any, error) {
 	}
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
-	c.Data(http.StatusOK, cmp.Or(f, rdfres.NTriples).MediaType(), data)
+	c.Data(http.StatusOK, cmp.Or(f, rdfres.NTriples).ContentType(), data)
 	return nil, nil
 }
 

@@ -226,7 +226,7 @@ func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject st
 	if err != nil {
 		return err
 	}
-	d, err := packed(data, mediaType(format))
+	d, err := packed(data, contentType(format))
 	return p.send(w, r, d, err)
 }
 

@@ -117,7 +117,7 @@ func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string)
 			return err
 		}
 		l := link(resourcesync.RelAlternate, o.set.address(entity, st.Current.Format))
-		l.Type = essence(st.Current.Format)
+		l.Type = mediaType(st.Current.Format)
 		e.Links = append(e.Links, l)
 	}
 	return nil

@@ -221,8 +221,7 @@ func (s *set) links(name, suffix, entity string, v *changetrack.Version, format 
 	query := versionQuery(v, memento)
 	for _, f := range offered(v.Format) {
 		if f != format && f != rdfres.RDFXML { // which cannot write every predicate
-			essence, _, _ := strings.Cut(mediaType(f), ";")
-			add(generic+suffixOf(f)+query, "alternate", `; type="`+essence+`"`)
+			add(generic+suffixOf(f)+query, "alternate", `; type="`+mediaType(f)+`"`)
 		}
 	}
 	if memento {
@@ -269,7 +268,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		if err != nil {
 			return nil, err
 		}
-		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: mediaType(format), modified: v.Time, immutable: memento, body: blob}, nil
+		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: contentType(format), modified: v.Time, immutable: memento, body: blob}, nil
 	}
 	if format == htmlFormat {
 		return s.page(snap, st, v, memento)
@@ -287,7 +286,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		if err != nil {
 			return nil, err
 		}
-		return packed(data, mediaType(format))
+		return packed(data, contentType(format))
 	})
 	if err != nil {
 		return nil, err

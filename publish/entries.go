@@ -167,7 +167,7 @@ func (s *set) appendResource(dst []byte, view *source, st *changetrack.State) ([
 	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), s.url...), "/r/"...), name...)
 	for _, f := range alternates[v.Format] {
 		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), s.url...), "/r/"...), name...)
-		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), essence(f)...)
+		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), mediaType(f)...)
 	}
 	return append(dst, "\"/></url>\n"...), nil
 }

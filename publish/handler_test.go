@@ -43,12 +43,12 @@ func TestRepresentations(t *testing.T) {
 	for _, tt := range []struct{ suffix, accept, contentType string }{
 		{".jsonld", "", "application/ld+json"},
 		{".nt", "", "application/n-triples"},
-		{".ttl", "application/json", "text/turtle"},
+		{".ttl", "application/json", "text/turtle; charset=utf-8"},
 		{".rdf", "", "application/rdf+xml"},
 		{"", "", "application/ld+json"},
 		{"", "*/*", "application/ld+json"},
 		{"", "text/turtle;q=0.5, application/n-triples", "application/n-triples"},
-		{"", "text/turtle, */*;q=0.1", "text/turtle"},
+		{"", "text/turtle, */*;q=0.1", "text/turtle; charset=utf-8"},
 		{"", "application/*;q=0.2, application/rdf+xml", "application/rdf+xml"},
 		{"", "application/json", "application/ld+json"},
 		{"", "application/ld+json;q=0, application/*", "application/n-triples"},
@@ -204,7 +204,7 @@ func TestVersions(t *testing.T) {
 	if link := old.Header().Get("Link"); !strings.Contains(link, `rel="original"`) || !strings.Contains(link, `rel="timegate"`) || !strings.Contains(link, `</data/capabilitylist.xml>`) && !strings.Contains(link, `/data/capabilitylist.xml>; rel="resourcesync"`) {
 		t.Errorf("links of a memento: %s", link)
 	}
-	if res := w.get(strings.Replace(mementos[0], ".jsonld", ".ttl", 1)); res.Code != 200 || res.Header().Get("Content-Type") != "text/turtle" {
+	if res := w.get(strings.Replace(mementos[0], ".jsonld", ".ttl", 1)); res.Code != 200 || res.Header().Get("Content-Type") != "text/turtle; charset=utf-8" {
 		t.Errorf("memento as Turtle: %d", res.Code)
 	}
 	// the version of a deleted description answers what was there

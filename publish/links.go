@@ -161,12 +161,6 @@ func init() {
 	}
 }
 
-// essence is a media type without parameters.
-func essence(f rdfres.Format) string {
-	t, _, _ := strings.Cut(mediaType(f), ";")
-	return t
-}
-
 // entryLinks adds what leads from a representation to what belongs to it. Triples
 // are of the version; they are only looked at for Links.Collections.
 func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
@@ -178,7 +172,7 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 	add(link(resourcesync.RelCanonical, generic))
 	for _, f := range alternates[v.Format] {
 		l := link(resourcesync.RelAlternate, generic+suffixOf(f))
-		l.Type = essence(f)
+		l.Type = mediaType(f)
 		add(l)
 	}
 	s.viaLink(e, entity)

@@ -14,9 +14,16 @@ const htmlType = "text/html; charset=utf-8"
 
 func mediaType(f rdfres.Format) string {
 	if f == htmlFormat {
-		return htmlType
+		return "text/html"
 	}
 	return f.MediaType()
+}
+
+func contentType(f rdfres.Format) string {
+	if f == htmlFormat {
+		return htmlType
+	}
+	return f.ContentType()
 }
 
 func suffixOf(f rdfres.Format) string {
@@ -66,8 +73,7 @@ var otherNames = map[rdfres.Format][]string{
 func negotiate(header []string, formats []rdfres.Format) (best rdfres.Format, ok bool) {
 	offers := make([][]string, len(formats))
 	for i, f := range formats {
-		essence, _, _ := strings.Cut(mediaType(f), ";")
-		offers[i] = append([]string{essence}, otherNames[f]...)
+		offers[i] = append([]string{mediaType(f)}, otherNames[f]...)
 	}
 	i, ok := accept.Best(header, offers...)
 	return formats[i], ok

@@ -43,6 +43,15 @@ func (f Format) MediaType() string {
 	return ""
 }
 
+// ContentType is the media type with what a Content-Type header should tell beside it:
+// the charset of Turtle, without which HTTP/1.1 clients may take text/* for ISO-8859-1.
+func (f Format) ContentType() string {
+	if t := f.MediaType(); strings.HasPrefix(t, "text/") {
+		return t + "; charset=utf-8"
+	}
+	return f.MediaType()
+}
+
 // Suffix is the file name suffix, with its dot; "" for an unknown format.
 func (f Format) Suffix() string {
 	for i := range formats {

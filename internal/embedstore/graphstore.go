@@ -83,7 +83,7 @@ func (s *Store) getData(w *response, r *http.Request, t target) error {
 		return refuse(http.StatusNotFound, "there is no graph <%s> (a graph without triples is not kept)", t.graph)
 	}
 	w.Header().Set("Vary", "Accept")
-	w.Header().Set("Content-Type", contentTypeOf(rdfres.Format(f)))
+	w.Header().Set("Content-Type", rdfres.Format(f).ContentType())
 	w.Header().Set("X-Triples", strconv.FormatInt(n, 10))
 	if r.Method == http.MethodHead {
 		return nil

@@ -262,7 +262,7 @@ func (s *Store) serveQuery(w *response, r *http.Request, most int64) error {
 		if !ok {
 			return notAcceptable(graphOffers)
 		}
-		w.Header().Set("Content-Type", contentTypeOf(rdfres.Format(f)))
+		w.Header().Set("Content-Type", rdfres.Format(f).ContentType())
 		if r.Method == http.MethodHead {
 			return nil
 		}

@@ -37,13 +37,6 @@ var datasetOffers = []offer{
 	{string(rdfres.JSONLD), []string{"application/ld+json", "application/json"}},
 }
 
-func contentTypeOf(f rdfres.Format) string {
-	if f == rdfres.Turtle {
-		return f.MediaType() + "; charset=utf-8"
-	}
-	return f.MediaType()
-}
-
 func allFormats() string {
 	var out []string
 	for _, o := range graphOffers {

@@ -55,8 +55,9 @@ func DiffTriples(before, after []Triple) (deleted, added []Triple) {
 }
 
 // AppendPatch appends an RDF Patch (version 1, text form): the headers, then in
-// one transaction the deletions, then the additions, one canonical row each. The
-// same arguments give the same bytes.
+// one transaction the deletions, then the additions, one row each. The same arguments
+// give the same bytes. Blank nodes are written <_:label>, the form of RDF Patch for
+// labels with a meaning beyond the document: Jena's reader shortens _:label.
 func AppendPatch(dst []byte, headers []PatchHeader, deleted, added []Triple) []byte {
 	for _, h := range headers {
 		dst = append(append(append(dst, "H "...), h.Name...), ' ')
@@ -64,12 +65,25 @@ func AppendPatch(dst []byte, headers []PatchHeader, deleted, added []Triple) []b
 	}
 	dst = append(dst, "TX .\n"...)
 	for _, t := range deleted {
-		dst = t.AppendLine(append(dst, "D "...))
+		dst = appendPatchRow(dst, 'D', t)
 	}
 	for _, t := range added {
-		dst = t.AppendLine(append(dst, "A "...))
+		dst = appendPatchRow(dst, 'A', t)
 	}
 	return append(dst, "TC .\n"...)
+}
+
+func appendPatchRow(dst []byte, code byte, t Triple) []byte {
+	dst = append(dst, code)
+	for _, x := range [...]Term{t.S, t.P, t.O} {
+		dst = append(dst, ' ')
+		if x.Kind() == KindBlank {
+			dst = append(append(append(dst, '<'), x...), '>')
+		} else {
+			dst = append(dst, x...)
+		}
+	}
+	return append(dst, " .\n"...)
 }
 
 // ReadPatch streams the rows of an RDF Patch in text form, in their order. It

@@ -26,6 +26,7 @@ import (
 const (
 	EnvOxigraph = "RSBRIDGE_TEST_OXIGRAPH" // base address
 	EnvFuseki   = "RSBRIDGE_TEST_FUSEKI"   // dataset address
+	EnvJena     = "RSBRIDGE_TEST_JENA"     // jar with the classes of Apache Jena
 	EnvRDF4J    = "RSBRIDGE_TEST_RDF4J"    // repository address
 	EnvVirtuoso = "RSBRIDGE_TEST_VIRTUOSO" // base address; user and password are dba
 	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
@@ -56,6 +57,9 @@ func Fuseki(t testing.TB) Server {
 	base := need(t, EnvFuseki, "Fuseki")
 	return own(t, Server{Query: base + "/query", Update: base + "/update", GraphStore: base + "/data"})
 }
+
+// Jena is a jar with the classes of Apache Jena, for a program that Java runs.
+func Jena(t testing.TB) string { return need(t, EnvJena, "the jar of Jena") }
 
 // RDF4J is the running Eclipse RDF4J server.
 func RDF4J(t testing.TB) Server {

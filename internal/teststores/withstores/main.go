@@ -189,6 +189,7 @@ func (k *kit) fuseki(ctx context.Context) {
 		k.lack("Fuseki", javaHow, err)
 		return
 	}
+	k.env = append(k.env, teststores.EnvJena+"="+jar)
 	port, db := freePort(), filepath.Join(k.work, "fuseki-db")
 	base := "http://127.0.0.1:" + port
 	err = os.MkdirAll(db, 0o755)

@@ -34,7 +34,7 @@ func TestChain(t *testing.T) {
 			cfg.Stores[h.into] = s
 		}
 		d := NewDestination()
-		d.Source, d.Set, d.Store, d.Schedule, d.Audit = cfg.Public.BaseURL, h.set, h.into, "", ""
+		d.Source, d.Set, d.Store, d.Schedule, d.Audit.Schedule = cfg.Public.BaseURL, h.set, h.into, "", ""
 		cfg.Destinations[h.dest] = d
 	}
 	b := mustOpen(t, cfg)

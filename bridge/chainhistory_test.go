@@ -57,7 +57,7 @@ func newLink(t *testing.T, before, first *link) *link {
 	l.cfg.Sets["data"] = set
 	clear(l.cfg.Destinations)
 	if before != nil {
-		d.Source, d.Store, d.Schedule, d.Audit, d.MaxDeleteRatio = before.cfg.Public.BaseURL, "source", "", "", 1
+		d.Source, d.Store, d.Schedule, d.Audit.Schedule, d.MaxDeleteRatio = before.cfg.Public.BaseURL, "source", "", "", 1
 		d.Allow = []string{strings.TrimPrefix(first.cfg.Public.BaseURL, "http://")}
 		l.cfg.Destinations["copy"] = d
 	}

@@ -277,7 +277,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		httpURL(p+".source", d.Source)
 		schedule(p+".schedule", d.Schedule)
-		schedule(p+".audit", d.Audit)
+		schedule(p+".audit", d.Audit.Schedule)
 		classes(p+".select.classes", d.Select.Classes)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
 		for _, host := range d.Allow {

@@ -186,7 +186,7 @@ type Destination struct {
 	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete a larger part of the mirror is held; up to ten go whatever their part, if they are not all" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something; audits call that extra, and audit --repair removes it"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
-	Audit          string   `yaml:"audit" doc:"when to audit" default:"@daily"`
+	Audit          Audit    `yaml:"audit" doc:"when to audit, and whether that repairs: a schedule, or a table"`
 	OnGap          string   `yaml:"on_gap" doc:"what to do when changes were lost" allowed:"baseline|stop" default:"baseline"`
 	Files          string   `yaml:"files" doc:"a folder for the resources that are no RDF (pages, images, PDFs), each at the path of its address; empty: they are only counted and listed"`
 	Provenance     bool     `yaml:"provenance" doc:"tell in the mirror's graph urn:rsbridge:state where each description is from, of when, and its digest (PROV-O, Dublin Core)"`
@@ -196,6 +196,12 @@ type Destination struct {
 	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
 	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a package of a dump that is longer is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
 	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: an answer that does not begin within it, or stops for half of it, is given up" default:"2m"`
+}
+
+// Audit says when a mirror is audited. In the file a schedule may stand for it.
+type Audit struct {
+	Schedule string `yaml:"schedule" short:"true" doc:"when to audit" default:"@daily"`
+	Repair   bool   `yaml:"repair" doc:"what differs is repaired, within max_delete_ratio, and told"`
 }
 
 // Secret prints as "redacted".

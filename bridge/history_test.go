@@ -100,7 +100,7 @@ func config(t *testing.T, source, mirror side) *bridge.Config {
 	set.Store, set.Graphs, set.Schedule = "source", []string{source.graph}, ""
 	cfg.Sets["data"] = set
 	d := bridge.NewDestination()
-	d.Source, d.Set, d.Store, d.GraphIRI, d.Schedule, d.Audit = "http://bridge.example/.well-known/resourcesync", "data", "mirror", mirror.graph, "", ""
+	d.Source, d.Set, d.Store, d.GraphIRI, d.Schedule, d.Audit.Schedule = "http://bridge.example/.well-known/resourcesync", "data", "mirror", mirror.graph, "", ""
 	d.Provenance = true
 	if mirror.perEntity != nil {
 		d.Graph, d.GraphIRI = "per-entity", mirror.graph+"/{entity}"

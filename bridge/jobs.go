@@ -69,7 +69,7 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 		m := b.dests[name]
 		out = append(out,
 			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Run: m.sync},
-			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit, Run: m.audit})
+			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit})
 	}
 	return out
 }

@@ -162,8 +162,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path, allowed string) {
 }
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
-	if f, ok := shortField(v.Type()); ok && n.Kind != yaml.MappingNode { // a list stands for the whole
-		d.list(n, v.FieldByIndex(f.Index), path, f.Tag.Get("allowed"))
+	if f, ok := shortField(v.Type()); ok && n.Kind != yaml.MappingNode { // it stands for the whole
+		d.value(n, v.FieldByIndex(f.Index), path, f.Tag.Get("allowed"))
 		return
 	}
 	if n.Kind != yaml.MappingNode {
@@ -309,7 +309,7 @@ func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// shortField is the list that may stand for a table.
+// shortField is the field that may stand for a table.
 func shortField(t reflect.Type) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Tag.Get("short") != "" {

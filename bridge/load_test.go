@@ -10,6 +10,34 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 )
 
+// An audit is a schedule, or a table of one and of whether it repairs.
+func TestParseAudit(t *testing.T) {
+	for audit, want := range map[string]bridge.Audit{
+		"":                             {Schedule: "@daily"},
+		`audit: "@hourly"`:             {Schedule: "@hourly"},
+		`audit: ""`:                    {},
+		`audit: {repair: true}`:        {Schedule: "@daily", Repair: true},
+		`audit: {schedule: "@weekly"}`: {Schedule: "@weekly"},
+	} {
+		cfg, err := bridge.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
+		if err != nil || cfg.Destinations["copy"].Audit != want {
+			t.Errorf("%s: %+v %v", audit, cfg, err)
+		}
+	}
+	for audit, want := range map[string]string{
+		"audit: sometimes":             `test.yaml:6: destinations.copy.audit: "sometimes": is no schedule`,
+		"audit: {schedule: sometimes}": `test.yaml:6: destinations.copy.audit: "sometimes": is no schedule`,
+		"audit: {repair: perhaps}":     `test.yaml:6: destinations.copy.audit.repair: "perhaps": is neither true nor false`,
+		"audit: {fix: true}":           "destinations.copy.audit.fix: is not known; allowed here: schedule, repair",
+		"audit: [a, b]":                "destinations.copy.audit: must be one value",
+	} {
+		_, err := bridge.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", audit, err, want)
+		}
+	}
+}
+
 // TestParseFaults holds that every fault of a file is told at once, with line,
 // key, value and what is allowed.
 func TestParseFaults(t *testing.T) {

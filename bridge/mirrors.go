@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -197,6 +198,9 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
+	if run.Cause == "schedule" {
+		o.Repair = m.cfg.Audit.Repair
+	}
 	d, err := m.open(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -207,7 +211,18 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	m.bridge.log.Info("audited", "destination", m.name, "equal", rep.Equal, "missing", rep.Missing, "extra", rep.Extra,
 		"different", rep.Different, "rewritten", rep.Rewritten, "repaired", rep.Repaired, "seconds", rep.Seconds)
+	if rep.Repaired > 0 {
+		m.bridge.log.Warn("the mirror was repaired", "destination", m.name, "repaired", rep.Repaired, "some", firstMended(rep))
+	}
 	return rep, nil
+}
+
+// firstMended names some of what a repair has put right, for the log.
+func firstMended(rep destination.AuditReport) (names []string) {
+	for _, d := range rep.Mended[:min(len(rep.Mended), 5)] {
+		names = append(names, d.Kind+" "+cmp.Or(d.Entity, d.Location))
+	}
+	return names
 }
 
 func (m *mirror) pauseKey() []byte { return []byte("paused/" + m.name) }

@@ -58,3 +58,30 @@ func TestSkipsAreTold(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 }
+
+// An audit of the schedule repairs where that is configured, and names what it has put
+// right; without, it only tells.
+func TestScheduledAuditRepairs(t *testing.T) {
+	for _, repair := range []bool{false, true} {
+		cfg := small(t.TempDir())
+		d := cfg.Destinations["copy"]
+		d.Audit.Repair = repair
+		cfg.Destinations["copy"] = d
+		b := mustOpen(t, cfg)
+		fill(t, b, "source", sayings("1", "2", "3"))
+		do[ScanReport](t, b, "scan", "data")
+		do[SyncReport](t, b, "sync", "copy")
+		fill(t, b, "mirror", sayings("1", "3")) // as a store that has lost a write
+		got, err := b.dests["copy"].audit(t.Context(), &jobs.Run{Job: "audit:copy", Cause: "schedule"})
+		rep, _ := got.(AuditReport)
+		if err != nil || rep.Equal != repair || rep.Repaired != map[bool]int64{true: 1}[repair] || len(rep.Mended) != int(rep.Repaired) {
+			t.Errorf("repair %t: %+v %v", repair, rep, err)
+		}
+		if repair && rep.Mended[0].Kind != "missing" {
+			t.Errorf("%+v", rep.Mended)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -85,7 +85,12 @@ func schemaOf(t reflect.Type, doc, allowed string) map[string]any {
 			delete(s, "type")
 			delete(s, "properties")
 			delete(s, "additionalProperties")
-			s["anyOf"] = append(schemaOf(f.Type, "", "")["anyOf"].([]any), table)
+			short := schemaOf(f.Type, "", f.Tag.Get("allowed"))
+			forms, several := short["anyOf"].([]any)
+			if !several {
+				forms = []any{short}
+			}
+			s["anyOf"] = append(forms, table)
 		}
 	case t.Kind() == reflect.Map:
 		s["type"], s["additionalProperties"] = "object", schemaOf(t.Elem(), "", "")

@@ -99,14 +99,14 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		if err := b.once(ctx, &rep); err != nil {
 			return rep, err
 		}
-		rep.Repaired = max(0, first.findings()-rep.findings())
+		if rep.Repaired = max(0, first.findings()-rep.findings()); rep.Repaired > 0 {
+			rep.Mended = first.mendedBy(&rep)
+		}
 	}
 	rep.Bytes = d.fetch.bytes.Load()
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
-	if len(kept.Named) > 20 {
-		kept.Named = kept.Named[:20]
-	}
+	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
 	return rep, d.saveMeta(func(m *meta) {
 		m.LastAudit = &kept
 		if rep.Equal && rep.Depth != "inventory" {
@@ -114,6 +114,9 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		}
 	})
 }
+
+// firstNamed are those that are kept of a report.
+func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] }
 
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {

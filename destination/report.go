@@ -1,6 +1,9 @@
 package destination
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // SyncReport is the JSON of `sync --json` for one destination.
 type SyncReport struct {
@@ -63,6 +66,8 @@ type AuditReport struct {
 	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 
+	Mended []Difference `json:"mended,omitempty"` // what a repair has put right, at most 100
+
 	Held        string `json:"held,omitempty"`         // what waits for a person: a repair leaves it as it is
 	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all: the rest is of the records and the mirror alone
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
@@ -82,6 +87,20 @@ func (r *AuditReport) Verdict() string {
 
 // findings counts what keeps a mirror from being equal.
 func (r *AuditReport) findings() int64 { return r.Missing + r.Extra + r.Different }
+
+// mendedBy are the differences that a later audit does not find any more.
+func (r *AuditReport) mendedBy(later *AuditReport) (gone []Difference) {
+	left := map[string]bool{}
+	for _, d := range later.Named {
+		left[cmp.Or(d.Location, d.Entity)] = true
+	}
+	for _, d := range r.Named {
+		if d.Kind != "rewritten" && !left[cmp.Or(d.Location, d.Entity)] {
+			gone = append(gone, d)
+		}
+	}
+	return gone
+}
 
 // Difference names what differs.
 type Difference struct {

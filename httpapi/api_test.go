@@ -58,7 +58,7 @@ func newWorld(t *testing.T, o httpapi.Options) *world {
 	slowSet.Store, slowSet.Schedule = "far", ""
 	cfg.Sets["data"], cfg.Sets["slow"] = data, slowSet
 	d := bridge.NewDestination()
-	d.Source, d.Set, d.Store, d.Schedule, d.Audit = "http://bridge.example", "data", "mirror", "", ""
+	d.Source, d.Set, d.Store, d.Schedule, d.Audit.Schedule = "http://bridge.example", "data", "mirror", "", ""
 	cfg.Destinations["copy"] = d
 	w := &world{t: t, cfg: cfg}
 	w.open(o)

@@ -34,7 +34,7 @@ func FuzzRequest(f *testing.F) {
 	set, dest := bridge.NewSet(), bridge.NewDestination()
 	set.Store, set.Schedule = "local", ""
 	cfg.Sets["data"] = set
-	dest.Source, dest.Set, dest.Store, dest.Schedule, dest.Audit = "http://bridge.example", "data", "mirror", "", ""
+	dest.Source, dest.Set, dest.Store, dest.Schedule, dest.Audit.Schedule = "http://bridge.example", "data", "mirror", "", ""
 	cfg.Destinations["copy"] = dest
 	b, err := bridge.Open(f.Context(), cfg, bridge.Options{})
 	if err != nil {

@@ -409,7 +409,8 @@ differ, or it is not proven that they do not.
 with "source_error" where the source could not be asked, or a gap is open that its list
 does not close: equal is false then, whatever the counts are; with "source_older"
 where its list is older than the mirror, and what was mirrored of later changes was not
-compared with it; with "held" where a repair waits for a person; a destination that failed is {"name","error"}`,
+compared with it; with "mended", the differences that --repair put right; with "held" where a
+repair waits for a person; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -447,6 +448,7 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.Unasked > 0 {
 		fmt.Fprintf(w, "  not compared with the first source (via), whose host is not allowed: %s\n", plural(r.Unasked, "resource"))
 	}
+	sayMended(w, r)
 	rewritten := int64(0)
 	for _, d := range r.Named {
 		if d.Kind == "rewritten" {
@@ -459,6 +461,16 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	if n := r.Rewritten - rewritten; n > 0 {
 		fmt.Fprintf(w, "  and %d more that the store rewrites\n", n)
+	}
+}
+
+// sayMended tells what a repair has put right.
+func sayMended(w io.Writer, r destination.AuditReport) {
+	for _, d := range r.Mended {
+		fmt.Fprintf(w, "  repaired: %s: %s: %s\n", d.Kind, cmp.Or(d.Entity, d.Location), oneLine(d.Detail))
+	}
+	if n := r.Repaired - int64(len(r.Mended)); n > 0 {
+		fmt.Fprintf(w, "  and %d more that were repaired\n", n)
 	}
 }
 
@@ -568,7 +580,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			behind = fmt.Sprintf("%.0f s", *d.BehindSeconds)
 		}
 		if d.LastAudit != nil {
-			audit = d.LastAudit.Verdict() + ", " + ago(&d.LastAudit.Time)
+			audit = d.LastAudit.Verdict() + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
 		}
 		if d.Fault != "" {
 			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))

@@ -76,7 +76,7 @@ func (e *env) filed(ctx context.Context, source, into string) (took time.Duratio
 	} else {
 		store.Files = path
 	}
-	dest.Source, dest.Store, dest.Schedule, dest.Audit = source, "files", "", ""
+	dest.Source, dest.Store, dest.Schedule, dest.Audit.Schedule = source, "files", "", ""
 	cfg.Stores["files"], cfg.Destinations["copy"] = store, dest
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})
 	if err != nil {

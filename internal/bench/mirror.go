@@ -182,7 +182,7 @@ func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, 
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
 	store, dest := bridge.NewStore(), bridge.NewDestination()
 	store.Query, store.Update, store.GraphStore = st.query, st.update, st.data
-	dest.Source, dest.Store, dest.GraphIRI, dest.Schedule, dest.Audit = o.base, "server", graph, "", ""
+	dest.Source, dest.Store, dest.GraphIRI, dest.Schedule, dest.Audit.Schedule = o.base, "server", graph, "", ""
 	cfg.Stores["server"], cfg.Destinations["copy"] = store, dest
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})
 	if err != nil {

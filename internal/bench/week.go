@@ -216,7 +216,7 @@ func (r *weekRun) open(ctx context.Context, e *env) (err error) {
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
 	st, dest := bridge.NewStore(), bridge.NewDestination()
 	st.Query, st.Update, st.GraphStore = r.target.query, r.target.update, r.target.data
-	dest.Source, dest.Store, dest.GraphIRI, dest.Schedule, dest.Audit = base, "store", mirrorGraph, "", ""
+	dest.Source, dest.Store, dest.GraphIRI, dest.Schedule, dest.Audit.Schedule = base, "store", mirrorGraph, "", ""
 	cfg.Stores["store"], cfg.Destinations["copy"] = st, dest
 	if r.copy, err = bridge.Open(ctx, cfg, bridge.Options{Now: r.clock.now, Command: "bench"}); err != nil {
 		return err

@@ -2,6 +2,7 @@ package rdfres
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ type IRIError struct {
 }
 
 func (e *IRIError) Error() string {
+	if why, is := strings.CutPrefix(e.IRI, unreadable); is {
+		return "a term of the answer cannot be read: " + why
+	}
 	if strings.HasPrefix(e.IRI, "<<") {
 		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over: have the source write RDF 1.1", cut(e.IRI))
 	}
@@ -96,6 +100,17 @@ const noTripleTerms = "triple terms and reified triples (<< of RDF 1.2) cannot b
 // begins with << and so is none (CheckIRI). What it stands in is refused, not the
 // whole answer or file.
 func TripleTerm(text string) Term { return NewIRI(text) }
+
+// unreadable begins the IRI of Unreadable.
+const unreadable = "<!"
+
+// Unreadable stands for a term with a known end and broken text: an escape of no
+// character, bytes outside UTF-8. As TripleTerm it is no IRI, so that it costs one
+// entity and not the whole answer. Different texts give different terms.
+func Unreadable[B []byte | string](text B, why string) Term {
+	sum := sha256.Sum256([]byte(text))
+	return NewIRI(fmt.Sprintf("%s%s: %q (sha-256 %x)", unreadable, why, cut(string(text)), sum[:8]))
+}
 
 // scanTripleTerm returns the length of the triple term that s begins with, 0 if
 // it has no end.

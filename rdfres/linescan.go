@@ -74,6 +74,9 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 	sc.scratch = sc.scratch[:0]
 	sc.Canonical = true
 	if !utf8.Valid(line) {
+		if sc.Lax {
+			return sc.scanBroken(line)
+		}
 		sc.at = invalidAt(line)
 		return false, "the text is not valid UTF-8"
 	}
@@ -123,6 +126,19 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 		sc.Canonical = false
 	}
 	return true, ""
+}
+
+// scanBroken is scan for a line outside UTF-8: each term with broken bytes becomes
+// an Unreadable one.
+func (sc *LineScanner) scanBroken(line []byte) (ok bool, why string) {
+	ok, why = sc.scan(bytes.ToValidUTF8(line, []byte("\ufffd")))
+	for _, t := range []*[]byte{&sc.S, &sc.P, &sc.O, &sc.G} {
+		if bytes.Contains(*t, []byte("\ufffd")) {
+			*t = []byte(Unreadable(line, "bytes outside UTF-8"))
+		}
+	}
+	sc.Canonical = false
+	return ok, why
 }
 
 // version tells of a line that tells the version of RDF, in N-Triples 1.2. It is passed
@@ -225,6 +241,9 @@ func (sc *LineScanner) oddIRI(line []byte, i, good int) (term []byte, end int, w
 			r, n, bad := readEscape(line[j:], false, sc.Lax)
 			if bad != "" && (!sc.Lax || j+1 < len(line) && (line[j+1] == 'u' || line[j+1] == 'U')) {
 				sc.at = j
+				if n := bytes.IndexByte(line[j:], '>'); sc.Lax && n >= 0 {
+					return []byte(Unreadable(line[i:j+n+1], bad)), j + n + 1, ""
+				}
 				return nil, i, "in an IRI: " + bad
 			}
 			if bad != "" { // a raw backslash
@@ -384,6 +403,9 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 		r, n, bad := readEscape(line[j:quote], true, sc.Lax)
 		if bad != "" {
 			sc.at = j
+			if sc.Lax {
+				return []byte(Unreadable(line[i:end], bad)), end, ""
+			}
 			return nil, i, "in a literal: " + bad
 		}
 		var buf [utf8.UTFMax]byte

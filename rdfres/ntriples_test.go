@@ -215,7 +215,17 @@ func TestReadLax(t *testing.T) {
 			t.Errorf("%s: %v\n got %swant %s", c.line, err, lines(ts), c.want)
 		}
 	}
-	for _, bad := range []string{`<http://e/<a> <http://e/p> "a" .`, `<http://e/s> <http://e/p> "\uD83C" .`, `<http://e/\u00> <http://e/p> "a" .`, "<http://e/s> <http://e/p> \"\xff\" .", `<http://e/s> <http://e/p> "a"@ .`} {
+	// A broken term with a known end costs itself alone.
+	for _, line := range []string{`<http://e/s> <http://e/p> "\uD83C" .`, `<http://e/s> <http://e/p> "\xff"@en .`, `<http://e/s> <http://e/\u00> "a" .`, "<http://e/s> <http://e/p> \"\xff\" ."} {
+		sc := LineScanner{Lax: true}
+		if ok, err := sc.Scan([]byte(line)); !ok || err != nil || string(sc.S) != "<http://e/s>" || CheckTerm(sc.P) == nil && CheckTerm(sc.O) == nil {
+			t.Errorf("%s: %v, %s %s %s", line, err, sc.S, sc.P, sc.O)
+		}
+		if ok, err := new(LineScanner).Scan([]byte(line)); ok || err == nil {
+			t.Errorf("%s: accepted by the strict reading", line)
+		}
+	}
+	for _, bad := range []string{`<http://e/<a> <http://e/p> "a" .`, `<http://e/s> <http://e/p> "a"@ .`, `<http://e/s> <http://e/p> "\uD83C .`} {
 		if ts, err := Decode(NTriples, []byte(bad), ReadOptions{Lax: true}); err == nil {
 			t.Errorf("%s: accepted as %s", bad, lines(ts))
 		}

@@ -19,7 +19,7 @@ import (
 // (likewise), "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
 var Strategies = append(oneAnswer, "predicates", "classes", "prefixes", "hash", "graphs", "batches")
 
-var oneAnswer = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON), string(sparql.ReadSelectBinary)}
+var oneAnswer = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON), string(sparql.ReadSelectXML), string(sparql.ReadSelectBinary)}
 
 // CheckStrategy tells whether a strategy can be Config.Strategy beside a description
 // rule and a selection.

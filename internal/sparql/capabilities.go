@@ -11,12 +11,13 @@ const (
 	ReadConstruct    Reading = "construct"     // CONSTRUCT, N-Triples
 	ReadSelectTSV    Reading = "select-tsv"    // SELECT, W3C tab-separated values
 	ReadSelectJSON   Reading = "select-json"   // SELECT, JSON results
+	ReadSelectXML    Reading = "select-xml"    // SELECT, XML results, of a store without JSON
 	ReadSelectBinary Reading = "select-binary" // SELECT, RDF4J's binary results
 )
 
 // Selects tells whether a way is a format of a SELECT.
 func (r Reading) Selects() bool {
-	return r == ReadSelectTSV || r == ReadSelectJSON || r == ReadSelectBinary
+	return r == ReadSelectTSV || r == ReadSelectJSON || r == ReadSelectXML || r == ReadSelectBinary
 }
 
 // Capabilities is what a probe found.

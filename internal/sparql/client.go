@@ -44,6 +44,7 @@ type Client struct {
 
 	tsv         atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
 	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
+	xml         atomic.Bool  // the store answers in XML where JSON is asked for
 	noBinary    atomic.Bool  // the store took triples that it had refused as binary RDF
 	takesBinary atomic.Bool  // it has taken some
 	loader      atomic.Bool  // the store is an Oxigraph, which has a loader beside its transactions

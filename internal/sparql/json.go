@@ -2,6 +2,7 @@ package sparql
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,7 +24,8 @@ type jsonReader struct {
 	key   []byte
 	cols  []jsonColumn
 	first bool
-	depth int // of triple terms
+	depth int    // of triple terms
+	bad   string // why the last string cannot be carried, "" where it can
 
 	numericBooleans bool // 1 and 0 of xsd:boolean are true and false (Virtuoso, only in JSON)
 }
@@ -246,7 +248,7 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 	if err := r.expect('{'); err != nil {
 		return "", err
 	}
-	var kind, lang, dir, datatype string
+	var kind, lang, dir, datatype, bad string
 	var triple [3]rdfres.Term // of a triple term
 	r.key = r.key[:0]
 	err := r.members(func(name string) error {
@@ -275,9 +277,10 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 		if c != '"' {
 			return r.unexpected(c)
 		}
-		if err := r.string(); err != nil {
+		if err := r.text(); err != nil {
 			return err
 		}
+		bad = cmp.Or(bad, r.bad)
 		switch name {
 		case "type":
 			kind = internKind(r.str)
@@ -294,6 +297,9 @@ func (r *jsonReader) term(col *jsonColumn) (rdfres.Term, error) {
 	})
 	if err != nil {
 		return "", err
+	}
+	if bad != "" {
+		return rdfres.Unreadable(r.key, bad), nil
 	}
 	switch kind {
 	case "uri":
@@ -462,15 +468,28 @@ func (r *jsonReader) expect(want byte) error {
 	return nil
 }
 
-// string reads the rest of a string into r.str.
+// string reads the rest of a string into r.str; it must be one of JSON.
 func (r *jsonReader) string() error {
-	r.str = r.str[:0]
+	if err := r.text(); err != nil {
+		return err
+	}
+	if r.bad != "" {
+		return fmt.Errorf("JSON results: %s in %q", r.bad, clip(r.str))
+	}
+	return nil
+}
+
+// text is string for the text of a term. Its end is known also where JSON has no
+// such escape or the bytes are not UTF-8: r.bad tells so, and the term alone is lost.
+// Control characters are taken as they are, since they can mean nothing else.
+func (r *jsonReader) text() error {
+	r.str, r.bad = r.str[:0], ""
 	for {
 		// Most strings lie whole in the buffer and have no escapes.
 		if n := r.in.Buffered(); n > 0 {
 			b, _ := r.in.Peek(n)
 			i := 0
-			for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+			for i < len(b) && b[i] != '"' && b[i] != '\\' {
 				i++
 			}
 			r.str = append(r.str, b[:i]...)
@@ -480,18 +499,16 @@ func (r *jsonReader) string() error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case c == '"':
+		switch c {
+		case '"':
 			if !utf8.Valid(r.str) {
-				return fmt.Errorf("JSON results are not UTF-8: %q", clip(r.str))
+				r.bad = cmp.Or(r.bad, "bytes outside UTF-8")
 			}
 			return nil
-		case c == '\\':
+		case '\\':
 			if err := r.escape(); err != nil {
 				return err
 			}
-		case c < ' ':
-			return fmt.Errorf("JSON results: control character %#x in a string", c)
 		default:
 			r.str = append(r.str, c)
 		}
@@ -517,49 +534,44 @@ func (r *jsonReader) escape() error {
 	case 't':
 		r.str = append(r.str, '\t')
 	case 'u':
-		v, err := r.hex4()
-		if err != nil {
-			return err
+		v, ok := r.hex(4)
+		if low := rune(0); ok && utf16.IsSurrogate(v) {
+			if next, _ := r.in.Peek(2); string(next) == `\u` {
+				_, _ = r.in.Discard(2) // they are buffered
+				low, _ = r.hex(4)
+			}
+			v = utf16.DecodeRune(v, low)
+			ok = v != utf8.RuneError
 		}
-		if utf16.IsSurrogate(v) {
-			for _, want := range []byte{'\\', 'u'} {
-				c, err := r.byte()
-				if err != nil {
-					return err
-				}
-				if c != want {
-					return fmt.Errorf("JSON results: half a surrogate pair")
-				}
-			}
-			low, err := r.hex4()
-			if err != nil {
-				return err
-			}
-			if v = utf16.DecodeRune(v, low); v == utf8.RuneError {
-				return fmt.Errorf("JSON results: half a surrogate pair")
-			}
-		}
-		r.str = utf8.AppendRune(r.str, v)
+		r.rune('u', v, ok)
+	case 'U': // of Turtle: Virtuoso writes it beyond U+FFFF
+		v, ok := r.hex(8)
+		r.rune('U', v, ok)
 	default:
-		return fmt.Errorf("JSON results: unknown escape \\%c", c)
+		r.str = append(r.str, '\\', c)
+		r.bad = fmt.Sprintf("the unknown escape \\%c", c)
 	}
 	return nil
 }
 
-func (r *jsonReader) hex4() (rune, error) {
-	var h [4]byte
-	for i := range h {
-		c, err := r.byte()
-		if err != nil {
-			return 0, err
-		}
-		h[i] = c
+// rune adds the character of an escape.
+func (r *jsonReader) rune(escape byte, v rune, ok bool) {
+	if !ok || !utf8.ValidRune(v) {
+		r.bad = fmt.Sprintf("an escape \\%c of no character", escape)
+		v = utf8.RuneError
 	}
-	v, err := strconv.ParseUint(string(h[:]), 16, 16)
-	if err != nil {
-		return 0, fmt.Errorf("JSON results: bad escape \\u%s", h)
+	r.str = utf8.AppendRune(r.str, v)
+}
+
+// hex reads n hexadecimal digits, or nothing where others follow.
+func (r *jsonReader) hex(n int) (rune, bool) {
+	h, _ := r.in.Peek(n)
+	v, err := strconv.ParseUint(string(h), 16, 32)
+	if len(h) < n || err != nil || v > utf8.MaxRune {
+		return 0, false
 	}
-	return rune(v), nil
+	_, _ = r.in.Discard(n) // they are buffered
+	return rune(v), true
 }
 
 // literal reads the rest of true, false or null.

@@ -139,7 +139,7 @@ func (c *Client) largestQuery(ctx context.Context, contentType string, body func
 
 var formatTypes = []struct{ name, query, accept string }{
 	{"json", "sample", jsonType},
-	{"xml", "sample", "application/sparql-results+xml"},
+	{"xml", "sample", xmlType},
 	{"csv", "sample", "text/csv"},
 	{"tsv", "sample", tsvType},
 	{"ntriples", "sample-construct", "application/n-triples"},

@@ -498,7 +498,11 @@ func (p *prober) readings(ctx context.Context) {
 		if oneGraph {
 			try(ReadConstruct, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamConstruct(ctx, con, fn) })
 		}
-		try(ReadSelectJSON, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectJSON, fn) })
+		structured := ReadSelectJSON
+		if p.c.xml.Load() {
+			structured = ReadSelectXML
+		}
+		try(structured, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, structured, fn) })
 		switch {
 		case !graphStore:
 		case rdf4j && p.caps.Sample >= sampleSize && len(p.caps.Readings) > 0:

@@ -19,6 +19,9 @@ const (
 	updateType = "application/sparql-update; charset=utf-8"
 	tsvType    = "text/tab-separated-values"
 	jsonType   = "application/sparql-results+json"
+
+	// acceptStructured asks for JSON, and for XML where a store has nothing else.
+	acceptStructured = jsonType + ", application/json;q=0.5, " + xmlType + ";q=0.2, application/xml;q=0.1"
 )
 
 // Row is one solution; unbound variables are "".
@@ -40,7 +43,7 @@ type rowReader interface {
 	next() (Row, error) // io.EOF after the last
 }
 
-// Select streams a SELECT: TSV where the store writes the W3C form, else JSON.
+// Select streams a SELECT: TSV where the store writes the W3C form, else JSON, else XML.
 // Whether it does is asked once for each client (faithfulTSV).
 // The row is valid until the next step. A stream that is being read occupies
 // one of the requests that Endpoint.Concurrency allows. Requests are repeated
@@ -50,6 +53,7 @@ func (c *Client) Select(ctx context.Context, query string) (*Solutions, error) {
 }
 
 // SelectAs is Select in a given format: ReadSelectTSV, ReadSelectJSON, ReadSelectBinary.
+// A store without JSON answers in XML instead.
 // Once an answer was not for the last of them (IsTooLarge), it gives JSON instead.
 func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	return c.selectAs(ctx, query, as)
@@ -111,14 +115,16 @@ func (c *Client) faithfulTSV(ctx context.Context) error {
 }
 
 func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Solutions, error) {
-	accept := tsvType + ", " + jsonType + ";q=0.5"
+	accept := tsvType + ", " + jsonType + ";q=0.5, " + xmlType + ";q=0.2"
 	switch {
 	case as == ReadSelectTSV:
 		accept = tsvType
 	case as == ReadSelectBinary:
 		accept = tableType
+	case as == ReadSelectXML:
+		accept = xmlType + ", application/xml;q=0.5"
 	case as == ReadSelectJSON || c.tsv.Load() == 2:
-		accept = jsonType + ", application/json;q=0.5"
+		accept = acceptStructured
 	}
 	r := c.queryRequest("query", query, accept)
 	res, err := c.sendQuery(ctx, r)
@@ -144,16 +150,15 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 			return nil, fail(err)
 		}
 		rows, out.Vars = t, vars
-	case (res.mediaType == jsonType || res.mediaType == "application/json") && (as == "" || as == ReadSelectJSON):
-		j, vars, isAsk, _, err := newJSON(res.body)
+	case isStructured(res.mediaType) && (as == "" || as == ReadSelectJSON || as == ReadSelectXML):
+		var isAsk bool
+		rows, out.Vars, isAsk, _, err = c.structured(res)
 		if err == nil && isAsk {
 			err = fmt.Errorf("the query is an ASK, not a SELECT")
 		}
 		if err != nil {
 			return nil, fail(err)
 		}
-		j.numericBooleans = isVirtuoso(res.header)
-		rows, out.Vars = j, vars
 	default:
 		err := c.wrongType(r.op, r.url, res, accept)
 		res.Close()
@@ -205,7 +210,7 @@ func (c *Client) readError(r request, err error) error {
 
 // Ask runs an ASK.
 func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
-	r := c.queryRequest("ask", query, jsonType+", application/json;q=0.5")
+	r := c.queryRequest("ask", query, acceptStructured)
 	var answer bool
 	err := c.retry(ctx, func() error {
 		res, err := c.sendQuery(ctx, r)
@@ -213,10 +218,10 @@ func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
 			return err
 		}
 		defer res.Close()
-		if res.mediaType != jsonType && res.mediaType != "application/json" {
+		if !isStructured(res.mediaType) {
 			return c.wrongType(r.op, r.url, res, jsonType)
 		}
-		_, _, isAsk, a, err := newJSON(res.body)
+		_, _, isAsk, a, err := c.structured(res)
 		if err == nil && !isAsk {
 			err = fmt.Errorf("the query is not an ASK")
 		}

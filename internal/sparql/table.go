@@ -239,26 +239,34 @@ func (r *tableReader) term(raw []byte) (rdfres.Term, error) {
 	mark, text, rest := raw[0], raw[1:], []byte(nil)
 	if mark == tableName || mark == tableIRI {
 		iri, err := r.iri(raw)
+		if !utf8.Valid(iri) {
+			return rdfres.Unreadable(iri, "bytes outside UTF-8"), nil
+		}
 		r.made = rdfres.AppendIRI(r.made[:0], iri)
 		return rdfres.Term(r.made), err
 	}
 	n := binary.BigEndian.Uint32(text)
 	text, rest = text[4:4+n], text[4+n:]
 	if !utf8.Valid(text) {
-		return "", fmt.Errorf("not UTF-8: %q", clip(text))
+		return rdfres.Unreadable(text, "bytes outside UTF-8"), nil
 	}
 	var lang, datatype []byte
 	switch mark {
 	case tableBlank:
 		return rdfres.NewBlank(string(text)), nil
 	case tableLang:
-		if lang = rest[4:]; len(lang) == 0 || !utf8.Valid(lang) {
-			return "", fmt.Errorf("the language tag %q", clip(lang))
+		if lang = rest[4:]; len(lang) == 0 {
+			return "", errors.New("a language tag is empty")
+		} else if !utf8.Valid(lang) {
+			return rdfres.Unreadable(raw, "a language tag outside UTF-8"), nil
 		}
 	case tableTyped:
 		var err error
 		if datatype, err = r.iri(rest); err != nil {
 			return "", err
+		}
+		if !utf8.Valid(datatype) {
+			return rdfres.Unreadable(raw, "a datatype outside UTF-8"), nil
 		}
 	}
 	r.made = rdfres.AppendLiteral(r.made[:0], text, lang, datatype)
@@ -277,9 +285,6 @@ func (r *tableReader) iri(raw []byte) ([]byte, error) {
 		namespace, local = r.namespaces[id], local[4:]
 	}
 	r.full = append(append(r.full[:0], namespace...), local[4:]...)
-	if !utf8.Valid(r.full) {
-		return nil, fmt.Errorf("not UTF-8: %q", clip(r.full))
-	}
 	return r.full, nil
 }
 

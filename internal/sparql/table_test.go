@@ -96,14 +96,38 @@ func TestTableRefused(t *testing.T) {
 		"unknown record 11":  ahead(func(w *sparqltest.Table) { w.WriteByte(11) }),
 		"namespace 7":        ahead(func(w *sparqltest.Table) { w.WriteByte(tableNamespace); w.Number(7); w.Text("x") }),
 		"7 is not known":     ahead(func(w *sparqltest.Table) { w.WriteByte(tableName); w.Number(7); w.Text("x") }),
-		"not UTF-8":          ahead(func(w *sparqltest.Table) { w.WriteByte(tablePlain); w.Text("\xff") }),
-		"language tag \"\"":  ahead(func(w *sparqltest.Table) { w.WriteByte(tableLang); w.Text("x"); w.Text("") }),
+		"tag is empty":       ahead(func(w *sparqltest.Table) { w.WriteByte(tableLang); w.Text("x"); w.Text("") }),
 		"datatype is no IRI": ahead(func(w *sparqltest.Table) { w.WriteByte(tableTyped); w.Text("x"); w.WriteByte(tablePlain) }),
 		"4294967295 bytes":   ahead(func(w *sparqltest.Table) { w.WriteByte(tablePlain); w.Number(1<<32 - 1) }),
 		"out of memory":      ahead(func(w *sparqltest.Table) { w.WriteByte(tableError); w.WriteByte(2); w.Text("out of memory") }),
 	} {
 		if rows, err := readTable(data); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %d rows, %v", want, len(rows), err)
+		}
+	}
+}
+
+// TestTableBroken: bytes outside UTF-8 cost the terms that have them.
+func TestTableBroken(t *testing.T) {
+	w := sparqltest.NewTable("s", "o")
+	w.Row("<http://e/s>", "_:b")
+	w.WriteByte(tableIRI)
+	w.Text("http://e/\xff")
+	w.WriteByte(tablePlain)
+	w.Text("\xff")
+	w.WriteByte(tableRepeat)
+	w.WriteByte(tableLang)
+	w.Text("x")
+	w.Text("\xff")
+	rows, err := readTable(w.End())
+	if err != nil || len(rows) != 3 {
+		t.Fatal(rows, err)
+	}
+	for i, row := range rows {
+		for _, term := range row {
+			if bad := rdfres.CheckTerm(term) != nil; bad != (i > 0) {
+				t.Errorf("row %d: %q", i, term)
+			}
 		}
 	}
 }

@@ -34,7 +34,7 @@ func parseTerm(f []byte) (rdfres.Term, error) {
 		}
 		s, err := unescape(f[1 : len(f)-1])
 		if err != nil {
-			return "", err
+			return rdfres.Unreadable(f, err.Error()), nil
 		}
 		return rdfres.NewIRI(s), nil
 	case c == '_' && len(f) > 2 && f[1] == ':':
@@ -68,11 +68,11 @@ func parseLiteral(f []byte) (rdfres.Term, error) {
 		}
 		i++
 	}
+	rest := f[i+len(quote):]
 	lexical, err := unescape(f[len(quote):i])
 	if err != nil {
-		return "", err
+		return rdfres.Unreadable(f, err.Error()), nil
 	}
-	rest := f[i+len(quote):]
 	switch {
 	case len(rest) == 0:
 		return rdfres.NewLiteral(lexical, "", ""), nil
@@ -81,7 +81,7 @@ func parseLiteral(f []byte) (rdfres.Term, error) {
 	case len(rest) > 4 && rest[0] == '^' && rest[1] == '^' && rest[2] == '<' && rest[len(rest)-1] == '>':
 		dt, err := unescape(rest[3 : len(rest)-1])
 		if err != nil {
-			return "", err
+			return rdfres.Unreadable(f, err.Error()), nil
 		}
 		return rdfres.NewLiteral(lexical, "", dt), nil
 	}

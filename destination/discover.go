@@ -468,6 +468,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		return nil, err
 	}
 	var tried []string
+	var refused error // of the first way to a host that must not be asked
 	try := func(w way, how, target string) (*offer, error) {
 		if slices.Contains(tried, target) || len(tried) > 50 {
 			return nil, nil
@@ -476,8 +477,12 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		o, err := d.discoverFrom(ctx, target, false)
 		if err != nil {
 			d.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
+			err = fmt.Errorf("%s led to %s: %w", how, shorten(target), err)
 			if passing(err) {
-				return nil, fmt.Errorf("%s led to %s: %w", how, shorten(target), err)
+				return nil, err
+			}
+			if errors.Is(err, errNotAllowed) {
+				refused = cmp.Or(refused, err)
 			}
 			return nil, nil
 		}
@@ -555,6 +560,9 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		if o, err := try(byGuess, "a guess", root.JoinPath(guess).String()); o != nil || err != nil {
 			return o, err
 		}
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	return nil, fmt.Errorf("%w: neither the page's links, %s, robots.txt nor a sitemap led to a source; give the address of its Source Description or Capability List", errNotDocument, wellKnown)
 }

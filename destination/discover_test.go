@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -691,4 +692,21 @@ func FuzzUpdateText(f *testing.F) {
 			t.Fatalf("%q comes back as %v %v", line, q, err)
 		}
 	})
+}
+
+// TestRobotsOfInnerHost: behind a proxy robots.txt may name an inner address. It is not
+// asked for, and the error tells it.
+func TestRobotsOfInnerHost(t *testing.T) {
+	b := newBench(t)
+	for _, address := range []string{"/", "/.well-known/resourcesync", "/resourcelist.xml", "/sitemap.xml"} {
+		answerAt(b.src, address, http.NotFound)
+	}
+	answerAt(b.src, "/robots.txt", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "Sitemap: http://inner.example:4000/sitemap_index.xml\n")
+	})
+	b.cfg.Source = b.src.url("/")
+	_, err := b.open().Sync(t.Context(), SyncOptions{})
+	if !errors.Is(err, errNotAllowed) || !strings.Contains(err.Error(), "inner.example:4000") {
+		t.Error(err)
+	}
 }

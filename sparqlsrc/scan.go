@@ -184,7 +184,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 // ways are the ways of reading the scope in one answer, the fastest first.
 func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
 	switch way := sparql.Reading(s.cfg.Strategy); way {
-	case sparql.ReadSelectBinary, sparql.ReadSelectTSV: // a probe tries the one only of an RDF4J, and where it does perhaps not the other
+	case sparql.ReadSelectBinary, sparql.ReadSelectTSV, sparql.ReadSelectXML: // a probe tries the one only of an RDF4J, and where it does perhaps not the other
 		return []sparql.Reading{way}
 	}
 	for _, r := range caps.Readings {

@@ -18,6 +18,7 @@ import (
 
 func (a *app) explore() *cobra.Command {
 	var depth, limit int
+	var allow []string
 	c := &cobra.Command{Use: "explore URL", Short: "Walk any ResourceSync source and say what it offers", Args: cobra.ExactArgs(1),
 		Long: `Walks the documents of a source from any address: a site, a page that links to
 one, a Source Description, a Capability List, a list, a Sitemap, a file. Tells of each document what it is, how much
@@ -28,7 +29,10 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 "warnings","faults","children":[...],"skipped"}`,
 		Example: "  rsbridge explore https://data.example\n  rsbridge explore https://data.example/books/changelist.xml --depth 0 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			web := newFetcher()
+			web, err := newFetcher(allow)
+			if err != nil {
+				return usage("%v", err)
+			}
 			defer web.close()
 			last := time.Now()
 			o := resourcesync.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Progress: func(location string) {
@@ -41,7 +45,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 			if _, err := os.Stat(address); err != nil && !strings.Contains(address, "://") && !strings.HasPrefix(address, ".") && !filepath.IsAbs(address) {
 				address = "http://" + address
 			}
-			tree, err := resourcesync.Explore(cmd.Context(), web.remember(address), o)
+			tree, err := resourcesync.Explore(cmd.Context(), web.name(address), o)
 			if err != nil {
 				return err
 			}
@@ -57,6 +61,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 		}}
 	c.Flags().IntVar(&depth, "depth", 6, "how many links down documents are read; -1: all")
 	c.Flags().IntVar(&limit, "limit", 1000, "read at most this many documents")
+	addAllow(c.Flags(), &allow)
 	return c
 }
 

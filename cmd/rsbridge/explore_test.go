@@ -91,8 +91,38 @@ func TestExplorePassword(t *testing.T) {
 		w.Write([]byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/></urlset>`))
 	}))
 	defer other.Close()
-	code, out, errs := inProcess(t, "explore", strings.Replace(srv.URL, "://", "://me:hush@", 1)+"/c.xml")
-	if code != exitDone || asked == 0 {
-		t.Errorf("exit code %d, %d requests, %s%s", code, asked, out, errs)
+	address := strings.Replace(srv.URL, "://", "://me:hush@", 1) + "/c.xml"
+	// Another host is asked only if the command line names it.
+	for _, command := range []string{"explore", "validate"} {
+		args := []string{command, address}
+		if command == "validate" {
+			args = append(args, "--follow")
+		}
+		code, out, errs := inProcess(t, args...)
+		if code != exitPart || asked != 0 || !strings.Contains(out, "--allow "+strings.TrimPrefix(other.URL, "http://")) {
+			t.Errorf("%s: exit code %d, %d requests, %s%s", command, code, asked, out, errs)
+		}
+		code, out, errs = inProcess(t, append(args, "--allow", other.URL)...)
+		if command == "explore" && code != exitDone || asked == 0 {
+			t.Errorf("%s --allow: exit code %d, %d requests, %s%s", command, code, asked, out, errs)
+		}
+		asked = 0
+	}
+}
+
+// TestExploreFiles: a document of the web leads to no file of this machine.
+func TestExploreFiles(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret.xml")
+	if err := os.WriteFile(secret, []byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://e.example/hush</loc></url></urlset>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte(`<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>` + secret + `</loc></sitemap><sitemap><loc>file://` + secret + `</loc></sitemap></sitemapindex>`))
+	}))
+	defer srv.Close()
+	for _, args := range [][]string{{"explore"}, {"validate", "--follow", "--json"}} {
+		if _, out, errs := inProcess(t, append(args, srv.URL+"/i.xml")...); strings.Contains(out+errs, "hush") {
+			t.Errorf("%s: %s%s", args, out, errs)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,22 +15,54 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// fetcher gets documents from the web and from files, for commands that read
-// sources.
+// fetcher gets documents for commands that read sources. It obeys the rule of mirrors:
+// only the hosts of the addresses on the command line, and those of --allow, are asked,
+// at the first request and at every redirect. Documents may name any host.
 type fetcher struct {
 	client *http.Client
 	users  sync.Map // of hosts, by scheme and host: who asks, as an address before told it
+	hosts  webguard.Rules
+	files  bool // the command line names a file, so documents may name files
 }
 
-func newFetcher() *fetcher {
+func newFetcher(allow []string) (*fetcher, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
 	t.ResponseHeaderTimeout = time.Minute
-	return &fetcher{client: &http.Client{Transport: t}}
+	f := &fetcher{}
+	f.client = &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 10 {
+			return errors.New("more than 10 redirects in a row")
+		}
+		return f.allowed(req.URL)
+	}}
+	for _, a := range allow {
+		r, err := webguard.ParseRule(a)
+		if err != nil {
+			return nil, fmt.Errorf("--allow: %w", err)
+		}
+		f.hosts = append(f.hosts, r)
+	}
+	return f, nil
+}
+
+// addAllow adds the flag that newFetcher wants.
+func addAllow(flags *pflag.FlagSet, allow *[]string) {
+	flags.StringSliceVar(allow, "allow", nil, "also fetch from this `HOST` or host:port, where documents lead to it (may be repeated)")
+}
+
+func (f *fetcher) allowed(u *url.URL) error {
+	err := f.hosts.Allowed(u)
+	if errors.Is(err, webguard.ErrNotAllowed) {
+		return fmt.Errorf("%w (--allow %s fetches from it)", err, u.Host)
+	}
+	return err
 }
 
 func (f *fetcher) close() { f.client.CloseIdleConnections() }
@@ -39,11 +72,16 @@ func onWeb(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
 
-// remember takes the user and password out of an address, which is printed and told in
-// reports: they go with every request to its host all the same.
-func (f *fetcher) remember(address string) string {
+// name takes an address of the command line: its host may be asked. It gives the address
+// without user and password, since it is printed; they go with every request to the host.
+func (f *fetcher) name(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.User == nil || !onWeb(address) {
+	if err != nil || !onWeb(address) {
+		f.files = true
+		return address
+	}
+	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
+	if u.User == nil {
 		return address
 	}
 	f.users.Store(u.Scheme+"://"+u.Host, u.User)
@@ -54,9 +92,15 @@ func (f *fetcher) remember(address string) string {
 // fetch is what resourcesync's Checker and Explore ask for.
 func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetched, error) {
 	if !onWeb(address) {
+		if !f.files {
+			return nil, fmt.Errorf("%s is no address of the web", address)
+		}
 		return openFile(address)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err == nil {
+		err = f.allowed(req.URL)
+	}
 	if err != nil {
 		return nil, err
 	}

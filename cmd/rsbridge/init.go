@@ -92,9 +92,12 @@ func (a *app) probeSource(ctx context.Context, source string) (sets []string, er
 	if err := bridge.ReachSource(ctx, source); err != nil {
 		return nil, err
 	}
-	web := newFetcher()
+	web, err := newFetcher(nil)
+	if err != nil {
+		return nil, err
+	}
 	defer web.close()
-	tree, err := resourcesync.Explore(ctx, web.remember(source), resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
+	tree, err := resourcesync.Explore(ctx, web.name(source), resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
 	if err == nil && len(tree.Faults) > 0 {
 		err = errors.New(strings.Join(tree.Faults, "; "))
 	}

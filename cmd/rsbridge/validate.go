@@ -39,6 +39,7 @@ type validation struct {
 
 func (a *app) validate() *cobra.Command {
 	v := &validation{a: a}
+	var allow []string
 	c := &cobra.Command{Use: "validate PATH or URL...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
 		Long: `Checks each document that is named: a file, a package (ZIP), all documents below a
 folder, or an address on the web. With --follow it goes on from there: down to the documents
@@ -52,11 +53,15 @@ W warnings, I advice. Exit code 3: there are errors.
 		Example: `  rsbridge validate capabilitylist.xml changelist.xml
   rsbridge validate --follow https://data.example/.well-known/resourcesync`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.web, v.o.Now, v.seen, v.docs = newFetcher(), time.Now(), map[string]bool{}, []validated{}
+			var err error
+			if v.web, err = newFetcher(allow); err != nil {
+				return usage("%v", err)
+			}
 			defer v.web.close()
+			v.o.Now, v.seen, v.docs = time.Now(), map[string]bool{}, []validated{}
 			v.o.Fetch = v.web.fetch
 			for _, arg := range args {
-				arg = v.web.remember(arg)
+				arg = v.web.name(arg)
 				if err := v.argument(cmd.Context(), arg); err != nil {
 					return fmt.Errorf("validate %s: %w", arg, err)
 				}
@@ -71,6 +76,7 @@ W warnings, I advice. Exit code 3: there are errors.
 		}}
 	f := c.Flags()
 	f.BoolVar(&v.follow, "follow", false, "check also what the documents lead to, and the rules between documents")
+	addAllow(f, &allow)
 	f.BoolVar(&v.o.Strict, "strict", false, "warnings are errors")
 	f.IntVar(&v.o.MaxDocuments, "limit", 10_000, "with --follow: read at most this many documents")
 	f.IntVar(&v.o.Sample, "sample", 20, "with --follow: fetch this many resources of each set")

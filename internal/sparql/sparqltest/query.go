@@ -5,6 +5,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"maps"
 	"net/http"
@@ -211,6 +212,10 @@ func (s *Store) query(out *bytes.Buffer, h http.Header, text, accept string) (me
 				writeTSV(out, vars, table)
 			}
 			return "text/tab-separated-values; charset=utf-8", nil
+		}
+		if strings.HasPrefix(accept, "application/sparql-results+xml") {
+			writeXML(out, vars, table)
+			return "application/sparql-results+xml", nil
 		}
 		if !strings.Contains(accept, "json") {
 			return "", fmt.Errorf("no format of %s", accept)
@@ -678,6 +683,40 @@ func writeJSON(out *bytes.Buffer, vars []string, rows [][]rdfres.Term) error {
 		bindings = append(bindings, b)
 	}
 	return json.NewEncoder(out).Encode(map[string]any{"head": map[string]any{"vars": vars}, "results": map[string]any{"bindings": bindings}})
+}
+
+func writeXML(out *bytes.Buffer, vars []string, rows [][]rdfres.Term) {
+	text := func(s string) string {
+		var b strings.Builder
+		_ = xml.EscapeText(&b, []byte(s)) // it does not fail
+		return b.String()
+	}
+	out.WriteString(`<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head>`)
+	for _, v := range vars {
+		fmt.Fprintf(out, `<variable name="%s"/>`, v)
+	}
+	out.WriteString("</head><results>")
+	for _, row := range rows {
+		out.WriteString("<result>")
+		for i, t := range row {
+			if t == "" {
+				continue
+			}
+			fmt.Fprintf(out, `<binding name="%s">`, vars[i])
+			switch t.Kind() {
+			case rdfres.KindIRI:
+				fmt.Fprintf(out, "<uri>%s</uri>", text(t.IRI()))
+			case rdfres.KindBlank:
+				fmt.Fprintf(out, "<bnode>%s</bnode>", text(t.Label()))
+			default:
+				lexical, lang, datatype := t.Literal()
+				fmt.Fprintf(out, `<literal xml:lang="%s" datatype="%s">%s</literal>`, text(lang), text(datatype), text(lexical))
+			}
+			out.WriteString("</binding>")
+		}
+		out.WriteString("</result>")
+	}
+	out.WriteString("</results></sparql>")
 }
 
 // update runs INSERT DATA, DELETE DATA, DROP, CREATE and LOAD (which fails).

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -61,7 +60,8 @@ func (o *offer) led() led {
 	return led{Way: o.way, To: cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)}
 }
 
-func (o *offer) set(c resourcesync.Capability, address string) bool {
+// set takes the address of a capability; before is the one it had.
+func (o *offer) set(c resourcesync.Capability, address string) (before string, used bool) {
 	var p *string
 	switch c {
 	case resourcesync.ResourceList:
@@ -79,12 +79,12 @@ func (o *offer) set(c resourcesync.Capability, address string) bool {
 	case resourcesync.ResourceListArchive:
 		p = &o.ListArchive
 	default:
-		return false
+		return "", false
 	}
-	if *p == "" {
+	if before = *p; before == "" {
 		*p = address
 	}
-	return true
+	return before, true
 }
 
 // changes is where the changes are followed: the Change List, or, where the source
@@ -166,7 +166,7 @@ func passing(err error) bool {
 }
 
 func (d *Destination) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: address, accept: acceptAny, gzip: true, max: d.lim.document})
+	dl, err := d.list(ctx, request{url: address, accept: acceptAny, gzip: true, max: d.lim.document})
 	if err != nil {
 		var fe *fetchError
 		if pages && errors.As(err, &fe) && fe.Gone && isSiteRoot(address) {
@@ -232,7 +232,7 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		if up == "" || up == address || !d.fetch.mayFetch(up) {
 			continue
 		}
-		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+		dl, err := d.list(ctx, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 		if err != nil {
 			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Phase != "" {
 				return nil, err // the list may be a part of one, which is not the whole
@@ -289,7 +289,12 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 		if n > d.lim.sets {
 			return nil, fmt.Errorf("Capability List %s has more than %d entries", shorten(address), d.lim.sets)
 		}
-		if !o.set(e.Meta.Capability, e.Loc) {
+		switch before, used := o.set(e.Meta.Capability, e.Loc); {
+		case e.Meta.Capability == "":
+			return nil, fmt.Errorf("Capability List %s line %d: the entry %s does not tell its capability, and without it nothing can be concluded", shorten(address), e.Line, shorten(e.Loc))
+		case before != "" && before != e.Loc:
+			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", shorten(address), e.Meta.Capability, shorten(before), shorten(e.Loc))
+		case !used:
 			d.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
 		}
 	}
@@ -314,7 +319,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", shorten(address), err)
 	}
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: set.list, accept: acceptDocument, gzip: true, max: d.lim.document})
+	dl, err := d.list(ctx, request{url: set.list, accept: acceptDocument, gzip: true, max: d.lim.document})
 	if err != nil {
 		return nil, fmt.Errorf("Capability List: %w", err)
 	}
@@ -347,7 +352,7 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", shorten(address), shorten(e.Loc))
 			}
 			seen[e.Loc] = true
-			dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: e.Loc, accept: acceptDocument, gzip: true, max: d.lim.document})
+			dl, err := d.list(ctx, request{url: e.Loc, accept: acceptDocument, gzip: true, max: d.lim.document})
 			if err != nil {
 				return err
 			}
@@ -515,11 +520,12 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 	}
 	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
-	dl, err := d.fetch.get(ctx, request{url: wellKnown, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+	dl, err := d.list(ctx, request{url: wellKnown, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 	if err == nil {
-		r, rerr := resourcesync.NewReader(bytes.NewReader(dl.body), d.readerOptions(dl.url))
-		if rerr != nil && !notXML(dl.body) && !isPage(dl.body[:min(len(dl.body), 512)], dl.contentType()) {
-			return nil, fmt.Errorf("%s: %w", shorten(dl.url), rerr)
+		defer dl.Close()
+		r, rerr := d.reader(dl)
+		if rerr != nil && !errors.Is(rerr, errNotDocument) {
+			return nil, rerr
 		}
 		if rerr == nil {
 			o, err := d.discoverDocument(ctx, dl.url, r)
@@ -550,8 +556,8 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		if o, err := d.choose(found); o != nil || err != nil {
 			return o, err
 		}
-		if len(plain) > 0 {
-			return plain[0], nil
+		if o, err := d.choose(plain); o != nil || err != nil {
+			return o, err
 		}
 	} else if passing(err) {
 		return nil, err

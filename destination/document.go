@@ -18,12 +18,24 @@ func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
 	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries, KeepFaulty: true}
 }
 
-// reader opens a downloaded document. What is no document at all, a page for
-// people above all, gives errNotDocument.
+// reader opens a downloaded document with all its pages. What is no document at all, a page
+// for people above all, gives errNotDocument.
 func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 	if dl.zip != nil {
 		return dl.manifest()
 	}
+	o := d.readerOptions(dl.url)
+	if o.Page = dl.page; len(dl.pages) > 0 {
+		o.Next = dl.pages[0].next
+	}
+	r, err := d.readerWith(dl, o)
+	if err == nil {
+		dl.span(r.Head())
+	}
+	return r, err
+}
+
+func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
 	body, err := dl.open()
 	if err != nil {
 		return nil, err
@@ -36,7 +48,7 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 	if notXML(head) || isPage(head, dl.header.Get("Content-Type")) {
 		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
-	r, err := resourcesync.NewReader(b, d.readerOptions(dl.url))
+	r, err := resourcesync.NewReader(b, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
 	}
@@ -63,6 +75,18 @@ func notXML(head []byte) bool {
 // head, XHTML with an XML declaration. What is served as a page is one unless its root is
 // that of a document.
 func isPage(head []byte, contentType string) bool {
+	switch name := rootName(head); strings.ToLower(name) {
+	case "!doctype html", "html", "head", "body", "title", "meta", "link", "base", "style", "script":
+		return true
+	case "urlset", "sitemapindex":
+		return false
+	}
+	t := essence(contentType)
+	return t == "text/html" || t == "application/xhtml+xml"
+}
+
+// rootName is the local name of the first element, or "!doctype html".
+func rootName(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n")
@@ -79,31 +103,28 @@ func isPage(head []byte, contentType string) bool {
 		}
 		head = rest
 	}
-	if len(head) > 14 && bytes.EqualFold(head[:14], []byte("<!doctype html")) {
-		return true
+	const html = "<!doctype html"
+	if len(head) >= len(html) && bytes.EqualFold(head[:len(html)], []byte(html)) {
+		return html[1:]
 	}
-	name := string(bytes.TrimPrefix(head, []byte("<")))
+	name, ok := strings.CutPrefix(string(head[:min(len(head), 256)]), "<")
+	if !ok {
+		return ""
+	}
 	if i := strings.IndexAny(name, " \t\r\n/>"); i >= 0 {
 		name = name[:i]
 	}
 	if _, local, ok := strings.Cut(name, ":"); ok {
 		name = local
 	}
-	switch strings.ToLower(name) {
-	case "html", "head", "body", "title", "meta", "link", "base", "style", "script":
-		return true
-	case "urlset", "sitemapindex":
-		return false
-	}
-	t := essence(contentType)
-	return t == "text/html" || t == "application/xhtml+xml"
+	return name
 }
 
 // document downloads and opens a document that must be of the given capability;
 // none at all is taken for a Resource List.
 func (d *Destination) document(ctx context.Context, r request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
 	r.accept, r.gzip, r.max = acceptDocument, true, d.lim.document
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, r)
+	dl, err := d.list(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,21 +231,25 @@ func (d *Destination) eachPart(ctx context.Context, parts []part, want resources
 
 // eachPartNoted is eachPart that notes what was opened.
 func (d *Destination) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
-	seen := map[string]bool{}
-	for _, p := range parts {
-		seen[p.url] = true
-	}
-	return d.eachPartDepth(ctx, parts, want, seen, 0, opened, f)
+	return d.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
 
-// part opens one of them. A cache may give it as it was before its index was written:
+func addresses(parts []part) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range parts {
+		names[p.url] = true
+	}
+	return names
+}
+
+// part opens one of them; seen are all. A cache may give it as it was before its index was written:
 // what is missing in it would be taken for gone, or for applied.
-func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+func (d *Destination) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, d)
 	}
 	for fresh := false; ; fresh = true {
-		dl, r, err := d.document(ctx, request{url: p.url, fresh: fresh}, want)
+		dl, r, err := d.document(ctx, request{url: p.url, fresh: fresh, parts: seen}, want)
 		if err != nil || p.sequence == nil {
 			return dl, r, err
 		}
@@ -242,7 +267,7 @@ func (d *Destination) part(ctx context.Context, p part, want resourcesync.Capabi
 
 func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
-		dl, r, err := d.part(ctx, p, want)
+		dl, r, err := d.part(ctx, p, seen, want)
 		if isGone(err) {
 			return &absentError{p.url, err}
 		}

@@ -36,6 +36,8 @@ type download struct {
 	zip         *resourcesync.Package // a package that is read as the Change List that its manifest is
 	closer      io.Closer             // of its manifest
 	stop        func()                // ends what reads it ahead; nil: nothing does
+	pages       []listPage            // where it goes on by next links: all, the first included
+	ends        string                // where the last next link leads, to another part of the same index
 }
 
 // name stands for the document as it is.
@@ -62,6 +64,9 @@ func (d *download) etag() string     { return d.validator("ETag") }
 func (d *download) modified() string { return d.validator("Last-Modified") }
 
 func (d *download) validator(name string) string {
+	if len(d.pages) > 0 { // they say nothing of the other pages
+		return ""
+	}
 	v := d.header.Get(name)
 	changed, err := http.ParseTime(d.header.Get("Last-Modified"))
 	if err != nil {
@@ -75,6 +80,14 @@ func (d *download) validator(name string) string {
 		return ""
 	}
 	return v
+}
+
+// length is the size of a document that its root alone tells to be the same, 0 for one in pages.
+func (d *download) length() int64 {
+	if len(d.pages) > 0 {
+		return 0
+	}
+	return d.size
 }
 
 // settled tells that the answer is of at least two seconds after a time, so that
@@ -125,10 +138,7 @@ const firstBytes = 16 << 10
 // in a header or shows in the bytes (a stored .xml.gz). Each call is a pass.
 func (d *download) open() (io.Reader, error) {
 	d.stopped()
-	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	r, err := unzipped(d.file, d.max, d.url)
+	r, err := unzipped(io.NewSectionReader(d.file, 0, d.size), d.max, d.url)
 	if _, packed := r.(*boundedReader); packed && d.size >= aheadFrom {
 		r, d.stop = readAhead(r)
 	}

@@ -153,10 +153,11 @@ type request struct {
 	modified  string // If-Modified-Since
 	rangeFrom int64  // > 0: Range with ifRange
 	ifRange   string
-	max       int64     // bytes of the body as it comes, and unpacked
-	attempts  int       // 0: as configured
-	asOf      time.Time // Accept-Datetime (RFC 7089)
-	fresh     bool      // caches shall ask the source
+	max       int64           // bytes of the body as it comes, and unpacked
+	attempts  int             // 0: as configured
+	asOf      time.Time       // Accept-Datetime (RFC 7089)
+	fresh     bool            // caches shall ask the source
+	parts     map[string]bool // of the index that names it: none of them is its next page
 
 	// of a download: told the beginning of a long body and its whole length, -1
 	// unknown, says that the rest need not be read

@@ -165,7 +165,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	v.isOf(h, dl, d.opt.Now())
 	v.state = dl.listState(o.ResourceList, h)
 	if !h.Index && (v.state.past || !v.state.Fresh && lasts(v.state.At) < time.Minute) {
-		v.state.Size = dl.size
+		v.state.Size = dl.length()
 	}
 	n := int64(0)
 	served := servedAt(dl.header, d.opt.Now())
@@ -250,7 +250,7 @@ func (d *Destination) tellsAlone(known *listState, dl *download) error {
 	case len(known.Parts) > 0:
 		next.Parts, next.Fresh = nil, false
 	case !known.Index && known.Size == 0 && !dl.notModified:
-		next.Size = dl.size
+		next.Size = dl.length()
 	default:
 		return nil
 	}
@@ -265,7 +265,7 @@ func (d *Destination) partsUnchanged(ctx context.Context, known *listState, past
 		return past
 	}
 	for _, p := range known.Parts {
-		dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.URL, etag: p.ETag, modified: p.Modified, accept: acceptDocument, gzip: true, max: d.lim.document})
+		dl, err := d.list(ctx, request{url: p.URL, etag: p.ETag, modified: p.Modified, accept: acceptDocument, gzip: true, max: d.lim.document})
 		if err != nil {
 			return false
 		}
@@ -292,7 +292,7 @@ func (d *Destination) sameRoot(known *listState) func([]byte, int64) bool {
 			return false
 		}
 		h, err := resourcesync.ReadHead(body, d.readerOptions(known.URL))
-		return err == nil && !h.Index && (h.Meta.Capability == resourcesync.ResourceList || h.Meta.Capability == "") && h.SnapshotTime().Equal(known.At)
+		return err == nil && !h.Index && h.Link(resourcesync.RelNext) == "" && (h.Meta.Capability == resourcesync.ResourceList || h.Meta.Capability == "") && h.SnapshotTime().Equal(known.At)
 	}
 }
 

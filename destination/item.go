@@ -81,6 +81,9 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	if it.Blind { // which resource it means is not known: the place of the entry names it
 		it.Loc = fmt.Sprintf("%s#line=%d", address, e.Line)
 	}
+	if c := e.Meta.Capability; c != "" {
+		bad("the entry leads to a document of capability %q, and to no resource", shorten(string(c)))
+	}
 	hashes := e.Meta.Hash
 	hashes.Other = nil
 	for _, token := range e.Meta.Hash.Other {

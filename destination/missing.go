@@ -94,11 +94,12 @@ func (d *Destination) survey(ctx context.Context, parts []part) error {
 	if d.surveys == nil {
 		d.surveys = map[string]surveyed{}
 	}
+	seen := addresses(parts)
 	for _, p := range parts {
 		if _, ok := d.surveys[p.url]; ok {
 			continue
 		}
-		s, err := d.surveyOne(ctx, p)
+		s, err := d.surveyOne(ctx, p, seen)
 		if err != nil {
 			return err
 		}
@@ -107,8 +108,8 @@ func (d *Destination) survey(ctx context.Context, parts []part) error {
 	return nil
 }
 
-func (d *Destination) surveyOne(ctx context.Context, p part) (s surveyed, err error) {
-	dl, r, err := d.part(ctx, p, resourcesync.ChangeList)
+func (d *Destination) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
+	dl, r, err := d.part(ctx, p, seen, resourcesync.ChangeList)
 	if isGone(err) {
 		d.log.Warn("a change list is named and not there", "list", p.url, "error", err)
 		return surveyed{gone: true}, nil
@@ -408,11 +409,7 @@ func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[st
 	} else {
 		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
-	names := map[string]bool{}
-	for _, p := range parts {
-		names[p.url] = true
-	}
-	return names, err
+	return addresses(parts), err
 }
 
 // returnMissing is for a source without an inventory, of which what came after such lists was applied:

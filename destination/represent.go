@@ -6,13 +6,17 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/gzip"
+
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // outcome is a resource fetched and verified, or why it could not be.
@@ -301,6 +305,31 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	}
 	rec.Triples = int64(len(ts))
 	return &outcome{it: it, rec: rec, wire: wire, ts: ts}, nil
+}
+
+// listKind names the document of ResourceSync, or Sitemap, that a body is, "" for any other.
+func listKind(body []byte) string {
+	first := body[:min(len(body), firstBytes)]
+	if bytes.HasPrefix(first, gzipBytes) {
+		z, err := gzip.NewReader(bytes.NewReader(first))
+		if err != nil {
+			return ""
+		}
+		first, _ = io.ReadAll(io.LimitReader(z, firstBytes)) // the root is enough
+	}
+	wide := bytes.HasPrefix(first, []byte{0xfe, 0xff}) || bytes.HasPrefix(first, []byte{0xff, 0xfe})
+	if name := rootName(first); name != "urlset" && name != "sitemapindex" && !wide {
+		return ""
+	}
+	h, err := resourcesync.ReadHead(bytes.NewReader(first), resourcesync.ReaderOptions{})
+	switch c := h.Meta.Capability; {
+	case wide && err != nil:
+		return ""
+	case c == "":
+		return "list or Sitemap"
+	default:
+		return fmt.Sprintf("document of capability %q", shorten(string(c)))
+	}
 }
 
 // readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with

@@ -321,6 +321,9 @@ func (c *Checker) walk(ctx context.Context, d *seen) error {
 		return nil
 	}
 	d.walked = true
+	if err := c.nextPage(ctx, d); err != nil {
+		return err
+	}
 	switch k := d.head.Meta.Capability; {
 	case k == Description || d.head.Index:
 		return c.walkParts(ctx, d)

@@ -60,6 +60,28 @@ func (c *Checker) has(d *seen, e *seenEntry, target *seen, want Capability, rule
 	return false
 }
 
+// nextPage goes on to the next page of a document: rule 97.
+func (c *Checker) nextPage(ctx context.Context, d *seen) error {
+	next := d.head.Link(RelNext)
+	if next == "" {
+		return nil
+	}
+	page, err := c.document(ctx, next)
+	switch {
+	case err != nil:
+		return err
+	case page.problem != "":
+		c.find(d, 97, SeverityError, 0, "its next page is %s, but %s", clip(next), page.problem)
+	case page.head.Meta.Capability != d.head.Meta.Capability:
+		c.find(d, 97, SeverityError, 0, "its next page %s has the capability %q", clip(next), clip(string(page.head.Meta.Capability)))
+	case page.walked:
+		c.find(d, 97, SeverityError, 0, "its next page %s was read before: the pages turn in circles", clip(next))
+	default:
+		return c.walk(ctx, page)
+	}
+	return nil
+}
+
 // part checks a document against the entry of the index that holds it.
 func (c *Checker) part(d *seen, e *seenEntry, target *seen) {
 	k := d.head.Meta.Capability

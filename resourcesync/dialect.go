@@ -37,7 +37,8 @@ func (r *Reader) checkRoot() error {
 		}
 	}
 	r.ns = root.ns
-	r.head.Index = local == "sitemapindex"
+	r.sitemaps = local == "sitemapindex"
+	r.head.Index = r.sitemaps
 	return nil
 }
 

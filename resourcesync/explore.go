@@ -2,6 +2,7 @@ package resourcesync
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ type Node struct {
 	Kind    string `json:"kind"`
 	Index   bool   `json:"index,omitempty"`
 	Dialect string `json:"dialect,omitempty"`
-	Bytes   int64  `json:"bytes"`   // of the document, unpacked; of a package as announced
-	Entries int64  `json:"entries"` // that it holds
+	Bytes   int64  `json:"bytes"`           // of the document, unpacked; of a package as announced
+	Entries int64  `json:"entries"`         // that it holds, on all its pages
+	Pages   int    `json:"pages,omitempty"` // of a document that goes on by next links
 
 	At        *time.Time `json:"at,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
@@ -136,9 +138,38 @@ func (x *explorer) document(ctx context.Context, n *Node, want Capability, diale
 		n.Faults = append(n.Faults, err.Error())
 		return
 	}
-	leads := x.parse(n, body, want, dialect)
+	leads := x.parse(ctx, n, got, body, want, dialect)
 	got.Body.Close()
 	x.follow(ctx, n, leads, depth)
+}
+
+// page opens a further page of a document, whose bytes count as those of the document.
+func (x *explorer) page(ctx context.Context, n *Node, got *Fetched, address string) (*Page, error) {
+	if x.read++; x.read > x.o.MaxDocuments {
+		return nil, fmt.Errorf("its page %s was not read, since %d documents were", clip(address), x.o.MaxDocuments)
+	}
+	if x.o.Progress != nil {
+		x.o.Progress(address)
+	}
+	next, err := x.o.Fetch(ctx, address)
+	if err == nil && next.Status != 200 {
+		next.Body.Close()
+		err = fmt.Errorf("status %d", next.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its page %s cannot be fetched: %w", clip(address), err)
+	}
+	got.Body.Close() // of the page before, which was read
+	*got = *next
+	before := *n
+	body, err := x.body(n, got)
+	n.Redirect = before.Redirect
+	if err != nil {
+		return nil, err
+	}
+	n.Pages = max(n.Pages, 1) + 1
+	url := cmp.Or(got.URL, address)
+	return &Page{URL: url, Next: HeaderNext(got.Links, url), Body: body}, nil
 }
 
 // body gives the bytes of an answer, unpacked when they are gzip, counted and
@@ -187,8 +218,9 @@ func (n *Node) base() string {
 }
 
 // parse reads a document into a node and gives what it leads to.
-func (x *explorer) parse(n *Node, body io.Reader, want Capability, dialect string) (leads []lead) {
-	r, err := NewReader(body, ReaderOptions{BaseURL: n.base(), Dialect: dialect, MaxBytes: x.o.MaxBytes})
+func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, want Capability, dialect string) (leads []lead) {
+	r, err := NewReader(body, ReaderOptions{BaseURL: n.base(), Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: HeaderNext(got.Links, n.base()),
+		Page: func(address string) (*Page, error) { return x.page(ctx, n, got, address) }})
 	if err != nil {
 		n.Faults = append(n.Faults, err.Error())
 		if errors.Is(err, ErrDialect) {
@@ -230,6 +262,9 @@ func (x *explorer) parse(n *Node, body io.Reader, want Capability, dialect strin
 	}
 	n.root(h)
 	n.Warnings = h.Warnings
+	if n.Pages > 0 {
+		n.Warnings = append(n.Warnings, fmt.Sprintf("it is in %d pages, joined by next links, which most destinations do not follow: it should be an index", n.Pages))
+	}
 	return leads
 }
 

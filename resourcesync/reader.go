@@ -21,6 +21,13 @@ type ReaderOptions struct {
 	// Dialect is that of the document that led here. It decides for a document
 	// that has no links of its own (see Head.Closed).
 	Dialect string
+
+	// Page opens a further page of the document, which its root names by a link of the
+	// relation next: the entries of all pages are given as those of one document. It
+	// gives nil where the document ends all the same. Without Page only the first page is
+	// read. Next is the second one, where a header names it.
+	Page func(address string) (*Page, error)
+	Next string
 }
 
 func (o *ReaderOptions) defaults() {
@@ -62,8 +69,15 @@ type Reader struct {
 
 	passLinks func(*Meta) bool // see PassLinks
 
-	parts func() (*Reader, error) // manifests that an index of manifests names
+	parts func() (*Reader, error) // manifests that an index of manifests names, or further pages
 	part  *Reader
+
+	page  *pageReader
+	pages map[[32]byte]bool // addresses of pages, hashed
+
+	sitemaps bool   // the root is sitemapindex
+	ahead    *Entry // the first entry, read with the root
+	aheadErr error
 }
 
 // NewReader reads up to the first entry. Root elements after entries are
@@ -87,6 +101,7 @@ func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 	if err := out.settleHead(); err != nil {
 		return nil, err
 	}
+	out.peek()
 	return out, nil
 }
 
@@ -125,20 +140,32 @@ func (r *Reader) NextInto(e *Entry) error {
 	if r.err != nil {
 		return r.err
 	}
-	if r.parts != nil {
-		r.err = r.nextOfParts(e)
-	} else {
+	if r.parts == nil {
 		r.err = r.nextInto(e)
+		if r.err == io.EOF && r.o.Page != nil {
+			r.parts, r.err = r.turn, nil
+		}
+	}
+	if r.parts != nil && r.err == nil {
+		r.err = r.nextOfParts(e)
 	}
 	return r.err
 }
 
 // PassLinks leaves out the links of the entries of which pass says so, by their
 // rs:md: those behind it that are written as empty elements, which are passed over
-// quickly, and without a look at what is in them.
+// quickly, and without a look at what is in them. The first entry, which is read with the
+// root, keeps its links.
 func (r *Reader) PassLinks(pass func(*Meta) bool) { r.passLinks = pass }
 
 func (r *Reader) nextInto(e *Entry) error {
+	if first := r.ahead; first != nil && r.aheadErr == nil {
+		*e, r.ahead = *first, nil
+		return r.count(e)
+	}
+	if r.aheadErr != nil {
+		return r.aheadErr
+	}
 	if !r.atEntry && !r.ended {
 		if err := r.toEntry(); err != nil {
 			return err
@@ -152,20 +179,30 @@ func (r *Reader) nextInto(e *Entry) error {
 		r.head.Warnings = r.d.warn.list
 		return io.EOF
 	}
+	if err := r.own(e); err != nil {
+		return err
+	}
+	return r.count(e)
+}
+
+// own reads the entry whose start tag was read.
+func (r *Reader) own(e *Entry) error {
 	r.atEntry = false
+	*e = Entry{Links: e.Links[:0]}
+	return r.entry(e)
+}
+
+// count takes note of an entry that is handed out.
+func (r *Reader) count(e *Entry) error {
 	if r.entries++; r.entries > r.o.MaxEntries {
 		return r.d.s.failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
-	}
-	*e = Entry{Links: e.Links[:0]}
-	if err := r.entry(e); err != nil {
-		return err
 	}
 	r.track(e)
 	r.head.Warnings = r.d.warn.list
 	return nil
 }
 
-// nextOfParts goes through the manifests of an index one after the other.
+// nextOfParts goes through manifests or pages one after the other.
 func (r *Reader) nextOfParts(e *Entry) error {
 	for {
 		if r.part == nil {
@@ -177,9 +214,7 @@ func (r *Reader) nextOfParts(e *Entry) error {
 		}
 		err := r.part.NextInto(e)
 		if err == nil {
-			r.entries++
-			r.track(e)
-			return nil
+			return r.count(e)
 		}
 		if err != io.EOF {
 			return err
@@ -237,7 +272,7 @@ func (r *Reader) toEntry() error {
 func (r *Reader) rootChild(local string) (entry bool, err error) {
 	s := r.d.s
 	want, root := "url", "urlset"
-	if r.head.Index {
+	if r.sitemaps {
 		want, root = "sitemap", "sitemapindex"
 	}
 	switch local {

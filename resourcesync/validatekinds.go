@@ -23,6 +23,13 @@ func (v *validator) indexEntry(e *Entry) {
 }
 
 func (v *validator) listEntry(e *Entry) {
+	switch c, given := v.head.Meta.Capability, e.Meta.Capability; {
+	case c == Description || c == CapabilityList || c.Notification() || given == "":
+	case given == c:
+		v.add(70, SeverityError, e.Line, "the entry %s leads to a %s, and stands in one: want a sitemapindex", clip(e.Loc), c)
+	case c.Archived() != given:
+		v.add(70, SeverityError, e.Line, "the entry %s leads to a %s, which is no resource", clip(e.Loc), clip(string(given)))
+	}
 	switch c := v.head.Meta.Capability; c {
 	case Description:
 		v.descriptionEntry(e)

@@ -3,7 +3,7 @@ package resourcesync
 import "time"
 
 // This file checks the root: rules 5 to 7, 11, 12, 13, 16 to 22, 25, 26, 30, 31,
-// 33, 34, 118.
+// 33, 34, 97 of pages, 118.
 
 func (v *validator) rootRS() error {
 	s := v.s
@@ -43,6 +43,8 @@ func (v *validator) rootLinkPlace(l *Link) {
 		v.add(98, SeverityError, v.s.tokenLine(), "a patch link at the root; it belongs to entries")
 	case RelContents:
 		v.add(105, SeverityError, v.s.tokenLine(), "a contents link at the root; it belongs to the entries of dumps")
+	case RelNext:
+		v.add(97, SeverityWarning, v.s.tokenLine(), "the document goes on at %s by a next link, which most destinations do not follow; want an index", clip(l.Href))
 	}
 }
 

@@ -184,6 +184,9 @@ func describeNode(n *resourcesync.Node) (out []string) {
 	if n.Open && !n.Index {
 		out = append(out, "open")
 	}
+	if n.Pages > 0 {
+		out = append(out, plural(int64(n.Pages), "page"))
+	}
 	if n.Bytes > 0 && n.Kind != "package" {
 		out = append(out, "document of "+size(n.Bytes))
 	}

@@ -1,0 +1,211 @@
+package destination
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Some sources divide a list into pages, each with a link to the next one (rel="next"). All
+// pages are downloaded together, behind each other in one file, and read as one document:
+// without one of them nothing can be concluded from the others.
+
+// page is one of them.
+type listPage struct {
+	asked, url     string // url: after redirects
+	next           string
+	etag, modified string
+	entries        rdfres.Digest // what it lists
+	start, size    int64         // in the file of the download
+
+	at, from, until time.Time // of its root
+}
+
+// maxPages bounds the pages of a document.
+const maxPages = 10_000
+
+// pageReads is how often a list that changes while its pages are read is begun anew.
+const pageReads = 3
+
+// errPages marks a document of which the pages cannot be had, or do not belong together.
+var errPages = errors.New("pages")
+
+// list downloads a document with all its pages.
+func (d *Destination) list(ctx context.Context, r request) (*download, error) {
+	for try := 1; ; try++ {
+		dl, err := d.fetch.download(ctx, d.cfg.TempDir, r)
+		if err != nil || dl.notModified {
+			return dl, err
+		}
+		settled, err := d.turn(ctx, dl, r)
+		if err == nil && settled {
+			return dl, nil
+		}
+		if cerr := dl.Close(); err != nil || cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+		if try == pageReads {
+			return nil, fmt.Errorf("%s: its %w change while they are read: nothing was concluded from it", shorten(r.url), errPages)
+		}
+		r.etag, r.modified, r.unchanged = "", "", nil
+	}
+}
+
+// turn downloads the further pages of a document. settled tells that no page changed while
+// others were read, by which an entry could stand in none of them.
+func (d *Destination) turn(ctx context.Context, dl *download, r request) (settled bool, err error) {
+	rd, err := d.reader(dl)
+	if err != nil {
+		return true, nil // told by who reads it
+	}
+	h := rd.Head()
+	if prev := h.Link("prev"); prev != "" && prev != dl.url && prev != r.url && !r.parts[prev] && h.Meta.From.IsZero() {
+		return false, fmt.Errorf("%s is a later one of the %w of a list (prev leads to %s): give the address of the first", shorten(dl.url), errPages, shorten(prev))
+	}
+	next := cmp.Or(h.Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.header.Values("Link"), dl.url))
+	if dl.ends = next; next == "" || r.parts[next] {
+		return true, nil
+	}
+	seen := map[string]bool{r.url: true}
+	sum := sha256.New()
+	p := dl
+	for asked := r.url; ; {
+		at, err := d.page(p, asked)
+		if err != nil {
+			return false, err
+		}
+		if p != dl {
+			if at.start, err = dl.append(p); err != nil {
+				return false, err
+			}
+		}
+		dl.pages = append(dl.pages, *at)
+		sum.Write(p.digest[:])
+		if asked = at.next; asked == "" || r.parts[asked] {
+			dl.ends = asked
+			break
+		}
+		switch {
+		case seen[asked]:
+			return false, fmt.Errorf("%s: its %w turn in circles: next leads to %s again", shorten(r.url), errPages, shorten(asked))
+		case len(dl.pages) == maxPages:
+			return false, fmt.Errorf("%s has more than %d %w", shorten(r.url), maxPages, errPages)
+		}
+		seen[asked] = true
+		if p, err = d.fetch.download(ctx, d.cfg.TempDir, request{url: asked, accept: r.accept, gzip: true, max: r.max, fresh: r.fresh, attempts: r.attempts}); err != nil {
+			return false, pageError(asked, err)
+		}
+	}
+	sum.Sum(dl.digest[:0])
+	for i := range dl.pages {
+		if same, err := d.samePage(ctx, &dl.pages[i], r); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pageError is of a page: that it is not there does not tell that the list is not.
+func pageError(address string, err error) error {
+	if isGone(err) {
+		err = errors.New(err.Error())
+	}
+	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, shorten(address), err)
+}
+
+// page reads a page that was downloaded.
+func (d *Destination) page(dl *download, asked string) (*listPage, error) {
+	r, err := d.readerWith(dl, d.readerOptions(dl.url))
+	if err != nil {
+		return nil, pageError(asked, err)
+	}
+	p := &listPage{asked: asked, url: dl.url, etag: dl.etag(), modified: dl.modified(), size: dl.size}
+	sum := sha256.New()
+	if err := eachEntry(r, dl.url, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
+		return nil, pageError(asked, err)
+	}
+	sum.Sum(p.entries[:0])
+	m := &r.Head().Meta
+	p.at, p.from, p.until = m.At, m.From, m.Until
+	p.next = cmp.Or(r.Head().Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.header.Values("Link"), dl.url))
+	return p, nil
+}
+
+func writeEntry(h hash.Hash, e *resourcesync.Entry) {
+	m := &e.Meta
+	fmt.Fprintf(h, "%q %v %q %v %v %d\n", e.Loc, e.LastMod, m.Change, m.DateTime, m.Hash, m.Length)
+}
+
+// samePage asks whether a page still lists what it did.
+func (d *Destination) samePage(ctx context.Context, p *listPage, r request) (bool, error) {
+	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.asked, etag: p.etag, modified: p.modified, accept: r.accept, gzip: true, max: r.max, fresh: r.fresh, attempts: r.attempts})
+	if err != nil {
+		return false, pageError(p.asked, err)
+	}
+	defer dl.Close()
+	if dl.notModified {
+		return true, nil
+	}
+	now, err := d.page(dl, p.asked)
+	return err == nil && now.entries == p.entries && now.next == p.next, err
+}
+
+// append moves the bytes of a further page to the end of the file.
+func (d *download) append(p *download) (start int64, err error) {
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if n := len(d.pages); n > 0 {
+		start = d.pages[n-1].start + d.pages[n-1].size
+	}
+	if start+p.size > d.max {
+		return 0, fmt.Errorf("%w: all its pages have more than %d bytes", errTooLarge, d.max)
+	}
+	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.NewOffsetWriter(d.file, start), p.file)
+	return start, err
+}
+
+// span makes the times of a root those of all pages: from the earliest, and open if one is.
+func (d *download) span(h *resourcesync.Head) {
+	earlier := func(t *time.Time, of time.Time) {
+		if of.Before(*t) && !of.IsZero() {
+			*t = of
+		}
+	}
+	for _, p := range d.pages {
+		earlier(&h.Meta.At, p.at)
+		earlier(&h.Meta.From, p.from)
+		if !p.until.Equal(h.Meta.Until) {
+			h.Meta.Until = time.Time{}
+		}
+	}
+}
+
+// page opens a further page of a document. Where next leads to another part of the index that
+// names the document, it has no more.
+func (d *download) page(address string) (*resourcesync.Page, error) {
+	i := slices.IndexFunc(d.pages, func(p listPage) bool { return p.asked == address })
+	switch {
+	case i > 0:
+	case address == d.ends:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%s: its %w cannot be followed, since next stands behind the entries (%s)", shorten(d.url), errPages, shorten(address))
+	}
+	p := &d.pages[i]
+	body, err := unzipped(io.NewSectionReader(d.file, p.start, p.size), d.max, p.url)
+	if err != nil {
+		return nil, err
+	}
+	return &resourcesync.Page{URL: p.url, Next: p.next, Body: body}, nil
+}

@@ -1,0 +1,288 @@
+package destination
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/inproc"
+)
+
+// web is a source of fixed documents by path, which may change with each request.
+type web map[string]func(n int) (status int, header http.Header, body string)
+
+const webHost = "http://source.example"
+
+func (w web) put(path, body string) {
+	w[path] = func(int) (int, http.Header, string) { return 200, nil, body }
+}
+
+func (w web) list(path, root, capability, meta string, entries ...string) {
+	w.put(path, listOf(root, capability, meta, entries...))
+}
+
+// listOf is a document; what of meta begins with < stands before its rs:md.
+func listOf(root, capability, meta string, entries ...string) string {
+	links, md := "", meta
+	if i := strings.LastIndex(meta, ">"); i >= 0 {
+		links, md = meta[:i+1], meta[i+1:]
+	}
+	if capability != "" {
+		md = fmt.Sprintf("<rs:md capability=%q %s/>", capability, md)
+	}
+	return fmt.Sprintf(`<%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/">%s%s%s</%[1]s>`, root, links, md, strings.Join(entries, ""))
+}
+
+func urlOf(path, more string) string {
+	return "<url><loc>" + webHost + path + "</loc>" + more + "</url>"
+}
+
+func nextLink(path string) string { return fmt.Sprintf(`<rs:ln rel="next" href="%s"/>`, path) }
+
+// webBench follows such a source from an address.
+func webBench(t *testing.T, w web, address string) *bench {
+	b := newQuietBench(t)
+	var mu sync.Mutex
+	counts := map[string]int{}
+	b.fetch = inproc.Transport{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		path := r.URL.RequestURI()
+		answer, ok := w[path]
+		if !ok {
+			http.NotFound(rw, r)
+			return
+		}
+		mu.Lock()
+		counts[path]++
+		status, header, body := answer(counts[path])
+		mu.Unlock()
+		for k, v := range header {
+			rw.Header()[k] = v
+		}
+		rw.WriteHeader(status)
+		fmt.Fprint(rw, body)
+	})}
+	b.cfg.Source, b.cfg.MaxDeleteRatio = webHost+address, 1
+	return b
+}
+
+func (w web) resources(n int) {
+	for i := range n {
+		w.put(fmt.Sprintf("/r/%d.nt", i), fmt.Sprintf("<http://ex.org/%d> <http://ex.org/p> \"1\" .\n", i))
+	}
+}
+
+// resourcesOf are entries of resources from first on.
+func resourcesOf(first, last int, more string) (entries []string) {
+	for i := first; i < last; i++ {
+		entries = append(entries, urlOf(fmt.Sprintf("/r/%d.nt", i), more))
+	}
+	return entries
+}
+
+const lastYear = `<lastmod>2025-01-01T00:00:00Z</lastmod>`
+
+// A list in pages is followed through all of them, wherever a list is read; without one of them
+// it is incomplete, and nothing goes from the mirror and nothing is called equal.
+func TestPages(t *testing.T) {
+	w := web{}
+	w.resources(7)
+	at := `at="2025-02-01T00:00:00Z"`
+	w.list("/cap.xml", "urlset", "capabilitylist", nextLink("/cap2.xml"), urlOf("/list", `<rs:md capability="resourcelist"/>`))
+	w.list("/cap2.xml", "urlset", "capabilitylist", "", urlOf("/changes", `<rs:md capability="changelist"/>`))
+	w.list("/list", "urlset", "resourcelist", nextLink("/list?page=2")+at, resourcesOf(0, 2, lastYear)...)
+	w.list("/list?page=2", "urlset", "resourcelist", nextLink("/list?page=3")+at, resourcesOf(2, 4, lastYear)...)
+	w.list("/list?page=3", "urlset", "resourcelist", at, resourcesOf(4, 6, lastYear)...)
+	change := func(n int, kind, day string) string {
+		return urlOf(fmt.Sprintf("/r/%d.nt", n), fmt.Sprintf(`<rs:md change="%s" datetime="2025-02-%sT00:00:00Z"/>`, kind, day))
+	}
+	from := `from="2025-02-01T00:00:00Z"`
+	w.list("/changes", "urlset", "changelist", nextLink("/changes?page=2")+from, change(6, "created", "02"))
+	w.list("/changes?page=2", "urlset", "changelist", from, change(0, "deleted", "03"))
+	b := webBench(t, w, "/cap.xml")
+	equal := func(resources int) {
+		t.Helper()
+		for _, depth := range []string{"store", "origin"} {
+			rep, err := b.open().Audit(t.Context(), AuditOptions{Depth: depth})
+			if err != nil || !rep.Equal || rep.Resources != int64(resources) {
+				t.Errorf("%s: %+v %v", depth, rep, err)
+			}
+		}
+		if n := len(b.mir.lines(graphA)); n != resources {
+			t.Errorf("%d triples, want %d", n, resources)
+		}
+	}
+	if rep := b.sync(); !rep.InSync || rep.Created != 6 {
+		t.Errorf("%+v", rep)
+	}
+	equal(6)
+	// A change at the end of the last page.
+	w.list("/changes?page=2", "urlset", "changelist", from, change(0, "deleted", "03"), change(1, "deleted", "04"))
+	if rep := b.sync(); !rep.InSync || rep.Deleted != 1 {
+		t.Errorf("%+v", rep)
+	}
+	equal(5)
+	// Without a page nothing is concluded.
+	for _, c := range []struct{ path, body string }{
+		{"/list?page=3", ""}, {"/list?page=2", "<html></html>"}, {"/list?page=2", listOf("urlset", "changelist", from)}, {"/list?page=3", listOf("urlset", "resourcelist", nextLink("/list?page=2")+at)},
+	} {
+		was := w[c.path]
+		if w.put(c.path, c.body); c.body == "" {
+			delete(w, c.path)
+		}
+		if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true}); err == nil || rep.InSync || rep.Deleted > 0 {
+			t.Errorf("%s: %+v %v", c.path, rep, err)
+		}
+		if rep, err := b.open().Audit(t.Context(), AuditOptions{}); err == nil && rep.Equal {
+			t.Errorf("%s: %+v", c.path, rep)
+		}
+		if n := len(b.mir.lines(graphA)); n != 5 {
+			t.Errorf("%s: %d triples", c.path, n)
+		}
+		w[c.path] = was
+		if rep := b.sync(); !rep.InSync {
+			t.Errorf("%s: %+v", c.path, rep)
+		}
+		equal(5)
+	}
+	// A page of changes that is missing.
+	delete(w, "/changes?page=2")
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{}); err == nil {
+		t.Errorf("%+v", rep)
+	}
+	// What names a later page is not the list.
+	b = webBench(t, w, "/list?page=3")
+	w.list("/list?page=3", "urlset", "resourcelist", `<rs:ln rel="prev" href="/list?page=2"/>`+at, resourcesOf(4, 6, lastYear)...)
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "later one") {
+		t.Errorf("%+v %v", rep, err)
+	}
+}
+
+// Pages of a list that changes while they are read may lack an entry, or have one twice.
+func TestPagesThatMove(t *testing.T) {
+	w := web{}
+	w.resources(4)
+	w["/list"] = func(n int) (int, http.Header, string) {
+		if n < 2 {
+			return 200, nil, listOf("urlset", "resourcelist", nextLink("/list?page=2"), resourcesOf(0, 2, lastYear)...)
+		}
+		return 200, nil, listOf("urlset", "resourcelist", nextLink("/list?page=2"), resourcesOf(1, 3, lastYear)...)
+	}
+	w.list("/list?page=2", "urlset", "resourcelist", "", resourcesOf(3, 4, lastYear)...) // 2 has moved to the first page
+	b := webBench(t, w, "/list")
+	if rep := b.sync(); !rep.InSync || rep.Created != 3 {
+		t.Errorf("%+v", rep)
+	}
+	w["/list"] = func(n int) (int, http.Header, string) {
+		return 200, nil, listOf("urlset", "resourcelist", nextLink("/list?page=2"), resourcesOf(1, 2+n%2, lastYear)...)
+	}
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true}); err == nil || rep.InSync || rep.Deleted > 0 {
+		t.Errorf("%+v %v", rep, err)
+	}
+}
+
+// Parts of an index may lead to each other: each is read once.
+func TestPagesOfAnIndex(t *testing.T) {
+	w := web{}
+	w.resources(6)
+	w.list("/list", "sitemapindex", "resourcelist", `at="2025-02-01T00:00:00Z"`, sitemapOf("/1"), sitemapOf("/2"), sitemapOf("/3"))
+	asked := 0
+	for i := range 3 {
+		link := ""
+		if i < 2 {
+			link = nextLink(fmt.Sprintf("/%d", i+2))
+		}
+		if i > 0 {
+			link += fmt.Sprintf(`<rs:ln rel="prev" href="%s/%d"/>`, webHost, i)
+		}
+		body := listOf("urlset", "resourcelist", link+`at="2025-02-01T00:00:00Z"`, resourcesOf(2*i, 2*i+2, lastYear)...)
+		w[fmt.Sprintf("/%d", i+1)] = func(int) (int, http.Header, string) { asked++; return 200, nil, body }
+	}
+	b := webBench(t, w, "/list")
+	if rep := b.sync(); !rep.InSync || rep.Created != 6 || asked != 3 {
+		t.Errorf("%+v, asked %d times", rep, asked)
+	}
+}
+
+func sitemapOf(path string) string { return "<sitemap><loc>" + webHost + path + "</loc></sitemap>" }
+
+// A document of the framework is no resource: an index that is written as urlset is followed where
+// its entries tell that it is one, and the entry fails where only what it leads to tells.
+func TestListsOfLists(t *testing.T) {
+	at, from := `at="2025-02-01T00:00:00Z"`, `from="2025-01-01T00:00:00Z"`
+	for _, c := range []struct {
+		what     string
+		root     string // of /list
+		entries  []string
+		followed bool
+	}{
+		{"at", listOf("urlset", "resourcelist", at, urlOf("/one", "<rs:md "+at+"/>"), urlOf("/two", "<rs:md "+at+"/>")), nil, true},
+		{"capability", listOf("urlset", "resourcelist", at, urlOf("/one", `<rs:md capability="resourcelist"/>`), urlOf("/two", `<rs:md capability="resourcelist"/>`)), nil, true},
+		{"nothing", listOf("urlset", "resourcelist", at, urlOf("/one", ""), urlOf("/two", "")), nil, false},
+		{"a Sitemap of Sitemaps", listOf("urlset", "", "", urlOf("/one", ""), urlOf("/two", "")), nil, false},
+		{"a resource, then a list", listOf("urlset", "resourcelist", at, urlOf("/r/0.nt", ""), urlOf("/two", "<rs:md "+at+"/>")), nil, false},
+		{"a list, then a resource", listOf("urlset", "resourcelist", at, urlOf("/one", "<rs:md "+at+"/>"), urlOf("/r/3.nt", "")), nil, false},
+		{"another capability", listOf("urlset", "resourcelist", at, urlOf("/r/0.nt", ""), urlOf("/changes", `<rs:md capability="changelist"/>`)), nil, false},
+		{"as if it were RDF", listOf("urlset", "resourcelist", at, urlOf("/r/0.nt", ""), urlOf("/two", `<rs:md type="application/rdf+xml"/>`)), nil, false},
+		{"changes of changes", "", []string{urlOf("/changes", "<rs:md "+from+"/>")}, true},
+		{"changes of changes that tell nothing", "", []string{urlOf("/changes", `<rs:md change="created" datetime="2025-02-02T00:00:00Z"/>`)}, false},
+		{"changes with a list", "", []string{urlOf("/two", `<rs:md change="updated" datetime="2025-02-02T00:00:00Z"/>`)}, false},
+		{"changes with a capability", "", []string{urlOf("/r/3.nt", `<rs:md change="updated" datetime="2025-02-02T00:00:00Z"/>`), urlOf("/two", `<rs:md capability="resourcelist" change="updated" datetime="2025-02-02T00:00:00Z"/>`)}, false},
+	} {
+		for _, folder := range []bool{false, true} {
+			w := web{}
+			w.resources(4)
+			w.list("/one", "urlset", "resourcelist", at, resourcesOf(0, 2, lastYear)...)
+			w.list("/two", "urlset", "resourcelist", at, resourcesOf(2, 4, lastYear)...)
+			w.list("/changes", "urlset", "changelist", from, urlOf("/r/3.nt", `<rs:md change="created" datetime="2025-02-02T00:00:00Z"/>`))
+			w.list("/cap.xml", "urlset", "capabilitylist", "", urlOf("/list", `<rs:md capability="resourcelist"/>`))
+			w.put("/list", c.root)
+			if c.root == "" {
+				w.list("/list", "urlset", "resourcelist", at, resourcesOf(0, 3, lastYear)...)
+				w.list("/top", "urlset", "changelist", from, c.entries...)
+				w.list("/cap.xml", "urlset", "capabilitylist", "", urlOf("/list", `<rs:md capability="resourcelist"/>`), urlOf("/top", `<rs:md capability="changelist"/>`))
+			}
+			b := webBench(t, w, "/cap.xml")
+			if folder {
+				b.cfg.GraphIRI, b.sink = "", sinkOf(t, FolderSink, t.TempDir())
+			}
+			rep, err := b.open().Sync(t.Context(), SyncOptions{})
+			audit, aerr := b.open().Audit(t.Context(), AuditOptions{})
+			if c.followed && (err != nil || !rep.InSync || rep.Created != 4 || aerr != nil || !audit.Equal) {
+				t.Errorf("%s: %+v %v, %+v %v", c.what, rep, err, audit, aerr)
+			}
+			if !c.followed && (rep.InSync || aerr == nil && audit.Equal && rep.Failed == 0) {
+				t.Errorf("%s: %+v %v, %+v", c.what, rep, err, audit)
+			}
+		}
+	}
+}
+
+// No entry of a Capability List is dropped: what offers something that is not known, or two of
+// one kind, is told.
+func TestCapabilityListEntries(t *testing.T) {
+	w := web{}
+	w.resources(2)
+	w.list("/list", "urlset", "resourcelist", "", resourcesOf(0, 2, "")...)
+	named := urlOf("/list", `<rs:md capability="resourcelist"/>`)
+	for want, entries := range map[string][]string{
+		"does not tell its capability": {named, urlOf("/other", "")},
+		"names two documents":          {named, urlOf("/other", `<rs:md capability="resourcelist"/>`)},
+		"":                             {named, named, urlOf("/topic", `<rs:md capability="change-notification"/>`)},
+	} {
+		w.list("/cap.xml", "urlset", "capabilitylist", "", entries...)
+		rep, err := webBench(t, w, "/cap.xml").open().Sync(t.Context(), SyncOptions{})
+		if want == "" && (err != nil || !rep.InSync) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %+v %v", want, rep, err)
+		}
+	}
+	// Nor one of robots.txt.
+	w.put("/", "<html></html>")
+	w.put("/robots.txt", "Sitemap: "+webHost+"/1.xml\nSitemap: "+webHost+"/2.xml\n")
+	w.list("/1.xml", "urlset", "", "", resourcesOf(0, 1, "")...)
+	w.list("/2.xml", "urlset", "", "", resourcesOf(1, 2, "")...)
+	if rep, err := webBench(t, w, "/").open().Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "offers 2 sets") {
+		t.Errorf("%+v %v", rep, err)
+	}
+}

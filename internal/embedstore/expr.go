@@ -9,13 +9,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/big"
 	mrand "math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -601,95 +599,6 @@ func substring(a []value) (value, error) {
 		pos++
 	}
 	return likeText(&a[0], b.String()), nil
-}
-
-func rounding(name string, v *value) (value, error) {
-	if !v.isNumeric() {
-		return value{}, errType
-	}
-	if v.kind >= vFloat {
-		f := v.f
-		switch name {
-		case "ABS":
-			f = math.Abs(f)
-		case "CEIL":
-			f = math.Ceil(f)
-		case "FLOOR":
-			f = math.Floor(f)
-		default:
-			f = math.Floor(f + 0.5)
-		}
-		return floatValue(v.kind, f), nil
-	}
-	r := new(big.Rat).Set(v.rat())
-	if name == "ABS" {
-		r.Abs(r)
-		if v.kind == vInteger {
-			return bigIntValue(r), nil
-		}
-		return decimalValue(r), nil
-	}
-	if v.kind == vInteger {
-		return bigIntValue(r), nil
-	}
-	if name == "ROUND" {
-		r.Add(r, big.NewRat(1, 2))
-	}
-	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // towards minus infinity
-	if name == "CEIL" && m.Sign() != 0 {
-		q.Add(q, big.NewInt(1))
-	}
-	return decimalValue(new(big.Rat).SetInt(q)), nil
-}
-
-func datePart(name string, v *value) (value, error) {
-	if v.kind != vDateTime {
-		return value{}, errType
-	}
-	switch name {
-	case "YEAR":
-		return intValue(int64(v.t.Year())), nil
-	case "MONTH":
-		return intValue(int64(v.t.Month())), nil
-	case "DAY":
-		return intValue(int64(v.t.Day())), nil
-	case "HOURS":
-		return intValue(int64(v.t.Hour())), nil
-	case "MINUTES":
-		return intValue(int64(v.t.Minute())), nil
-	case "SECONDS":
-		ns := int64(v.t.Second())*1e9 + int64(v.t.Nanosecond())
-		return decimalValue(big.NewRat(ns, 1e9)), nil
-	case "TZ":
-		if !v.zone {
-			return stringValue(""), nil
-		}
-		n := len(v.lex)
-		if v.lex[n-1] == 'Z' {
-			return stringValue("Z"), nil
-		}
-		return stringValue(v.lex[n-6:]), nil
-	}
-	if !v.zone {
-		return value{}, errType
-	}
-	_, off := v.t.Zone()
-	d := time.Duration(off) * time.Second
-	s := "PT0S"
-	if d != 0 {
-		sign := ""
-		if d < 0 {
-			sign, d = "-", -d
-		}
-		s = sign + "PT"
-		if h := int(d / time.Hour); h > 0 {
-			s += strconv.Itoa(h) + "H"
-		}
-		if m := int(d % time.Hour / time.Minute); m > 0 {
-			s += strconv.Itoa(m) + "M"
-		}
-	}
-	return value{kind: vOther, lex: s, lang: xsdNS + "dayTimeDuration"}, nil
 }
 
 type compiledRegexp struct {

@@ -2,7 +2,6 @@ package embedstore
 
 import (
 	"encoding/binary"
-	"math/big"
 	"strings"
 )
 
@@ -238,60 +237,6 @@ func (st *aggState) result(a *aggregate) aggResult {
 		return aggResult{stringValue(st.text.String()), true}
 	}
 	return aggResult{st.best, st.n > 0}
-}
-
-// arithmetic is + - * / on numbers, with the promotions of XPath.
-func arithmetic(op string, a, b *value) (value, error) {
-	if !a.isNumeric() || !b.isNumeric() {
-		return value{}, errType
-	}
-	kind := max(a.kind, b.kind)
-	if kind >= vFloat {
-		x, y := a.float(), b.float()
-		switch op {
-		case "+":
-			x += y
-		case "-":
-			x -= y
-		case "*":
-			x *= y
-		case "/":
-			x /= y
-		}
-		return floatValue(kind, x), nil
-	}
-	if kind == vInteger && a.r == nil && b.r == nil {
-		const small = 1 << 31
-		fits := a.i > -small && a.i < small && b.i > -small && b.i < small
-		const wide = 1 << 61
-		sums := a.i > -wide && a.i < wide && b.i > -wide && b.i < wide
-		switch {
-		case op == "+" && sums:
-			return intValue(a.i + b.i), nil
-		case op == "-" && sums:
-			return intValue(a.i - b.i), nil
-		case op == "*" && fits:
-			return intValue(a.i * b.i), nil
-		}
-	}
-	r := new(big.Rat)
-	switch op {
-	case "+":
-		r.Add(a.rat(), b.rat())
-	case "-":
-		r.Sub(a.rat(), b.rat())
-	case "*":
-		r.Mul(a.rat(), b.rat())
-	case "/":
-		if b.rat().Sign() == 0 {
-			return value{}, errType
-		}
-		return decimalValue(r.Quo(a.rat(), b.rat())), nil
-	}
-	if kind == vInteger {
-		return bigIntValue(r), nil
-	}
-	return decimalValue(r), nil
 }
 
 // visibleOf are the variables in scope after n, in order.

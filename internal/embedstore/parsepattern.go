@@ -7,6 +7,7 @@ func (p *parser) group() node {
 	p.aggs = nil
 	defer func() { p.aggs = aggs }()
 	p.expect("{")
+	p.newBasic()
 	start := p.begin()
 	if p.isWord("SELECT") {
 		start.parts = append(start.parts, p.subSelect())
@@ -16,9 +17,12 @@ func (p *parser) group() node {
 	var cur node = start
 	var filters []expr
 	for !p.isPunct("}") {
+		basic := p.basic
+		triples := false // they and FILTER do not end a basic graph pattern
 		switch {
 		case p.word("FILTER"):
 			e, ok := p.constraint()
+			triples = true
 			if !ok {
 				p.fail("expected a condition after FILTER, found %s", p.tok)
 			}
@@ -51,7 +55,8 @@ func (p *parser) group() node {
 			cur = &bindNode{in: cur, slot: s, e: e}
 			p.accept(".")
 		case p.isWord("SERVICE"):
-			panic(parseError{unsupported("SERVICE: the embedded store asks no other endpoints")})
+			cur = joinWith(cur, p.service())
+			p.accept(".")
 		case p.word("GRAPH"):
 			g := p.varOrIRI()
 			cur = joinWith(cur, &graphNode{g: g, in: p.group()})
@@ -75,6 +80,10 @@ func (p *parser) group() node {
 			for _, n := range parts {
 				cur = joinWith(cur, n)
 			}
+			triples = true
+		}
+		if p.newBasic(); triples {
+			p.basic = basic
 		}
 	}
 	p.advance()
@@ -105,13 +114,23 @@ func joinWith(cur, n node) node {
 	return j
 }
 
+// service reads SERVICE. No other endpoint is asked: with SILENT that is one solution
+// without bindings (SPARQL 1.1 Federated Query, section 2.3).
+func (p *parser) service() node {
+	p.advance()
+	if !p.word("SILENT") || p.lasting {
+		panic(parseError{unsupported("SERVICE: the embedded store asks no other endpoints")})
+	}
+	p.varOrIRI()
+	none := &valuesNode{slots: sortedSlots(visible(p.group()))}
+	return &optionalNode{left: &joinNode{}, right: none}
+}
+
 func (p *parser) subSelect() node {
 	defer p.deeper()()
-	outer, blanks := p.pushScope()
+	outer := p.pushScope()
 	q := p.query()
-	inner := p.scope
-	p.scope, p.blanks = outer, blanks
-	_ = inner
+	p.scope = outer
 	n := &selectNode{q: q}
 	for _, v := range q.vars {
 		n.inner = append(n.inner, v.slot)
@@ -452,7 +471,7 @@ func (p *parser) notElement(n *notPath) {
 
 func (p *parser) constructTemplate() []tripleNode {
 	p.inTemplate = true
-	p.tmplBlanks, p.tmplSlots = nil, nil
+	p.tmplBlanks, p.tmplSlots = map[string]int{}, nil
 	defer func() { p.inTemplate = false }()
 	p.expect("{")
 	ts := p.templateTriples("}")

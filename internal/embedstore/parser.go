@@ -31,7 +31,9 @@ type parser struct {
 
 	slots  int
 	scope  *scope
-	blanks map[string]int // label to slot, in the current scope
+	blanks map[blankLabel]patternBlank
+	basic  int // number of the basic graph pattern that is read
+	basics int // how many there were
 
 	// inTemplate makes blank nodes fresh ones of a template.
 	inTemplate bool
@@ -51,7 +53,7 @@ type parser struct {
 type parseError struct{ err error }
 
 func newParser(r io.Reader, base string) *parser {
-	return &parser{lex: newLexer(r), base: base, prefixes: map[string]string{}}
+	return &parser{lex: newLexer(r), base: base, prefixes: map[string]string{}, blanks: map[blankLabel]patternBlank{}, tmplBlanks: map[string]int{}}
 }
 
 // guarded runs fn and gives the error that ended it.
@@ -125,11 +127,10 @@ func (p *parser) expectWord(w string) {
 
 // ---- scopes
 
-func (p *parser) pushScope() (*scope, map[string]int) {
-	old, blanks := p.scope, p.blanks
+func (p *parser) pushScope() *scope {
+	old := p.scope
 	p.scope = &scope{names: map[string]int{}}
-	p.blanks = map[string]int{}
-	return old, blanks
+	return old
 }
 
 func (p *parser) newSlot() int {
@@ -658,27 +659,47 @@ func (p *parser) number(sign string) string {
 
 func typed(lex, xsd string) string { return string(rdfres.NewLiteral(lex, "", xsdNS+xsd)) }
 
+// blankLabel is a label of a pattern, or of INSERT DATA; patternBlank is where it stands.
+type (
+	blankLabel struct {
+		label string
+		data  bool
+	}
+	patternBlank struct{ slot, basic int }
+)
+
+// newBasic begins another basic graph pattern.
+func (p *parser) newBasic() {
+	p.basics++
+	p.basic = p.basics
+}
+
 // blank is a blank node of a pattern, which is a variable that nobody can
 // name, or of a template, which is a fresh node per solution.
 func (p *parser) blank(label string) pterm {
-	m := &p.blanks
-	if p.inTemplate {
-		m = &p.tmplBlanks
-	}
-	if label != "" {
-		if s, ok := (*m)[label]; ok {
+	if p.inTemplate && !p.noVars {
+		if s, ok := p.tmplBlanks[label]; ok {
 			return pterm{slot: s}
 		}
-	}
-	s := p.newSlot()
-	if p.inTemplate {
+		s := p.newSlot()
 		p.tmplSlots = append(p.tmplSlots, s)
-	}
-	if label != "" {
-		if *m == nil {
-			*m = map[string]int{}
+		if label != "" {
+			p.tmplBlanks[label] = s
 		}
-		(*m)[label] = s
+		return pterm{slot: s}
 	}
-	return pterm{slot: s}
+	key := blankLabel{label, p.noVars}
+	b, ok := p.blanks[key]
+	switch {
+	case label == "":
+		return pterm{slot: p.newSlot()}
+	case !ok:
+		b = patternBlank{p.newSlot(), p.basic}
+		p.blanks[key] = b
+	case b.basic != p.basic && p.noVars:
+		p.fail("the blank node _:%s stands in two operations: each names its own", label)
+	case b.basic != p.basic: // section 5.1.1
+		p.fail("the blank node _:%s stands in two basic graph patterns: use a variable", label)
+	}
+	return pterm{slot: b.slot}
 }

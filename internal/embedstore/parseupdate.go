@@ -10,7 +10,7 @@ func (p *parser) operation() *operation {
 	}
 	p.slots = 0
 	p.pushScope()
-	p.tmplBlanks, p.tmplSlots = nil, nil
+	p.tmplBlanks, p.tmplSlots = map[string]int{}, nil
 	op := &operation{}
 	switch {
 	case p.word("INSERT"):
@@ -184,6 +184,7 @@ func (p *parser) quads(fn func(quadPattern)) {
 // slots.
 func (p *parser) dataQuads(blanks bool, fn func(quadPattern)) {
 	p.inTemplate, p.noVars = true, true
+	p.newBasic()
 	defer func() { p.inTemplate, p.noVars = false, false }()
 	p.quads(func(q quadPattern) {
 		if !blanks && (q.s.isVar() || q.p.isVar() || q.o.isVar()) {

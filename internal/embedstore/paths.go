@@ -15,6 +15,17 @@ func (x *exec) evalPath(n *pathNode, emit next) error {
 	if x.g.mode == 2 && x.row[x.g.slot] == 0 {
 		return unsupported("a property path before any pattern of its GRAPH")
 	}
+	if rp, ok := n.path.(*repeatPath); ok && rp.min == 0 && n.s.isVar() && n.o.isVar() && !(sOpen && oOpen) {
+		// Between two variables a path of no step leads from the nodes of the graph only,
+		// not from what is bound elsewhere.
+		start := s
+		if sOpen {
+			start = o
+		}
+		if ok, err := x.isNode(start); err != nil || !ok {
+			return err
+		}
+	}
 	give := func(a, b id) error {
 		if n.s.isVar() && n.o.isVar() && n.s.slot == n.o.slot && a != b {
 			return nil
@@ -73,6 +84,24 @@ func (x *exec) evalPath(n *pathNode, emit next) error {
 		}
 	}
 	return x.hold(-int64(len(starts)), -40*int64(len(starts)))
+}
+
+// isNode tells whether the active graph has a triple of n.
+func (x *exec) isNode(n id) (bool, error) {
+	if n.isLocal() {
+		return false, nil
+	}
+	found := &stopSign{}
+	for _, pat := range [...]quad{{posS: n}, {posO: n}} {
+		err := x.match(&pat, func(*quad) error { return found })
+		if err == error(found) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // pathEnd is the id of an end of a path; open is true for a free variable.

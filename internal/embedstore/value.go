@@ -1,12 +1,13 @@
 package embedstore
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -28,6 +29,16 @@ const (
 	vFloat
 	vDouble
 	vDateTime
+	vDate
+	vTime
+	vYearMonth
+	vYear
+	vMonthDay
+	vMonth
+	vDay
+	vDuration
+	vHex
+	vBase64
 	vOther // a literal of another datatype, or one that is not well formed
 )
 
@@ -38,11 +49,12 @@ type value struct {
 	lex  string // lexical form, or the IRI, or the label
 	lang string // of vLang; of the others the datatype IRI
 	b    bool
-	i    int64    // vInteger that fits
+	i    int64    // vInteger that fits; months of vDuration
 	r    *big.Rat // vDecimal, and vInteger that does not fit
 	f    float64  // vFloat, vDouble
-	t    time.Time
-	zone bool // the date has a time zone
+	at   span     // of an instant: since 1970-01-01, on its own clock; of vDuration: what it has beside months
+	off  int16    // of an instant: minutes that its clock is ahead of UTC
+	zone bool     // the instant has a time zone
 }
 
 // parseValue takes a canonical term apart.
@@ -85,65 +97,104 @@ func splitLiteral(term string) (lex, lang, dt string) {
 	return rdfres.Term(term).Literal()
 }
 
-// integerTypes are those derived from xsd:integer, with their bounds where
-// these fit 64 bits.
-var integerTypes = map[string][2]int64{
-	"integer": {math.MinInt64, math.MaxInt64}, "nonPositiveInteger": {math.MinInt64, 0}, "negativeInteger": {math.MinInt64, -1},
-	"long": {math.MinInt64, math.MaxInt64}, "int": {math.MinInt32, math.MaxInt32}, "short": {math.MinInt16, math.MaxInt16},
-	"byte": {-128, 127}, "nonNegativeInteger": {0, math.MaxInt64}, "unsignedLong": {0, math.MaxInt64}, "unsignedInt": {0, math.MaxUint32},
-	"unsignedShort": {0, math.MaxUint16}, "unsignedByte": {0, 255}, "positiveInteger": {1, math.MaxInt64},
+// integerTypes are those derived from xsd:integer, with their bounds; nil is none.
+var integerTypes = map[string][2]*big.Int{
+	"integer": {}, "nonPositiveInteger": {1: bound("0")}, "negativeInteger": {1: bound("-1")}, "nonNegativeInteger": {0: bound("0")}, "positiveInteger": {0: bound("1")},
+	"long": {bound("-9223372036854775808"), bound("9223372036854775807")}, "int": {bound("-2147483648"), bound("2147483647")},
+	"short": {bound("-32768"), bound("32767")}, "byte": {bound("-128"), bound("127")}, "unsignedLong": {bound("0"), bound("18446744073709551615")},
+	"unsignedInt": {bound("0"), bound("4294967295")}, "unsignedShort": {bound("0"), bound("65535")}, "unsignedByte": {bound("0"), bound("255")},
 }
+
+func bound(s string) *big.Int {
+	n, _ := new(big.Int).SetString(s, 10)
+	return n
+}
+
+// stringTypes are those whose values are strings, and xsd:anyURI, which XPath compares
+// as a string.
+var stringTypes = map[string]bool{
+	"string": true, "normalizedString": true, "token": true, "language": true, "NMTOKEN": true, "Name": true, "NCName": true,
+	"ID": true, "IDREF": true, "ENTITY": true, "anyURI": true,
+}
+
+// trimSpace removes what XML calls white space.
+func trimSpace(s string) string { return strings.Trim(s, " \t\r\n") }
 
 // classify finds the value of a literal by its datatype; what is not well
 // formed stays vOther.
 func (v *value) classify() {
-	if !strings.HasPrefix(v.lang, xsdNS) {
+	local, ok := strings.CutPrefix(v.lang, xsdNS)
+	if !ok {
 		return
 	}
-	local := v.lang[len(xsdNS):]
-	switch local {
-	case "string":
+	if stringTypes[local] {
 		v.kind = vString
+		return
+	}
+	lex := trimSpace(v.lex)
+	switch local {
 	case "boolean":
-		switch strings.TrimSpace(v.lex) {
+		switch lex {
 		case "true", "1":
 			v.kind, v.b = vBool, true
 		case "false", "0":
 			v.kind = vBool
 		}
 	case "decimal":
-		if r, ok := parseDecimal(strings.TrimSpace(v.lex)); ok {
+		if r, ok := parseDecimal(lex); ok {
 			v.kind, v.r = vDecimal, r
 		}
-	case "double", "float":
-		if f, ok := parseFloat(strings.TrimSpace(v.lex)); ok {
+	case "double":
+		if f, ok := parseFloat(lex, 64); ok {
 			v.kind, v.f = vDouble, f
-			if local == "float" {
-				v.kind, v.f = vFloat, float64(float32(f))
-			}
 		}
-	case "dateTime":
-		if t, zone, ok := parseDateTime(strings.TrimSpace(v.lex)); ok {
-			v.kind, v.t, v.zone = vDateTime, t, zone
+	case "float":
+		if f, ok := parseFloat(lex, 32); ok {
+			v.kind, v.f = vFloat, f
+		}
+	case "duration", "yearMonthDuration", "dayTimeDuration":
+		if months, at, ok := parseDuration(local, lex); ok {
+			v.kind, v.i, v.at = vDuration, months, at
+		}
+	case "hexBinary":
+		if _, err := hex.DecodeString(lex); err == nil {
+			v.kind = vHex
+		}
+	case "base64Binary":
+		if _, err := base64.StdEncoding.Strict().DecodeString(withoutSpace(lex)); err == nil {
+			v.kind = vBase64
 		}
 	default:
-		bounds, ok := integerTypes[local]
-		if !ok {
-			return
-		}
-		lex := strings.TrimSpace(v.lex)
-		if i, err := strconv.ParseInt(lex, 10, 64); err == nil {
-			if i >= bounds[0] && i <= bounds[1] {
-				v.kind, v.i = vInteger, i
+		if bounds, ok := integerTypes[local]; ok {
+			v.classifyInteger(lex, bounds)
+		} else if kind, ok := instantKinds[local]; ok {
+			at, off, zone, ok := parseInstant(kind, lex)
+			if ok && (zone || local != "dateTimeStamp") {
+				v.kind, v.at, v.off, v.zone = kind, at, off, zone
 			}
-			return
-		}
-		if isInteger(lex) {
-			r, _ := new(big.Rat).SetString(strings.TrimPrefix(lex, "+"))
-			v.kind, v.r = vInteger, r
 		}
 	}
 }
+
+func (v *value) classifyInteger(lex string, bounds [2]*big.Int) {
+	if !isInteger(lex) {
+		return
+	}
+	n, err := strconv.ParseInt(lex, 10, 64)
+	if err == nil && bounds == [2]*big.Int{} {
+		v.kind, v.i = vInteger, n
+		return
+	}
+	whole, _ := new(big.Int).SetString(strings.TrimPrefix(lex, "+"), 10)
+	if bounds[0] != nil && whole.Cmp(bounds[0]) < 0 || bounds[1] != nil && whole.Cmp(bounds[1]) > 0 {
+		return
+	}
+	if v.kind, v.i = vInteger, n; err != nil {
+		v.i, v.r = 0, new(big.Rat).SetInt(whole)
+	}
+}
+
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
 func isInteger(s string) bool {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
@@ -186,7 +237,8 @@ func parseDecimal(s string) (*big.Rat, bool) {
 	return r, ok
 }
 
-func parseFloat(s string) (float64, bool) {
+// parseFloat reads a double, or with 32 bits a float.
+func parseFloat(s string, bits int) (float64, bool) {
 	switch s {
 	case "INF", "+INF":
 		return math.Inf(1), true
@@ -200,25 +252,8 @@ func parseFloat(s string) (float64, bool) {
 			return 0, false
 		}
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
-	return f, true
-}
-
-func parseDateTime(s string) (time.Time, bool, bool) {
-	for _, layout := range []string{"2006-01-02T15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, strings.HasSuffix(layout, "Z07:00"), true
-		}
-	}
-	if day, rest, ok := strings.Cut(s, "T24:00:00"); ok && (rest == "" || rest[0] == 'Z' || rest[0] == '+' || rest[0] == '-') {
-		if t, zone, ok := parseDateTime(day + "T00:00:00" + rest); ok {
-			return t.AddDate(0, 0, 1), zone, true
-		}
-	}
-	return time.Time{}, false, false
+	f, err := strconv.ParseFloat(s, bits)
+	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 func boolValue(b bool) value {
@@ -298,6 +333,7 @@ func (v *value) asTerm() string {
 
 func (v *value) isLiteral() bool { return v.kind >= vString }
 func (v *value) isNumeric() bool { return v.kind >= vInteger && v.kind <= vDouble }
+func (v *value) isInstant() bool { return v.kind >= vDateTime && v.kind <= vDay }
 func (v *value) isText() bool    { return v.kind == vString || v.kind == vLang }
 
 // rat is the exact value of an integer or decimal.
@@ -306,6 +342,17 @@ func (v *value) rat() *big.Rat {
 		return v.r
 	}
 	return new(big.Rat).SetInt64(v.i)
+}
+
+// exact is rat of any number that has one.
+func (v *value) exact() (*big.Rat, bool) {
+	switch {
+	case v.kind == vInteger || v.kind == vDecimal:
+		return new(big.Rat).Set(v.rat()), true
+	case !v.isNumeric() || math.IsNaN(v.f) || math.IsInf(v.f, 0):
+		return nil, false
+	}
+	return new(big.Rat).SetFloat64(v.f), true
 }
 
 func (v *value) float() float64 {
@@ -337,243 +384,4 @@ func (v *value) truth() (bool, error) {
 		}
 	}
 	return false, errType
-}
-
-// compareNumbers orders two numbers; ok is false for NaN.
-func compareNumbers(a, b *value) (int, bool) {
-	if a.kind == vInteger && b.kind == vInteger && a.r == nil && b.r == nil {
-		switch {
-		case a.i < b.i:
-			return -1, true
-		case a.i > b.i:
-			return 1, true
-		}
-		return 0, true
-	}
-	if a.kind <= vDecimal && b.kind <= vDecimal {
-		return a.rat().Cmp(b.rat()), true
-	}
-	x, y := a.float(), b.float()
-	if a.kind != vDouble && b.kind != vDouble {
-		x, y = float64(float32(x)), float64(float32(y))
-	}
-	switch {
-	case x < y:
-		return -1, true
-	case x > y:
-		return 1, true
-	case x == y:
-		return 0, true
-	}
-	return 0, false
-}
-
-// equalValues is the operator = (section 17.3).
-func equalValues(a, b *value) (bool, error) {
-	if !a.isLiteral() || !b.isLiteral() {
-		return a.kind == b.kind && a.lex == b.lex, nil
-	}
-	switch {
-	case a.isNumeric() && b.isNumeric():
-		c, ok := compareNumbers(a, b)
-		return ok && c == 0, nil
-	case a.kind == vString && b.kind == vString:
-		return a.lex == b.lex, nil
-	case a.kind == vBool && b.kind == vBool:
-		return a.b == b.b, nil
-	case a.kind == vDateTime && b.kind == vDateTime:
-		c, ok := compareTimes(a, b)
-		if !ok {
-			return false, errType
-		}
-		return c == 0, nil
-	case a.kind == vLang && b.kind == vLang:
-		return a.lex == b.lex && strings.EqualFold(a.lang, b.lang), nil
-	}
-	if a.asTerm() == b.asTerm() {
-		return true, nil
-	}
-	// Two literals that are known to be of different value spaces differ; of
-	// what is not known nothing can be said.
-	if a.kind != vOther && b.kind != vOther || a.kind == vLang || b.kind == vLang {
-		return false, nil
-	}
-	return false, errType
-}
-
-// compareTimes orders two dates. One without a time zone may lie 14 hours to
-// either side.
-func compareTimes(a, b *value) (int, bool) {
-	c := a.t.Compare(b.t)
-	if a.zone == b.zone {
-		return c, true
-	}
-	d := a.t.Sub(b.t)
-	if d > 14*time.Hour || d < -14*time.Hour {
-		return c, true
-	}
-	return 0, false
-}
-
-// compareValues is the operators < and >.
-func compareValues(a, b *value) (int, error) {
-	switch {
-	case a.isNumeric() && b.isNumeric():
-		if c, ok := compareNumbers(a, b); ok {
-			return c, nil
-		}
-		return 2, nil // NaN: neither less, nor equal, nor greater
-	case a.kind == vString && b.kind == vString:
-		return strings.Compare(a.lex, b.lex), nil
-	case a.kind == vBool && b.kind == vBool:
-		switch {
-		case a.b == b.b:
-			return 0, nil
-		case b.b:
-			return -1, nil
-		}
-		return 1, nil
-	case a.kind == vDateTime && b.kind == vDateTime:
-		if c, ok := compareTimes(a, b); ok {
-			return c, nil
-		}
-	case a.kind == vOther && b.kind == vOther && a.lang == b.lang && a.lang == xsdNS+"date":
-		return strings.Compare(a.lex, b.lex), nil
-	}
-	return 0, errType
-}
-
-// orderValues is the total order of ORDER BY: unbound, blank nodes, IRIs,
-// literals; numbers, strings, dates and booleans among themselves by value, all
-// else by term.
-func orderValues(a, b *value) int {
-	if ra, rb := orderRank(a), orderRank(b); ra != rb {
-		return ra - rb
-	}
-	switch {
-	case a.kind == 0:
-		return 0
-	case a.isNumeric():
-		c, ok := compareNumbers(a, b)
-		if ok && c != 0 {
-			return c
-		}
-		if !ok {
-			if na, nb := math.IsNaN(a.float()), math.IsNaN(b.float()); na != nb {
-				if na {
-					return -1
-				}
-				return 1
-			}
-		}
-	case a.kind == vDateTime:
-		if c := a.t.Compare(b.t); c != 0 {
-			return c
-		}
-	case a.kind == vBool:
-		if c, err := compareValues(a, b); err == nil && c != 0 {
-			return c
-		}
-	default:
-		if c := strings.Compare(a.lex, b.lex); c != 0 {
-			return c
-		}
-	}
-	return strings.Compare(a.asTerm(), b.asTerm())
-}
-
-func orderRank(v *value) int {
-	switch v.kind {
-	case 0:
-		return 0
-	case vBlank:
-		return 1
-	case vIRI:
-		return 2
-	case vInteger, vDecimal, vFloat, vDouble:
-		return 3
-	case vDateTime:
-		return 4
-	case vBool:
-		return 5
-	}
-	return 6
-}
-
-// isCast tells whether an IRI is one of the constructor functions (section 17.5).
-func isCast(iri string) bool {
-	switch strings.TrimPrefix(iri, xsdNS) {
-	case "boolean", "double", "float", "decimal", "integer", "dateTime", "string":
-		return strings.HasPrefix(iri, xsdNS)
-	}
-	return false
-}
-
-// cast converts v to a datatype.
-func cast(iri string, v *value) (value, error) {
-	to := iri[len(xsdNS):]
-	if v.kind == vBlank || to != "string" && (v.kind == vIRI || v.kind == vLang) {
-		return value{}, errType
-	}
-	if to == "string" {
-		return stringValue(v.lex), nil
-	}
-	out := value{kind: vOther, lex: strings.TrimSpace(v.lex), lang: iri}
-	switch {
-	case v.kind == vString || v.kind == vOther && v.lang != iri:
-		if v.kind == vOther {
-			return value{}, errType
-		}
-		out.classify()
-	case to == "boolean" && v.isNumeric():
-		b, _ := v.truth()
-		return boolValue(b), nil
-	case v.kind == vBool && to != "dateTime":
-		n := int64(0)
-		if v.b {
-			n = 1
-		}
-		switch to {
-		case "boolean":
-			return boolValue(v.b), nil
-		case "integer":
-			return intValue(n), nil
-		case "decimal":
-			return decimalValue(new(big.Rat).SetInt64(n)), nil
-		case "double":
-			return floatValue(vDouble, float64(n)), nil
-		}
-		return floatValue(vFloat, float64(n)), nil
-	case v.isNumeric():
-		switch to {
-		case "double":
-			return floatValue(vDouble, v.float()), nil
-		case "float":
-			return floatValue(vFloat, v.float()), nil
-		case "integer", "decimal":
-			r := new(big.Rat)
-			if v.kind >= vFloat {
-				if math.IsInf(v.f, 0) || math.IsNaN(v.f) {
-					return value{}, errType
-				}
-				r.SetFloat64(v.f)
-			} else {
-				r.Set(v.rat())
-			}
-			if to == "decimal" {
-				return decimalValue(r), nil
-			}
-			return bigIntValue(new(big.Rat).SetInt(new(big.Int).Quo(r.Num(), r.Denom()))), nil
-		default:
-			return value{}, errType
-		}
-	case v.kind == vDateTime && to == "dateTime":
-		return *v, nil
-	default:
-		return value{}, errType
-	}
-	if out.kind == vOther {
-		return value{}, errType
-	}
-	return out, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -91,17 +92,17 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := b.vacant(); err != nil {
 		return nil, err
 	}
-	if b.kv, err = pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log}); err != nil {
+	if b.kv, err = pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx}); err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.State, err)
 	}
 	b.records = kv.Prefix(b.kv, prefixOwn)
 	if err := os.RemoveAll(b.tempDir()); err != nil { // what a crash left
 		return nil, fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
-	if err := os.MkdirAll(b.tempDir(), 0o700); err != nil {
+	if err := os.MkdirAll(b.tempDir(), ownfile.FolderMode); err != nil {
 		return nil, fmt.Errorf("make the temporary folder of the state: %w", err)
 	}
-	if err := b.openStores(); err != nil {
+	if err := b.openStores(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.openSets(ctx); err != nil {

@@ -39,9 +39,9 @@ func (s *store) close() error {
 	return err
 }
 
-func (b *Bridge) openStores() error {
+func (b *Bridge) openStores(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Stores)) {
-		s, err := b.openStore(name, b.cfg.Stores[name])
+		s, err := b.openStore(ctx, name, b.cfg.Stores[name])
 		if err != nil {
 			for _, set := range b.cfg.Sets {
 				if set.Store == name {
@@ -79,7 +79,7 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 }
 
 // openStore opens one store of a configuration.
-func (b *Bridge) openStore(name string, c Store) (*store, error) {
+func (b *Bridge) openStore(ctx context.Context, name string, c Store) (*store, error) {
 	if c.sink() {
 		sink, err := c.openSink()
 		if err != nil {
@@ -90,7 +90,7 @@ func (b *Bridge) openStore(name string, c Store) (*store, error) {
 	e := c.endpoint(name, b.log)
 	s := &store{}
 	if c.Embedded != "" {
-		es, err := embedstore.Open(c.Embedded, embedstore.Options{Logger: b.log.With("component", "embedstore", "store", name)})
+		es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Logger: b.log.With("component", "embedstore", "store", name)})
 		if err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
 		}

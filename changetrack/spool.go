@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // spoolMemory is how much a spool keeps in memory before it goes to a file.
@@ -81,7 +83,7 @@ func (s *spool) addFramed(b []byte, n uint64) error {
 func (s *spool) fits(n int) bool { return s.file == nil && len(s.mem)+n <= s.limit }
 
 func (s *spool) spill() error {
-	f, err := os.CreateTemp(s.dir, s.name)
+	f, err := ownfile.CreateTemp(s.dir, s.name)
 	if err != nil {
 		return fmt.Errorf("stage changes: %w", err)
 	}

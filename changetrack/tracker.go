@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -107,7 +108,7 @@ func (t *Tracker) open(ctx context.Context) error {
 	case marker[0] > stateVersion:
 		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], stateVersion, ErrNewer)
 	}
-	if err := os.MkdirAll(t.o.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(t.o.Dir, ownfile.FolderMode); err != nil {
 		return err
 	}
 	type entry struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -210,7 +211,7 @@ func (f *fetcher) download(ctx context.Context, dir string, r request) (_ *downl
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	file, err := os.CreateTemp(dir, "rsbridge-*.part")
+	file, err := ownfile.CreateTemp(dir, "rsbridge-*.part")
 	if err != nil {
 		return nil, fmt.Errorf("temporary file for %s: %w", shorten(r.url), err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -234,7 +235,7 @@ func folderOf(ps []packageRecord) string {
 func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, error) {
 	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32}
 	file := filepath.Join(s.dir, filepath.FromSlash(a.file()))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), ownfile.FolderMode); err != nil {
 		return a, err
 	}
 	return a, writeFile(file, func(w io.Writer) error {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -128,7 +129,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			os.RemoveAll(dir)
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, ownfile.FolderMode); err != nil {
 		return err
 	}
 	head := s.root(resourcesync.ResourceDumpManifest)
@@ -355,10 +356,10 @@ func (c *countingHash) Write(b []byte) (int, error) {
 func (s *set) newPackage(name string, head resourcesync.Head) (*packageFile, error) {
 	f := &packageFile{s: s, name: name, folded: map[string]bool{}}
 	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), ownfile.FolderMode); err != nil {
 		return nil, err
 	}
-	file, err := os.Create(path + ".zip.tmp")
+	file, err := ownfile.Create(path + ".zip.tmp")
 	if err != nil {
 		return nil, err
 	}
@@ -421,7 +422,7 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 
 // writeFile puts a file in place whole or not at all.
 func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path + ".tmp")
+	f, err := ownfile.Create(path + ".tmp")
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -30,7 +31,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add fun
 		return snap.view.Files()
 	}
 	fetch, view, left := s.cfg.FetchFiles(), snap.source(), s.cfg.DumpFiles
-	temp, err := os.Create(filepath.Join(dir, "fetched.tmp"))
+	temp, err := ownfile.Create(filepath.Join(dir, "fetched.tmp"))
 	if err != nil {
 		return 0, err
 	}

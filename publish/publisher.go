@@ -18,6 +18,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -303,7 +304,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
 		s.dir = filepath.Join(p.o.Dir, cfg.Name)
-		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		if err := os.MkdirAll(s.dir, ownfile.FolderMode); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}
 	}

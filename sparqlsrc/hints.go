@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -30,7 +31,7 @@ type Named struct {
 
 // Named makes an empty list.
 func (s *Source) Named() (*Named, error) {
-	dir, err := os.MkdirTemp(s.cfg.TempDir, "hints-*")
+	dir, err := ownfile.MkdirTemp(s.cfg.TempDir, "hints-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the entities that are named: %w", err)
 	}

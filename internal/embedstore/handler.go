@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -327,7 +328,7 @@ func (s *Store) spoolBody(body io.Reader) (*spooled, error) {
 		return nil, err
 	}
 	_ = n
-	f, err := os.Create(s.tmp("body" + strconv.FormatInt(bodyNumber.Add(1), 10)))
+	f, err := ownfile.Create(s.tmp("body" + strconv.FormatInt(bodyNumber.Add(1), 10)))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"unsafe"
+
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // segment is a part of a document that is being loaded: its distinct terms in
@@ -75,7 +77,7 @@ type segmentFile struct {
 }
 
 func newSegmentFile(path string) (*segmentFile, error) {
-	f, err := os.Create(path)
+	f, err := ownfile.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("keep what was read: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // record is a quad in the order of an index, packed so that it compares as
@@ -99,7 +101,7 @@ func (t *sorter) sortChunk() {
 func (t *sorter) flush() (err error) {
 	t.sortChunk()
 	path := t.s.tmp("run" + strconv.FormatInt(runNumber.Add(1), 10))
-	f, err := os.Create(path)
+	f, err := ownfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("sort: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // ErrLocked comes from Open when another process (or another Store of this one)
@@ -40,6 +41,10 @@ type Options struct {
 	Budget       Budget           // of each query and update
 	MaxBodyBytes int64            // of one HTTP request body, decompressed; default 64 GiB
 	Now          func() time.Time // default time.Now
+
+	// Context ends the waiting for room of an Open whose disk gets full; nil: nothing
+	// does.
+	Context context.Context
 
 	fs vfs.FS // for tests; nil: the disk
 }
@@ -92,22 +97,23 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.fs == nil {
-		o.fs = vfs.Default
+	if o.Context == nil {
+		o.Context = context.Background()
 	}
 	o.Budget = o.Budget.withDefaults()
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(abs, 0o755); err != nil {
+	if err := os.MkdirAll(abs, ownfile.FolderMode); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	if o.fs == vfs.Default { // else the store is elsewhere
+	if o.fs == nil { // else the store is elsewhere
 		if err := vacant(abs); err != nil {
 			return nil, fmt.Errorf("open store %s: %w", dir, err)
 		}
 	}
+	o.fs = guardfs.Own(o.fs)
 	lock, err := lockFolder(abs, o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -115,12 +121,11 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
-		stays := false
 		if s.db != nil {
-			stays, _ = s.disk.Close(s.db.Close) // the error of open says more
+			s.disk.Close(s.db.Close) // the error of open says more
 		}
 		s.stop()
-		if !stays {
+		if s.disk == nil || !s.disk.Stays() {
 			lock.Close()
 		}
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -161,7 +166,7 @@ func (s *Store) open() (err error) {
 	if err := os.RemoveAll(s.tmp("")); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	if err := os.MkdirAll(s.tmp(""), 0o755); err != nil {
+	if err := os.MkdirAll(s.tmp(""), ownfile.FolderMode); err != nil {
 		return err
 	}
 	if s.home, err = os.Stat(filepath.Join(s.dir, lockFile)); err != nil {
@@ -170,7 +175,7 @@ func (s *Store) open() (err error) {
 	s.popt = pebbleOptions(s.opts.CacheBytes)
 	s.popt.Lock = s.lock
 	s.disk = guardfs.New("store", s.opts.fs, s.log)
-	if s.db, err = s.disk.Open(s.dir, s.popt); err != nil {
+	if s.db, err = s.disk.Open(s.opts.Context, s.dir, s.popt); err != nil {
 		return openError(err)
 	}
 	v := pebbleView{s.db}
@@ -203,7 +208,13 @@ func (s *Store) open() (err error) {
 			return err
 		}
 	}
-	val, ok, err = v.get(keyNext)
+	return s.readNext()
+}
+
+// readNext reads the number of the next term, and removes the terms that an
+// unfinished write left.
+func (s *Store) readNext() error {
+	val, ok, err := pebbleView{s.db}.get(keyNext)
 	if err != nil {
 		return err
 	}
@@ -319,6 +330,10 @@ func (s *Store) beginWrite(ctx context.Context) error {
 	case s.writer <- struct{}{}:
 		if s.quit.Err() == nil {
 			err := s.disk.Err()
+			if err == nil && s.disk.TakeSettled() { // a write that failed may hold
+				s.leftTerms = true
+				err = s.readNext()
+			}
 			if err == nil && s.leftTerms {
 				err = s.dropTermsFrom(s.next)
 				s.leftTerms = err != nil
@@ -433,7 +448,7 @@ func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
 		return nil, err
 	}
 	data, _ := json.Marshal(holder{os.Getpid(), filepath.Base(os.Args[0]), now.UTC()})
-	if err := os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), ownfile.FileMode); err != nil {
 		lock.Close()
 		return nil, err
 	}

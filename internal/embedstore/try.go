@@ -1,6 +1,7 @@
 package embedstore
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func Try(dir string) (err error) {
 	defer lock.Close()
 	o := pebbleOptions(8 << 20)
 	o.Lock, o.ReadOnly = lock, true
-	db, err := guardfs.New("store", vfs.Default, nil).Open(dir, o)
+	db, err := guardfs.New("store", vfs.Default, nil).Open(context.Background(), dir, o)
 	if err != nil {
 		return openError(err)
 	}

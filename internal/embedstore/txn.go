@@ -291,7 +291,7 @@ func newOverlay(s *Store) (*overlay, error) {
 	o.DisableWAL = true
 	o.MemTableSize = 32 << 20
 	disk := guardfs.Scratch("the space of a large transaction", s.opts.fs, s.log)
-	db, err := disk.Open(dir, o)
+	db, err := disk.Open(context.Background(), dir, o)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("make room for a large transaction: %w", err)

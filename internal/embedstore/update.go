@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -436,7 +437,7 @@ func (p *quadSpool) add(q quad) (err error) {
 		return nil
 	}
 	if p.f == nil {
-		if p.f, err = os.Create(p.s.tmp("quads" + strconv.FormatInt(spoolNumber.Add(1), 10))); err != nil {
+		if p.f, err = ownfile.Create(p.s.tmp("quads" + strconv.FormatInt(spoolNumber.Add(1), 10))); err != nil {
 			return fmt.Errorf("keep the solutions: %w", err)
 		}
 		p.w = bufio.NewWriterSize(p.f, 128<<10)

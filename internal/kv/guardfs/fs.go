@@ -8,13 +8,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guardFS is the file system of a Guard. A failure to write the log, the manifest
-// or the folder is noted and not told to Pebble: the goroutine that met it stays
-// where it is. Pebble does these writes without the lock that readers need, so
-// reads go on. Failures to write tables are told: Pebble repeats that work. A
-// scratch is told nothing.
+// guardFS is the file system of a Guard.
 //
-// While the database is opened everything is told; Open returns it.
+// A write that finds no room is not told to Pebble: it waits where it is, and is
+// done again until there is room. Failures to write tables are told once the
+// database is open: Pebble gives their room free, and repeats that work.
+//
+// Any other failure to write the log, the manifest or the folder is noted and not
+// told: the goroutine that met it stays where it is. Pebble does these writes
+// without the lock that readers need, so reads go on. While the database is opened
+// such a failure is told; Open returns it. A scratch is told nothing.
 type guardFS struct {
 	vfs.FS
 	g *Guard
@@ -22,22 +25,36 @@ type guardFS struct {
 
 var _ vfs.FS = (*guardFS)(nil)
 
+// do writes by op, again and again while there is no room, and returns what
+// Pebble is told; or it never returns.
+func (fs *guardFS) do(what, path string, op func() error) error {
+	g := fs.g
+	err := op()
+	if IsFull(err) && g.waits(path) {
+		err = g.untilRoom(noted(what, path, err), op)
+	}
+	return fs.check(what, path, err)
+}
+
+func noted(what, path string, err error) error {
+	return fmt.Errorf("%s %s: %w", what, filepath.Base(path), err)
+}
+
 // check returns what Pebble is told, or never returns.
 func (fs *guardFS) check(what, path string, err error) error {
 	g := fs.g
 	if err == nil || !g.armed.Load() {
 		return err
 	}
-	noted := fmt.Errorf("%s %s: %w", what, filepath.Base(path), err)
 	if g.scratch {
-		g.Fail(noted)
+		g.Fail(noted(what, path, err))
 		return nil
 	}
 	if strings.HasSuffix(path, ".sst") {
 		return err
 	}
 	g.parked.Store(true)
-	g.Fail(noted)
+	g.Fail(noted(what, path, err))
 	select {}
 }
 
@@ -50,26 +67,32 @@ func (fs *guardFS) file(f vfs.File, path string) vfs.File {
 
 // made gives a scratch that gets no file one in memory: what Pebble still writes
 // of a scratch that has failed is little, since whoever uses it ends.
-func (fs *guardFS) made(what string, f vfs.File, name string, c vfs.DiskWriteCategory, err error) (vfs.File, error) {
-	told := fs.check(what, name, err)
+func (fs *guardFS) made(f vfs.File, name string, c vfs.DiskWriteCategory, err, told error) (vfs.File, error) {
 	if err != nil && told == nil {
 		return vfs.NewMem().Create("lost", c)
 	}
 	return fs.file(f, name), told
 }
 
-func (fs *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := fs.FS.Create(name, c)
-	return fs.made("create", f, name, c, err)
+func (fs *guardFS) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
+	told := fs.do("create", name, func() error {
+		f, err = fs.FS.Create(name, c)
+		return err
+	})
+	return fs.made(f, name, c, err, told)
 }
 
+// ReuseForWrite begins an empty file: the records of an old log behind those of a
+// new one could not be told from damage.
 func (fs *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := fs.FS.ReuseForWrite(from, to, c)
-	return fs.made("reuse", f, to, c, err)
+	if err := fs.FS.Remove(from); err != nil {
+		return nil, fs.check("remove", from, err)
+	}
+	return fs.Create(to, c)
 }
 
 func (fs *guardFS) Rename(from, to string) error {
-	return fs.check("rename", to, fs.FS.Rename(from, to))
+	return fs.do("rename", to, func() error { return fs.FS.Rename(from, to) })
 }
 
 func (fs *guardFS) OpenDir(name string) (vfs.File, error) {
@@ -87,21 +110,25 @@ type guardFile struct {
 }
 
 func (f *guardFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	return f.wrote(p, n, err)
+	return f.write(p, func(done int) (int, error) { return f.File.Write(p[done:]) })
 }
 
 func (f *guardFile) WriteAt(p []byte, off int64) (int, error) {
-	n, err := f.File.WriteAt(p, off)
-	return f.wrote(p, n, err)
+	return f.write(p, func(done int) (int, error) { return f.File.WriteAt(p[done:], off+int64(done)) })
 }
 
-func (f *guardFile) wrote(p []byte, n int, err error) (int, error) {
-	told := f.fs.check("write", f.path, err)
+// write writes what of p is not done yet.
+func (f *guardFile) write(p []byte, rest func(done int) (int, error)) (int, error) {
+	done := 0
+	told := f.fs.do("write", f.path, func() error {
+		n, err := rest(done)
+		done += n
+		return err
+	})
 	if told == nil {
-		n = len(p)
+		done = len(p)
 	}
-	return n, told
+	return done, told
 }
 
 func (f *guardFile) Sync() error { return f.fs.check("sync", f.path, f.File.Sync()) }

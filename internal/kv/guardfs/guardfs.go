@@ -5,13 +5,19 @@
 // Pebble answers a failure to write its log, its manifest or its folder by
 // ending the process, partly with panics that cannot be recovered from (locks
 // are unlocked twice), and repeats a flush that failed at once and for ever while
-// writers wait. A Guard is Pebble's file system, logger and event listener; it
-// notes the first failure, and Do runs what writes beside the caller, who leaves
-// when the failure is known. After a failure nothing is written any more until
-// the database is opened again, which settles what is on disk.
+// writers wait. A Guard is Pebble's file system, logger and event listener, and Do
+// runs what writes beside the caller, who leaves when the disk has failed.
+//
+// A full disk passes: what is under way waits for room, new writes are refused,
+// and all goes on when there is room again. After any other failure nothing is
+// written any more until the database is opened again, which settles what is on
+// disk.
+//
+// A Guard also looks at the logs before Pebble reads them (see ErrDamaged).
 package guardfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,24 +40,27 @@ type Guard struct {
 	scratch bool
 	failed  chan struct{} // closed with the first failure
 
-	armed  atomic.Bool // opening has ended
-	parked atomic.Bool // some goroutine of Pebble will never come back
+	armed   atomic.Bool // opening has ended
+	parked  atomic.Bool // some goroutine of Pebble will never come back
+	waiting atomic.Int32
+	stale   atomic.Bool
 
-	mu     sync.Mutex // guards the writing of what follows
-	first  atomic.Pointer[error]
-	noRead atomic.Bool // what Pebble would answer cannot be trusted
+	mu      sync.Mutex // guards the writing of what follows
+	first   atomic.Pointer[error]
+	noRead  atomic.Bool           // what Pebble would answer cannot be trusted
+	full    atomic.Pointer[error] // why something of Pebble waits for room, or is done again
+	told    time.Time             // when full was logged
+	left    atomic.Int32          // writes that Do has left, and that have not come back
+	settled chan struct{}         // closed when one has come back, and none is left
 }
 
 // New guards a database on fs (nil: the disk). what names it in messages, e.g.
 // "state"; log nil is silent.
 func New(what string, fs vfs.FS, log *slog.Logger) *Guard {
-	if fs == nil {
-		fs = vfs.Default
-	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{what: what, log: log, fs: fs, failed: make(chan struct{})}
+	return &Guard{what: what, log: log, fs: Own(fs), failed: make(chan struct{}), settled: make(chan struct{})}
 }
 
 // Scratch guards a database that is thrown away: after a failure Pebble is told
@@ -65,34 +74,70 @@ func Scratch(what string, fs vfs.FS, log *slog.Logger) *Guard {
 
 // Open opens the database in dir with the guard's file system, logger and
 // listener put into o. While it is opened every failure, panics of Pebble among
-// them, is an error of Open.
-func (g *Guard) Open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			db, err = nil, fmt.Errorf("pebble: %v", r)
+// them, is an error of Open. One that finds no room to begin with is an error too;
+// where the disk gets full meanwhile, Open waits for room until ctx ends. After an
+// error Stays tells whether the folder is still in use.
+func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebble.DB, error) {
+	if !g.scratch {
+		if err := checkLogs(g.fs, dir); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			if first := g.Err(); first != nil {
-				err = errors.Join(err, first)
-			}
+	}
+	if !g.scratch && !o.ReadOnly {
+		if err := g.roomToOpen(dir); err != nil {
+			return nil, err
 		}
-	}()
+	}
 	o.FS = &guardFS{FS: g.fs, g: g}
 	o.Logger = g
 	o.EventListener = g.listener()
 	if g.scratch {
 		o.L0StopWritesThreshold = 1 << 30 // nobody waits for a compaction that cannot succeed
 	}
-	db, err = pebble.Open(dir, o)
+	type opened struct {
+		db  *pebble.DB
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		var r opened
+		defer func() {
+			if p := recover(); p != nil {
+				r = opened{nil, fmt.Errorf("pebble: %v", p)}
+			}
+			done <- r
+		}()
+		r.db, r.err = pebble.Open(dir, o)
+	}()
+	var r opened
+	stays := false
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		stays, r.err = true, context.Cause(ctx)
+	case <-g.failed:
+		timer := time.NewTimer(closeGrace)
+		defer timer.Stop()
+		select {
+		case r = <-done:
+		case <-timer.C:
+			stays, r.err = true, g.Err()
+		}
+	}
+	if r.err != nil && !stays && g.Err() != nil {
+		r.err = errors.Join(r.err, g.Err())
+	}
+	g.parked.Store(stays)
 	g.armed.Store(true)
-	return db, err
+	return r.db, r.err
 }
 
 // Do runs write, which is a call into Pebble that may wait for ever or panic
-// when the disk has failed. When the guard learns of a failure and write does
-// not come back, Do leaves it behind with the first failure: whether it holds is
-// known when the database is opened again, so reads are refused from then on.
-// What write uses must not be touched again when abandoned is true.
+// when the disk has failed. When the guard learns of a failure, or of a disk that
+// is full, and write does not come back, Do leaves it behind: whether it holds is
+// known when it comes back (Settled), or else when the database is opened again;
+// until then reads are refused. What write uses must not be touched again when
+// abandoned is true.
 func (g *Guard) Do(write func() error) (abandoned bool, err error) {
 	if err := g.Err(); err != nil {
 		return false, err
@@ -107,25 +152,150 @@ func (g *Guard) Do(write func() error) (abandoned bool, err error) {
 		}()
 		done <- write()
 	}()
-	select {
-	case err := <-done:
-		return false, err
-	case <-g.failed:
+	patience := time.NewTicker(roomPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case err := <-done:
+			return false, err
+		case <-patience.C:
+			if err := g.fullErr(); err != nil {
+				g.leave(done)
+				return true, err
+			}
+			continue
+		case <-g.failed:
+		}
+		break
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), doGrace)
-	defer cancel()
+	timer := time.NewTimer(doGrace)
+	defer timer.Stop()
 	select {
 	case err := <-done:
 		return false, err
-	case <-ctx.Done():
+	case <-timer.C:
 		g.noRead.Store(true)
 		return true, g.Err()
 	}
 }
 
-// doGrace is how long what is under way may still end after a failure: the
-// failure may be another's.
-const doGrace = 200 * time.Millisecond
+const (
+	// doGrace is how long what is under way may still end after a failure: the
+	// failure may be another's.
+	doGrace = 200 * time.Millisecond
+	// roomPatience is how long a write waits for room.
+	roomPatience = time.Second
+	// roomPause is between two looks for room.
+	roomPause = 100 * time.Millisecond
+	// fullPause is between two lines in the log about a full disk.
+	fullPause = time.Minute
+)
+
+// leave waits in the background for a write that Do has left.
+func (g *Guard) leave(done <-chan error) {
+	g.left.Add(1)
+	go func() {
+		<-done
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.stale.Store(true)
+		if g.left.Add(-1) == 0 && !IsClosed(g.settled) {
+			close(g.settled)
+		}
+	}()
+}
+
+// IsClosed tells whether c is closed.
+func IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// errLeft is the answer while a write that Do has left is about to come back.
+var errLeft = fmt.Errorf("%w a moment ago, and an earlier write is still under way; do it again", syscall.ENOSPC)
+
+// Settled is closed when writes that Do has left have come back: what was told of
+// them may be wrong.
+func (g *Guard) Settled() <-chan struct{} { return g.settled }
+
+// TakeSettled tells, once, that writes that Do has left have come back.
+func (g *Guard) TakeSettled() bool { return g.left.Load() == 0 && g.stale.Swap(false) }
+
+// waits tells whether a write to path waits for room.
+func (g *Guard) waits(path string) bool {
+	return !g.scratch && (!g.armed.Load() || !strings.HasSuffix(path, ".sst"))
+}
+
+// untilRoom does op again until it fails for another reason than want of room.
+func (g *Guard) untilRoom(why error, op func() error) error {
+	g.waiting.Add(1)
+	g.noteFull(why)
+	for {
+		time.Sleep(roomPause)
+		err := op()
+		if IsFull(err) {
+			continue
+		}
+		if g.waiting.Add(-1) == 0 {
+			g.full.Store(nil)
+			g.log.Info("there is room for the " + g.what + " again")
+		}
+		return err
+	}
+}
+
+// noteFull notes why something waits for room.
+func (g *Guard) noteFull(why error) {
+	why = fmt.Errorf("%w (make room; what waits for it goes on then)", why)
+	g.full.Store(&why)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Since(g.told) >= fullPause {
+		g.told = time.Now()
+		g.log.Error("no room on the disk for the "+g.what, "error", why)
+	}
+}
+
+// fullErr is why something waits for room, nil where nothing does.
+func (g *Guard) fullErr() error {
+	if p := g.full.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// roomToOpen checks that what is in the logs can be written to tables.
+func (g *Guard) roomToOpen(dir string) error {
+	u, err := g.fs.GetDiskUsage(dir)
+	if err != nil {
+		return nil
+	}
+	need := uint64(reserve)
+	names, err := g.fs.List(dir)
+	if err != nil {
+		return nil // Pebble tells
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		if info, err := g.fs.Stat(g.fs.PathJoin(dir, name)); err == nil {
+			need += uint64(info.Size())
+		}
+	}
+	if u.AvailBytes < need {
+		return noRoom(u.AvailBytes, need, dir)
+	}
+	return nil
+}
+
+func noRoom(free, need uint64, dir string) error {
+	return fmt.Errorf("%w: %d bytes are free for %s, and at least %d are needed; make room, then do it again", syscall.ENOSPC, free, dir, need)
+}
 
 // Room checks that n more bytes can be written to dir together with what db
 // still has to flush. Its error wraps ENOSPC; nothing is broken by it, and the
@@ -141,10 +311,13 @@ func (g *Guard) Room(db *pebble.DB, dir string, n int) error {
 		return nil
 	}
 	need += db.Metrics().WAL.Size
-	if u.AvailBytes >= need {
-		return nil
+	if u.AvailBytes < need {
+		return noRoom(u.AvailBytes, need, dir)
 	}
-	return fmt.Errorf("%w: %d bytes are free for %s, and at least %d are needed; make room, then do it again", syscall.ENOSPC, u.AvailBytes, dir, need)
+	if g.waiting.Load() == 0 { // work on tables that failed is done again
+		g.full.Store(nil)
+	}
+	return nil
 }
 
 const (
@@ -179,8 +352,19 @@ func (g *Guard) Broken(err error) {
 	g.noRead.Store(true)
 }
 
-// Err is the first failure, with what to do; nil while all is well.
+// Err is why nothing can be written, with what to do; nil while all is well.
 func (g *Guard) Err() error {
+	if err := g.Failure(); err != nil {
+		return err
+	}
+	if g.waiting.Load() == 0 && g.left.Load() == 0 {
+		return nil
+	}
+	return cmp.Or(g.fullErr(), errLeft)
+}
+
+// Failure is the first failure that does not pass.
+func (g *Guard) Failure() error {
 	if p := g.first.Load(); p != nil {
 		return *p
 	}
@@ -189,11 +373,15 @@ func (g *Guard) Err() error {
 
 // ReadErr is Err when reads are refused too.
 func (g *Guard) ReadErr() error {
-	if g.noRead.Load() {
+	if g.noRead.Load() || g.left.Load() > 0 {
 		return g.Err()
 	}
 	return nil
 }
+
+// Stays tells that the database could not be closed, or not be opened: its
+// goroutines and its lock last until the process ends.
+func (g *Guard) Stays() bool { return g.parked.Load() }
 
 // Close runs closeDB, which closes the database. stays tells that it could not
 // be closed: its goroutines and its lock last until the process ends. err is
@@ -211,18 +399,18 @@ func (g *Guard) Close(closeDB func() error) (stays bool, err error) {
 		}()
 		done <- closeDB()
 	}()
-	select {
-	case err := <-done:
-		return false, err
-	case <-g.failed:
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-	defer cancel()
-	select {
-	case err := <-done:
-		return false, err
-	case <-ctx.Done():
-		return true, g.Err()
+	patience := time.NewTicker(closeGrace)
+	defer patience.Stop()
+	for {
+		select {
+		case err := <-done:
+			return false, err
+		case <-patience.C:
+			if err := cmp.Or(g.Err(), g.fullErr()); err != nil {
+				g.parked.Store(true)
+				return true, err
+			}
+		}
 	}
 }
 
@@ -251,8 +439,18 @@ const retryPause = 20 * time.Millisecond
 func (g *Guard) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			g.Fail(fmt.Errorf("pebble, in the background: %w", err))
+			err = fmt.Errorf("pebble, in the background: %w", err)
+			if IsFull(err) && !g.scratch {
+				g.noteFull(err)
+			} else {
+				g.Fail(err)
+			}
 			time.Sleep(retryPause)
+		},
+		FlushEnd: func(info pebble.FlushInfo) {
+			if info.Err == nil && g.waiting.Load() == 0 {
+				g.full.Store(nil)
+			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			g.Fail(fmt.Errorf("pebble: damaged file %s: %w", info.Path, info.Details))

@@ -28,7 +28,7 @@ func TestRoom(t *testing.T) {
 	fs := &tight{FS: vfs.NewMem()}
 	fs.free.Store(1 << 40)
 	g := New("state", fs, nil)
-	db, err := g.Open("db", &pebble.Options{})
+	db, err := g.Open(t.Context(), "db", &pebble.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestScratch(t *testing.T) {
 				return nil
 			}))
 			g := Scratch("scratch", fs, nil)
-			db, err := g.Open(t.TempDir(), &pebble.Options{DisableWAL: true, MemTableSize: 256 << 10, L0CompactionThreshold: 2})
+			db, err := g.Open(t.Context(), t.TempDir(), &pebble.Options{DisableWAL: true, MemTableSize: 256 << 10, L0CompactionThreshold: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestOpenTellsThePanic(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := New("state", fs, nil).Open("db", &pebble.Options{}); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+	if _, err := New("state", fs, nil).Open(t.Context(), "db", &pebble.Options{}); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("Open = %v", err)
 	}
 }

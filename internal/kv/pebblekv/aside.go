@@ -29,10 +29,7 @@ func (s *Store) PutAside(key, value []byte) error {
 }
 
 func (s *Store) putAside(key, value []byte) error {
-	err := errors.Join(s.usable(), s.guard.Err())
-	if err == nil && s.read {
-		err = ErrReadOnly
-	}
+	err := s.writable()
 	if err == nil {
 		err = s.guard.Room(s.db, s.dir, len(value))
 	}

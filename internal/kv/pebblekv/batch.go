@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // maxBatch is where a batch is refused: Pebble holds it in memory and panics at
@@ -86,10 +87,7 @@ func (b *batch) Commit(sync bool) error {
 }
 
 func (b *batch) commit(sync bool) error {
-	err := errors.Join(b.err, b.s.usable(), b.s.guard.Err())
-	if err == nil && b.s.read {
-		err = ErrReadOnly
-	}
+	err := errors.Join(b.err, b.s.writable())
 	if err == nil {
 		err = b.s.guard.Room(b.s.db, b.s.dir, b.b.Len())
 	}
@@ -112,10 +110,12 @@ func (b *batch) commit(sync bool) error {
 	pb := b.b
 	_, err = b.s.guard.Do(func() error { return b.s.db.Apply(pb, opts) })
 	if err == nil {
-		err = b.s.guard.Err()
+		err = b.s.guard.Failure()
 	}
 	if err != nil {
-		b.s.guard.Fail(err)
+		if !guardfs.IsFull(err) {
+			b.s.guard.Fail(err)
+		}
 		b.b = b.s.db.NewBatch() // the old one may still be in use
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 const (
@@ -59,7 +61,7 @@ func writeForm(dir string) error {
 
 // writeFile replaces a file whole or not at all.
 func writeFile(name string, data []byte) error {
-	f, err := os.Create(name + ".tmp")
+	f, err := ownfile.Create(name + ".tmp")
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func writeHolder(dir, about string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, holderFile), append(data, '\n'), ownfile.FileMode)
 }
 
 // lockPoll is how often a locked folder is tried again.

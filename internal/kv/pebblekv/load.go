@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 const (
@@ -84,10 +86,7 @@ func (r *run) Set(key, value []byte) error {
 // begin opens the next table.
 func (r *run) begin() error {
 	s := r.l.s
-	err := errors.Join(s.usable(), s.guard.Err())
-	if err == nil && s.read {
-		err = ErrReadOnly
-	}
+	err := s.writable()
 	if err == nil {
 		err = s.guard.Room(s.db, s.dir, roomBytes)
 	}
@@ -95,7 +94,7 @@ func (r *run) begin() error {
 		return err
 	}
 	dir := filepath.Join(s.dir, loadFolder)
-	if err := s.opts.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := s.opts.FS.MkdirAll(dir, ownfile.FolderMode); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, strconv.FormatUint(tableNumber.Add(1), 10)+".sst")
@@ -141,7 +140,7 @@ func (l *load) commit() error {
 			return r.err
 		}
 	}
-	if err := errors.Join(s.usable(), s.guard.Err()); err != nil {
+	if err := s.writable(); err != nil {
 		return err
 	}
 	if len(l.paths) == 0 {
@@ -154,9 +153,9 @@ func (l *load) commit() error {
 	l.paths = nil // they are Pebble's from here on
 	_, err := s.guard.Do(func() error { return s.db.Ingest(context.Background(), paths) })
 	if err == nil {
-		err = s.guard.Err()
+		err = s.guard.Failure()
 	}
-	if err != nil {
+	if err != nil && !guardfs.IsFull(err) {
 		s.guard.Fail(err)
 	}
 	return err

@@ -3,17 +3,25 @@
 // A store is a folder. Beside Pebble's own files it holds RSBRIDGE, which names
 // the version of the folder's form, and HOLDER, which says who has it open.
 //
-// A full disk or any other failure of the disk is an error of the commit that
-// met it, never the end of the process. From then on every commit fails with the
-// first cause until the store is opened again, which settles what is on disk:
-// Pebble's own state is not defined after such a failure, and to go on would be
-// a guess. Reads go on as long as Pebble can answer them and no commit is left
-// of which nobody knows whether it holds. A disk that is nearly full is noticed
-// before that: the commit fails, and the next one works when there is room again.
+// A full disk is an error of the commit that met it, and the next one works when
+// there is room again. Where the disk got full while a commit was written, and that
+// one was left, it may hold although it failed: Settled then tells that the store
+// has to be opened again, and until that is done all commits fail.
+//
+// Any other failure of the disk is an error of the commit that met it, never the
+// end of the process. From then on every commit fails with the first cause until
+// the store is opened again, which settles what is on disk: Pebble's own state is
+// not defined after such a failure, and to go on would be a guess. Reads go on as
+// long as Pebble can answer them and no commit is left of which nobody knows
+// whether it holds.
+//
+// A damaged log or manifest is refused (guardfs.ErrDamaged); a commit that was
+// being written when the process died is not there, and no damage.
 package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,6 +38,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // Errors of Open that a caller branches on; the same as those of kv.
@@ -56,6 +65,9 @@ type Options struct {
 	// the folder, so it works on a disk that is full. Every commit gives
 	// ErrReadOnly.
 	ReadOnly bool
+	// Context ends the waiting for room of an Open whose disk gets full; nil: nothing
+	// does.
+	Context context.Context
 
 	fs       vfs.FS // for tests; nil: the disk
 	memTable uint64 // for tests; 0: memTableBytes
@@ -119,9 +131,10 @@ func Open(dir string, o Options) (kv.Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.fs == nil {
-		o.fs = vfs.Default
+	if o.Context == nil {
+		o.Context = context.Background()
 	}
+	o.fs = guardfs.Own(o.fs)
 	if o.memTable == 0 {
 		o.memTable = memTableBytes
 	}
@@ -137,7 +150,7 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	if !o.ReadOnly {
-		if err := o.fs.MkdirAll(s.dir, 0o755); err != nil {
+		if err := o.fs.MkdirAll(s.dir, ownfile.FolderMode); err != nil {
 			return err
 		}
 	}
@@ -145,7 +158,7 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !s.guard.Stays() {
 			s.lock.Close()
 		}
 	}()
@@ -184,17 +197,36 @@ func (s *Store) open(o Options) (err error) {
 		if err := o.fs.RemoveAll(filepath.Join(s.dir, loadFolder)); err != nil {
 			return err
 		}
-		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), 0o755); err != nil { // durable with the log that Pebble begins
+		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), ownfile.FolderMode); err != nil { // durable with the log that Pebble begins
 			return err
 		}
 	}
-	db, err := s.guard.Open(s.dir, opts)
+	db, err := s.guard.Open(o.Context, s.dir, opts)
 	if err != nil {
 		return newerPebble(err)
 	}
 	s.db, s.opts = db, opts
 	return nil
 }
+
+// errReopen comes from commits after one that failed, and may hold now.
+var errReopen = errors.New("the disk was full, and a commit that failed may hold: open the state again")
+
+// writable tells why nothing can be written.
+func (s *Store) writable() error {
+	err := errors.Join(s.usable(), s.guard.Err())
+	if err == nil && s.read {
+		err = ErrReadOnly
+	}
+	if err == nil && guardfs.IsClosed(s.guard.Settled()) {
+		err = errReopen
+	}
+	return err
+}
+
+// Settled is closed when the store has to be opened again, and can be: commits
+// failed for want of room that may hold now.
+func (s *Store) Settled() <-chan struct{} { return s.guard.Settled() }
 
 // Get returns a copy of the value, or kv.ErrNotFound.
 func (s *Store) Get(key []byte) ([]byte, error) { return s.get(s.db, key) }

@@ -225,7 +225,10 @@ func listing(t *testing.T, dir string) (out []string) {
 func TestDiskFull(t *testing.T) {
 	for _, kind := range []string{"log", "tables", "manifest", "all"} {
 		for _, after := range []int64{0, 3, 30} {
-			t.Run(fmt.Sprint(kind, " after ", after), func(t *testing.T) { testDiskFull(t, kind, after) })
+			t.Run(fmt.Sprint(kind, " after ", after), func(t *testing.T) {
+				t.Parallel()
+				testDiskFull(t, kind, after)
+			})
 		}
 	}
 }

@@ -1,0 +1,277 @@
+package guardfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrDamaged comes from opening a database with a damaged log or manifest.
+var ErrDamaged = errors.New("damaged")
+
+// checkLogs looks at the write-ahead logs and the manifest of a database. Pebble
+// takes a damaged record near the end of either for the end: acknowledged writes
+// would be gone without a word. A record that was being written when the process
+// or the machine died is no damage; whether a log may end so is for Pebble to say,
+// which knows the logs that count.
+func checkLogs(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil // a new database; or Pebble tells
+	}
+	manifest, marker := "", ""
+	var logs []string
+	for _, name := range names {
+		if stem, ok := strings.CutSuffix(name, ".log"); ok {
+			if _, err := strconv.ParseUint(stem, 10, 64); err == nil {
+				logs = append(logs, name)
+			}
+		}
+		// marker.manifest.NUMBER.MANIFEST-NUMBER: the highest one counts.
+		if rest, ok := strings.CutPrefix(name, "marker.manifest."); ok && name > marker {
+			_, manifest, _ = strings.Cut(rest, ".")
+			marker = name
+		}
+	}
+	for _, name := range logs {
+		c := chunkReader{isLog: true, number: uint32(logNumber(name))}
+		if err := c.checkFile(fs, dir, name); err != nil {
+			return err
+		}
+	}
+	if manifest == "" {
+		return nil
+	}
+	c := chunkReader{}
+	return c.checkFile(fs, dir, manifest)
+}
+
+func logNumber(name string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)
+	return n
+}
+
+const (
+	blockSize  = 32 << 10
+	sectorSize = 512
+	minZeros   = 64 // no record ends with so many
+
+	plainHeader = 7               // checksum, length, type
+	logHeader   = plainHeader + 4 // and the number of the log
+	syncHeader  = logHeader + 8   // and up to where the log was synced
+	noPromise   = uint64(0)       // of a chunk that does not say what was synced
+)
+
+// chunkReader reads the chunks of a log or manifest: the format of Pebble's package
+// record. It needs to know more than that package tells: where a file stops, and
+// whether a record was written whole there.
+type chunkReader struct {
+	isLog  bool
+	number uint32
+
+	r    io.Reader
+	buf  []byte // the present block
+	at   int64  // where it begins
+	last bool   // nothing comes after it
+}
+
+func (c *chunkReader) checkFile(fs vfs.FS, dir, name string) error {
+	f, err := fs.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c.r = f
+	at, whole, err := c.check()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if !whole {
+		return fmt.Errorf("%w: file %s at byte %d; writes that were acknowledged cannot be read (bring the folder back from a backup, or move it away and begin with an empty one)", ErrDamaged, name, at)
+	}
+	return nil
+}
+
+// next reads the next block.
+func (c *chunkReader) next() error {
+	if c.buf == nil {
+		c.buf = make([]byte, blockSize)
+	} else {
+		c.at += int64(len(c.buf))
+	}
+	n, err := io.ReadFull(c.r, c.buf[:blockSize])
+	c.buf = c.buf[:n]
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		c.last, err = true, nil
+	}
+	return err
+}
+
+// check reads the whole file. Where it is damaged, whole is false and at says where.
+func (c *chunkReader) check() (at int64, whole bool, err error) {
+	for !c.last {
+		if err := c.next(); err != nil {
+			return 0, false, err
+		}
+		for i := 0; i < len(c.buf); {
+			n, ok := c.chunk(i)
+			if ok {
+				i += n
+				continue
+			}
+			at := c.at + int64(i)
+			whole, err := c.ends(i)
+			return at, whole, err
+		}
+	}
+	return 0, true, nil
+}
+
+// header reads the header of a chunk at i. size 0: there is none.
+func (c *chunkReader) header(b []byte) (size, length int, synced uint64) {
+	if len(b) < plainHeader {
+		return 0, 0, noPromise
+	}
+	kind := b[6]
+	length = int(binary.LittleEndian.Uint16(b[4:]))
+	switch {
+	case !c.isLog && kind >= 1 && kind <= 4:
+		return plainHeader, length, noPromise
+	case c.isLog && kind >= 5 && kind <= 8:
+		size = logHeader
+	case c.isLog && kind >= 9 && kind <= 12:
+		size = syncHeader
+	}
+	if size == 0 || len(b) < size || binary.LittleEndian.Uint32(b[7:]) != c.number {
+		return 0, 0, noPromise
+	}
+	if size == syncHeader {
+		synced = binary.LittleEndian.Uint64(b[11:])
+	}
+	return size, length, synced
+}
+
+// chunk tells whether a right chunk, or the filling at the end of a block, is at i,
+// and how long it is.
+func (c *chunkReader) chunk(i int) (n int, ok bool) {
+	b := c.buf[i:]
+	filling := plainHeader
+	if c.isLog {
+		filling = syncHeader
+	}
+	if i > blockSize-filling && zero(b) {
+		return len(b), true
+	}
+	if i > blockSize-plainHeader { // nobody reads what is there
+		return len(b), true
+	}
+	if c.isLog && c.last && bytes.Equal(b, c.trailer()) {
+		return len(b), true
+	}
+	size, length, _ := c.header(b)
+	if size == 0 || size+length > len(b) || binary.LittleEndian.Uint32(b) != checksum(crc32.Update(0, castagnoli, b[6:size+length])) {
+		return 0, false
+	}
+	return size + length, true
+}
+
+// trailer ends a log that was closed.
+func (c *chunkReader) trailer() []byte {
+	b := make([]byte, logHeader)
+	b[6] = 5
+	binary.LittleEndian.PutUint32(b[7:], c.number+1)
+	return b
+}
+
+// ends tells whether the wrong chunk at i is where writing stopped, and so no damage.
+func (c *chunkReader) ends(i int) (bool, error) {
+	b, where := bytes.Clone(c.buf[i:]), uint64(c.at)+uint64(i)
+	// A process that died leaves the beginning of a record, and nothing after it.
+	if c.last && c.isCut(b) {
+		return true, nil
+	}
+	begun := bytes.TrimRight(b, "\x00")
+	zeros := len(b) - len(begun)
+	for block := b; ; {
+		for j := range block {
+			if c.promises(block[j:], where) {
+				return false, nil
+			}
+		}
+		if c.last {
+			break
+		}
+		if err := c.next(); err != nil {
+			return false, err
+		}
+		block = c.buf
+		if zero(block) {
+			zeros += len(block)
+		} else {
+			zeros = 0
+		}
+	}
+	// A machine that died may leave zeros in place of the rest, or sectors of them
+	// before later ones that were written.
+	return zeros >= minZeros && c.isCut(begun) || c.isLog && hasHole(b, int64(i)), nil
+}
+
+// isCut tells whether b, with which the file ends, is the beginning of a chunk.
+func (c *chunkReader) isCut(b []byte) bool {
+	header := plainHeader
+	if c.isLog {
+		header = syncHeader
+	}
+	if len(b) < header {
+		return true
+	}
+	size, length, _ := c.header(b)
+	if size == 0 || size+length <= len(b) {
+		return false
+	}
+	// The length is not in the checksum: it may be what is wrong.
+	want := binary.LittleEndian.Uint32(b)
+	sum := crc32.Update(0, castagnoli, b[6:size])
+	for i := size; ; i++ {
+		if checksum(sum) == want {
+			return false
+		}
+		if i == len(b) {
+			return true
+		}
+		sum = crc32.Update(sum, castagnoli, b[i:i+1])
+	}
+}
+
+// promises tells whether a right chunk stands at the beginning of b that says the log
+// was synced beyond where.
+func (c *chunkReader) promises(b []byte, where uint64) bool {
+	size, length, synced := c.header(b)
+	return size != 0 && synced > where && size+length <= len(b) &&
+		binary.LittleEndian.Uint32(b) == checksum(crc32.Update(0, castagnoli, b[6:size+length]))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is how Pebble writes one.
+func checksum(c uint32) uint32 { return (c>>15 | c<<17) + 0xa282ead8 }
+
+func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// hasHole tells whether b, which begins at offset in a block, has a whole sector of zeros.
+func hasHole(b []byte, offset int64) bool {
+	for i := (sectorSize - offset%sectorSize) % sectorSize; i+sectorSize <= int64(len(b)); i += sectorSize {
+		if zero(b[i : i+sectorSize]) {
+			return true
+		}
+	}
+	return false
+}

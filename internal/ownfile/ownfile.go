@@ -1,0 +1,57 @@
+// Package ownfile makes the files and folders of the state and of embedded stores:
+// nobody but their owner reads them, and a folder that was removed while the
+// program runs is made again.
+package ownfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Modes of what is made here.
+const (
+	FileMode   fs.FileMode = 0o600
+	FolderMode fs.FileMode = 0o700
+)
+
+// Again calls make, and once more after making dir, where make fails because dir is
+// not there. The folder above dir must be: without it dir would be another's place.
+func Again(dir string, make func() error) error {
+	err := make()
+	if dir == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if merr := os.Mkdir(dir, FolderMode); merr != nil && !errors.Is(merr, fs.ErrExist) {
+		return err
+	}
+	return make()
+}
+
+// Create makes a file, or empties it.
+func Create(name string) (f *os.File, err error) {
+	err = Again(filepath.Dir(name), func() error {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, FileMode)
+		return err
+	})
+	return f, err
+}
+
+// CreateTemp is os.CreateTemp.
+func CreateTemp(dir, pattern string) (f *os.File, err error) {
+	err = Again(dir, func() error {
+		f, err = os.CreateTemp(dir, pattern)
+		return err
+	})
+	return f, err
+}
+
+// MkdirTemp is os.MkdirTemp.
+func MkdirTemp(dir, pattern string) (made string, err error) {
+	err = Again(dir, func() error {
+		made, err = os.MkdirTemp(dir, pattern)
+		return err
+	})
+	return made, err
+}

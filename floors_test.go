@@ -65,7 +65,6 @@ var owners = map[string][]string{
 	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
 	"github.com/robfig/cron":        {"internal/jobs"},
 	"github.com/gin-gonic/gin":      {"httpapi"},
-	"github.com/piprate/json-gold":  {"rdfres"},
 	"github.com/knakk/sparql":       {"internal/sparql"},
 	"github.com/spf13/cobra":        {"cmd/rsbridge"},
 	"go.yaml.in/yaml":               {"bridge"},

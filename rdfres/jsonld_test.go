@@ -171,10 +171,10 @@ func TestJSONLDReaderRefuses(t *testing.T) {
 		{`[{"http://e/p":{"@value":5,"@language":"en"}}]`, "no string"},
 		{`[{"http://e/p":{"@value":"a","@language":"e n"}}]`, "language tag"},
 		{`[{"http://e/p":{"@value":"a","@type":"d"}}]`, "no base"},
-		{`[{"http://e/p":{"@value":{},"@type":"@json"}}]`, "JSON literals"},
-		{`[{"http://e/p":{"@value":"a","@type":"@json"}}]`, "JSON literals"},
+		{`[{"http://e/p":{"@value":{}}}]`, "no string, number or boolean"},
+		{`[{"http://e/p":{"@value":[1e999],"@type":"@json"}}]`, "out of range"},
+		{`[{"http://e/p":{"@value":{"a":1,"\u0061":2},"@type":"@json"}}]`, "stands twice"},
 		{`[{"http://e/p":{"@list":["a"],"@id":"http://e/d"}}]`, "cannot have"},
-		{`[{"@value":"a"}]`, "must"},
 		{`["a"]`, "a node object is missing"},
 		{`[{"@nest":{}}]`, "@nest cannot stand"},
 		{`[{"@id":"http://e/g","@graph":[{"@id":"http://e/s","http://e/p":"a"}]}]`, "stands in the graph <http://e/g>"},
@@ -209,12 +209,13 @@ func TestJSONLDContexts(t *testing.T) {
 		"imported":           {`{"@context":{"@version":1.1,"@import":"x/b.jsonld","w2":"v:w"}}`, `{"@context":{"v":"http://v/"}}`, plain},
 		"of a member": {`{"@context":{"@version":1.1,"v":"http://v/","sub":{"@id":"v:sub","@context":"x/b.jsonld"}}}`, `{"@context":{"q":"http://q"}}`,
 			"<http://e/s> <http://v/p> \"1\" .\n<http://e/s> <http://v/sub> <http://e/t> .\n<http://e/s> <http://v/w> \"2\" .\n<http://e/t> <http://q> \"3\" .\n"},
-		"in a circle":           {`{"@context":"x/b.jsonld"}`, `{"@context":"../a.jsonld"}`, "more than 256 times"},
-		"no object":             {`[1]`, ``, "no JSON object"},
-		"without one":           {`{"a":1}`, ``, "invalid remote context"},
-		"gone":                  {``, ``, "the document needs a JSON-LD context from elsewhere: http://c/a.jsonld is gone"},
-		"the next is gone":      {`{"@context":"x/b.jsonld"}`, ``, "http://c/x/b.jsonld is gone"},
-		"a relative vocabulary": {`{"@context":{"@vocab":"#"}}`, ``, "the vocabulary of http://c/a.jsonld is relative"},
+		"in a circle":      {`{"@context":"x/b.jsonld"}`, `{"@context":"../a.jsonld"}`, "leads to itself"},
+		"no object":        {`[1]`, ``, "no JSON object"},
+		"without one":      {`{"a":1}`, ``, "no JSON object with a @context"},
+		"gone":             {``, ``, "the document needs a JSON-LD context from elsewhere: http://c/a.jsonld is gone"},
+		"the next is gone": {`{"@context":"x/b.jsonld"}`, ``, "http://c/x/b.jsonld is gone"},
+		"a relative vocabulary": {`{"@context":{"@vocab":"#"}}`, ``,
+			"<http://e/s> <http://c/doc#sub> <http://e/t> .\n<http://e/s> <v:p> \"1\" .\n<http://e/s> <v:w> \"2\" .\n<http://e/t> <http://c/doc#q> \"3\" .\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ts, err := Decode(JSONLD, []byte(doc), ReadOptions{Name: "doc", Base: "http://c/doc", Context: func(address string) ([]byte, string, error) {
@@ -248,8 +249,7 @@ func TestJSONLDGraphs(t *testing.T) {
 	}
 }
 
-// The form is what RFC 8785 writes of its own value, and json-gold reads the
-// same graph in it (but for language tags, which it lower-cases).
+// The form is what RFC 8785 writes of its own value.
 func TestJSONLDFormIsCanonicalJSON(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -36,9 +36,20 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 	if len(data) > 1<<13 {
 		r.known.slots = make([]Term, internSlots)
 	}
-	why := r.document()
-	if r.foreign || why != "" && bytes.Contains(data, []byte(`"@context"`)) { // that may come last
-		return decodeForeign(data, o)
+	why := ""
+	if o.LinkedContext == "" {
+		why = r.document()
+	}
+	if o.LinkedContext != "" || r.foreign || why != "" && bytes.Contains(data, []byte(`"@context"`)) { // that may come last
+		plain, err := expandJSONLD(data, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.LinkedContext, o.Base = "", "" // it is applied
+		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, known: &interner{slots: make([]Term, internSlots)}}
+		if why = r.document(); why != "" {
+			return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Reason: "after its expansion: " + why}
+		}
 	}
 	if why != "" {
 		line := 1 + bytes.Count(data[:r.errPos], []byte{'\n'})
@@ -81,9 +92,11 @@ func (r *jsonldReader) nodes(graph Term) (why string) {
 		return r.deeper(func() string {
 			return r.each(func([]byte, bool) string { return r.nodes(graph) })
 		})
-	case 'n':
-		_, why = r.word()
-		return why
+	case '"', 't', 'f', 'n', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9': // nothing leads to it
+		if r.depth > 1 {
+			_, why = r.native()
+			return why
+		}
 	}
 	return r.fail(r.pos, "a node object is missing here")
 }
@@ -130,7 +143,8 @@ type jsonString struct {
 }
 
 type jsonValue struct {
-	kind byte // '"', 'n'umber, 't'rue or false, 0 for null
+	kind byte // '"', 'n'umber, 't'rue or false, '{' for an object or array, 0 for null
+	end  int
 	jsonString
 }
 
@@ -162,10 +176,9 @@ func (r *jsonldReader) object(graph Term, scope int) (term Term, more []Term, wh
 		if o.used || o.named || o.hasList || o.hasSet || o.members > 0 {
 			return "", nil, r.fail(start, "a value object has a member that it cannot have")
 		}
-		if scope == scopeTop {
-			return "", nil, r.fail(start, "a value object stands where a node object must")
+		if term, why = r.literal(&o.value, o.types, o.lang); scope == scopeTop {
+			term = "" // nothing leads to it
 		}
-		term, why = r.literal(&o.value, o.types, o.lang)
 		return term, nil, why
 	case o.hasList || o.hasSet:
 		if o.used || o.named || o.hasList && o.hasSet || o.members > 0 || len(o.types) > 0 {
@@ -287,7 +300,11 @@ func (r *jsonldReader) member(o *object, graph Term, name []byte, escaped bool) 
 		o.members++
 		return r.reverse(o, graph)
 	case "@index", "@direction":
-		return r.skipValue(r.depth)
+		if r.peek() != '"' {
+			return r.fail(at, string(name)+" is no string")
+		}
+		_, why = r.string()
+		return why
 	case "@context":
 		r.foreign = true
 		return r.fail(at, "a context")
@@ -333,9 +350,6 @@ func (r *jsonldReader) graph(o *object, graph Term) (why string) {
 	o.graph = true
 	if r.depth == 1 && !o.named && !o.used && len(o.types) == 0 && r.lastMember() {
 		return r.nodes("")
-	}
-	if graph != "" {
-		return r.fail(r.pos, "a graph stands inside a named graph")
 	}
 	return r.nodes(r.node(o))
 }
@@ -526,8 +540,9 @@ func (r *jsonldReader) idTerm(s jsonString) (Term, string) {
 
 // scalar reads the value of @value.
 func (r *jsonldReader) scalar(v *jsonValue) (why string) {
-	v.pos = r.pos
-	switch c := r.peek(); c {
+	c := r.peek()
+	at := r.pos
+	switch c {
 	case '"':
 		v.kind = '"'
 		v.jsonString, why = r.string()
@@ -538,11 +553,15 @@ func (r *jsonldReader) scalar(v *jsonValue) (why string) {
 			v.raw = []byte(w)
 		}
 	case '{', '[':
-		return r.fail(r.pos, "@value is no string, number or boolean; JSON literals cannot be read")
+		v.kind = '{'
+		if why = r.skipValue(r.depth); why == "" {
+			v.raw = r.data[at:r.pos]
+		}
 	default:
 		v.kind = 'n'
 		v.raw, why = r.number()
 	}
+	v.pos, v.end = at, r.pos
 	return why
 }
 
@@ -561,8 +580,18 @@ func (r *jsonldReader) native() (Term, string) {
 // literal is the term of a value object (JSON-LD 1.1 API, section 8.2.2), ""
 // for null.
 func (r *jsonldReader) literal(v *jsonValue, types []jsonString, lang string) (_ Term, why string) {
-	if v.kind == 0 {
+	if len(types) == 1 && string(types[0].raw) == "@json" && lang == "" {
+		text, why := canonicalJSON(r.data[v.pos:v.end])
+		if why != "" {
+			return "", r.fail(v.pos, why)
+		}
+		return NewLiteral(string(text), "", rdfJSON), ""
+	}
+	switch v.kind {
+	case 0:
 		return "", ""
+	case '{':
+		return "", r.fail(v.pos, "@value is no string, number or boolean, and its type is not @json")
 	}
 	datatype := ""
 	if len(types) > 0 {
@@ -611,9 +640,6 @@ func (r *jsonldReader) datatype(s jsonString) (iri, why string) {
 	text, why := r.text(s.raw, s.escaped)
 	if why != "" {
 		return "", why
-	}
-	if text == "@json" {
-		return "", r.fail(s.pos, "JSON literals (@json) cannot be read")
 	}
 	iri, ok := ResolveIRI(r.opts.Base, text)
 	if !ok || strings.HasPrefix(text, "_:") {

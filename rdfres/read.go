@@ -37,6 +37,10 @@ type ReadOptions struct {
 	// it is at after redirects; its errors tell the address. Without it, and where it
 	// fails, the document is refused (ErrRemoteContext).
 	Context func(address string) (doc []byte, at string, err error)
+
+	// LinkedContext is the address of the context that a Link header tells for JSON
+	// (JSON-LD 1.1, section 6.1).
+	LinkedContext string
 }
 
 // Read streams the statements of a document. The sequence ends after the first
@@ -66,8 +70,8 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 
 // Decode reads a whole representation: its triples sorted and unique, in
 // wire form when they were written so. For JSON-LD without a context our own
-// reader does it; foreign JSON-LD is read by json-gold with a document loader
-// that never fetches by itself (ReadOptions.Context). A statement in a named graph is an
+// reader does it, with a context after it was expanded; nothing is fetched but by
+// ReadOptions.Context. A statement in a named graph is an
 // error, but see OneGraph.
 func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	switch f {

@@ -61,38 +61,4 @@ func eachTermFrom(v view, space byte, number uint64, fn func(i id, term []byte) 
 	return err
 }
 
-// moveIRIs makes a store of version 1 one of this version. A kill in between is
-// repeated: what was moved is not there any more.
-func (s *Store) moveIRIs() error {
-	s.log.Info("moving the IRIs of the store to where this version looks for them")
-	b := s.db.NewBatch()
-	defer func() { b.Close() }()
-	b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
-	b.Set(keyMoving, nil, nil)
-	send := func(o *pebble.WriteOptions) error {
-		full := b
-		b = s.db.NewBatch()
-		return s.apply(full, o)
-	}
-	if err := send(pebble.Sync); err != nil { // from here on no earlier version opens it
-		return err
-	}
-	err := eachTermFrom(pebbleView{s.db}, spaceTerm, 0, func(i id, term []byte) error {
-		if i.kind() != idIRI {
-			return nil
-		}
-		b.Delete(appendID([]byte{spaceTerm}, i), nil)
-		b.Set(termKey(i), term, nil)
-		if b.Len() < 1<<20 {
-			return nil
-		}
-		return send(pebble.NoSync)
-	})
-	if err != nil {
-		return err
-	}
-	b.Delete(keyMoving, nil)
-	return send(pebble.Sync)
-}
-
 func putNext(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -192,21 +192,6 @@ func (s *Store) open() (err error) {
 		}
 	} else if err := versionFault(val); err != nil {
 		return err
-	} else {
-		n := version(val)
-		_, moving, err := v.get(keyMoving)
-		switch {
-		case err != nil:
-		case moving || n == 1:
-			err = s.moveIRIs()
-		case n < storeVersion: // an earlier version would not know pages
-			b := s.db.NewBatch()
-			b.Set(keyVersion, binary.BigEndian.AppendUint32(nil, storeVersion), nil)
-			err = s.apply(b, pebble.Sync)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return s.readNext()
 }

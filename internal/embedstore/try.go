@@ -80,8 +80,8 @@ func version(val []byte) uint32 {
 }
 
 func versionFault(val []byte) error {
-	if n := version(val); n < 1 || n > storeVersion {
-		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it", n, storeVersion)
+	if n := version(val); n != storeVersion {
+		return fmt.Errorf("the store has format version %d and this program knows %d: use the program that wrote it, and load its dump here", n, storeVersion)
 	}
 	return nil
 }

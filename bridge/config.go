@@ -2,7 +2,10 @@ package bridge
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // Config is everything that a bridge is told. The file reader is [Load]; a
@@ -146,8 +149,20 @@ type ResourceList struct {
 
 // ChangeList settings.
 type ChangeList struct {
-	Rotate  Duration `yaml:"rotate" doc:"age at which a list is closed" default:"24h"`
-	Entries int      `yaml:"entries" doc:"entries at which a list is closed" default:"10000"`
+	Rotate  Duration `yaml:"rotate" doc:"age of its first change at which a list is closed; empty: 24h with a Change Dump, which holds closed lists only, else retention.changes"`
+	Entries int      `yaml:"entries" doc:"entries at which a list is closed, at most 50000" default:"50000"`
+}
+
+// rotate is the age at which a Change List is closed. A Change Dump holds closed lists
+// only, and retention drops closed lists only.
+func (s Set) rotate() time.Duration {
+	switch {
+	case s.ChangeList.Rotate > 0:
+		return time.Duration(s.ChangeList.Rotate)
+	case slices.Contains(s.Publish, string(resourcesync.ChangeDump)):
+		return 24 * time.Hour
+	}
+	return time.Duration(s.Retention.Changes)
 }
 
 // ResourceDump settings.

@@ -37,6 +37,7 @@ func (w *generationWriter) mergeLists() {
 		if n := len(out); n > 0 && l.closed() && l.Number <= packaged {
 			into := &out[n-1]
 			if into.Entries+l.Entries <= largestPart && into.Bytes+l.Bytes <= mergedBytes {
+				into.Half = listHalf{}
 				into.Through, into.Until, into.Last, into.LastAt = l.lastNumber(), l.Until, l.Last, l.LastAt
 				into.Entries += l.Entries
 				into.Bytes += l.Bytes

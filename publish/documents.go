@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sort"
 	"strconv"
@@ -18,6 +19,8 @@ const (
 	xmlType = "application/xml"
 	// mostBytes is what a document may have (ResourceSync 1.1, section 7).
 	mostBytes = 50_000_000
+	// mostEntries is how many entries a document may have (the same place).
+	mostEntries = 50_000
 	// layout is part of every ETag that is not made from the bytes: a change of
 	// how documents are written changes it.
 	layout = "2"
@@ -197,6 +200,7 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 // partDoc answers for any range that a part of now or of before covered: the
 // index that named it may be older.
 func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, error) {
+	s := snap.set
 	p, ok := parseBits(bits)
 	if !ok || bits == "" {
 		return nil, errNoDocument
@@ -224,8 +228,9 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 			whole.seq, whole.gen, whole.at = q.seq, q.gen, q.at
 		}
 	}
-	if whole.count > largestPart || whole.bytes > mergedBytes {
-		return nil, errNoDocument
+	if whole.count > int64(s.documentEntries) || whole.bytes > mergedBytes {
+		return nil, &statusError{code: http.StatusGone, reason: "This part of the Resource List was cut into smaller ones.",
+			detail: []string{fmt.Sprintf("%s/resourcelist.xml lists the parts of now.", s.url)}}
 	}
 	return snap.resourceListPart(ctx, whole, true)
 }
@@ -356,6 +361,45 @@ func (snap *snapshot) prepare(ctx context.Context, before *snapshot) {
 	}
 }
 
+// recentChanges is /SET/changelist-open.xml: the last changes in one Change List, as many
+// as one document may have and half as many at least. Its address never becomes that of an
+// index, for clients that read one list and no index.
+func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
+	s, open := snap.set, snap.open()
+	first, after, from := open.Number, uint64(0), open.From
+	entries, bytes := open.Entries, open.Bytes
+	for i := len(snap.lists) - 2; i >= 0; i-- {
+		l := &snap.lists[i]
+		fits := func(n int, size int64) bool { return entries+n <= s.documentEntries && bytes+size <= mergedBytes }
+		if !fits(l.Entries, l.Bytes) {
+			if h := l.Half; h.After > 0 && fits(l.Entries-h.Entries, l.Bytes-h.Bytes) {
+				first, after, from, entries = l.Number, h.After, h.At, entries+l.Entries-h.Entries
+			}
+			break
+		}
+		first, from, entries, bytes = l.Number, l.From, entries+l.Entries, bytes+l.Bytes
+	}
+	head := s.root(resourcesync.ChangeList)
+	head.Meta.From = from
+	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+	key := nameTag("clo %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, first, after, snap.gen.Number, snap.gen.At.UnixMicro())
+	return s.p.cache.get(ctx, key, func() (*document, error) {
+		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
+			if err := copyEntries(ctx, w, snap.kv, first, after, open); err != nil {
+				return err
+			}
+			if w.Count() != entries {
+				return fmt.Errorf("open Change List of %s: %d entries are recorded, %d are there", s.cfg.Name, entries, w.Count())
+			}
+			return nil
+		})
+		if err == nil {
+			d.modified = snap.gen.At
+		}
+		return d, err
+	})
+}
+
 // changeListDoc is a Change List that is asked for.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
 	if !l.closed() {
@@ -385,7 +429,7 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 	}
 	return s.p.cache.get(ctx, key, func() (*document, error) {
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
-			if err := copyEntries(ctx, w, snap.kv, l); err != nil {
+			if err := copyEntries(ctx, w, snap.kv, l.Number, 0, l); err != nil {
 				return err
 			}
 			if w.Count() != l.Entries {
@@ -400,8 +444,10 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 	})
 }
 
-func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, l *listRecord) error {
-	for pair, err := range r.Scan(keyOf('c', l.Number), keyOf('c', l.lastNumber(), l.Last+1)) {
+// copyEntries writes the entries from the list with a number on, of that one only those
+// after a sequence, to the end of the list l.
+func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, number, after uint64, l *listRecord) error {
+	for pair, err := range r.Scan(keyOf('c', number, after+1), keyOf('c', l.lastNumber(), l.Last+1)) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -410,7 +456,7 @@ func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, l *li
 		}
 		n, width := binary.Uvarint(pair.Value)
 		if width <= 0 {
-			return fmt.Errorf("entries %x of Change List %d: %w", pair.Key, l.Number, io.ErrUnexpectedEOF)
+			return fmt.Errorf("entries %x up to Change List %d: %w", pair.Key, l.Number, io.ErrUnexpectedEOF)
 		}
 		if err := w.WriteRaw(pair.Value[width:], int(n)); err != nil {
 			return err

@@ -438,8 +438,16 @@ func (w *generationWriter) take(patches *patcher) error {
 	if c.OfEntity() {
 		w.delta = w.delta.note(&c)
 	}
-	l := &w.lists[len(w.lists)-1]
-	if l.Entries > 0 && (l.Entries >= w.set.cfg.RotateEntries || l.Bytes >= mergedBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
+	entries, err := w.set.changeEntries(&source{w.view, w.alternates}, &c, offered)
+	if err != nil {
+		return err
+	}
+	l, most := &w.lists[len(w.lists)-1], w.set.cfg.RotateEntries
+	if l.Half.After == 0 && (l.Entries >= most/2 || l.Bytes >= mergedBytes/2) && l.Entries > 0 {
+		w.flushChunk()
+		l.Half = listHalf{After: l.Last, At: l.LastAt, Entries: l.Entries, Bytes: l.Bytes}
+	}
+	if l.Entries > 0 && (l.Entries+len(entries) > most || l.Bytes >= mergedBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
 		w.flushChunk()
 		l.Until, w.dirty[l.Number] = l.LastAt, true
 		w.lists = append(w.lists, listRecord{Version: recordVersion, Number: l.Number + 1, From: l.LastAt, After: l.Last, Last: l.Last})
@@ -454,10 +462,6 @@ func (w *generationWriter) take(patches *patcher) error {
 		w.firstOf = c.Sequence
 	}
 	before := len(w.chunk)
-	entries, err := w.set.changeEntries(&source{w.view, w.alternates}, &c, offered)
-	if err != nil {
-		return err
-	}
 	for i := range entries {
 		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
 			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)

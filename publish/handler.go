@@ -177,6 +177,10 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			d, err := snap.partDoc(ctx, bits)
 			return s.p.send(w, r, d, err)
 		}
+		if name == "changelist-open" && s.offers(resourcesync.ChangeList) {
+			d, err := snap.recentChanges(ctx)
+			return s.p.send(w, r, d, err)
+		}
 		if digits, ok := strings.CutPrefix(name, "changelist-"); ok && s.offers(resourcesync.ChangeList) {
 			d, err := snap.numberedList(ctx, name, digits)
 			return s.p.send(w, r, d, err)

@@ -146,6 +146,9 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		} {
 			if x.there && s.offers(x.c) {
 				documents = append(documents, fact{x.name, x.text, s.url + "/" + string(x.c) + ".xml"})
+				if x.c == resourcesync.ChangeList {
+					documents = append(documents, fact{"open Change List", "the last changes, never an index: for clients of one list", s.url + "/changelist-open.xml"})
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -32,8 +33,8 @@ type SetConfig struct {
 	Format                      rdfres.Format              // main representation; default JSONLD
 	Prefix                      string                     // removed from entity IRIs in addresses
 	Capabilities                []string                   // resourcelist, changelist, resourcedump, changedump; nil: the first three
-	Rotate                      time.Duration              // of Change Lists, from the first change in it; default 24h
-	RotateEntries               int                        // default 10000
+	Rotate                      time.Duration              // age of its first change at which a Change List is closed; 0: any
+	RotateEntries               int                        // entries at which a Change List is closed; default and most 50,000
 	PartEntries                 int                        // Resource List part; default 10000
 	PackageBytes                int64                      // dump package; default 64 MiB packed
 	DumpPatches                 bool                       // Change Dumps hold the patches too
@@ -138,6 +139,7 @@ type sizes struct {
 	archiveDocEntries int // documents that one part of an archive lists
 	mostLists         int // Change Lists, before older ones are merged
 	timeMapVersions   int // versions that one TimeMap lists
+	documentEntries   int // entries that one document may have
 	partSize          partSize
 }
 
@@ -260,15 +262,15 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 		cfg.Format = rdfres.JSONLD
 	}
 	if cfg.Rotate <= 0 {
-		cfg.Rotate = 24 * time.Hour
+		cfg.Rotate = math.MaxInt64
 	}
 	if cfg.RotateEntries <= 0 {
-		cfg.RotateEntries = 10000
+		cfg.RotateEntries = mostEntries
 	}
 	if cfg.PartEntries <= 0 {
 		cfg.PartEntries = 10000
 	}
-	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, largestPart), min(cfg.PartEntries, largestPart)
+	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, mostEntries), min(cfg.PartEntries, largestPart)
 	if cfg.PackageBytes <= 0 {
 		cfg.PackageBytes = 64 << 20
 	}
@@ -291,7 +293,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventoryCache{},
-		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, partSize{cfg.PartEntries, manyParts, partBytes}}}
+		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partSize{cfg.PartEntries, manyParts, partBytes}}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

@@ -59,6 +59,16 @@ type listRecord struct {
 	LastAt  time.Time `json:"last_at,omitzero"`
 	Entries int       `json:"entries"`
 	Bytes   int64     `json:"bytes"`
+	Half    listHalf  `json:"half,omitzero"`
+}
+
+// listHalf is the place in a list before which half of what it may hold stands; zero where
+// it holds less. Entries after it begin a chunk.
+type listHalf struct {
+	After   uint64    `json:"after"` // the last change before it
+	At      time.Time `json:"at"`    // of that change
+	Entries int       `json:"entries"`
+	Bytes   int64     `json:"bytes"`
 }
 
 func (l *listRecord) closed() bool { return !l.Until.IsZero() }

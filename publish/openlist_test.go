@@ -1,0 +1,86 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// TestOpenListAddress: the address of the open list gives one list of the last changes at
+// all times, as many as fit and never less than half of them, whatever was rotated.
+func TestOpenListAddress(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		most := 8 + r.IntN(12)
+		w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 1 + r.IntN(most), Rotate: time.Duration(r.IntN(2)*40) * time.Second})
+		w.tune = func(s *set) { s.documentEntries = most }
+		w.reopen()
+		w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
+		w.publish()
+		for i := range 30 {
+			w.clock.add(time.Duration(1+r.IntN(20)) * time.Second)
+			values := map[string]int{}
+			for n := range 1 + r.IntN(4) {
+				values[fmt.Sprintf("http://example.org/e/%d", n)] = i + 1
+			}
+			w.scan(values, true, rdfres.JSONLD)
+			w.publish()
+			if i%10 == 7 {
+				w.reopen()
+			}
+			address := w.url("changelist-open.xml")
+			h, got := w.read(address)
+			_, all := w.all(w.url("changelist.xml"))
+			if h.Index || len(got) > most || len(got) < min(len(all), most/2) {
+				t.Fatalf("seed %d: %d entries of %d, at most %d, index %v", seed, len(got), len(all), most, h.Index)
+			}
+			before := len(all) - len(got)
+			for n, e := range got {
+				if want := all[before+n]; e.Loc != want.Loc || !e.Meta.DateTime.Equal(want.Meta.DateTime) {
+					t.Fatalf("seed %d: entry %d is %s, want %s", seed, n, e.Loc, want.Loc)
+				}
+			}
+			if before > 0 && !h.Meta.From.Equal(all[before-1].Meta.DateTime) || !h.Meta.Until.IsZero() {
+				t.Fatalf("seed %d: from %v until %v", seed, h.Meta.From, h.Meta.Until)
+			}
+			if _, found, err := resourcesync.Validate(bytes.NewReader(w.get(address).Body.Bytes()), resourcesync.ValidateOptions{Location: address}); err != nil || len(found) > 0 {
+				t.Fatalf("seed %d: %v %v", seed, found, err)
+			}
+		}
+	}
+}
+
+// TestOldPartName: who has an index of before finds a part at its old name after it was
+// cut, up to the bounds of a document, and then is told where the parts of now are listed.
+func TestOldPartName(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: largestPart})
+	w.tune = func(s *set) { s.partSize.entries = 4 }
+	w.reopen()
+	values := map[string]int{}
+	for i := range 40 {
+		values[fmt.Sprintf("http://example.org/e/%d", i)] = i
+	}
+	w.scan(values, false, rdfres.NTriples)
+	w.publish()
+	_, parts := w.read(w.url("resourcelist.xml"))
+	n := 0
+	for _, name := range []string{"resourcelist-0.xml", "resourcelist-1.xml"} {
+		_, entries := w.read(w.url(name))
+		n += len(entries)
+	}
+	if n != 40 || len(parts) < 8 {
+		t.Errorf("the old names have %d of 40 entries, there are %d parts", n, len(parts))
+	}
+	w.tune = func(s *set) { s.partSize.entries, s.documentEntries = 4, 10 }
+	w.reopen()
+	if res := w.get(w.url("resourcelist-0.xml")); res.Code != http.StatusGone || !strings.Contains(res.Body.String(), "resourcelist.xml") {
+		t.Errorf("%d %s", res.Code, res.Body)
+	}
+}

@@ -85,15 +85,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		bad("the entry leads to a document of capability %q, and to no resource", shorten(string(c)))
 	}
 	hashes := e.Meta.Hash
-	hashes.Other = nil
-	for _, token := range e.Meta.Hash.Other {
-		switch algorithm, _, ok := strings.Cut(strings.ToLower(token), ":"); {
-		case !ok, algorithm == "", algorithm == "md5", algorithm == "sha-1", algorithm == "sha1", algorithm == "sha-256", algorithm == "sha256":
-			bad("hash %q cannot be read", shorten(token))
-		default:
-			hashes.Other = append(hashes.Other, token)
-		}
+	for _, token := range hashes.Broken {
+		bad("hash %q cannot be read", shorten(token))
 	}
+	hashes.Broken = nil
 	it.Promise = promise{Hashes: hashes, Length: e.Meta.Length, Type: essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
 	if !e.HasMeta {
 		it.Promise.Length = -1
@@ -184,7 +179,7 @@ func changeTime(r *resourcesync.Reader, e *resourcesync.Entry) time.Time {
 // override takes what a link promises by itself.
 func (p *promise) override(l resourcesync.Link) {
 	if h := l.Hash; h.SHA256 != "" || h.SHA1 != "" || h.MD5 != "" {
-		l.Hash.Other = nil
+		l.Hash.Other, l.Hash.Broken = nil, nil
 		p.Hashes = l.Hash
 	}
 	if l.Length >= 0 {

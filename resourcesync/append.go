@@ -188,7 +188,7 @@ func appendHashes(b []byte, h *Hashes) (_ []byte, err error) {
 			return b, err
 		}
 	}
-	for _, token := range h.Other {
+	for _, token := range slices.Concat(h.Other, h.Broken) {
 		if len(b) > start {
 			b = append(b, ' ')
 		}

@@ -3,6 +3,7 @@ package resourcesync
 import (
 	"bytes"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,12 +47,20 @@ func TestOfficialExamplesRoundTrip(t *testing.T) {
 			if len(r.Head().Warnings) > 0 && n != 27 {
 				t.Errorf("example %d: %v", n, r.Head().Warnings)
 			}
+			if n == 27 { // its hashes in base64 are written back in hexadecimal, but for the one with a character too many
+				doc = base64Hash.ReplaceAllFunc(doc, func(b []byte) []byte {
+					h, _ := ParseHashes(string(b))
+					return []byte(h.String())
+				})
+			}
 			if got, want := infoset(t, writeAll(t, *r.Head(), entries...)), infoset(t, doc); got != want {
 				t.Errorf("example %d written back differs:\n%s\nwant\n%s", n, got, want)
 			}
 		}
 	}
 }
+
+var base64Hash = regexp.MustCompile(`sha-256:[^"]*`)
 
 func TestOfficialExamplesValidate(t *testing.T) {
 	for _, path := range sharedFiles(t, "fixtures/spec-1.1") {

@@ -1,6 +1,7 @@
 package resourcesync
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -10,15 +11,16 @@ import (
 // Hashes is a hash attribute. The digests of known algorithms are lower-case hex.
 type Hashes struct {
 	MD5, SHA1, SHA256 string   // hex, "" if absent
-	Other             []string // tokens that cannot be used, as written: unknown algorithms, broken digests
+	Other             []string // of unknown algorithms: "algorithm:digest"
+	Broken            []string // tokens that cannot be read, as written
 }
 
 // IsZero says that there is no hash at all.
 func (h Hashes) IsZero() bool {
-	return h.MD5 == "" && h.SHA1 == "" && h.SHA256 == "" && len(h.Other) == 0
+	return h.MD5 == "" && h.SHA1 == "" && h.SHA256 == "" && len(h.Other)+len(h.Broken) == 0
 }
 
-// String gives the attribute's value: md5, sha-1, sha-256, then the others.
+// String gives the attribute's value: md5, sha-1, sha-256, then the others, then what cannot be read.
 func (h Hashes) String() string {
 	var parts []string
 	if h.MD5 != "" {
@@ -30,15 +32,17 @@ func (h Hashes) String() string {
 	if h.SHA256 != "" {
 		parts = append(parts, "sha-256:"+h.SHA256)
 	}
-	return strings.Join(append(parts, h.Other...), " ")
+	return strings.Join(append(append(parts, h.Other...), h.Broken...), " ")
 }
 
 // ParseHashes reads a hash attribute: "algorithm:hexdigest", several of them
-// separated by white space. An MD5 in base64, as sources before 2017 wrote it, is
-// read too.
+// separated by white space. Other spellings are read too where they name the digest
+// without doubt: base64 and base64url, digests without their algorithm, commas and
+// semicolons between them, the forms of Digest headers, ni: addresses and integrity
+// attributes.
 //
-// An unknown algorithm is no error; it is kept in Other. A digest that is not
-// what its algorithm gives, a token without a colon and an algorithm that is
+// An unknown algorithm is no error. A digest that is not
+// what its algorithm gives, a token that names no digest and an algorithm that is
 // named twice with two digests are errors that name the token; what could be
 // read is returned beside them.
 func ParseHashes(s string) (Hashes, error) {
@@ -50,7 +54,7 @@ func ParseHashes(s string) (Hashes, error) {
 func parseHashes(s string) (h Hashes, lapse string, err error) {
 	for rest := s; ; {
 		var token string
-		if token, rest = nextField(rest); token == "" {
+		if token, rest = nextHash(rest); token == "" {
 			return h, lapse, err
 		}
 		l, problem := h.add(token)
@@ -58,7 +62,7 @@ func parseHashes(s string) (h Hashes, lapse string, err error) {
 			lapse = l
 		}
 		if problem != "" {
-			h.Other = append(h.Other, token)
+			h.Broken = append(h.Broken, token)
 			if err == nil {
 				err = fmt.Errorf("resourcesync: hash %q: %s", clip(token), problem)
 			}
@@ -66,68 +70,195 @@ func parseHashes(s string) (h Hashes, lapse string, err error) {
 	}
 }
 
+// nextHash splits off the first token. An algorithm that stands alone takes the word
+// behind it: "sha-256: 01ba...".
+func nextHash(s string) (token, rest string) {
+	word, rest := nextField(s)
+	if word == "" || len(word) > maxAlgorithm {
+		return word, rest
+	}
+	if _, value, known := spelling(word); !known || value != "" {
+		return word, rest
+	}
+	value, more := nextField(rest)
+	if value == ":" || value == "=" {
+		value, more = nextField(more)
+	}
+	if _, _, known := spelling(value); value == "" || known {
+		return word, rest
+	}
+	return word + ":" + value, more
+}
+
 // nextField splits off the first word.
 func nextField(s string) (word, rest string) {
-	for s != "" && isSpace(s[0]) {
+	for s != "" && (isSpace(s[0]) || s[0] == ',' || s[0] == ';') {
 		s = s[1:]
 	}
 	n := 0
-	for n < len(s) && !isSpace(s[n]) {
+	for n < len(s) && !isSpace(s[n]) && s[n] != ',' && s[n] != ';' {
 		n++
 	}
 	return s[:n], s[n:]
 }
 
-func (h *Hashes) add(token string) (lapse, problem string) {
-	algorithm, value, ok := strings.Cut(token, ":")
-	if !ok || algorithm == "" || value == "" {
-		return "", "want algorithm:hexdigest"
-	}
-	var slot *string
-	var digits int
-	switch algorithm {
-	case "md5":
-		slot, digits = &h.MD5, 32
-	case "sha-1":
-		slot, digits = &h.SHA1, 40
-	case "sha-256":
-		slot, digits = &h.SHA256, 64
-	default:
-		if slot, digits = h.misspelt(algorithm); slot == nil {
-			h.Other = append(h.Other, token)
-			return "", ""
-		}
-		lapse = fmt.Sprintf("the algorithms are called md5, sha-1 and sha-256, not %q", clip(algorithm))
-	}
-	if digits == 32 && len(value) == 24 && strings.HasSuffix(value, "==") {
-		if sum, err := base64.StdEncoding.DecodeString(value); err == nil && len(sum) == 16 {
-			value, lapse = hex.EncodeToString(sum), "MD5 in base64; want 32 hex digits"
-		}
-	}
-	value, ok = lowerHex(value)
-	if len(value) != digits || !ok {
-		return "", fmt.Sprintf("want %d hex digits", digits)
-	}
-	if *slot != "" {
-		if *slot != value {
-			return "", "the algorithm is named twice, with two digests"
-		}
-		return "the algorithm is named twice", ""
-	}
-	*slot = value
-	return lapse, ""
+// algorithm is one that is verified.
+type algorithm struct {
+	name  string
+	bytes int
 }
 
-func (h *Hashes) misspelt(algorithm string) (slot *string, digits int) {
-	switch strings.ToLower(algorithm) {
-	case "md5":
-		return &h.MD5, 32
-	case "sha1", "sha-1":
-		return &h.SHA1, 40
-	case "sha256", "sha-256":
-		return &h.SHA256, 64
+var algorithms = [...]algorithm{{"md5", 16}, {"sha-1", 20}, {"sha-256", 32}}
+
+func (h *Hashes) slot(a *algorithm) *string {
+	switch a.bytes {
+	case 16:
+		return &h.MD5
+	case 20:
+		return &h.SHA1
 	}
-	return nil, 0
+	return &h.SHA256
+}
+
+func (h *Hashes) add(token string) (lapse, problem string) {
+	name, value, _ := strings.Cut(token, ":")
+	for i := range algorithms {
+		if a := &algorithms[i]; a.name == name {
+			if digest, ok := lowerHex(value); ok && len(digest) == 2*a.bytes {
+				return h.set(a, digest, "")
+			}
+		}
+	}
+	return h.addOdd(token)
+}
+
+func (h *Hashes) set(a *algorithm, digest, lapse string) (_, problem string) {
+	slot := h.slot(a)
+	switch *slot {
+	case "":
+		*slot = digest
+		return lapse, ""
+	case digest:
+		return "the algorithm is named twice", ""
+	}
+	return "", "the algorithm is named twice, with two digests"
+}
+
+// addOdd reads what is not "algorithm:hexdigest" by the letter.
+func (h *Hashes) addOdd(token string) (lapse, problem string) {
+	a, value, known := spelling(token)
+	switch {
+	case !known && value != "": // an algorithm that is not verified
+		h.Other = append(h.Other, value)
+		return "", ""
+	case !known:
+		for i := range algorithms {
+			if digest, ok := bareDigest(token, algorithms[i].bytes); ok {
+				return h.set(&algorithms[i], digest, "no algorithm is named; it is read as "+algorithms[i].name)
+			}
+		}
+		return "", "want algorithm:hexdigest"
+	case value == "":
+		return "", "want algorithm:hexdigest"
+	}
+	digest, form, ok := decodeDigest(value, a.bytes)
+	switch {
+	case !ok:
+		return "", fmt.Sprintf("want %d hex digits", 2*a.bytes)
+	case form != "":
+		lapse = fmt.Sprintf("%s in %s; want %d hex digits", strings.ToUpper(a.name), form, 2*a.bytes)
+	case !strings.HasPrefix(token, a.name+":"):
+		lapse = fmt.Sprintf("want %s:hexdigest, not %q", a.name, clip(strings.TrimSuffix(token, value)))
+	}
+	return h.set(a, digest, lapse)
+}
+
+// maxAlgorithm is the length of the longest name of an algorithm, with what stands
+// around it.
+const maxAlgorithm = 32
+
+// spelling splits a token in its algorithm and the digest as it is written. Of another
+// algorithm value is "algorithm:digest"; it is "" where none is named.
+func spelling(token string) (a *algorithm, value string, known bool) {
+	s := strings.Trim(token, `"'`)
+	switch scheme, rest, _ := strings.Cut(s, ":"); strings.ToLower(scheme) {
+	case "urn":
+		s = rest
+	case "ni": // RFC 6920
+		s, _, _ = strings.Cut(rest, "?")
+		s = s[strings.LastIndexByte(s, '/')+1:]
+	}
+	s = strings.TrimPrefix(s, "{")
+	for _, n := range names {
+		if len(s) < len(n.name) || !strings.EqualFold(s[:len(n.name)], n.name) {
+			continue
+		}
+		value := s[len(n.name):]
+		if value == "" {
+			return n.algorithm, "", true
+		}
+		if strings.IndexByte(":=-}", value[0]) < 0 || value[0] == '-' && n.name == "sha" { // sha-512
+			continue
+		}
+		return n.algorithm, strings.TrimSuffix(strings.TrimPrefix(value[1:], ":"), ":"), true
+	}
+	n := 0
+	for n < len(s) && strings.IndexByte(":={}\"'", s[n]) < 0 {
+		n++
+	}
+	if n == 0 || n == len(s) || s[n] != ':' && s[n] != '=' || strings.EqualFold(s[:n], "ni") || strings.EqualFold(s[:n], "urn") {
+		return nil, "", false
+	}
+	if s[n] == '=' && strings.Trim(s[n:], "=") == "" { // padding of base64
+		return nil, "", false
+	}
+	if value = strings.Trim(s[n+1:], ":"); value != "" {
+		value = s[:n] + ":" + value
+	}
+	return nil, value, false
+}
+
+// names are the ways in which people write the algorithms; the first that fits counts.
+var names = []struct {
+	name string
+	*algorithm
+}{
+	{"sha-256", &algorithms[2]}, {"sha256", &algorithms[2]}, {"sha_256", &algorithms[2]}, {"sha2-256", &algorithms[2]},
+	{"sha-1", &algorithms[1]}, {"sha1", &algorithms[1]}, {"sha_1", &algorithms[1]}, {"sha", &algorithms[1]},
+	{"md5", &algorithms[0]}, {"md-5", &algorithms[0]},
+}
+
+// decodeDigest reads a digest of n bytes in any notation, and names that unless it is
+// hexadecimal.
+func decodeDigest(s string, n int) (digest, form string, ok bool) {
+	if digest, ok = lowerHex(s); ok && len(digest) == 2*n {
+		return digest, "", true
+	}
+	if len(s) == 3*n-1 { // in pairs, as certificates have it
+		if digest, ok = lowerHex(strings.NewReplacer(":", "", "-", "").Replace(s)); ok && len(digest) == 2*n {
+			return digest, "pairs of hex digits", true
+		}
+	}
+	if len(s) == base32.StdEncoding.EncodedLen(n) && n == 20 { // as web archives have it
+		if sum, err := base32.StdEncoding.DecodeString(strings.ToUpper(s)); err == nil {
+			return hex.EncodeToString(sum), "base32", true
+		}
+	}
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
+	if len(plain) == base64.RawStdEncoding.EncodedLen(n) && len(s)-len(plain) <= 2 {
+		if sum, err := base64.RawStdEncoding.DecodeString(plain); err == nil {
+			return hex.EncodeToString(sum), "base64", true
+		}
+	}
+	return "", "", false
+}
+
+// bareDigest reads a digest of n bytes whose algorithm is not named: in hexadecimal, or
+// in base64 with its padding. Anything else may be no digest at all.
+func bareDigest(s string, n int) (digest string, ok bool) {
+	s = strings.Trim(s, `"'`)
+	digest, form, ok := decodeDigest(s, n)
+	return digest, ok && (form == "" || form == "base64" && len(s) == base64.StdEncoding.EncodedLen(n))
 }
 
 // lowerHex gives hex digits in lower case; ok is false if others are among them.

@@ -1,6 +1,9 @@
 package resourcesync
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,12 +28,31 @@ func TestParseHashes(t *testing.T) {
 		{"sha-512:abcd crc32:x", Hashes{Other: []string{"sha-512:abcd", "crc32:x"}}, ""},
 		{"SHA256:" + sha2, Hashes{SHA256: sha2}, ""},
 		{"md5:" + md5 + " md5:" + md5, Hashes{MD5: md5}, ""},
-		{"md5:" + md5 + " md5:" + strings.Repeat("0", 32), Hashes{MD5: md5, Other: []string{"md5:" + strings.Repeat("0", 32)}}, "twice"},
-		{"md5:12 sha-1:" + sha1, Hashes{SHA1: sha1, Other: []string{"md5:12"}}, "32 hex digits"},
-		{"sha-256:f4OxZX_x_DFGFDgghgdfb6rtSx-iosjf6735432nklj", Hashes{Other: []string{"sha-256:f4OxZX_x_DFGFDgghgdfb6rtSx-iosjf6735432nklj"}}, "64 hex digits"},
-		{"nonsense", Hashes{Other: []string{"nonsense"}}, "algorithm:hexdigest"},
-		{"md5:", Hashes{Other: []string{"md5:"}}, "algorithm:hexdigest"},
-		{"md5:!!8m6CqWBJjKT5VBggoWeQ==", Hashes{Other: []string{"md5:!!8m6CqWBJjKT5VBggoWeQ=="}}, "32 hex digits"},
+		{"md5:" + md5 + " md5:" + strings.Repeat("0", 32), Hashes{MD5: md5, Broken: []string{"md5:" + strings.Repeat("0", 32)}}, "twice"},
+		{"md5:12 sha-1:" + sha1, Hashes{SHA1: sha1, Broken: []string{"md5:12"}}, "32 hex digits"},
+		{"sha-256:f4OxZX_x_DFGFDgghgdfb6rtSx-iosjf6735432nklj", Hashes{SHA256: ofBase64("f4OxZX/x/DFGFDgghgdfb6rtSx+iosjf6735432nklj")}, ""}, // of the specification
+		{"sha-256:" + baseForm(sha2), Hashes{SHA256: sha2}, ""},
+		{"sha-1:" + baseForm(sha1), Hashes{SHA1: sha1}, ""},
+		{"sha-1:" + strings.TrimRight(baseForm(sha1), "="), Hashes{SHA1: sha1}, ""},
+		{"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ urn:md5:" + md5, Hashes{SHA1: sha1, MD5: md5}, ""},                      // web archives
+		{"sha256-" + baseForm(sha2), Hashes{SHA256: sha2}, ""},                                                          // integrity attributes
+		{"SHA-256=" + baseForm(sha2) + ",md5=" + baseForm(md5), Hashes{SHA256: sha2, MD5: md5}, ""},                     // Digest (RFC 3230)
+		{"sha-256=:" + baseForm(sha2) + ":, sha-512=:AAAA:", Hashes{SHA256: sha2, Other: []string{"sha-512:AAAA"}}, ""}, // RFC 9530
+		{"ni:///sha-256;" + urlForm(sha2) + "?ct=text/plain", Hashes{SHA256: sha2}, ""},                                 // RFC 6920
+		{"{SHA256}" + baseForm(sha2), Hashes{SHA256: sha2}, ""},
+		{"sha-256:" + pairForm(sha2), Hashes{SHA256: sha2}, ""},
+		{md5 + " " + strings.ToUpper(sha1) + "," + sha2, Hashes{MD5: md5, SHA1: sha1, SHA256: sha2}, ""},
+		{baseForm(md5) + "; " + baseForm(sha1) + "\n" + baseForm(sha2), Hashes{MD5: md5, SHA1: sha1, SHA256: sha2}, ""},
+		{`"` + md5 + `"`, Hashes{MD5: md5}, ""},
+		{"md5: " + md5 + " sha-256 = " + sha2, Hashes{MD5: md5, SHA256: sha2}, ""},
+		{"sha-256:-" + urlForm(sha2)[1:], Hashes{SHA256: ofBase64("+" + baseForm(sha2)[1:43])}, ""},
+		{"md5:" + sha2, Hashes{Broken: []string{"md5:" + sha2}}, "32 hex digits"}, // contradicts itself
+		{"sha-256:" + md5, Hashes{Broken: []string{"sha-256:" + md5}}, "64 hex digits"},
+		{strings.TrimRight(baseForm(md5), "="), Hashes{Broken: []string{strings.TrimRight(baseForm(md5), "=")}}, "algorithm:hexdigest"}, // any word of that length
+		{"md5: sha-1:" + sha1, Hashes{SHA1: sha1, Broken: []string{"md5:"}}, "algorithm:hexdigest"},
+		{"nonsense", Hashes{Broken: []string{"nonsense"}}, "algorithm:hexdigest"},
+		{"md5:", Hashes{Broken: []string{"md5:"}}, "algorithm:hexdigest"},
+		{"md5:!!8m6CqWBJjKT5VBggoWeQ==", Hashes{Broken: []string{"md5:!!8m6CqWBJjKT5VBggoWeQ=="}}, "32 hex digits"},
 	} {
 		got, err := ParseHashes(c.in)
 		if !reflect.DeepEqual(got, c.want) {
@@ -50,9 +72,33 @@ func TestParseHashes(t *testing.T) {
 	}
 }
 
+func rawDigest(digest string) []byte {
+	b, err := hex.DecodeString(digest)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func baseForm(digest string) string { return base64.StdEncoding.EncodeToString(rawDigest(digest)) }
+func urlForm(digest string) string  { return base64.RawURLEncoding.EncodeToString(rawDigest(digest)) }
+func pairForm(digest string) string {
+	return strings.ReplaceAll(fmt.Sprintf("% X", rawDigest(digest)), " ", ":")
+}
+
+func ofBase64(s string) string {
+	b, err := base64.RawStdEncoding.DecodeString(s)
+	if err != nil {
+		panic(err)
+	}
+	return hex.EncodeToString(b)
+}
+
 func FuzzHashes(f *testing.F) {
 	f.Add("md5:1584abdf8ebdc9802ac0c6a7402c03b6 sha-1:x")
 	f.Add("md5:Yx8m6CqWBJjKT5VBggoWeQ==")
+	f.Add("ni:///sha-256;f4OxZX_x_DFGFDgghgdfb6rtSx-iosjf6735432nklj?ct=text/plain, sha-256=:AA==:")
+	f.Add(`{sha} "1584abdf8ebdc9802ac0c6a7402c03b6"; sha-512=x`)
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := ParseHashes(s)
 		if err != nil {

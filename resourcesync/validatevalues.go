@@ -211,7 +211,7 @@ func (v *validator) checkHash(line int, value string) {
 	seen := Hashes{}
 	for {
 		var token string
-		if token, rest = nextField(rest); token == "" {
+		if token, rest = nextHash(rest); token == "" {
 			break
 		}
 		n++
@@ -221,10 +221,10 @@ func (v *validator) checkHash(line int, value string) {
 			v.add(47, SeverityError, line, "hash %q: %s", clip(token), problem)
 		case strings.HasPrefix(lapse, "MD5 in base64"):
 			v.add(47, SeverityInfo, line, "hash %q: %s, md5:%s", clip(token), lapse, seen.MD5)
-		case strings.Contains(lapse, "twice"):
-			v.add(47, SeverityError, line, "hash %q: %s", clip(token), lapse)
-		case lapse != "":
+		case strings.HasPrefix(lapse, "want "): // another name of a known algorithm
 			v.add(47, SeverityInfo, line, "hash %q: %s", clip(token), lapse)
+		case lapse != "":
+			v.add(47, SeverityError, line, "hash %q: %s", clip(token), lapse)
 		}
 	}
 	if n == 0 {

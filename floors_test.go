@@ -18,7 +18,7 @@ const module = "github.com/rsbridge/rsbridge/"
 var floors = map[string]int{
 	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/accept": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/pace": 0, "internal/ownfile": 0,
+	"internal/accept": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/ownfile": 0,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1,
 
@@ -37,7 +37,7 @@ var floors = map[string]int{
 // level is the order of the rooms on the ground floor, which may lean on each
 // other in this order only.
 var ground = map[string]int{
-	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4,
+	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/webclient": 1,
 }
 
 // forbidden imports and why.

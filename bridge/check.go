@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
@@ -70,6 +71,7 @@ func (c *Config) fill() {
 	}
 	c.Public.BaseURL = strings.TrimRight(c.Public.BaseURL, "/")
 	for name, s := range c.Stores {
+		s.agent = c.UserAgent
 		c.Stores[name] = s.preset()
 	}
 }
@@ -118,6 +120,9 @@ func (c *Config) check() (out []Finding) {
 		if err := jobs.CheckSchedule(v); err != nil {
 			fault(path, v, "is no schedule (five fields, @hourly, @every 5m): %v", err)
 		}
+	}
+	if err := webclient.CheckAgent(c.UserAgent); err != nil {
+		fault("user_agent", c.UserAgent, "%v", err)
 	}
 	ratio := func(path string, v float64) {
 		if !(v >= 0 && v <= 1) {

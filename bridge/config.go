@@ -18,6 +18,7 @@ type Config struct {
 	Stores       map[string]Store       `yaml:"stores" doc:"triple stores by name"`
 	Sets         map[string]Set         `yaml:"sets" doc:"what is published: one ResourceSync set each"`
 	Destinations map[string]Destination `yaml:"destinations" doc:"what is mirrored"`
+	UserAgent    string                 `yaml:"user_agent" doc:"how every request to stores and sources names itself; some hosts want a contact address in it; default: rsbridge, its version and the address of the project"`
 
 	file string
 	line map[string]int // path of a key -> line, for findings
@@ -68,6 +69,8 @@ type Store struct {
 	Rate         float64  `yaml:"rate" doc:"requests a second at most; 0: as many as concurrency lets through" default:"0"`
 	Slow         Duration `yaml:"slow" doc:"when an answer takes longer than this to begin, the next request waits as long as that took, at most a minute; 0s: none waits" default:"10s"`
 	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, where it is known"`
+
+	agent string // user_agent of the configuration
 }
 
 // sink tells a mirror without a store: a dump or files.

@@ -86,7 +86,8 @@ func (s *set) openFiles(ctx context.Context) error {
 	var err error
 	s.follower, err = content.New(kv.Prefix(b.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{
 		Now: b.now, Logger: b.log.With("component", "content", "set", s.name),
-		Progress: func(done, total int64) { s.progress("files", done, total) },
+		Progress:  func(done, total int64) { s.progress("files", done, total) },
+		UserAgent: b.cfg.UserAgent,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -152,17 +153,19 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 		}
 		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", d.Source, d.Set, names(c.Sets))
 	}
-	if err := ReachSource(ctx, d.Source); err != nil {
+	if err := ReachSource(ctx, d.Source, c.UserAgent); err != nil {
 		return err
 	}
 	return destination.Reach(ctx, c.destination(name, ""), log)
 }
 
 // ReachSource fetches the head of a source: of the address itself or, of a site
-// that has nothing there, of its well-known address.
-func ReachSource(ctx context.Context, source string) error {
+// that has nothing there, of its well-known address. An agent of "" is the default.
+func ReachSource(ctx context.Context, source, agent string) error {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	defer t.CloseIdleConnections()
+	var jar webclient.Cookies
+	client := &http.Client{Transport: webclient.Named(t, agent), Jar: &jar}
 	source, user := webguard.WithoutUser(source)
 	get := func(address string) (int, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -170,7 +173,7 @@ func ReachSource(ctx context.Context, source string) error {
 			return 0, err
 		}
 		req.URL.User = user
-		res, err := (&http.Client{Transport: t}).Do(req)
+		res, err := jar.Get(client, req)
 		if h := webguard.Hint(err); h != "" {
 			return 0, fmt.Errorf("%w (%s)", err, h)
 		}

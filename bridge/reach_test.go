@@ -22,7 +22,7 @@ func TestReachSource(t *testing.T) {
 	}))
 	defer srv.Close()
 	for path, ok := range map[string]bool{"": true, "/": true, "/nothing.xml": false, "/?q": true, "/.well-known/resourcesync": true} {
-		if err := ReachSource(t.Context(), srv.URL+path); (err == nil) != ok {
+		if err := ReachSource(t.Context(), srv.URL+path, ""); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
 		}
 	}

@@ -61,6 +61,7 @@ func (c Store) endpoint(name string, log *slog.Logger) sparql.Endpoint {
 		Name: name, Query: c.Query, Update: c.Update, GraphStore: c.GraphStore,
 		Username: c.Username, Password: string(c.Password), Timeout: time.Duration(c.Timeout),
 		Concurrency: c.Concurrency, Rate: c.Rate, Slow: time.Duration(c.Slow), MaxRows: c.MaxRows, Logger: log.With("component", "sparql", "store", name),
+		UserAgent: c.agent,
 	}
 }
 

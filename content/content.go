@@ -28,6 +28,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -53,6 +54,7 @@ type Options struct {
 	Logger    *slog.Logger     // nil: silent
 	Progress  func(done, total int64)
 	Transport http.RoundTripper // nil: the network, behind a webguard.Dialer
+	UserAgent string            // of each request; default webclient.Agent
 
 	resolver *net.Resolver // nil: the system's
 }
@@ -150,7 +152,7 @@ func New(store kv.Store, log *changetrack.Log, cfg Config, o Options) (*Follower
 			MaxIdleConnsPerHost: cfg.Concurrency, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: cfg.Timeout, ResponseHeaderTimeout: cfg.Timeout,
 		}
 	}
-	f.client = &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	f.client = &http.Client{Transport: webclient.Named(transport, o.UserAgent), Jar: &webclient.Cookies{}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > redirects {
 			return fmt.Errorf("%w: more than %d in a row", errRedirects, redirects)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/pace"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 )
 
 // prober looks at files.
@@ -174,7 +175,6 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 	if err != nil {
 		return a, err
 	}
-	req.Header.Set("User-Agent", "rsbridge")
 	req.Header.Set("Accept-Encoding", "identity")
 	if conditional && c.look.ETag != "" {
 		req.Header.Set("If-None-Match", c.look.ETag)
@@ -242,7 +242,8 @@ func (a *answer) read(res *http.Response, now time.Time) {
 	if t, _, err := mime.ParseMediaType(h.Get("Content-Type")); err == nil && mediaType(t) {
 		v.Type = t
 	}
-	if coding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); coding != "" && coding != "identity" && len(coding) < 40 && token(coding) {
+	packed, err := webclient.Packed(h)
+	if coding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); (packed > 0 || err != nil) && len(coding) < 40 && token(coding) {
 		v.Encoding = coding
 	}
 	if t, err := http.ParseTime(h.Get("Last-Modified")); err == nil && t.Year() > 1970 && t.Before(now.Add(time.Minute)) {

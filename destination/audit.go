@@ -43,8 +43,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	default:
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
 	}
-	d.fetch.failures.Store(0)
-	d.fetch.bytes.Store(0)
+	d.fetch.begin()
 	if err := d.ready(ctx); err != nil {
 		return rep, err
 	}

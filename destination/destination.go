@@ -50,6 +50,7 @@ type Config struct {
 	Timeout                              time.Duration // until an answer of the source begins; half of it may pass without a byte. Default 2m
 	TempDir                              string        // packages, two at once, and sorting; default: the system's
 	MemoryBytes                          int64         // for batches and sorting; default 64 MiB
+	UserAgent                            string        // of each request to the source; default webclient.Agent
 }
 
 // Options of Open.
@@ -283,7 +284,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store, writer: randomHex(8)}
 	var err error
-	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, o.Transport, d.lim); err != nil {
+	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, cfg.UserAgent, o.Transport, d.lim); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.fetch.now, d.fetch.log = o.Now, d.log

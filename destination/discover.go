@@ -119,7 +119,7 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	lim := defaultLimits()
 	d := &Destination{cfg: cfg, lim: &lim, log: log}
 	var err error
-	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, max(cfg.Concurrency, 1), nil, d.lim); err != nil {
+	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, max(cfg.Concurrency, 1), cfg.UserAgent, nil, d.lim); err != nil {
 		return err
 	}
 	d.fetch.log = log

@@ -539,7 +539,7 @@ func TestUnchangedRootTime(t *testing.T) {
 
 func TestAllowedHosts(t *testing.T) {
 	lim := defaultLimits()
-	f, err := newFetcher("http://source.example/x", []string{"cdn.example", "files.example:8080", "https://url.example/path", "[::1]:99"}, 1, nil, &lim)
+	f, err := newFetcher("http://source.example/x", []string{"cdn.example", "files.example:8080", "https://url.example/path", "[::1]:99"}, 1, "", nil, &lim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -556,12 +556,12 @@ func TestAllowedHosts(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "a/b", "http://"} {
-		if _, err := newFetcher("http://s.example/", []string{bad}, 1, nil, &lim); err == nil {
+		if _, err := newFetcher("http://s.example/", []string{bad}, 1, "", nil, &lim); err == nil {
 			t.Errorf("allow %q was taken", bad)
 		}
 	}
 	for _, bad := range []string{"", "ftp://x/", "http://", "source.example"} {
-		if _, err := newFetcher(bad, nil, 1, nil, &lim); err == nil {
+		if _, err := newFetcher(bad, nil, 1, "", nil, &lim); err == nil {
 			t.Errorf("source %q was taken", bad)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -172,18 +173,24 @@ func readAhead(r io.Reader) (ahead io.Reader, stop func()) {
 	}
 }
 
-// unzipped undoes gzip, where it shows in the bytes.
+// unzipped undoes gzip, where it shows in the bytes: twice where a file that is packed
+// was packed once more on its way.
 func unzipped(r io.Reader, limit int64, what string) (io.Reader, error) {
-	b := bufio.NewReaderSize(r, 64<<10)
-	magic, _ := b.Peek(2)
-	if len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+	for layer := 0; ; layer++ {
+		b := bufio.NewReaderSize(r, 64<<10)
+		magic, _ := b.Peek(2)
+		if !bytes.Equal(magic, gzipBytes) || layer == 2 {
+			if layer > 0 {
+				return &boundedReader{r: b, left: limit, what: what}, nil
+			}
+			return b, nil
+		}
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return nil, fmt.Errorf("%s: gzip: %w", shorten(what), err)
 		}
-		return &boundedReader{r: z, left: limit, what: what}, nil
+		r = &boundedReader{r: z, left: limit, what: what}
 	}
-	return b, nil
 }
 
 // boundedReader fails beyond a number of bytes instead of ending silently.
@@ -267,6 +274,7 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 		return &fetchError{URL: r.url, Status: resp.StatusCode, Temporary: temporary, Err: err}
 	}
 	d.url, d.header = resp.Request.URL.String(), resp.Header
+	total := int64(-1)
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
 		d.notModified = true
@@ -275,8 +283,11 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 		*validator = "" // what we hold is not part of it any more
 		return fail(errors.New("the server does not know the rest of what it began"), true)
 	case resp.StatusCode == http.StatusPartialContent:
-		tag := resp.Header.Get("ETag")
-		if r.rangeFrom == 0 || !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.rangeFrom)) || tag != "" && tag != r.ifRange {
+		if r.rangeFrom == 0 && webclient.Whole(resp) {
+			break
+		}
+		tag, ok := resp.Header.Get("ETag"), false
+		if total, ok = webclient.Continues(resp, r.rangeFrom); !ok || r.rangeFrom == 0 || tag != "" && tag != r.ifRange {
 			*validator = ""
 			return fail(fmt.Errorf("asked for bytes from %d of %s, got %q of %s", r.rangeFrom, r.ifRange, resp.Header.Get("Content-Range"), tag), true)
 		}
@@ -285,8 +296,8 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 			return err
 		}
 	}
-	if coding := strings.ToLower(resp.Header.Get("Content-Encoding")); coding != "" && coding != "identity" && coding != "gzip" && coding != "x-gzip" {
-		return fail(fmt.Errorf("content coding %q was not asked for and is not known", coding), false)
+	if _, err := webclient.Packed(resp.Header); err != nil {
+		return fail(err, false)
 	}
 	*validator = resp.Header.Get("ETag")
 	if strings.HasPrefix(*validator, "W/") || *validator == "" {
@@ -309,6 +320,9 @@ func (f *fetcher) downloadOnce(ctx context.Context, r request, d *download, sum 
 	d.size += n
 	if err == nil && resp.ContentLength >= 0 && n != resp.ContentLength {
 		err = fmt.Errorf("body was cut: %d of %d bytes: %w", n, resp.ContentLength, io.ErrUnexpectedEOF)
+	}
+	if err == nil && total >= 0 && d.size < total {
+		err = fmt.Errorf("body was cut: %d of %d bytes: %w", d.size, total, io.ErrUnexpectedEOF)
 	}
 	if err == nil && r.max > 0 && d.size > r.max {
 		err = fmt.Errorf("%w: more than %d bytes", errTooLarge, r.max)

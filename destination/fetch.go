@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -79,19 +80,19 @@ type fetcher struct {
 	now    func() time.Time
 	sleep  func(context.Context, time.Duration) error
 	log    *slog.Logger
-	agent  string
+	jar    webclient.Cookies // of this run
 
 	bytes    atomic.Int64
 	requests atomic.Int64
 	failures atomic.Int64 // in a row, after all attempts
 }
 
-func newFetcher(source string, allow []string, concurrency int, transport http.RoundTripper, lim *limits) (*fetcher, error) {
+func newFetcher(source string, allow []string, concurrency int, agent string, transport http.RoundTripper, lim *limits) (*fetcher, error) {
 	u, err := url.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", source)
 	}
-	f := &fetcher{source: u, lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler), agent: "rsbridge"}
+	f := &fetcher{source: u, lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler)}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range allow {
 		r, err := webguard.ParseRule(a)
@@ -108,7 +109,7 @@ func newFetcher(source string, allow []string, concurrency int, transport http.R
 		t.MaxResponseHeaderBytes = 64 << 10
 		transport = t
 	}
-	f.client = &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	f.client = &http.Client{Transport: webclient.Named(transport, agent), Jar: &f.jar, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > lim.redirects {
 			return fmt.Errorf("more than %d redirects in a row", lim.redirects)
 		}
@@ -117,6 +118,13 @@ func newFetcher(source string, allow []string, concurrency int, transport http.R
 		return f.allowed(req.URL)
 	}}
 	return f, nil
+}
+
+// begin is the start of a run. Cookies of a run before may be of a session that has ended.
+func (f *fetcher) begin() {
+	f.bytes.Store(0)
+	f.failures.Store(0)
+	f.jar.Clear()
 }
 
 // authorize tells the source's own host, and nobody else, who asks.
@@ -182,7 +190,6 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, &fetchError{URL: r.url, Err: err}
 	}
 	f.authorize(req)
-	req.Header.Set("User-Agent", f.agent)
 	if r.accept != "" {
 		req.Header.Set("Accept", r.accept)
 	}
@@ -207,7 +214,7 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 		req.Header.Set("If-Range", r.ifRange)
 	}
 	f.requests.Add(1)
-	resp, err := f.client.Do(req)
+	resp, err := f.jar.Get(f.client, req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errStalled) {
 			err = cause
@@ -347,7 +354,7 @@ func (f *fetcher) get(ctx context.Context, r request) (*answer, error) {
 			return false, err
 		}
 		defer resp.Body.Close()
-		if c := resp.StatusCode; c != http.StatusOK && c != http.StatusNonAuthoritativeInfo { // a part, nothing, or something in its place
+		if c := resp.StatusCode; c != http.StatusOK && c != http.StatusNonAuthoritativeInfo && !(c == http.StatusPartialContent && webclient.Whole(resp)) { // a part, nothing, or something in its place
 			return false, &fetchError{URL: r.url, Status: c, Temporary: true, Err: fmt.Errorf("%s, and 200 was expected", resp.Status)}
 		}
 		raw, err := readSized(resp.Body, resp.ContentLength, r.max)
@@ -358,7 +365,7 @@ func (f *fetcher) get(ctx context.Context, r request) (*answer, error) {
 			return false, &fetchError{URL: r.url, Status: resp.StatusCode, Temporary: !errors.Is(err, errTooLarge), Err: err}
 		}
 		a = &answer{url: resp.Request.URL.String(), header: resp.Header, raw: raw, body: raw}
-		a.body, err = undoCoding(raw, resp.Header.Get("Content-Encoding"), r.max)
+		a.body, err = undoCoding(raw, resp.Header, r.max)
 		if err != nil {
 			return false, &fetchError{URL: r.url, Status: resp.StatusCode, Err: err}
 		}
@@ -379,18 +386,17 @@ func readSized(r io.Reader, size, limit int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func undoCoding(raw []byte, coding string, limit int64) ([]byte, error) {
-	switch strings.ToLower(strings.TrimSpace(coding)) {
-	case "", "identity":
-		return raw, nil
-	case "gzip", "x-gzip":
-		body, err := gunzip(raw, limit)
-		if err != nil {
-			return nil, fmt.Errorf("body said to be gzip: %w", err)
+// undoCoding unpacks a body as often as the answer says that it is packed. A body that is
+// not packed, whatever is said, is taken as it is.
+func undoCoding(raw []byte, h http.Header, limit int64) ([]byte, error) {
+	times, err := webclient.Packed(h)
+	body := raw
+	for ; err == nil && times > 0 && bytes.HasPrefix(body, gzipBytes); times-- {
+		if body, err = gunzip(body, limit); err != nil {
+			err = fmt.Errorf("body said to be gzip: %w", err)
 		}
-		return body, nil
 	}
-	return nil, fmt.Errorf("content coding %q was not asked for and is not known", coding)
+	return body, err
 }
 
 // gunzip unpacks a gzip file of at most limit bytes.

@@ -336,7 +336,7 @@ func listKind(body []byte) string {
 // gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
 // type and suffix say.
 func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, contentType string) (ts []rdfres.Triple, ok bool, err error) {
-	if bytes.HasPrefix(body, gzipBytes) {
+	for layer := 0; layer < 2 && err == nil && bytes.HasPrefix(body, gzipBytes); layer++ {
 		if body, err = gunzip(body, d.lim.resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
 		}

@@ -76,8 +76,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	start := d.opt.Now()
 	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}, until: o.Until}
 	r.rep.Name = d.cfg.Name
-	d.fetch.bytes.Store(0)
-	d.fetch.failures.Store(0)
+	d.fetch.begin()
 	if r.dry {
 		d = d.shadow(&r.plan)
 	}

@@ -108,7 +108,7 @@ func TestPasswordStaysAtHome(t *testing.T) {
 	}))
 	defer own.Close()
 	lim := defaultLimits()
-	f, err := newFetcher(strings.Replace(own.URL, "://", "://reader:hush@", 1), []string{other.URL}, 1, nil, &lim)
+	f, err := newFetcher(strings.Replace(own.URL, "://", "://reader:hush@", 1), []string{other.URL}, 1, "", nil, &lim)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -31,7 +32,7 @@ func NewClient(addr, token string) *Client {
 	if !strings.Contains(addr, "://") {
 		addr = "http://" + addr
 	}
-	return &Client{Base: strings.TrimRight(addr, "/"), Token: token, HTTP: &http.Client{}}
+	return &Client{Base: strings.TrimRight(addr, "/"), Token: token, HTTP: &http.Client{Transport: webclient.Named(http.DefaultTransport, "")}}
 }
 
 // call sends a request and decodes its answer into out; problems come back as *Problem.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -554,9 +555,17 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 		h.Set("Content-Type", zipType)
 	}
 	h.Set("Etag", `"`+tag+`"`)
+	if !byteRange.MatchString(r.Header.Get("Range")) { // ServeContent would refuse it
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
 	http.ServeContent(w, r, "", info.ModTime(), f)
 	return nil
 }
+
+// byteRange is a Range that can be answered. Any other one is ignored: servers must do so
+// with a unit that they do not know (RFC 9110, section 14.2).
+var byteRange = regexp.MustCompile(`^bytes=[ \t]*(\d+-\d*|-\d+)([ \t]*,[ \t]*(\d+-\d*|-\d+))*[ \t]*$`)
 
 // openDumps reads the records, drops those whose files are not there, and
 // removes files that no record names.

@@ -157,6 +157,14 @@ func TestDumpGenerations(t *testing.T) {
 	if res.Code != 206 || res.Body.String() != "PK\x03\x04" {
 		t.Errorf("a range of a package: %d %q", res.Code, res.Body)
 	}
+	for given, want := range map[string]int{
+		"bytes=0-3,6-7": 206, "bytes=-4": 206, "bytes=4-": 206, "bytes=99999999-": 416,
+		"lines=1-2": 200, "items=0-5": 200, "bytes": 200, "bytes=": 200, "bytes=a-b": 200, "bytes=3-2": 416, "Bytes 0-3": 200, "bytes=0-3;x": 200, "seconds=1-, bytes=0-3": 200,
+	} {
+		if res := w.get(packages[0].Loc, "Range", given); res.Code != want {
+			t.Errorf("Range: %s: %d, want %d", given, res.Code, want)
+		}
+	}
 	// files that no record names go, and what is there stays
 	stray := filepath.Join(w.o.Dir, "data", "resourcedump", "999", "00001.zip.tmp")
 	w.must(os.MkdirAll(filepath.Dir(stray), 0o755))

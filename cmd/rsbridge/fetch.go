@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -26,6 +27,7 @@ import (
 // at the first request and at every redirect. Documents may name any host.
 type fetcher struct {
 	client *http.Client
+	jar    webclient.Cookies
 	users  sync.Map // of hosts, by scheme and host: who asks, as an address before told it
 	hosts  webguard.Rules
 	files  bool // the command line names a file, so documents may name files
@@ -36,7 +38,7 @@ func newFetcher(allow []string) (*fetcher, error) {
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
 	t.ResponseHeaderTimeout = time.Minute
 	f := &fetcher{}
-	f.client = &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	f.client = &http.Client{Transport: webclient.Named(t, ""), Jar: &f.jar, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 10 {
 			return errors.New("more than 10 redirects in a row")
 		}
@@ -111,8 +113,7 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 	} else if user, ok := f.users.Load(host); ok {
 		req.URL.User = user.(*url.Userinfo)
 	}
-	req.Header.Set("User-Agent", "rsbridge (+https://github.com/rsbridge/rsbridge)")
-	res, err := f.client.Do(req)
+	res, err := f.jar.Get(f.client, req)
 	if h := webguard.Hint(err); h != "" {
 		return nil, fmt.Errorf("%w (%s)", err, h)
 	}

@@ -89,7 +89,7 @@ func (a *app) init() *cobra.Command {
 // probeSource fails where an address leads to no document of ResourceSync, and
 // gives the Capability Lists of the sets that a Source Description has.
 func (a *app) probeSource(ctx context.Context, source string) (sets []string, err error) {
-	if err := bridge.ReachSource(ctx, source); err != nil {
+	if err := bridge.ReachSource(ctx, source, ""); err != nil {
 		return nil, err
 	}
 	web, err := newFetcher(nil)

@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/internal/webclient"
 )
 
 // app is the world of one invocation and its global flags.
@@ -162,12 +163,9 @@ type versionInfo struct {
 
 // version comes from the build.
 func version() versionInfo {
-	v := versionInfo{Version: "devel"}
+	v := versionInfo{Version: webclient.Version()}
 	if bi, ok := debug.ReadBuildInfo(); ok {
 		v.Go = bi.GoVersion
-		if m := strings.Trim(bi.Main.Version, "()"); m != "" {
-			v.Version = m
-		}
 		for _, s := range bi.Settings {
 			if s.Key == "vcs.revision" {
 				v.Revision = s.Value

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/pace"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 )
 
 // Endpoint is the addresses and the manners of one store.
@@ -30,6 +31,7 @@ type Endpoint struct {
 	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
 	MaxRows     int64             // configured row limit of the store; 0 unknown
 	Logger      *slog.Logger      // with the name of the store, if the lines are to have it; nil: silent
+	UserAgent   string            // of each request; default webclient.Agent
 }
 
 // Client speaks to one endpoint. Safe for concurrent use.
@@ -113,7 +115,7 @@ func New(e Endpoint) (*Client, error) {
 		}
 		rt = c.transport
 	}
-	c.http = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
+	c.http = &http.Client{Transport: webclient.Named(rt, e.UserAgent), CheckRedirect: checkRedirect}
 	c.auth = authenticator{username: e.Username, password: e.Password}
 	return c, nil
 }

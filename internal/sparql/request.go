@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/rsbridge/rsbridge/internal/webclient"
 )
 
 // request is one request, sendable several times.
@@ -150,7 +152,6 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		if r.accept != "" {
 			req.Header.Set("Accept", r.accept)
 		}
-		req.Header.Set("User-Agent", "rsbridge")
 		if isLoopback(req.URL.Hostname()) {
 			req.Header.Set("Accept-Encoding", "identity") // packing costs more than it saves here
 		} else {
@@ -206,14 +207,15 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			},
 			release: func() { cancel(nil); release() },
 		}
-		switch enc := strings.ToLower(res.Header.Get("Content-Encoding")); enc {
-		case "", "identity":
-		case "gzip", "x-gzip":
-			out.body.packed = true
-		default:
-			out.Close()
-			return nil, fail(fmt.Errorf("the answer is packed as %q, which was not asked for", enc))
+		packed, err := webclient.Packed(res.Header)
+		if err == nil && packed > 1 {
+			err = errors.New("the answer is packed more than once")
 		}
+		if err != nil {
+			out.Close()
+			return nil, fail(err)
+		}
+		out.body.packed = packed > 0
 		return out, nil
 	}
 }
@@ -229,7 +231,6 @@ func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bo
 	if err != nil {
 		return false
 	}
-	req.Header.Set("User-Agent", "rsbridge")
 	c.requests.Add(1)
 	dog.start()
 	defer dog.stop()

@@ -54,6 +54,8 @@ type Bridge struct {
 	runner  *jobs.Runner
 
 	answering answering // requests to PublicHandler
+	again     chan struct{}
+	unwatch   context.CancelFunc
 }
 
 // Key prefixes of the packages that keep records in the state.
@@ -74,7 +76,7 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}}
+	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{})}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -92,9 +94,11 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := b.vacant(); err != nil {
 		return nil, err
 	}
-	if b.kv, err = pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx}); err != nil {
+	state, err := pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx})
+	if err != nil {
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.State, err)
 	}
+	b.kv = state
 	b.records = kv.Prefix(b.kv, prefixOwn)
 	if err := os.RemoveAll(b.tempDir()); err != nil { // what a crash left
 		return nil, fmt.Errorf("clean the temporary folder of the state: %w", err)
@@ -114,6 +118,8 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if b.runner, err = jobs.Open(kv.Prefix(b.kv, prefixJobs), b.jobs(), jobs.Options{Now: o.Now, Logger: b.log.With("component", "jobs")}); err != nil {
 		return nil, err
 	}
+	ctx, b.unwatch = context.WithCancel(ctx)
+	b.watchRoom(ctx, state.Settled())
 	return b, nil
 }
 
@@ -216,6 +222,9 @@ func (b *Bridge) Start() {
 // and closes everything. It may be called more than once.
 func (b *Bridge) Close() error {
 	var errs []error
+	if b.unwatch != nil {
+		b.unwatch()
+	}
 	if b.runner != nil {
 		errs = append(errs, b.runner.Close(20*time.Second))
 		b.runner = nil

@@ -48,7 +48,11 @@ func (b *Bridge) openStores(ctx context.Context) error {
 					return err
 				}
 			}
-			b.log.Error("a store cannot be opened; what needs it waits, the rest goes on; mend it and start again", "store", name, "error", err)
+			todo := "mend it and start again"
+			if IsFull(err) {
+				todo = "it is opened when there is room"
+			}
+			b.log.Error("a store cannot be opened; what needs it waits, the rest goes on; "+todo, "store", name, "error", err)
 			s = &store{fault: err}
 		}
 		b.stores[name] = s

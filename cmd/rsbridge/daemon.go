@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,8 +91,45 @@ func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Si
 }
 
 // serve opens a bridge and runs it until ctx ends. ready is called while both
-// listeners serve, before the schedules start.
-func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
+// listeners serve, before the schedules start. A disk that is full is waited for.
+func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) error {
+	told := false
+	for {
+		err := a.serveOnce(ctx, cfg, command, ready)
+		switch {
+		case errors.Is(err, errAgain):
+			a.log.Info("there is room on the disk again: everything is opened anew")
+			told = false
+		case bridge.IsFull(err) && ctx.Err() == nil:
+			if !told {
+				a.log.Error("no room on the disk; this goes on when there is some", "error", err)
+			}
+			told = true
+			if err := untilRoom(ctx); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// errAgain ends a bridge that is to be opened again.
+var errAgain = errors.New("the bridge is opened again")
+
+// untilRoom waits a moment for room on the disk.
+func untilRoom(ctx context.Context) error {
+	pause := time.NewTimer(2 * time.Second)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-pause.C:
+		return nil
+	}
+}
+
+func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
 	limitMemory(cfg.Embedded())
 	listeners, err := a.listen(cfg)
 	if err != nil {
@@ -109,8 +147,16 @@ func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, rea
 		}
 	}
 	var readyErr error
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	cancel := func() { stop(nil) }
 	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-ctx.Done():
+		case <-b.Again():
+			stop(errAgain)
+		}
+	}()
 	err = listeners.Serve(ctx, b, command, a.log, func(at httpapi.Addresses) {
 		var where []any
 		if at.Public != "" {
@@ -128,6 +174,9 @@ func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, rea
 		}
 		b.Start()
 	})
+	if errors.Is(context.Cause(ctx), errAgain) {
+		err = errors.Join(err, errAgain)
+	}
 	return errors.Join(readyErr, err)
 }
 

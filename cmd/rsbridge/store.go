@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
@@ -32,11 +33,11 @@ func (a *app) store() *cobra.Command {
 
 // readStore opens a store that must be there already, for the time of do: a
 // wrong name must not make an empty one.
-func (a *app) readStore(dir string, do func(*embedstore.Store) error) error {
+func (a *app) readStore(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
 	if err := thereIsAStore(dir); err != nil {
 		return err
 	}
-	return a.withStore(dir, do)
+	return a.withStore(ctx, dir, do)
 }
 
 func thereIsAStore(dir string) error {
@@ -53,13 +54,13 @@ func thereIsAStore(dir string) error {
 }
 
 // withStore opens or makes the store for the time of do.
-func (a *app) withStore(dir string, do func(*embedstore.Store) error) error {
-	return a.withCache(dir, 0, do)
+func (a *app) withStore(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
+	return a.withCache(ctx, dir, 0, do)
 }
 
 // withCache is withStore with so many bytes for the cache of the store.
-func (a *app) withCache(dir string, cache int64, do func(*embedstore.Store) error) (err error) {
-	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache})
+func (a *app) withCache(ctx context.Context, dir string, cache int64, do func(*embedstore.Store) error) (err error) {
+	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache, Context: ctx})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (a *app) storeLoad() *cobra.Command {
 			if err := loadable(args[1:], format); err != nil {
 				return err
 			}
-			return a.withStore(args[0], func(s *embedstore.Store) error {
+			return a.withStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
 				loaded := []loadedFile{}
 				for _, file := range args[1:] {
 					n, err := a.loadFile(cmd.Context(), s, file, graph, format, base, replace)
@@ -219,7 +220,7 @@ func (a *app) storeDump() *cobra.Command {
 			if f == rdfres.NQuads || f == rdfres.TriG {
 				o.All = !cmd.Flags().Changed("graph")
 			}
-			return a.readStore(args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
+			return a.readStore(cmd.Context(), args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
 		}}
 	c.Flags().StringVar(&graph, "graph", "", "only this named graph `IRI`; \"\" is the default graph")
 	c.Flags().StringVar(&format, "format", "", "of all graphs nquads (default) or trig; of --graph, else of the default graph alone: ntriples, turtle, rdfxml or jsonld")
@@ -236,7 +237,7 @@ func (a *app) storeQuery() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.readStore(args[0], func(s *embedstore.Store) error {
+			return a.readStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
 				req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, "http://embedded.invalid/query", strings.NewReader(text))
 				if err != nil {
 					return err
@@ -276,7 +277,7 @@ func (a *app) storeUpdate() *cobra.Command {
 				return err
 			}
 			began := time.Now()
-			return a.withStore(args[0], func(s *embedstore.Store) error {
+			return a.withStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
 				if err := s.Update(cmd.Context(), text); err != nil || !a.json {
 					return err
 				}
@@ -303,7 +304,7 @@ func (a *app) storeServe() *cobra.Command {
 				return usage("--cache %d: it needs one megabyte or more", cache)
 			}
 			limitMemoryTo(200 + 2*cache) // blocks that were replaced wait for the collector
-			return a.withCache(args[0], cache<<20, func(s *embedstore.Store) error {
+			serve := func(s *embedstore.Store) error {
 				l, err := net.Listen("tcp", listen)
 				if err != nil {
 					return err
@@ -316,7 +317,19 @@ func (a *app) storeServe() *cobra.Command {
 					return err
 				}
 				return nil
-			})
+			}
+			for told := false; ; told = true {
+				err := a.withCache(cmd.Context(), args[0], cache<<20, serve)
+				if !bridge.IsFull(err) || cmd.Context().Err() != nil {
+					return err
+				}
+				if !told {
+					fmt.Fprintln(a.err, "no room on the disk; the store is served when there is some:", err)
+				}
+				if err := untilRoom(cmd.Context()); err != nil {
+					return err
+				}
+			}
 		}}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7878", "address and port; the store is open to whoever reaches it")
 	c.Flags().Int64Var(&cache, "cache", 192, "megabytes of the store to keep in memory, where what is looked up here and there need not be read again; the process takes up to twice as many, and 250 more")

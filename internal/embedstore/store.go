@@ -455,5 +455,8 @@ func takeLock(dir string) (*pebble.Lock, error) {
 		}
 		return nil, &LockedError{h}
 	}
+	if err := os.Chmod(filepath.Join(dir, lockFile), ownfile.FileMode); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	return lock, nil
 }

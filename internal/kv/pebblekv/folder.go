@@ -111,6 +111,12 @@ func acquire(dir string, o Options) (*pebble.Lock, error) {
 	deadline := time.Now().Add(o.LockWait)
 	for {
 		lock, err := pebble.LockDirectory(dir, o.fs)
+		if err == nil && !o.ReadOnly {
+			err = os.Chmod(filepath.Join(dir, "LOCK"), ownfile.FileMode)
+			if err != nil {
+				return nil, errors.Join(err, lock.Close())
+			}
+		}
 		if err == nil {
 			return lock, nil
 		}

@@ -124,7 +124,7 @@ var _ kv.Store = (*Store)(nil)
 // Open opens or makes the store in dir. A folder held by another process gives
 // an error that wraps ErrLocked and names the holder; one written by a newer
 // version gives ErrNewer, and nothing in it is touched.
-func Open(dir string, o Options) (kv.Store, error) {
+func Open(dir string, o Options) (*Store, error) {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 32 << 20
 	}

@@ -32,6 +32,8 @@ type op struct {
 	settle bool   // instead: only forget what was pending
 	fresh  bool   // nothing is recorded of it
 
+	noValue string // an expression of map that has no value for it
+
 	replaces []hash16 // locations that its entity has left: they go when it is stored
 	moved    bool     // it goes because its entity has another location, that of delta.main
 
@@ -100,6 +102,8 @@ type counts struct {
 	outside                                              int64  // of what is selected, before and after
 	unmapped                                             int64  // descriptions of which map makes nothing
 	nothing                                              string // one of them
+	mapErrors                                            int64  // descriptions for which an expression of map had no value
+	mapError                                             string // one of them, and the expression
 }
 
 // became counts what became of a resource, by whether it was and is in what is selected.
@@ -128,6 +132,9 @@ func (c *counts) add(n counts) {
 	c.outside += n.outside
 	if c.unmapped += n.unmapped; n.unmapped > 0 {
 		c.nothing = n.nothing
+	}
+	if c.mapErrors += n.mapErrors; n.mapErrors > 0 {
+		c.mapError = n.mapError
 	}
 	c.refused += n.refused
 }
@@ -914,6 +921,10 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		if !ch.same && o.rec.unmapped() > 0 {
 			n.unmapped++
 			n.nothing = o.rec.Loc
+		}
+		if !ch.same && o.noValue != "" {
+			n.mapErrors++
+			n.mapError = o.rec.Loc + ": " + o.noValue
 		}
 		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old

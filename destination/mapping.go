@@ -23,7 +23,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	made, err := d.mapping.Apply(ctx, o.rec.Entity, ts)
+	made, noValue, err := d.mapping.Apply(ctx, o.rec.Entity, ts)
 	if err == nil {
 		made, _, err = rdfres.NameBlanks(made, rdfres.NameOptions{Scope: o.it.Loc, WorkLimit: d.lim.blankWork})
 	}
@@ -36,7 +36,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 	if int64(len(made)) > d.lim.triples {
 		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
 	}
-	o.wire, o.ts = appendLines(nil, made), made
+	o.wire, o.ts, o.noValue = appendLines(nil, made), made, noValue
 	o.rec.Triples = int64(len(made))
 	o.rec.Flags |= flagMapped
 	o.rec.Made = rdfres.GraphDigest(made)

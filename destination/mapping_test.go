@@ -182,3 +182,22 @@ func TestMapMakesNothing(t *testing.T) {
 	b.cfg.Map = ""
 	check(b.sync(), 0)
 }
+
+// An expression of a map that has no value is told, with one description; what is made
+// without it is kept.
+func TestMapWithoutValue(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Map = `CONSTRUCT { ?entity <http://cat.example/p> ?v } WHERE { ?entity <http://ex.org/v> ?v . FILTER(<http://www.w3.org/2001/XMLSchema#integer>(?v) != 7) }`
+	b.src.put("e1.nt", nt("e1", "1"))
+	b.src.put("e2.nt", nt("e2", "2", "soon"))
+	rep := b.sync()
+	if !rep.InSync || rep.Created != 2 || rep.MapErrors != 1 || !strings.Contains(rep.MapError, "e2.nt: ") || !strings.HasSuffix(rep.MapError, `#integer>("soon")`) {
+		t.Errorf("%+v", rep)
+	}
+	if got := b.mir.lines(graphA); len(got) != 2 {
+		t.Errorf("the mirror holds %v", got)
+	}
+	if rep := b.sync(); rep.MapErrors != 0 || rep.Created+rep.Updated != 0 {
+		t.Errorf("nothing changed: %+v", rep)
+	}
+}

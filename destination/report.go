@@ -20,6 +20,8 @@ type SyncReport struct {
 	Pending       int64      `json:"pending"`
 	Unselected    int64      `json:"unselected,omitempty"` // resources outside of what is selected, met in this run and not counted above
 	Unmapped      int64      `json:"unmapped,omitempty"`   // descriptions of which map makes nothing, met in this run
+	MapErrors     int64      `json:"map_errors,omitempty"` // descriptions for which an expression of map had no value: a FILTER dropped something, or a variable stayed unbound
+	MapError      string     `json:"map_error,omitempty"`  // one of them, and the expression
 	NotRDF        int64      `json:"not_rdf,omitempty"`    // resources that are no RDF, met in this run
 	Bytes         int64      `json:"bytes"`                // received from the source; of a dry run: of packages and representations that would be
 	InSync        bool       `json:"in_sync"`

@@ -27,11 +27,12 @@ type outcome struct {
 	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
 	err  error
 
-	sts    []statement // see prepare
-	was    *former
-	packed []byte
-	notRDF bool   // fetched now, and no RDF
-	raw    []byte // the verified body, for a mirror of files
+	sts     []statement // see prepare
+	was     *former
+	packed  []byte
+	notRDF  bool   // fetched now, and no RDF
+	noValue string // an expression of map that has no value for it
+	raw     []byte // the verified body, for a mirror of files
 
 	patched  bool            // fetched as a patch of what was kept
 	before   []rdfres.Triple // that, until former has taken it

@@ -561,6 +561,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
 		d.log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
 	}
+	if rep.MapErrors, rep.MapError = r.c.mapErrors, r.c.mapError; rep.MapErrors > 0 {
+		d.log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
+	}
 	if !r.dry {
 		rep.Bytes = d.fetch.bytes.Load()
 	}

@@ -124,9 +124,9 @@ func TestAuditInWords(t *testing.T) {
 // What a sync leaves out is said, and what an audit has from two sides only once.
 func TestSyncInWords(t *testing.T) {
 	var b strings.Builder
-	saySync(&b, destination.SyncReport{Name: "copy", Mode: "baseline", Why: "w", Unselected: 3, Unmapped: 1, Held: "gap: x"})
+	saySync(&b, destination.SyncReport{Name: "copy", Mode: "baseline", Why: "w", Unselected: 3, Unmapped: 1, MapErrors: 2, MapError: `http://ex.org/a.nt: YEAR("soon")`, Held: "gap: x"})
 	sayAudit(&b, destination.AuditReport{Name: "copy", Held: "gap: y", SourceError: "gap: y"})
-	for _, want := range []string{"gap: x\n", "gap: y\n", "  3 more are outside of what is selected\n", "  map makes nothing of 1 description, which"} {
+	for _, want := range []string{"gap: x\n", "gap: y\n", "  3 more are outside of what is selected\n", "  map makes nothing of 1 description, which", "  map has an expression without a value for 2 descriptions, as http://ex.org/a.nt: YEAR(\"soon\")\n"} {
 		if strings.Count(b.String(), want) != 1 {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

@@ -380,6 +380,9 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	if r.Unmapped > 0 {
 		fmt.Fprintf(w, "  map makes nothing of %s, which the mirror lacks therefore (GET /api/v1/destinations/%s/differences names them)\n", plural(r.Unmapped, "description"), r.Name)
 	}
+	if r.MapErrors > 0 {
+		fmt.Fprintf(w, "  map has an expression without a value for %s, as %s\n", plural(r.MapErrors, "description"), r.MapError)
+	}
 	if r.Held != "" {
 		fmt.Fprintf(w, "  held: %s\n", r.Held)
 	}

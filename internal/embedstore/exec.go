@@ -43,6 +43,10 @@ type exec struct {
 	bnodes   map[string]string // labels of BNODE(label) by solution
 	fresh    int64             // blank nodes made so far
 	aggs     []aggResult
+
+	tells bool   // somebody wants to know what had no value
+	fault string // the last such expression, "" for an unbound variable
+	noted string // the first one for which a row was dropped or a variable stayed unbound
 }
 
 // dataset is what FROM and FROM NAMED choose.

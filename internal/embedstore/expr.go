@@ -48,8 +48,10 @@ func (x *exec) valueOf(n id) (value, error) {
 
 // test is the effective boolean value; an error of the expression is false.
 func (x *exec) test(e expr) (bool, error) {
+	x.fault = ""
 	b, err := x.truth(e)
 	if err == errType {
+		x.noteFault()
 		return false, nil
 	}
 	return b, err
@@ -60,7 +62,41 @@ func (x *exec) truth(e expr) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return v.truth()
+	b, err := v.truth()
+	if err != nil {
+		x.failed("the condition", v)
+	}
+	return b, err
+}
+
+// failed remembers what had no value, if anybody wants to know. An unbound variable is
+// no fault: OPTIONAL leaves many.
+func (x *exec) failed(name string, args ...value) {
+	if !x.tells {
+		return
+	}
+	terms := make([]string, len(args))
+	for i := range args {
+		terms[i] = args[i].asTerm()
+		if r := []rune(terms[i]); len(r) > 100 {
+			terms[i] = string(r[:100]) + "..."
+		}
+	}
+	switch {
+	case len(args) == 2 && (!isAlpha(name[0]) || strings.HasSuffix(name, "IN")):
+		x.fault = terms[0] + " " + name + " " + terms[1]
+	case strings.Contains(name, ":"):
+		x.fault = "<" + name + ">(" + terms[0] + ")"
+	default:
+		x.fault = name + "(" + strings.Join(terms, ", ") + ")"
+	}
+}
+
+// noteFault says that a condition or a binding failed with the last fault.
+func (x *exec) noteFault() {
+	if x.fault != "" && x.noted == "" {
+		x.noted = x.fault
+	}
 }
 
 // exprID is the value of an expression as an id; 0 when it is an error.
@@ -82,8 +118,10 @@ func (x *exec) exprID(e expr) (id, error) {
 		x.cexprs[e] = n
 		return n, nil
 	}
+	x.fault = ""
 	v, err := x.expr(e)
 	if err == errType {
+		x.noteFault()
 		return 0, nil
 	}
 	if err != nil {
@@ -99,6 +137,7 @@ func (x *exec) expr(e expr) (value, error) {
 	case *varExpr:
 		n := x.row[e.slot]
 		if n == 0 {
+			x.fault = ""
 			return value{}, errType
 		}
 		return x.valueOf(n)
@@ -198,7 +237,11 @@ func (x *exec) call(c *callExpr) (value, error) {
 		}
 		args = append(args, v)
 	}
-	return x.apply(c.name, args)
+	v, err := x.apply(c.name, args)
+	if err == errType {
+		x.failed(c.name, args...)
+	}
+	return v, err
 }
 
 // logic is && and || with errors (section 17.2).
@@ -239,7 +282,9 @@ func (x *exec) in(c *callExpr) (value, error) {
 			}
 			right, err := x.expr(a)
 			if err == nil {
-				b, err = equalValues(&left, &right)
+				if b, err = equalValues(&left, &right); err == errType {
+					x.failed(c.name, left, right)
+				}
 			}
 			if err == errType {
 				failed = true
@@ -323,6 +368,7 @@ func (x *exec) newBlank(c *callExpr) (value, error) {
 			return value{}, err
 		}
 		if v.kind != vString {
+			x.failed(c.name, v)
 			return value{}, errType
 		}
 		key := strconv.Itoa(x.solution) + " " + v.lex

@@ -137,8 +137,10 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 			break
 		}
 		var err error
+		x.fault = ""
 		v, err = x.expr(a.arg)
 		if err == errType {
+			x.noteFault()
 			if a.name != "COUNT" && a.name != "SAMPLE" {
 				st.failed = true
 			}
@@ -175,6 +177,8 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 		sum, err := arithmetic("+", &st.best, &v)
 		if err != nil {
 			st.failed = true
+			x.failed(a.name, v)
+			x.noteFault()
 			return nil
 		}
 		st.best = sum

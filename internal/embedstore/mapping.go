@@ -32,7 +32,7 @@ func ParseMapping(text string) (*Mapping, error) {
 	case m.q.hasFrom:
 		return nil, errors.New("it has FROM: a description has one graph")
 	}
-	_, err = m.Apply(context.Background(), "urn:example:entity", nil) // what is refused is refused always
+	_, _, err = m.Apply(context.Background(), "urn:example:entity", nil) // what is refused is refused always
 	return m, err
 }
 
@@ -40,21 +40,22 @@ func ParseMapping(text string) (*Mapping, error) {
 var mappingBudget = Budget{Time: time.Minute}.withDefaults()
 
 // Apply gives what the CONSTRUCT makes of ts, sorted and without doubles. Blank
-// nodes have labels of this call.
-func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
+// nodes have labels of this call. noValue is the first expression without a value, as
+// YEAR("soon"), for which a FILTER dropped a solution or a variable stayed unbound; an
+// expression over an unbound variable is none.
+func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) (made []rdfres.Triple, noValue string, err error) {
 	iri := rdfres.NewIRI(entity)
 	if err := rdfres.CheckIRI(string(iri)); err != nil {
-		return nil, fmt.Errorf("mapping: %w", err)
+		return nil, "", fmt.Errorf("mapping: %w", err)
 	}
 	x := m.room.newExec(ctx, newMemory(ts), m.q.slots, mappingBudget)
 	defer x.close()
-	x.base = m.q.base
+	x.base, x.tells = m.q.base, true
 	about, err := x.idOf(string(iri))
 	if err != nil {
-		return nil, fmt.Errorf("mapping: %w", err)
+		return nil, "", fmt.Errorf("mapping: %w", err)
 	}
 	x.values = map[*valuesNode]*valueRows{m.entity: {rows: [][]id{{about}}, by: map[id]int{about: 1}}}
-	var out []rdfres.Triple
 	err = x.construct(m.q, func(s, p, o id) error {
 		var t [3]string
 		for i, n := range [3]id{s, p, o} {
@@ -63,11 +64,11 @@ func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) 
 				return err
 			}
 		}
-		out = append(out, rdfres.Triple{S: rdfres.Term(t[0]), P: rdfres.Term(t[1]), O: rdfres.Term(t[2])})
+		made = append(made, rdfres.Triple{S: rdfres.Term(t[0]), P: rdfres.Term(t[1]), O: rdfres.Term(t[2])})
 		return x.hold(1, 48)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("mapping: %w", err)
+		return nil, "", fmt.Errorf("mapping: %w", err)
 	}
-	return rdfres.SortUnique(out), nil
+	return rdfres.SortUnique(made), x.noted, nil
 }

@@ -21,7 +21,7 @@ CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Apply(context.Background(), "http://e/a", rdfres.SortUnique(ts))
+	got, _, err := m.Apply(context.Background(), "http://e/a", rdfres.SortUnique(ts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +36,10 @@ CONSTRUCT { ?entity s:label ?n ; s:part ?p . ?p s:n ?v ; s:upper ?u . _:x s:of ?
 	if len(got) != 5 || !strings.Contains(text, `<http://e/a> <http://s/label> "A"`) || !strings.Contains(text, `<http://s/upper> "1"`) || strings.Contains(text, `"B"`) {
 		t.Errorf("made %s", text)
 	}
-	if got, err := m.Apply(context.Background(), "http://e/none", ts); err != nil || len(got) != 0 {
+	if got, _, err := m.Apply(context.Background(), "http://e/none", ts); err != nil || len(got) != 0 {
 		t.Error(got, err)
 	}
-	if _, err := m.Apply(context.Background(), "http://e/a> } #", ts); err == nil {
+	if _, _, err := m.Apply(context.Background(), "http://e/a> } #", ts); err == nil {
 		t.Error("an IRI broke out")
 	}
 	for _, bad := range []string{
@@ -66,7 +66,7 @@ func TestMappingWithKeywordsAsNames(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := m.Apply(context.Background(), "http://e/a", ts); err != nil || len(got) != 2 {
+		if got, _, err := m.Apply(context.Background(), "http://e/a", ts); err != nil || len(got) != 2 {
 			t.Errorf("%s: %v %v", text, got, err)
 		}
 	}
@@ -83,12 +83,12 @@ func TestMappingOfNames(t *testing.T) {
 	} {
 		e := rdfres.NewIRI(name)
 		ts := []rdfres.Triple{{S: e, P: rdfres.NewIRI("http://e/name"), O: rdfres.NewLiteral("N", "", "")}, {S: rdfres.NewIRI("http://e/other"), P: rdfres.NewIRI("http://e/part"), O: e}}
-		got, err := m.Apply(context.Background(), name, ts)
+		got, _, err := m.Apply(context.Background(), name, ts)
 		if err != nil || len(got) != 3 {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
-	if got, err := m.Apply(context.Background(), "http://f/a", []rdfres.Triple{{S: "<http://f/a>", P: "<http://e/name>", O: `"N"`}}); err != nil || len(got) != 0 {
+	if got, _, err := m.Apply(context.Background(), "http://f/a", []rdfres.Triple{{S: "<http://f/a>", P: "<http://e/name>", O: `"N"`}}); err != nil || len(got) != 0 {
 		t.Error(got, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestMappingForms(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 4 {
 			wait.Go(func() {
-				got, err := m.Apply(context.Background(), "http://e/a", ts)
+				got, _, err := m.Apply(context.Background(), "http://e/a", ts)
 				if err != nil || graph(t, got) != graph(t, want) {
 					t.Errorf("%s: made %v, %v", c.where, got, err)
 				}
@@ -181,7 +181,7 @@ func TestMappingAgainstStore(t *testing.T) {
 				}
 				t.Fatalf("%s: %v", where, err)
 			}
-			got, err := m.Apply(t.Context(), "http://x/a", ts)
+			got, _, err := m.Apply(t.Context(), "http://x/a", ts)
 			if err != nil {
 				t.Fatalf("%s: %v", where, err)
 			}
@@ -205,5 +205,37 @@ func TestMappingAgainstStore(t *testing.T) {
 	}
 	if made < 100*rounds {
 		t.Errorf("only %d triples were made", made)
+	}
+}
+
+// An expression without a value is told, since it empties what is made; one over an
+// unbound variable, or one that something else stands in for, is not.
+func TestMappingTellsErrors(t *testing.T) {
+	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . e:a e:name "A" ; e:from "2001-01-01"^^xsd:date ; e:to "2001-02-29"^^xsd:date ; e:n 3 .`), rdfres.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, want := range map[string]string{
+		`?entity e:from ?d FILTER(?d != "2002-01-01"^^xsd:date)`:                             "",
+		`?entity e:to ?d FILTER(?d != "2002-01-01"^^xsd:date)`:                               `"2001-02-29"^^<http://www.w3.org/2001/XMLSchema#date> != "2002-01-01"^^<http://www.w3.org/2001/XMLSchema#date>`,
+		`?entity e:to ?d FILTER(?d IN ("2002-01-01"^^xsd:date))`:                             `"2001-02-29"^^<http://www.w3.org/2001/XMLSchema#date> IN "2002-01-01"^^<http://www.w3.org/2001/XMLSchema#date>`,
+		`?entity e:to ?d BIND(YEAR(?d) AS ?y)`:                                               `YEAR("2001-02-29"^^<http://www.w3.org/2001/XMLSchema#date>)`,
+		`?entity e:name ?d BIND(xsd:integer(?d) AS ?y)`:                                      `<http://www.w3.org/2001/XMLSchema#integer>("A")`,
+		`?entity e:name ?d FILTER(?d + 1 > 2)`:                                               `"A" + "1"^^<http://www.w3.org/2001/XMLSchema#integer>`,
+		`?entity e:name ?d OPTIONAL { ?entity e:to ?t FILTER(?t < "2002-01-01"^^xsd:date) }`: `"2001-02-29"^^<http://www.w3.org/2001/XMLSchema#date> < "2002-01-01"^^<http://www.w3.org/2001/XMLSchema#date>`,
+		`?entity e:name ?d FILTER EXISTS { ?entity e:n ?n FILTER(?d < ?n) }`:                 `"A" < "3"^^<http://www.w3.org/2001/XMLSchema#integer>`,
+		`?entity e:name ?d FILTER(?entity)`:                                                  `the condition(<http://e/a>)`,
+		`SELECT ?entity (SUM(?n) AS ?d) { ?entity e:n|e:name ?n } GROUP BY ?entity`:          `SUM("A")`,
+		`?entity e:name ?d OPTIONAL { ?entity e:none ?x } FILTER(?x > 1)`:                    "",
+		`?entity e:name ?d BIND(COALESCE(?d + 1, 0) AS ?y)`:                                  "",
+		`?entity e:name ?d FILTER(?d = "A" || ?d > 1)`:                                       "",
+	} {
+		m, err := ParseMapping("PREFIX e: <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> CONSTRUCT { ?entity e:d ?d } WHERE { " + where + " }")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, told, err := m.Apply(t.Context(), "http://e/a", ts); err != nil || told != want {
+			t.Errorf("%s tells %q, not %q, %v", where, told, want, err)
+		}
 	}
 }

@@ -187,7 +187,7 @@ func TestLanguageTagsInAnyCase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made, err := m.Apply(t.Context(), "http://x/e", triples()); err != nil || len(made) != len(want) {
+		if made, _, err := m.Apply(t.Context(), "http://x/e", triples()); err != nil || len(made) != len(want) {
 			t.Errorf("a map of %s makes %v, %v", where, made, err)
 		}
 	}

@@ -160,7 +160,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 		return nil
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
-		BaseURL: b.cfg.Public.BaseURL, Title: b.cfg.Public.Title, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
+		BaseURL: b.cfg.Public.BaseURL, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
 	})
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)

@@ -52,6 +52,7 @@ var (
 const (
 	hasMD5 = 1 << iota
 	hasSHA1
+	carriesRDFXML
 )
 
 func putVersion(b []byte, v *Version) []byte {
@@ -64,6 +65,9 @@ func putVersion(b []byte, v *Version) []byte {
 	}
 	if len(v.Fixity.SHA1) == 20 {
 		flags |= hasSHA1
+	}
+	if v.RDFXML {
+		flags |= carriesRDFXML
 	}
 	b = append(b, formatCodes[v.Format], formatCodes[v.Wanted], flags)
 	b = binary.AppendUvarint(b, uint64(v.Fixity.Length))
@@ -312,7 +316,8 @@ func (r *reading) version() *Version {
 		v.Fixity.SHA1 = append([]byte(nil), r.take(20)...)
 	}
 	v.Triples = int(r.uvarint())
-	if flags > hasMD5|hasSHA1 {
+	v.RDFXML = flags&carriesRDFXML != 0
+	if flags > hasMD5|hasSHA1|carriesRDFXML {
 		r.bad = true
 	}
 	return v

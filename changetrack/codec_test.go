@@ -15,7 +15,7 @@ import (
 func someVersion(r *rand.Rand) *Version {
 	v := &Version{
 		Sequence: r.Uint64N(1 << 40), Time: time.UnixMicro(r.Int64N(1 << 55)).UTC(),
-		Format: rdfres.NTriples, Wanted: rdfres.JSONLD, Triples: r.IntN(1 << 30),
+		Format: rdfres.NTriples, Wanted: rdfres.JSONLD, Triples: r.IntN(1 << 30), RDFXML: r.IntN(2) == 0,
 		Fixity: rdfres.ComputeFixity(fmt.Append(nil, r.Uint64()), r.IntN(2) == 0, r.IntN(2) == 0),
 	}
 	v.Graph[r.IntN(32)] = byte(r.Uint32())

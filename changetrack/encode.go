@@ -103,7 +103,7 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 		cur = old.current
 	}
 	next := staged{kind: Created, entity: it.entity, old: it.old}
-	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples)}
+	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples), RDFXML: rdfres.CarriesRDFXML(it.triples)}
 	if !c.dry {
 		data, format, fixity := []byte(nil), c.o.Format, foreseen.fixity
 		if ahead {

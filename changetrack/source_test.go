@@ -263,7 +263,7 @@ func (m *model) scan(s source, names []string, o ScanOptions, failed map[string]
 		if !dry {
 			data, _ = testEncode(f, e, d.Triples)
 		}
-		v := &Version{Graph: g, Format: f, Wanted: o.Format, Fixity: rdfres.ComputeFixity(data, false, false), Triples: len(d.Triples)}
+		v := &Version{Graph: g, Format: f, Wanted: o.Format, Fixity: rdfres.ComputeFixity(data, false, false), Triples: len(d.Triples), RDFXML: rdfres.CarriesRDFXML(d.Triples)}
 		if cur == nil {
 			want.Created++
 			steps = append(steps, step{Created, e, v, data})

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -44,6 +45,20 @@ func (g *statements) text(subject, predicate, text string) {
 	}
 }
 
+// publisher names an agent, as DCAT wants it: by its IRI, or by its name at a document.
+func (g *statements) publisher(subject, publisher, document string) {
+	agent := publisher
+	switch {
+	case publisher == "":
+		return
+	case !describable(publisher): // "Library: maps" has a scheme too
+		agent = document + "#publisher"
+		g.text(agent, nsFOAF+"name", publisher)
+	}
+	g.iri(subject, nsDCT+"publisher", agent)
+	g.iri(agent, nsRDF+"type", nsFOAF+"Agent")
+}
+
 func (g *statements) number(subject, predicate string, n int64) {
 	g.add(subject, predicate, rdfres.NewLiteral(strconv.FormatInt(n, 10), "", nsXSD+"integer"))
 }
@@ -69,26 +84,20 @@ func (s *set) describe(g *statements, snap *snapshot) {
 	g.iri(d, nsRDF+"type", nsDCAT+"Dataset")
 	g.text(d, nsDCT+"title", s.cfg.Title)
 	g.text(d, nsDCT+"identifier", s.cfg.Name)
-	g.text(d, nsDCT+"description", s.cfg.Description)
+	g.text(d, nsDCT+"description", cmp.Or(s.cfg.Description, fmt.Sprintf("RDF descriptions of the set %s, to be copied and kept up to date with ResourceSync", s.cfg.Title)))
 	if describable(s.cfg.Licence) {
 		g.iri(d, nsDCT+"license", s.cfg.Licence)
 	} else {
 		g.text(d, nsDCT+"rights", s.cfg.Licence)
 	}
-	if describable(s.cfg.Publisher) { // "Library: maps" has a scheme too
-		g.iri(d, nsDCT+"publisher", s.cfg.Publisher)
-	} else {
-		g.text(d, nsDCT+"publisher", s.cfg.Publisher)
-	}
+	g.publisher(d, cmp.Or(s.cfg.Publisher, s.p.o.Publisher), s.about())
 	g.text(d, nsVoID+"uriSpace", s.at.Prefix)
 	for _, source := range s.cfg.Via {
 		g.iri(d, nsDCT+"source", source)
 	}
 	g.iri(d, nsDCAT+"landingPage", s.about()+".html")
-	for f, iri := range formatIRIs {
-		if f == s.cfg.Format || f != rdfres.RDFXML {
-			g.iri(d, nsVoID+"feature", iri)
-		}
+	for _, iri := range formatIRIs {
+		g.iri(d, nsVoID+"feature", iri)
 	}
 	g.iri(d, nsVoID+"rootResource", s.capabilityList())
 	if snap == nil {
@@ -205,6 +214,8 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	catalog := about + "#catalog"
 	g.iri(catalog, nsRDF+"type", nsDCAT+"Catalog")
 	g.text(catalog, nsDCT+"title", p.o.Title)
+	g.text(catalog, nsDCT+"description", cmp.Or(p.o.Description, "Sets of RDF descriptions, to be copied and kept up to date with ResourceSync"))
+	g.publisher(catalog, p.o.Publisher, about)
 	g.iri(catalog, nsDCT+"conformsTo", "http://www.openarchives.org/rs/1.1/resourcesync")
 	g.iri(catalog, nsRDFS+"seeAlso", p.wellKnown())
 	for _, name := range p.names {

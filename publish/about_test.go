@@ -1,11 +1,16 @@
 package publish
 
 import (
+	"bytes"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -65,7 +70,7 @@ func TestAbout(t *testing.T) {
 			t.Errorf("published by %s: %v\n%s", name, err, a)
 		}
 		for _, x := range ts {
-			if p := x.P.IRI(); p == nsDCT+"publisher" && (x.O.Kind() == rdfres.KindIRI) != (name == "urn:x:library") {
+			if p := x.P.IRI(); p == nsDCT+"publisher" && (x.O == rdfres.NewIRI("urn:x:library")) != (name == "urn:x:library") {
 				t.Errorf("published by %s: %s", name, x.O)
 			}
 		}
@@ -78,5 +83,72 @@ func TestAbout(t *testing.T) {
 	}
 	if h, _ := w.read(w.url("capabilitylist.xml")); len(h.Links) == 0 || h.Links[0].Rel != "describedby" || h.Links[0].Href != w.url("about") {
 		t.Errorf("the Capability List leads to %v", h.Links)
+	}
+}
+
+// TestCatalogueOfAgents: the catalogue and each set have a description and a publisher, an
+// agent (DCAT 3, sections 6.3 and 6.4), also where only the source says who it is.
+func TestCatalogueOfAgents(t *testing.T) {
+	w := newWorld(t, SetConfig{Title: "Places"})
+	w.pub.o.Publisher = "City Library"
+	for _, address := range []string{testBase + "/about.nt", w.url("about.nt")} {
+		ts, err := rdfres.Decode(rdfres.NTriples, w.get(address).Body.Bytes(), rdfres.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(s rdfres.Term, p string, o rdfres.Term) bool {
+			return slices.ContainsFunc(ts, func(x rdfres.Triple) bool {
+				return x.S == s && x.P == rdfres.NewIRI(p) && (o == "" || x.O == o)
+			})
+		}
+		described := 0
+		for _, x := range ts {
+			if x.O != rdfres.NewIRI(nsDCAT+"Catalog") && x.O != rdfres.NewIRI(nsDCAT+"Dataset") {
+				continue
+			}
+			described++
+			if !has(x.S, nsDCT+"description", "") || !has(x.S, nsDCT+"publisher", "") {
+				t.Errorf("%s lacks a description or a publisher:\n%s", x.S, ts)
+			}
+		}
+		for _, x := range ts {
+			if x.P == rdfres.NewIRI(nsDCT+"publisher") && (!has(x.O, nsRDF+"type", rdfres.NewIRI(nsFOAF+"Agent")) || !has(x.O, nsFOAF+"name", `"City Library"`)) {
+				t.Errorf("the publisher %s is no agent with a name", x.O)
+			}
+		}
+		if described == 0 {
+			t.Errorf("%s describes nothing", address)
+		}
+	}
+}
+
+// TestLinkToRDFXML: the Link header tells RDF/XML where a version can be had so, and
+// only there.
+func TestLinkToRDFXML(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/"})
+	var found iter.Seq2[rdfres.Description, error] = func(yield func(rdfres.Description, error) bool) {
+		entities := map[string]string{"http://example.org/a": "http://example.org/p", "http://example.org/b": "http://example.org/p/"}
+		for _, e := range slices.SortedFunc(maps.Keys(entities), func(a, b string) int {
+			x, y := rdfres.EntityKey(a), rdfres.EntityKey(b)
+			return bytes.Compare(x[:], y[:])
+		}) {
+			if !yield(rdfres.Description{Entity: e, Triples: []rdfres.Triple{{S: rdfres.NewIRI(e), P: rdfres.NewIRI(entities[e]), O: `"x"`}}}, nil) {
+				return
+			}
+		}
+	}
+	if _, err := w.log.Scan(t.Context(), found, changetrack.ScanOptions{Format: rdfres.JSONLD, MaxDeleteRatio: -1}); err != nil {
+		t.Fatal(err)
+	}
+	w.publish()
+	for name, can := range map[string]bool{"a": true, "b": false} {
+		for _, address := range []string{"r/" + name, "r/" + name + ".jsonld", "r/" + name + ".html"} {
+			if got := strings.Contains(w.get(w.url(address)).Header().Get("Link"), "/r/"+name+".rdf>"); got != can {
+				t.Errorf("%s links to RDF/XML: %v", address, got)
+			}
+		}
+		if res := w.get(w.url("r/" + name + ".rdf")); (res.Code == 200) != can {
+			t.Errorf("%s.rdf: %d", name, res.Code)
+		}
 	}
 }

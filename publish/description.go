@@ -150,7 +150,7 @@ func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	}
 	h := w.Header()
 	h.Add("Vary", "Accept")
-	formats := offered(v.Format)
+	formats := offered(v)
 	format, ok := negotiate(r.Header["Accept"], formats)
 	if !ok {
 		return notAcceptable(s.generic(st.Entity), formats)
@@ -219,8 +219,8 @@ func (s *set) links(name, suffix, entity string, v *changetrack.Version, format 
 	}
 	add(s.about(), "describedby", "")
 	query := versionQuery(v, memento)
-	for _, f := range offered(v.Format) {
-		if f != format && f != rdfres.RDFXML { // which cannot write every predicate
+	for _, f := range offered(v) {
+		if f != format {
 			add(generic+suffixOf(f)+query, "alternate", `; type="`+mediaType(f)+`"`)
 		}
 	}

@@ -147,14 +147,14 @@ func shortSum(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// alternates are the formats that an entry links to besides its own. RDF/XML,
-// which cannot write every predicate, is only had by negotiation and by suffix.
+// alternates are the formats that an entry links to besides its own. RDF/XML, which
+// cannot carry every version, is told in the Link header of a representation.
 var alternates = map[rdfres.Format][]rdfres.Format{}
 
 func init() {
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, rdfres.NQuads, rdfres.TriG} {
-		for _, other := range offered(f) {
-			if other != f && other != rdfres.RDFXML {
+		for _, other := range offered(&changetrack.Version{Format: f}) {
+			if other != f {
 				alternates[f] = append(alternates[f], other)
 			}
 		}

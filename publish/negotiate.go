@@ -3,6 +3,7 @@ package publish
 import (
 	"strings"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -33,11 +34,12 @@ func suffixOf(f rdfres.Format) string {
 	return f.Suffix()
 }
 
-// offered are the formats of a description; the set's own comes first.
-func offered(main rdfres.Format) []rdfres.Format {
-	all := []rdfres.Format{main}
+// offered are the formats of a version; its own comes first. RDF/XML is among them where
+// it can carry the version.
+func offered(v *changetrack.Version) []rdfres.Format {
+	all := []rdfres.Format{v.Format}
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, htmlFormat} {
-		if f != main {
+		if f != v.Format && (f != rdfres.RDFXML || v.RDFXML) {
 			all = append(all, f)
 		}
 	}

@@ -284,7 +284,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 	slices.Reverse(history)
 	var formats []fact
 	headLinks := []pageLink{{Rel: "resourcesync", Href: s.capabilityList()}, {Rel: "canonical", Href: base}}
-	for _, f := range offered(v.Format) {
+	for _, f := range offered(v) {
 		if f != htmlFormat {
 			address := base + suffixOf(f) + versionQuery(v, memento)
 			formats = append(formats, fact{Name: formatName(f), Value: mediaType(f), Href: address})

@@ -82,13 +82,16 @@ type Count struct {
 
 // Options of Open.
 type Options struct {
-	BaseURL    string           // scheme://host[:port][/path], no trailing slash
-	Dir        string           // published files (dumps)
-	Title      string           // of the source, for people; default: the host
-	Robots     bool             // serve robots.txt with Sitemap lines; search engines have punished sites for it
-	CacheBytes int64            // memory for documents; default 64 MiB
-	Now        func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: silent
+	BaseURL string // scheme://host[:port][/path], no trailing slash
+	Dir     string // published files (dumps)
+	Title   string // of the source, for people; default: the host
+	// Description and Publisher of the source are for catalogues; sets without a
+	// publisher of their own have this one (a name, or an IRI).
+	Description, Publisher string
+	Robots                 bool             // serve robots.txt with Sitemap lines; search engines have punished sites for it
+	CacheBytes             int64            // memory for documents; default 64 MiB
+	Now                    func() time.Time // nil: time.Now
+	Logger                 *slog.Logger     // nil: silent
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.

@@ -36,6 +36,9 @@ func roundTrip(t *testing.T, f Format, entity string, ts []Triple, r *rand.Rand,
 	t.Helper()
 	before := slices.Clone(ts)
 	data, err := Encode(f, entity, ts)
+	if f == RDFXML && CarriesRDFXML(ts) != (err == nil) {
+		t.Errorf("seed %d: CarriesRDFXML says %v, Encode %v", seed, CarriesRDFXML(ts), err)
+	}
 	if errors.Is(err, ErrCannotCarry) {
 		return 1
 	}

@@ -49,10 +49,10 @@ func (w *rdfxmlWriter) namespaces(ts []Triple) error {
 		if i > 0 && t.P == ts[i-1].P {
 			continue
 		}
-		space, local := splitQName(t.P.IRI())
-		if local == "" || !hasScheme(space) || space == xmlNS || space == "http://www.w3.org/2000/xmlns/" || space == rdfNS && !isPropertyName(local) {
+		if !isElement(t.P.IRI()) {
 			return fmt.Errorf("%w: RDF/XML cannot write the predicate %s as an element", ErrCannotCarry, t.P)
 		}
+		space, _ := splitQName(t.P.IRI())
 		if _, ok := w.prefixes[space]; ok {
 			continue
 		}
@@ -77,6 +77,33 @@ func (w *rdfxmlWriter) namespaces(ts []Triple) error {
 	}
 	w.text(">\n")
 	return nil
+}
+
+// CarriesRDFXML tells whether RDF/XML can write a description, without writing it: each
+// predicate ends in an XML name, no text has a character that XML 1.0 lacks, and labels of
+// blank nodes are XML names.
+func CarriesRDFXML(ts []Triple) bool {
+	w := rdfxmlWriter{}
+	for i, t := range ts {
+		if (i == 0 || t.P != ts[i-1].P) && !isElement(t.P.IRI()) {
+			return false
+		}
+		for _, x := range [...]Term{t.S, t.O} {
+			switch {
+			case x[0] == '_' && !isNCName(x.Label()):
+				return false
+			case strings.Contains(string(x), `\`), strings.Contains(string(x), "\xef\xbf"): // escapes, and U+FFFE or U+FFFF
+				w.check(unescape(string(x)))
+			}
+		}
+	}
+	return w.err == nil
+}
+
+// isElement tells whether a predicate can be the name of an element.
+func isElement(predicate string) bool {
+	space, local := splitQName(predicate)
+	return local != "" && hasScheme(space) && space != xmlNS && space != "http://www.w3.org/2000/xmlns/" && (space != rdfNS || isPropertyName(local))
 }
 
 // isPropertyName tells whether a name of the rdf namespace can be a property

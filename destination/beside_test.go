@@ -145,7 +145,7 @@ func TestPlannedBeside(t *testing.T) {
 			t.Fatal(rec, err)
 		}
 		it := &item{Loc: loc, Entity: rec.Entity, Promise: promise{Length: -1}}
-		o, err := d.represent(t.Context(), it, place{URL: loc, Promise: it.Promise}, []byte(text(i, 1)), "")
+		o, err := d.represent(t.Context(), it, place{URL: loc, Promise: it.Promise}, []byte(text(i, 1)), bodyKind{})
 		if err != nil {
 			t.Fatal(err)
 		}

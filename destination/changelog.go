@@ -158,7 +158,7 @@ func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err e
 	}
 	if err == nil {
 		var o *outcome
-		if o, err = d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, ""); err == nil {
+		if o, err = d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, bodyKind{}); err == nil {
 			return o
 		}
 		if errors.Is(err, errContent) {

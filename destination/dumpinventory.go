@@ -196,7 +196,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %s: %w", shorten(it.Package), shorten(it.Path), err)
 	}
-	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, "")
+	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, bodyKind{})
 }
 
 func (c *packageCache) close() {

@@ -111,11 +111,11 @@ func safeSegment(s string) string {
 }
 
 // represent makes a record and what is stored of a verified body.
-func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, contentType string) (*outcome, error) {
+func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind bodyKind) (*outcome, error) {
 	if kind := listKind(body); kind != "" {
 		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", shorten(p.URL), errContent, kind)
 	}
-	o, err := d.representRDF(ctx, it, p, body, contentType)
+	o, err := d.representRDF(ctx, it, p, body, kind)
 	if d.folder == nil {
 		if err == nil {
 			err = d.mapped(context.Background(), o)

@@ -106,7 +106,7 @@ func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfr
 	if err != nil {
 		return nil, other, err
 	}
-	ts, ok, err := d.readRDF(ctx, p, address, a.body, a.contentType())
+	ts, ok, err := d.readRDF(ctx, p, address, a.body, a.bodyKind())
 	if !ok {
 		return nil, sha256.Sum256(a.body), nil
 	}

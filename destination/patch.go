@@ -125,12 +125,12 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, r
 		if err := verifyBytes(doc, it.Promise); err != nil {
 			return nil, fmt.Errorf("what the patch makes %w: %w", errMismatch, err)
 		}
-		return made(d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, doc, ""))
+		return made(d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, doc, bodyKind{}))
 	}
 	after, _, err := rdfres.ApplyPatch(before, a.body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return made(d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), ""))
+	return made(d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), bodyKind{}))
 }

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -217,7 +218,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
-	o, err := d.represent(ctx, it, p, a.body, a.contentType())
+	o, err := d.represent(ctx, it, p, a.body, a.bodyKind())
 	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
 		o.rec.unsettle()
 	}
@@ -243,7 +244,7 @@ func verifyBytes(body []byte, p promise) error {
 
 // representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
-func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, contentType string) (*outcome, error) {
+func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, kind bodyKind) (*outcome, error) {
 	rec := it.record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = hashesOf(body, rec.Hashes)
@@ -252,7 +253,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	var ok bool
 	var err error
 	if !it.File {
-		ts, ok, err = d.readRDF(ctx, p, it.Loc, body, contentType)
+		ts, ok, err = d.readRDF(ctx, p, it.Loc, body, kind)
 	}
 	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
@@ -336,15 +337,19 @@ func listKind(body []byte) string {
 // readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
 // gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
 // type and suffix say.
-func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, contentType string) (ts []rdfres.Triple, ok bool, err error) {
+func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, kind bodyKind) (ts []rdfres.Triple, ok bool, err error) {
 	for layer := 0; layer < 2 && err == nil && bytes.HasPrefix(body, gzipBytes); layer++ {
 		if body, err = gunzip(body, d.lim.resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
 		}
 	}
-	format, certain, ok := chooseFormat(p, body, contentType)
-	if ok && err == nil {
-		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, MaxBytes: d.lim.resource, Lax: true, OneGraph: true,
+	format, certain, ok := chooseFormat(p, body, kind.contentType)
+	linked, several := kind.context()
+	if len(kind.contexts) > 0 {
+		format, certain, ok = rdfres.JSONLD, true, true
+	}
+	if err = cmp.Or(err, several); ok && err == nil {
+		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
 			Context: func(address string) ([]byte, string, error) { return d.contexts.get(ctx, d, address) }})
 	}
 	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
@@ -460,7 +465,7 @@ func typeOfRDF(mediaType string) bool {
 func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 	switch f {
 	case rdfres.RDFXML:
-		return f, bytes.Contains(body, []byte("http://www.w3.org/1999/02/22-rdf-syntax-ns#")) || !utf8.Valid(body) // in UTF-16: told when it is read
+		return f, bytes.Contains(body, []byte("http://www.w3.org/1999/02/22-rdf-syntax-ns#")) || !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 // in UTF-16: told when it is read
 	case rdfres.JSONLD:
 		return f, bytes.Contains(body, []byte(`"@`)) || len(body) < 10 && bytes.Equal(bytes.TrimSpace(body), []byte("[]"))
 	}

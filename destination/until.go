@@ -484,7 +484,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 		}
 	}
 	// Nothing is promised of it; its address tells the format.
-	o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Length: -1}}, a.body, a.contentType())
+	o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Length: -1}}, a.body, a.bodyKind())
 	if err != nil {
 		return &outcome{it: it, err: err}
 	}

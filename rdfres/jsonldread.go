@@ -23,6 +23,8 @@ type jsonldReader struct {
 	labels  docLabels
 	depth   int
 
+	size     expansion
+	beyond   bool   // what may be
 	lastType string // the datatype of the literal before
 	foreign  bool   // a context was met
 }
@@ -55,6 +57,9 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 		line := 1 + bytes.Count(data[:r.errPos], []byte{'\n'})
 		from := bytes.LastIndexByte(data[:r.errPos], '\n') + 1
 		return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Line: line, Column: column(data[from:], r.errPos-from), Reason: why}
+	}
+	if r.beyond {
+		return nil, nil, expands(JSONLD, o)
 	}
 	return r.triples, r.named, nil
 }
@@ -216,11 +221,15 @@ func (r *jsonldReader) node(o *object) Term {
 }
 
 func (r *jsonldReader) emit(graph, s, p, o Term) {
+	q := Quad{Triple{s, p, o}, graph}
+	if r.beyond = r.beyond || !r.size.add(&q, JSONLD, r.opts.MaxBytes); r.beyond {
+		return // decodeJSONLD tells it
+	}
 	if graph == "" {
-		r.triples = append(r.triples, Triple{s, p, o})
+		r.triples = appendTriple(r.triples, q.Triple)
 		return
 	}
-	r.named = append(r.named, Quad{Triple{s, p, o}, graph})
+	r.named = append(r.named, q)
 }
 
 func (r *jsonldReader) member(o *object, graph Term, name []byte, escaped bool) (why string) {

@@ -10,9 +10,14 @@ import (
 
 // ReadOptions bound and place a reading. Zero values mean sensible defaults.
 type ReadOptions struct {
-	Base     string // base IRI for relative references; "" refuses them
-	Name     string // document name for error messages
-	MaxBytes int64  // 0: no bound. Exceeding it is ErrTooLarge
+	Base    string // base IRI for relative references; "" refuses them
+	Name    string // document name for error messages
+	Charset string // of the text, as a Content-Type tells it; "": UTF-8, or what an XML document says
+
+	// MaxBytes bounds the document, and what it expands to: its statements as N-Quads, and
+	// the prefixes, bases, entities and contexts that they are made with. Exceeding it is
+	// ErrTooLarge. 0 is no bound.
+	MaxBytes int64
 
 	// Lax accepts in N-Triples and N-Quads what the grammar refuses but common
 	// stores emit: raw spaces, braces and the like in IRIs; relative IRIs, which
@@ -53,6 +58,14 @@ type ReadOptions struct {
 // TriG and JSON-LD.
 func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 	return func(yield func(Quad, error) bool) {
+		yield = withinBytes(f, o, yield)
+		if f != RDFXML { // which tells its charset itself
+			var err error
+			if r, err = toUTF8(r, o.Charset); err != nil {
+				yield(Quad{}, readError(f, o, 0, err))
+				return
+			}
+		}
 		switch f {
 		case NTriples, NQuads:
 			readLines(NewLines(r, f, o), yield)
@@ -74,10 +87,11 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 // ReadOptions.Context. A statement in a named graph is an
 // error, but see OneGraph.
 func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
-	switch f {
-	case NTriples, NQuads:
-		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), yield) })
-	case JSONLD:
+	switch {
+	case charsetName(o.Charset) != "" && f != RDFXML:
+	case f == NTriples, f == NQuads:
+		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), withinBytes(f, o, yield)) })
+	case f == JSONLD:
 		ts, named, err := decodeJSONLD(data, o)
 		if err != nil {
 			return nil, err
@@ -97,10 +111,41 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 				}
 			}
 		})
-	case Turtle, TriG, RDFXML:
-		return collect(f, o, Read(bytes.NewReader(data), f, o))
 	}
-	return nil, fmt.Errorf("rdfres: decode %s: unknown format %q", o.Name, f)
+	return collect(f, o, Read(bytes.NewReader(data), f, o))
+}
+
+// expansion counts what the statements of a document take.
+type expansion struct {
+	lines      int64 // as N-Quads
+	statements int64
+}
+
+// add counts a statement, and tells whether there are more than may be: a short one takes
+// some 64 bytes in memory, for which small documents have room.
+func (e *expansion) add(q *Quad, f Format, most int64) (within bool) {
+	e.lines += int64(len(q.S) + len(q.P) + len(q.O) + len(q.G) + len("   .\n"))
+	e.statements++
+	return most <= 0 || e.lines <= most && (f == NTriples || f == NQuads || (e.statements-1<<14)*64 <= most)
+}
+
+// withinBytes ends a reading whose statements take more than o.MaxBytes.
+func withinBytes(f Format, o ReadOptions, yield func(Quad, error) bool) func(Quad, error) bool {
+	if o.MaxBytes <= 0 || f == JSONLD { // which counts as it is read
+		return yield
+	}
+	var e expansion
+	return func(q Quad, err error) bool {
+		if err == nil && !e.add(&q, f, o.MaxBytes) {
+			yield(Quad{}, expands(f, o))
+			return false
+		}
+		return yield(q, err)
+	}
+}
+
+func expands(f Format, o ReadOptions) error {
+	return fmt.Errorf("rdfres: read %s %s: it expands to more than %d bytes: %w", f, o.Name, o.MaxBytes, ErrTooLarge)
 }
 
 func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, error) {
@@ -116,9 +161,19 @@ func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, erro
 		if q.G != graph {
 			return nil, oneGraph(f, o, cmp.Or(q.G, graph))
 		}
-		ts = append(ts, q.Triple)
+		ts = appendTriple(ts, q.Triple)
 	}
 	return SortUnique(ts), nil
+}
+
+// appendTriple is append that does not double what is long already.
+func appendTriple(ts []Triple, t Triple) []Triple {
+	if len(ts) == cap(ts) && len(ts) > 1<<16 {
+		grown := make([]Triple, len(ts), len(ts)+len(ts)/4)
+		copy(grown, ts)
+		ts = grown
+	}
+	return append(ts, t)
 }
 
 func oneGraph(f Format, o ReadOptions, g Term) error {

@@ -21,6 +21,7 @@ type ttlLexer struct {
 	read      int64
 	line, col int // of buf[pos], from 1
 
+	held     int64 // bytes of prefixes and bases
 	base     string
 	prefixes map[string]string
 	known    interner
@@ -527,6 +528,18 @@ func (l *ttlLexer) langTag() (string, error) {
 	l.advance(1 + n)
 	return lang, nil
 }
+
+// hold counts what directives keep: relative to a long base a short one keeps much.
+func (l *ttlLexer) hold(n int) error {
+	if l.held += int64(n); l.opts.MaxBytes > 0 && l.held > l.opts.MaxBytes || l.held > maxHeld {
+		return fmt.Errorf("rdfres: read %s %s: its prefixes and bases expand to more than %d bytes at line %d: %w", l.format, l.opts.Name, l.held, l.line, ErrTooLarge)
+	}
+	return nil
+}
+
+// maxHeld is how many bytes prefixes, bases and entities may stand for where the document
+// has no bound.
+const maxHeld = 256 << 20
 
 func (l *ttlLexer) unexpected() error {
 	c, ok, err := l.at(0)

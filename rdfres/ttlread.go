@@ -120,7 +120,7 @@ func (p *ttlParser) prefixID() error {
 		return err
 	}
 	p.prefixes[name] = iri
-	return nil
+	return p.hold(len(iri))
 }
 
 func (p *ttlParser) baseIRI() error {
@@ -129,7 +129,7 @@ func (p *ttlParser) baseIRI() error {
 		return err
 	}
 	p.base = iri
-	return nil
+	return p.hold(len(iri))
 }
 
 // version passes over the version of RDF that a document tells: what it writes tells

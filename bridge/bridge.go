@@ -207,6 +207,9 @@ func (b *Bridge) Start() {
 		if err := b.sets[name].beginDue(); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
 		}
+		if b.pub.Lost(name) {
+			b.makeAgain(name)
+		}
 		_, done := b.pub.Generation(name)
 		if _, begun := b.runner.Busy("scan:" + name); !done && !begun {
 			next := "the first scan comes by schedule; rsbridge scan begins one now"
@@ -214,6 +217,18 @@ func (b *Bridge) Start() {
 				next = "the set has no schedule; rsbridge scan begins a scan"
 			}
 			b.log.Info("nothing is published yet: "+next, "set", name, "schedule", b.sets[name].cfg.Schedule)
+		}
+	}
+}
+
+// makeAgain begins to make what the set offered, and whose files were wrong.
+func (b *Bridge) makeAgain(name string) {
+	for _, job := range b.runner.Jobs() {
+		switch job.Name {
+		case "dump:" + name, "changedump:" + name, "list:" + name:
+			if _, _, err := b.runner.Start(job.Name, "damaged files", nil); err != nil {
+				b.log.Error("what was damaged is not made again now; the next dump does it", "set", name, "job", job.Name, "error", err)
+			}
 		}
 	}
 }

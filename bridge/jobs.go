@@ -12,9 +12,10 @@ import (
 )
 
 // jobs are all jobs by name: scan:SET, hint:SET, dump:SET, changedump:SET, list:SET, archive:SET,
-// rebase:SET, retain:SET, sync:DESTINATION, audit:DESTINATION. Those of one set, and those of one destination, exclude
+// rebase:SET, retain:SET, sync:DESTINATION, audit:DESTINATION, verify:state. Those of one set, and those of one destination, exclude
 // each other.
 func (b *Bridge) jobs() (out []jobs.Job) {
+	out = append(out, jobs.Job{Name: verifyJob, Subject: "state", Run: b.verify})
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
 		s := b.sets[name]
 		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan}
@@ -75,7 +76,7 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 }
 
 // Begin queues a run of a job (contract: scan, accept, rebase, sync, audit, repair
-// on a set or destination) that starts after the call. For accept, the id of what is
+// on a set or destination, verify on everything) that starts after the call. For accept, the id of what is
 // held is found here.
 func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
@@ -125,6 +126,8 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		if action == "repair" {
 			job, args = "audit:"+name, AuditArgs{Repair: true}
 		}
+	case "verify":
+		job = verifyJob
 	default:
 		return run, false, fmt.Errorf("action %s: %w", action, ErrUnknown)
 	}

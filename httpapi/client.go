@@ -80,15 +80,19 @@ func (c *Client) Status(ctx context.Context) (st bridge.Status, err error) {
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
 
-// Do begins work (scan, accept, rebase, sync, audit) and waits for the run, which starts
+// Do begins work (scan, accept, rebase, sync, audit, verify) and waits for the run, which starts
 // after the call. progress may be nil. Ending ctx detaches; the run goes on.
 func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	kind := "destinations"
 	if action == "scan" || action == "accept" || action == "rebase" {
 		kind = "sets"
 	}
+	path := "/" + kind + "/" + url.PathEscape(name) + "/" + action
+	if action == "verify" {
+		path = "/verify"
+	}
 	var run jobs.Run
-	if err := c.call(ctx, http.MethodPost, "/"+kind+"/"+url.PathEscape(name)+"/"+action+"?queue=true", args, &run); err != nil {
+	if err := c.call(ctx, http.MethodPost, path+"?queue=true", args, &run); err != nil {
 		return run, err
 	}
 	for !run.Over() {

@@ -22,7 +22,7 @@ var pathParam = regexp.MustCompile(`:([a-z]+)`)
 func (a *api) openAPI() object {
 	g := &schemas{made: object{}, names: map[string]reflect.Type{}}
 	problem := object{"description": "a problem, told as RFC 9457", "content": object{"application/problem+json": object{"schema": g.of(reflect.TypeFor[Problem]())}}}
-	for _, t := range []reflect.Type{reflect.TypeFor[bridge.ScanReport](), reflect.TypeFor[bridge.SyncReport](), reflect.TypeFor[bridge.AuditReport]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[bridge.ScanReport](), reflect.TypeFor[bridge.SyncReport](), reflect.TypeFor[bridge.AuditReport](), reflect.TypeFor[bridge.VerifyReport]()} {
 		g.of(t) // what the result of a run is
 	}
 	paths := object{}
@@ -38,7 +38,7 @@ func (a *api) openAPI() object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "rsbridge administration", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The result of a run is a ScanReport (scan, accept), a SyncReport, or an AuditReport (audit, repair). GET also answers HEAD. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
+			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The result of a run is a ScanReport (scan, accept), a SyncReport, an AuditReport (audit, repair), or a VerifyReport. GET also answers HEAD. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
 		"paths": paths,
 		"components": object{"schemas": g.made, "securitySchemes": object{
 			"token": object{"type": "http", "scheme": "bearer"},

@@ -95,6 +95,7 @@ func (a *api) routes() []route {
 		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},
 		{post, "/api/v1/destinations/:name/pause", "stop the schedule", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(true)},
 		{post, "/api/v1/destinations/:name/resume", "start the schedule again", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(false)},
+		{post, "/api/v1/verify", "read what is kept here, and compare it with its checksums", queue, bridge.VerifyArgs{}, 202, jobs.Run{}, a.begin("verify", "verify")},
 		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
 		{get, "/api/v1/runs", "runs, newest first", []param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
 		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},

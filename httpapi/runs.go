@@ -48,6 +48,10 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 // order reads what a POST wants: on which set or destination, with which
 // arguments.
 func (a *api) order(c *gin.Context, action string) (name string, args any, err error) {
+	if action == "verify" {
+		args, err = arguments(c, new(bridge.VerifyArgs))
+		return "state", args, err
+	}
 	find := a.destinationName
 	if action == "scan" || action == "accept" || action == "rebase" {
 		find = a.setName

@@ -43,6 +43,7 @@ type archivedDocument struct {
 	Folder string `json:"folder,omitempty"` // "": archives
 	Length int64  `json:"length"`
 	CRC32  uint32 `json:"crc32"`
+	Stored int64  `json:"stored"` // bytes of the file
 }
 
 func (d archivedDocument) file() string {
@@ -120,13 +121,12 @@ func (s *set) openArchives() error {
 		}
 		there := s.dir != "" && s.allThere(r.Packages)
 		for _, d := range r.Documents {
-			_, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(d.file())))
-			there = there && err == nil
+			there = there && s.hasSize(d.file(), d.Stored)
 		}
 		if there {
 			all = append(all, r)
 		} else {
-			s.p.log.Warn("an archived document is forgotten: its files are not there", "set", s.cfg.Name, "kind", r.Kind, "number", r.Number)
+			s.p.log.Warn("an archived document is forgotten: its files are not there, or have another size", "set", s.cfg.Name, "kind", r.Kind, "number", r.Number)
 			lost = append(lost, r)
 		}
 	}
@@ -233,7 +233,7 @@ func folderOf(ps []packageRecord) string {
 
 // keepDocument writes a document into a folder, "" that of the archives.
 func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, error) {
-	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32}
+	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32, Stored: int64(len(d.body.Deflated))}
 	file := filepath.Join(s.dir, filepath.FromSlash(a.file()))
 	if err := os.MkdirAll(filepath.Dir(file), ownfile.FolderMode); err != nil {
 		return a, err

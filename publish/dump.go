@@ -402,7 +402,12 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 		}
 	}()
 	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
-	if err := writeFile(path+"-manifest.xml", f.zip.CloseTo); err != nil {
+	manifest := countingHash{h: sha256.New()}
+	err = writeFile(path+"-manifest.xml", func(w io.Writer) error {
+		manifest.w = w
+		return f.zip.CloseTo(&manifest)
+	})
+	if err != nil {
 		return rec, err
 	}
 	if err := f.buf.Flush(); err != nil {
@@ -417,8 +422,14 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 	if err := os.Rename(path+".zip.tmp", path+".zip"); err != nil {
 		return rec, err
 	}
-	return packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
-		Manifest: f.name + "-manifest.xml", Entries: f.entries}, nil
+	rec = packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
+		Manifest: f.name + "-manifest.xml", ManifestLength: manifest.n, ManifestSHA256: hex.EncodeToString(manifest.h.Sum(nil)), Entries: f.entries}
+	for file, check := range filesOf(nil, []packageRecord{rec}) {
+		if err := check(f.s); err != nil {
+			return rec, fmt.Errorf("what was written to %s is read back wrong: %w", file, err)
+		}
+	}
+	return rec, nil
 }
 
 // writeFile puts a file in place whole or not at all.
@@ -545,6 +556,14 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if err != nil {
 		return err
 	}
+	size := rec.Length
+	if path == rec.Manifest {
+		size = rec.ManifestLength
+	}
+	if info.Size() != size {
+		s.p.log.Error("a published file has another size than it was made with; rsbridge verify makes it again", "set", s.cfg.Name, "file", path, "bytes", info.Size(), "want", size)
+		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.capabilityList())
+	}
 	h := w.Header()
 	h.Set("Cache-Control", cacheForever)
 	tag := rec.SHA256[:32]
@@ -591,12 +610,14 @@ func (s *set) openDumps() error {
 		}
 		s.dump.Store(&d)
 	} else if known {
-		s.p.log.Warn("the Resource Dump is dropped: its files are not there", "set", s.cfg.Name)
+		s.p.log.Warn("the Resource Dump is dropped, and made again: its files are not there, or have another size", "set", s.cfg.Name)
+		s.lost.Store(true)
 		if err := s.putDump(nil); err != nil {
 			return err
 		}
 	}
 	var cds []packageRecord
+	broken := false
 	b := s.kv.Batch()
 	defer b.Close()
 	for pair, err := range s.kv.Scan([]byte("D"), []byte("E")) {
@@ -607,14 +628,21 @@ func (s *set) openDumps() error {
 		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
 			return err
 		}
-		if s.dir != "" && s.allThere([]packageRecord{rec}) {
+		if !broken && s.dir != "" && s.allThere([]packageRecord{rec}) {
 			cds = append(cds, rec)
 			continue
 		}
-		for _, gone := range append(cds, rec) { // what is left must be without gaps
-			b.Delete(keyOf('D', gone.Number, gone.Last))
+		if !broken {
+			s.p.log.Warn("the Change Dump is dropped from a package on, and made again: its files are not there, or have another size", "set", s.cfg.Name, "list", rec.Number)
+			s.lost.Store(true)
+			broken = true
+			for len(cds) > 0 && cds[len(cds)-1].Number == rec.Number { // of the same list
+				last := cds[len(cds)-1]
+				cds = cds[:len(cds)-1]
+				b.Delete(keyOf('D', last.Number, last.Last))
+			}
 		}
-		cds = nil
+		b.Delete(keyOf('D', rec.Number, rec.Last)) // what is made again comes after what is left
 	}
 	for _, rec := range cds {
 		keep[rec.File], keep[rec.Manifest] = true, true
@@ -631,11 +659,7 @@ func (s *set) openDumps() error {
 
 func (s *set) allThere(ps []packageRecord) bool {
 	for _, p := range ps {
-		info, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(p.File)))
-		if err != nil || info.Size() != p.Length {
-			return false
-		}
-		if _, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(p.Manifest))); err != nil {
+		if !s.hasSize(p.File, p.Length) || !s.hasSize(p.Manifest, p.ManifestLength) {
 			return false
 		}
 	}

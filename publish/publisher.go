@@ -151,6 +151,8 @@ type locks struct {
 	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
+
+	lost atomic.Bool // files were wrong when the set was opened
 }
 
 // snapshot is a generation as readers see it: fixed.

@@ -75,16 +75,18 @@ func (l *listRecord) closed() bool { return !l.Until.IsZero() }
 
 // packageRecord is a ZIP package and the copy of its manifest.
 type packageRecord struct {
-	Version  int       `json:"v"`
-	File     string    `json:"file"` // below the set's folder
-	Length   int64     `json:"length"`
-	SHA256   string    `json:"sha256"`
-	Manifest string    `json:"manifest"` // below the set's folder
-	Entries  int       `json:"entries"`
-	From     time.Time `json:"from,omitzero"`  // Change Dump
-	Until    time.Time `json:"until,omitzero"` // Change Dump
-	Number   uint64    `json:"number,omitempty"`
-	Last     uint64    `json:"last,omitempty"`
+	Version        int       `json:"v"`
+	File           string    `json:"file"` // below the set's folder
+	Length         int64     `json:"length"`
+	SHA256         string    `json:"sha256"`
+	Manifest       string    `json:"manifest"` // below the set's folder
+	ManifestLength int64     `json:"manifest_length"`
+	ManifestSHA256 string    `json:"manifest_sha256"`
+	Entries        int       `json:"entries"`
+	From           time.Time `json:"from,omitzero"`  // Change Dump
+	Until          time.Time `json:"until,omitzero"` // Change Dump
+	Number         uint64    `json:"number,omitempty"`
+	Last           uint64    `json:"last,omitempty"`
 }
 
 // dumpRecord is a Resource Dump. Before is the one it replaced, whose files stay

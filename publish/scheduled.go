@@ -2,9 +2,7 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,10 +95,9 @@ func (s *set) openList(keep map[string]bool) error {
 		return err
 	}
 	for _, d := range rec.Documents {
-		if _, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(d.file()))); errors.Is(err, fs.ErrNotExist) {
-			return nil // it is made again
-		} else if err != nil {
-			return err
+		if !s.hasSize(d.file(), d.Stored) {
+			s.lost.Store(true) // it is made again
+			return nil
 		}
 	}
 	keep[rec.Documents[0].Folder] = true

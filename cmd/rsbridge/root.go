@@ -51,7 +51,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
-		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.verify(),
 		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

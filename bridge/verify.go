@@ -1,0 +1,119 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+)
+
+// verifyJob is the job that verifies everything.
+const verifyJob = "verify:state"
+
+// VerifyArgs are the arguments of a verification.
+type VerifyArgs struct {
+	// ReadData: also the representations of the sets, and the embedded stores.
+	ReadData bool `json:"read_data,omitempty"`
+}
+
+// VerifyReport is what a verification read, and found.
+type VerifyReport struct {
+	Records         int64         `json:"records"`         // of the state
+	Files           int           `json:"files"`           // published ones
+	Representations int64         `json:"representations"` // with read_data
+	Triples         int64         `json:"triples"`         // of embedded stores, with read_data
+	ReadData        bool          `json:"read_data"`
+	Faults          []VerifyFault `json:"faults"`
+	Seconds         float64       `json:"seconds"`
+}
+
+// VerifyFault is something that is not as it was written.
+type VerifyFault struct {
+	What  string `json:"what"` // state, set NAME, store NAME
+	File  string `json:"file,omitempty"`
+	Error string `json:"error"`
+	// Again: it is right now. A damaged file was made again.
+	Again bool `json:"made_again"`
+}
+
+// verify reads everything that is kept here: the records of the state with their
+// checksums, the published files, and with ReadData the representations by digest and
+// the embedded stores. A wrong file is made again.
+func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
+	var o VerifyArgs
+	if len(run.Args) > 0 {
+		if err := json.Unmarshal(run.Args, &o); err != nil {
+			return nil, fmt.Errorf("%s: arguments: %w", run.Job, err)
+		}
+	}
+	began := time.Now()
+	rep := &VerifyReport{ReadData: o.ReadData, Faults: []VerifyFault{}}
+	found := func(what string, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			b.log.Error("verification found a fault", "what", what, "error", err)
+			rep.Faults = append(rep.Faults, VerifyFault{What: what, Error: err.Error()})
+		}
+		return nil
+	}
+	run.Progress("records", 0, 0)
+	if err := found("state", b.verifyRecords(ctx, &rep.Records)); err != nil {
+		return nil, err
+	}
+	for _, name := range b.Sets() {
+		run.Progress("files of "+name, 0, 0)
+		files, faults, err := b.pub.Verify(ctx, name)
+		rep.Files += files
+		for _, f := range faults {
+			rep.Faults = append(rep.Faults, VerifyFault{What: "set " + name, File: f.File, Error: f.Error, Again: f.Again})
+		}
+		if err == nil && o.ReadData {
+			run.Progress("representations of "+name, 0, 0)
+			v := b.sets[name].log.View()
+			var n int64
+			n, err = v.Verify(ctx)
+			v.Close()
+			rep.Representations += n
+		}
+		if err := found("set "+name, err); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.stores)) {
+		s := b.stores[name]
+		err := s.fault
+		if err == nil && s.embedded != nil && o.ReadData {
+			run.Progress("store "+name, 0, 0)
+			var n int64
+			n, err = s.embedded.Verify(ctx)
+			rep.Triples += n
+		}
+		if err := found("store "+name, err); err != nil {
+			return nil, err
+		}
+	}
+	rep.Seconds = time.Since(began).Seconds()
+	return rep, nil
+}
+
+// verifyRecords reads the whole state: each block has a checksum.
+func (b *Bridge) verifyRecords(ctx context.Context, n *int64) error {
+	snap := b.kv.Snapshot()
+	defer snap.Close()
+	for _, err := range snap.Scan(nil, nil) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		*n++
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+func (a *app) verify() *cobra.Command {
+	var args bridge.VerifyArgs
+	c := &cobra.Command{Use: "verify", Short: "Read what is kept here, and compare it with its checksums", Args: cobra.NoArgs,
+		Long: `Reads the records of the state and the published files (packages of dumps,
+archives), and compares them with their checksums. A damaged file is not offered
+any more, and is made again. With --read-data the representations of the sets and
+the embedded stores are read too. Works with the daemon that holds the state, or by
+itself. A damaged log of the state or of a store is refused when it is opened.
+Exit code 1: something was damaged.
+
+--json: {"records","files","representations","triples","read_data","faults":[{"what","file","error","made_again"}],"seconds"}`,
+		Example: "  rsbridge verify\n  rsbridge verify --read-data --json",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s, _, end, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			run, err := s.Do(cmd.Context(), "verify", "", args, a.progress)
+			a.endProgress()
+			if err != nil {
+				return err
+			}
+			o, err := outcomeOf[bridge.VerifyReport]("", run)
+			if err == nil {
+				err = o.err
+			}
+			if err != nil {
+				return err
+			}
+			return a.tellVerified(o.report)
+		}}
+	c.Flags().BoolVar(&args.ReadData, "read-data", false, "read the representations of the sets and the embedded stores too")
+	return c
+}
+
+// tellVerified prints a report; faults are the error of the command.
+func (a *app) tellVerified(r bridge.VerifyReport) error {
+	if a.json {
+		if err := a.print(r); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range r.Faults {
+			what := f.What
+			if f.File != "" {
+				what += ", file " + f.File
+			}
+			again := ""
+			if f.Again {
+				again = "; it was made again"
+			}
+			fmt.Fprintf(a.out, "%s: %s%s\n", what, f.Error, again)
+		}
+		fmt.Fprintf(a.out, "verified %s and %s", plural(r.Records, "record"), plural(int64(r.Files), "file"))
+		if r.ReadData {
+			fmt.Fprintf(a.out, ", %s, %s of embedded stores", plural(r.Representations, "representation"), plural(r.Triples, "triple"))
+		}
+		fmt.Fprintf(a.out, ", in %.1f s\n", r.Seconds)
+	}
+	if len(r.Faults) > 0 {
+		return &codeError{exitFailed, nil}
+	}
+	return nil
+}

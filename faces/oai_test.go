@@ -396,3 +396,16 @@ func FuzzOAI(f *testing.F) {
 		}
 	})
 }
+
+// TestOAIRecordGone: a living item is told deleted in RDF/XML only if harvesters may hold
+// a record of it in that format.
+func TestOAIRecordGone(t *testing.T) {
+	w := oaiWorld(t)
+	book := "http://example.org/book/1"
+	w.model[book] = append(w.model[book], rdfres.Triple{S: rdfres.NewIRI(book), P: rdfres.NewIRI("http://example.org/p/1"), O: `"no RDF/XML"`})
+	w.scan()
+	a := w.get("/data/oai?verb=ListIdentifiers&metadataPrefix=rdf").body
+	if strings.Count(a, `status="deleted"`) != 2 || !strings.Contains(a, book) || strings.Contains(a, "urn:rsbridge:iri") {
+		t.Error(a)
+	}
+}

@@ -191,7 +191,12 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			r := record{member: m, after: after}
 			var err error
 			if r.metadata, err = q.metadata(m, l.prefix); errors.Is(err, errFormat) {
-				r.version, err = nil, nil // there may have been a version that the format could express
+				// The item lives. Its record in this format is gone if it ever had one.
+				var had bool
+				if had, err = q.hadRDF(m.entity); err == nil && !had {
+					return true
+				}
+				r.version = nil
 			}
 			return yield(r, err) && err == nil
 		}
@@ -246,6 +251,20 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			}
 		}
 	}
+}
+
+// hadRDF tells whether RDF/XML could carry a version of an entity that the log still
+// knows.
+func (q *request) hadRDF(entity string) (bool, error) {
+	for c, err := range q.view.History(entity) {
+		if err != nil {
+			return false, err
+		}
+		if c.Before != nil && c.Before.RDFXML || c.After != nil && c.After.RDFXML {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (q *request) writeRecord(x *xmlWriter, r record, whole bool) {

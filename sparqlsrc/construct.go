@@ -177,6 +177,9 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 		return nil, nil, err
 	}
 	raw, over = map[string][]rdfres.Triple{}, map[string]bool{}
+	if entities, err = s.butBookkeeping(ctx, sc, entities); err != nil {
+		return nil, nil, err
+	}
 	ask := func(restrict string) error {
 		got, tooMany := map[string][]rdfres.Triple{}, map[string]bool{}
 		query := s.construct.query(sc, restrict)
@@ -230,6 +233,44 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 		return nil, nil, err
 	}
 	return raw, over, nil
+}
+
+// butBookkeeping leaves out the subjects of rsbridge's own graphs: a query of the user's
+// that names no graph, or all, selects them too. What the scope holds of them keeps them.
+func (s *Source) butBookkeeping(ctx context.Context, sc *scope, entities []string) ([]string, error) {
+	if sc.keeps == nil {
+		own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
+		if err != nil {
+			return nil, err
+		}
+		sc.keeps = &own
+	}
+	if !*sc.keeps {
+		return entities, nil
+	}
+	drop := map[string]bool{}
+	err := s.eachBatch(ctx, entities, func(part []string) error {
+		values, _ := escapeAll(part)
+		if len(values) == 0 {
+			return nil
+		}
+		sol, err := s.client.Select(ctx, "SELECT DISTINCT ?entity WHERE { VALUES ?entity { "+strings.Join(values, " ")+" } GRAPH ?own { ?entity ?p1 ?o1 } FILTER"+sparql.OwnGraph("?own")+
+			" FILTER NOT EXISTS { "+sc.triple("?entity", "?p2", "?o2")+"} FILTER NOT EXISTS { "+sc.triple("?s3", "?p3", "?entity")+"} }")
+		if err != nil {
+			return err
+		}
+		for row, err := range sol.Rows {
+			if err != nil {
+				return err
+			}
+			drop[row[0].IRI()] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("leave out the subjects of rsbridge's own graphs: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(entities), func(e string) bool { return drop[e] }), nil
 }
 
 // scanConstruct enumerates the entities and describes them by batches.

@@ -289,6 +289,23 @@ func TestConstructGraphs(t *testing.T) {
 	}
 }
 
+// The subjects of rsbridge's own graphs are no entities, also where the user's queries
+// ask all graphs. What is data elsewhere stays.
+func TestConstructOwnSubjects(t *testing.T) {
+	st := graphStore()
+	st.Add("urn:rsbridge:state", rdfres.Triple{S: "<http://example.org/data>", P: "<http://example.org/name>", O: `"own"`})
+	st.Add("", rdfres.Triple{S: "<http://example.org/data>", P: "<http://example.org/name>", O: `"n"`})
+	s := source(t, st, Config{Select: Select{Query: `SELECT DISTINCT ?entity WHERE { GRAPH ?g { ?entity <http://example.org/name> ?n } }`},
+		Describe: `CONSTRUCT { ?entity <http://example.org/has> ?n } WHERE { GRAPH ?g { ?entity <http://example.org/name> ?n } }`})
+	got, _ := scanAll(t, s)
+	if len(got) != 5 || got["http://example.org/own"] != nil || got["http://example.org/data"] == nil {
+		t.Errorf("%v", got)
+	}
+	if ds, err := s.Describe(context.Background(), []string{"http://example.org/own"}); err != nil || len(ds) != 1 || len(ds[0].Triples) != 0 {
+		t.Errorf("%v, %v", ds, err)
+	}
+}
+
 // The user's SELECT is asked over the graphs of the set, unless it names graphs.
 func TestSelectGraphs(t *testing.T) {
 	for _, c := range []struct {

@@ -19,6 +19,7 @@ type scope struct {
 	graphs []string // of several, escaped
 	every  bool     // these are all that the store has
 	from   []string // what a CONSTRUCT of the user's is asked over, escaped; nil: as it stands
+	keeps  *bool    // the store keeps graphs of our own, once it was asked
 	next   int
 }
 

@@ -21,12 +21,14 @@ import (
 // next list covers its time too.
 func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	have := slices.Clone(*s.changeDumps.Load())
-	var from time.Time // where the lists without a package begin, if there are some
+	var from time.Time // where the next package begins: lists without one may lie before
 	for _, l := range snap.lists {
 		if !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number {
 			continue
 		}
-		if from.IsZero() {
+		if len(have) > 0 {
+			from = have[len(have)-1].Until
+		} else if from.IsZero() {
 			from = l.From
 		}
 		made, err := s.makeChangeDump(ctx, snap, l, from)
@@ -47,7 +49,6 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		if err := syncDir(filepath.Join(s.dir, "changedump")); err != nil {
 			return err
 		}
-		from = time.Time{}
 		b := s.kv.Batch()
 		for _, rec := range made {
 			if err := setJSON(b, keyOf('D', rec.Number, rec.Last), rec); err != nil {

@@ -18,7 +18,8 @@ func (l *listRecord) lastNumber() uint64 { return max(l.Number, l.Through) }
 // mergeLists makes older Change Lists coarser where there are too many: nothing is
 // refused and nothing is lost (house, decision 20). A merged list has an address
 // of its own, to which those of its parts lead. A list that waits for its Change
-// Dump package is left alone, and so are those with very many entries.
+// Dump package is left alone, and so are those with very many entries. A list of nothing
+// but new and changed files waits for none.
 func (w *generationWriter) mergeLists() {
 	s := w.set
 	if len(w.lists) <= s.mostLists {
@@ -31,16 +32,18 @@ func (w *generationWriter) mergeLists() {
 			packaged = have[len(have)-1].Number
 		}
 	}
+	waits := func(l *listRecord) bool { return l.Number > packaged && l.Packable > 0 }
 	merge := len(w.lists) - min(finestLists, s.mostLists/2)
 	var out []listRecord
 	for _, l := range w.lists[:merge] {
-		if n := len(out); n > 0 && l.closed() && l.Number <= packaged {
+		if n := len(out); n > 0 && l.closed() && !waits(&l) && !waits(&out[n-1]) {
 			into := &out[n-1]
 			if into.Entries+l.Entries <= largestPart && into.Bytes+l.Bytes <= mergedBytes {
 				into.Half = listHalf{}
 				into.Through, into.Until, into.Last, into.LastAt = l.lastNumber(), l.Until, l.Last, l.LastAt
 				into.Entries += l.Entries
 				into.Bytes += l.Bytes
+				into.Packable += l.Packable
 				if into.First.IsZero() {
 					into.First = l.First
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -102,5 +103,50 @@ func TestPreparedList(t *testing.T) {
 		if !made() {
 			t.Error("the list that is asked for was not made")
 		}
+	}
+}
+
+// TestCoarserListsOfFiles: lists of nothing but files have no package to wait for, so they
+// are merged too, and packages go on without a gap after them.
+func TestCoarserListsOfFiles(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 1, Content: "1", Capabilities: []string{"resourcelist", "changelist", "changedump"}})
+	w.tune = func(s *set) { s.mostLists = 6 }
+	w.o.Dir = t.TempDir()
+	w.reopen()
+	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.NTriples)
+	w.must(w.log.LinkFiles(t.Context(), changetrack.LinkOptions{Properties: "1", Files: func(string, rdfres.Format, []byte) ([]string, error) {
+		return []string{"http://files.example/0.pdf"}, nil
+	}}))
+	w.publish()
+	change := func(i int) {
+		w.clock.add(time.Second)
+		w.scan(map[string]int{"http://example.org/e/0": i}, true, rdfres.NTriples)
+		w.publish()
+		w.must(w.pub.DumpChanges(t.Context(), "data"))
+	}
+	change(1)
+	change(2)
+	for i := range 30 {
+		w.clock.add(time.Second)
+		w.files(int64(10+i), 1)
+		w.publish()
+		w.must(w.pub.DumpChanges(t.Context(), "data"))
+	}
+	_, lists := w.read(w.url("changelist.xml"))
+	if len(lists) > 12 {
+		t.Errorf("%d lists, and they should be merged beyond 6", len(lists))
+	}
+	change(100)
+	change(101)
+	h, packages := w.all(w.url("changedump.xml"))
+	last := h.Meta.From
+	for _, p := range packages {
+		if !p.Meta.From.Equal(last) {
+			t.Errorf("%s goes on at %v, want %v", p.Loc, p.Meta.From, last)
+		}
+		last = p.Meta.Until
+	}
+	if _, all := w.all(w.url("changelist.xml")); len(all) != 34 || len(packages) < 3 {
+		t.Errorf("%d changes are listed, want 34; %d packages", len(all), len(packages))
 	}
 }

@@ -487,6 +487,9 @@ func (w *generationWriter) take(patches *patcher) error {
 		l.First = c.Time
 	}
 	l.Entries += n
+	if packable(&c) {
+		l.Packable++
+	}
 	l.Bytes += int64(len(w.chunk) - before)
 	l.Last, l.LastAt = c.Sequence, c.Time
 	if len(w.chunk) >= chunkBytes {

@@ -59,7 +59,9 @@ type listRecord struct {
 	LastAt  time.Time `json:"last_at,omitzero"`
 	Entries int       `json:"entries"`
 	Bytes   int64     `json:"bytes"`
-	Half    listHalf  `json:"half,omitzero"`
+	// Packable is how many changes a package of the Change Dump would have.
+	Packable int      `json:"packable"`
+	Half     listHalf `json:"half,omitzero"`
 }
 
 // listHalf is the place in a list before which half of what it may hold stands; zero where

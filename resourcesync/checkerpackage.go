@@ -113,7 +113,10 @@ func (c *Checker) members(ctx context.Context, p *Package, m *seen) error {
 		return nil
 	}
 	defer closer.Close()
-	used := map[string]bool{ManifestName: true}
+	for _, fault := range p.Faults() {
+		c.find(m, 74, SeverityError, 0, "%s", fault)
+	}
+	used := map[string]bool{p.find(ManifestName).Name: true}
 	var e Entry
 	for {
 		if err := ctx.Err(); err != nil {
@@ -149,9 +152,7 @@ func (c *Checker) member(p *Package, m *seen, line int, path string, h *Hashes, 
 		return
 	}
 	defer body.Close()
-	if name, err := MemberName(path); err == nil {
-		used[name] = true
-	}
+	used[p.find(path).Name] = true
 	sums := newDigests()
 	n, err := io.Copy(sums, body)
 	if err != nil {

@@ -3,10 +3,13 @@ package resourcesync
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -39,18 +42,30 @@ func (o *PackageOptions) defaults() {
 // Package is an opened ZIP package. Bitstreams may be opened by several
 // goroutines at once.
 type Package struct {
-	o     PackageOptions
-	files map[string]*zip.File
-	names []string // in the order of the package
+	o      PackageOptions
+	byName map[string]*packed // as it is written
+	byForm map[string]*packed // by memberForm, of those that are written otherwise
+	names  []string           // in the order of the package
+	faults []string
+}
+
+// packed is one member.
+type packed struct {
+	*zip.File
+	bad error // why it cannot be read
 }
 
 // OpenPackage opens a package of size bytes and finds manifest.xml at its top
 // level (or the index of manifests of 0.5, which Manifest follows).
 //
+// A member that cannot be read is left out, and Faults tells of it: its name leads out
+// of the package, names a drive or holds NUL; another member has the same name; it is
+// encrypted, packed otherwise than stored and deflated, or would unpack to more than
+// the options allow. Names of odd form are read as what they mean: backslashes, dots,
+// CP437 instead of UTF-8, letters composed otherwise.
+//
 // Errors are of kind ErrPackage or ErrLimit: no ZIP file, or cut short; no
-// manifest; names that lead out of the package, are absolute, hold \ or NUL;
-// names that stand twice; encrypted members; methods other than stored and
-// deflated; members, or all together, that would unpack to more than the
+// manifest that can be read; all members together would unpack to more than the
 // options allow.
 func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) {
 	o.defaults()
@@ -63,54 +78,112 @@ func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) 
 	if len(z.File) > o.MaxMembers {
 		return nil, p.fail(ErrLimit, "it has %d members, more than %d", len(z.File), o.MaxMembers)
 	}
-	p.files = make(map[string]*zip.File, len(z.File))
+	p.byName, p.byForm = make(map[string]*packed, len(z.File)), map[string]*packed{}
 	total := uint64(0)
 	for _, f := range z.File {
-		if n := len(f.Name); n > 0 && f.Name[n-1] == '/' && f.UncompressedSize64 == 0 {
-			if err := checkMemberName(f.Name[:n-1]); err != nil {
-				return nil, p.fail(ErrPackage, "the folder name %q is not safe: %v", clip(f.Name), err)
+		if n := len(f.Name); n > 0 && (f.Name[n-1] == '/' || f.Name[n-1] == '\\') && f.UncompressedSize64 == 0 {
+			continue // a folder
+		}
+		m := &packed{f, p.checkMember(f, size)}
+		if m.bad == nil {
+			if total += f.UncompressedSize64; total > uint64(o.MaxBytes) {
+				return nil, p.fail(ErrLimit, "its members unpack to more than %d bytes", o.MaxBytes)
 			}
+		}
+		p.enter(p.byName, f.Name, m)
+	}
+	for _, f := range z.File {
+		m := p.byName[f.Name]
+		if m == nil || m.File != f {
 			continue
 		}
-		if err := p.checkMember(f, size); err != nil {
-			return nil, err
+		form, err := memberForm(f.Name)
+		if err == nil && form != f.Name && p.byName[form] == nil {
+			p.enter(p.byForm, form, m)
+			p.fault("the name %q is read as %q", clip(f.Name), clip(form))
 		}
-		if total += f.UncompressedSize64; total > uint64(o.MaxBytes) {
-			return nil, p.fail(ErrLimit, "its members unpack to more than %d bytes", o.MaxBytes)
+		if m.bad != nil {
+			p.fault("%v", m.bad)
+		} else {
+			p.names = append(p.names, f.Name)
 		}
-		p.files[f.Name] = f
-		p.names = append(p.names, f.Name)
 	}
 	if p.bomb(total, uint64(size)) { // members whose packed bytes overlap
 		return nil, p.fail(ErrLimit, "%d bytes unpack to %d, more than %d times as much", size, total, o.MaxRatio)
 	}
-	if p.files[ManifestName] == nil {
+	switch m := p.find(ManifestName); {
+	case m == nil:
 		return nil, p.fail(ErrPackage, "it has no %s at its top level", ManifestName)
+	case m.bad != nil:
+		return nil, p.fail(kindOf(m.bad), "%v", m.bad)
 	}
 	return p, nil
 }
 
+// enter puts a member under a name. Of two with one name none can be meant without doubt,
+// unless they are the same.
+func (p *Package) enter(in map[string]*packed, name string, m *packed) {
+	before := in[name]
+	switch {
+	case before == nil:
+		in[name] = m
+	case before.CRC32 != m.CRC32 || before.UncompressedSize64 != m.UncompressedSize64:
+		in[name] = &packed{before.File, memberError{ErrPackage, fmt.Sprintf("the name %q stands twice", clip(name))}}
+	}
+}
+
+const maxFaults = 100
+
+func (p *Package) fault(format string, args ...any) {
+	if len(p.faults) < maxFaults {
+		p.faults = append(p.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// Faults tells which members cannot be read and why, and which names are read otherwise
+// than they are written: the first 100.
+func (p *Package) Faults() []string { return p.faults }
+
+// memberError is why one member cannot be read.
+type memberError struct {
+	kind error
+	text string
+}
+
+func (e memberError) Error() string { return e.text }
+
+func kindOf(err error) error {
+	var e memberError
+	if errors.As(err, &e) {
+		return e.kind
+	}
+	return ErrPackage
+}
+
+// checkMember tells why a member cannot be read, nil if it can.
 func (p *Package) checkMember(f *zip.File, size int64) error {
-	if err := checkMemberName(f.Name); err != nil {
-		return p.fail(ErrPackage, "the name %q is not safe: %v", clip(f.Name), err)
+	form, err := memberForm(f.Name)
+	if err != nil {
+		return memberError{ErrPackage, fmt.Sprintf("the name %q is not safe: %v", clip(f.Name), err)}
 	}
 	limit := p.o.MaxEntryBytes
-	if f.Name == ManifestName {
+	if form == ManifestName {
 		limit = p.o.MaxBytes
 	}
+	because := func(kind error, format string, args ...any) error {
+		return memberError{kind, fmt.Sprintf(format, args...)}
+	}
 	switch {
-	case p.files[f.Name] != nil:
-		return p.fail(ErrPackage, "the name %q stands twice", clip(f.Name))
 	case f.Flags&1 != 0:
-		return p.fail(ErrPackage, "%q is encrypted", clip(f.Name))
+		return because(ErrPackage, "%q is encrypted", clip(f.Name))
 	case f.Method != zip.Store && f.Method != zip.Deflate:
-		return p.fail(ErrPackage, "%q is packed with method %d; stored (0) and deflated (8) are read", clip(f.Name), f.Method)
+		return because(ErrPackage, "%q is packed with method %d; stored (0) and deflated (8) are read", clip(f.Name), f.Method)
 	case f.CompressedSize64 > uint64(size):
-		return p.fail(ErrPackage, "%q claims %d packed bytes, the package has %d", clip(f.Name), f.CompressedSize64, size)
+		return because(ErrPackage, "%q claims %d packed bytes, the package has %d", clip(f.Name), f.CompressedSize64, size)
 	case f.UncompressedSize64 > uint64(limit):
-		return p.fail(ErrLimit, "%q unpacks to %d bytes, more than %d", clip(f.Name), f.UncompressedSize64, limit)
+		return because(ErrLimit, "%q unpacks to %d bytes, more than %d", clip(f.Name), f.UncompressedSize64, limit)
 	case p.bomb(f.UncompressedSize64, f.CompressedSize64):
-		return p.fail(ErrLimit, "%q unpacks from %d to %d bytes, more than %d times as much", clip(f.Name), f.CompressedSize64, f.UncompressedSize64, p.o.MaxRatio)
+		return because(ErrLimit, "%q unpacks from %d to %d bytes, more than %d times as much", clip(f.Name), f.CompressedSize64, f.UncompressedSize64, p.o.MaxRatio)
 	}
 	return nil
 }
@@ -132,12 +205,8 @@ func (p *Package) Names() []string { return p.names }
 // Size gives the unpacked size of the bitstream of a manifest path, as the
 // package claims it; ok is false if there is none.
 func (p *Package) Size(path string) (bytes int64, ok bool) {
-	name, err := MemberName(path)
+	f, err := p.member(path)
 	if err != nil {
-		return 0, false
-	}
-	f := p.files[name]
-	if f == nil {
 		return 0, false
 	}
 	return int64(f.UncompressedSize64), true
@@ -155,15 +224,39 @@ func (p *Package) Open(path string) (io.ReadCloser, error) {
 }
 
 func (p *Package) member(path string) (*zip.File, error) {
-	name, err := MemberName(path)
-	if err != nil {
-		return nil, p.fail(ErrPackage, "%v", err)
-	}
-	f := p.files[name]
-	if f == nil {
+	m := p.find(path)
+	switch {
+	case m == nil:
+		if _, err := memberForm(path); err != nil {
+			return nil, p.fail(ErrPackage, "path %q: %v", clip(path), err)
+		}
 		return nil, p.fail(ErrPackage, "the manifest names %q, which is not in it", clip(path))
+	case m.bad != nil:
+		return nil, p.fail(kindOf(m.bad), "%v", m.bad)
 	}
-	return f, nil
+	return m.File, nil
+}
+
+// find gives the member that a path means: the one that is written so, or else the one
+// whose name is of another form; nil: none.
+func (p *Package) find(path string) *packed {
+	if m := p.byName[strings.TrimPrefix(path, "/")]; m != nil {
+		return m
+	}
+	forms := []string{path}
+	if plain, err := url.PathUnescape(path); err == nil && plain != path { // taken for a part of an address
+		forms = append(forms, plain)
+	}
+	for _, form := range forms {
+		form, err := memberForm(form)
+		if err != nil {
+			continue
+		}
+		if m := cmp.Or(p.byName[form], p.byForm[form]); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 func (p *Package) open(f *zip.File) (io.ReadCloser, error) {
@@ -390,9 +483,9 @@ func (m *manifests) list(r *Reader) error {
 		if path == "" {
 			path = e.Loc
 		}
-		name, err := MemberName(path)
+		name, err := memberForm(path)
 		if err != nil {
-			return m.p.fail(ErrPackage, "index of manifests: %v", err)
+			return m.p.fail(ErrPackage, "index of manifests: path %q: %v", clip(path), err)
 		}
 		if m.seen[name] {
 			return m.p.fail(ErrPackage, "the index of manifests leads to %q twice", clip(name))

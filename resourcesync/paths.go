@@ -3,7 +3,12 @@ package resourcesync
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/unicode/norm"
 )
 
 // ManifestName is the name of the manifest, at the top level of a package.
@@ -45,4 +50,36 @@ func checkMemberName(name string) error {
 		}
 	}
 	return nil
+}
+
+// memberForm gives the one form of all names and paths that mean the same member of a
+// package. Nothing is ever written to a place with that name; it only has to be clear
+// which member is meant. What leads out of the package or means no file is an error.
+func memberForm(name string) (string, error) {
+	name = strings.TrimPrefix(name, "/")
+	if checkMemberName(name) == nil && isASCII(name) {
+		return name, nil
+	}
+	if !utf8.ValidString(name) { // as the ZIP format was at first
+		plain, err := charmap.CodePage437.NewDecoder().String(name)
+		if err != nil {
+			return "", err
+		}
+		name = plain
+	}
+	name = norm.NFC.String(name)
+	name = strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/")
+	if !strings.HasSuffix(name, "/") { // that means a folder
+		name = path.Clean(name)
+	}
+	return name, checkMemberName(name)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -13,6 +13,11 @@ import (
 	"golang.org/x/text/transform"
 )
 
+// textError is what is wrong with the characters of a text, whatever is written in it.
+type textError string
+
+func (e textError) Error() string { return string(e) }
+
 // toUTF8 reads text in a charset (a name of IANA's) as UTF-8. What is no text in that
 // charset is an error, never U+FFFD. "" is UTF-8, which the readers check themselves.
 func toUTF8(r io.Reader, charset string) (io.Reader, error) {
@@ -29,7 +34,7 @@ func toUTF8(r io.Reader, charset string) (io.Reader, error) {
 	}
 	enc, err := ianaindex.IANA.Encoding(name)
 	if err != nil || enc == nil {
-		return nil, fmt.Errorf("the charset %q cannot be read", cut(charset))
+		return nil, textError(fmt.Sprintf("the charset %q cannot be read", cut(charset)))
 	}
 	return &tableReader{r: transform.NewReader(r, enc.NewDecoder()), charset: name}, nil
 }
@@ -67,7 +72,7 @@ func (t *tableReader) Read(p []byte) (int, error) {
 			t.seen = 0
 		}
 		if t.seen == len(bad) {
-			return 0, fmt.Errorf("a byte is no character of %s", t.charset)
+			return 0, textError(fmt.Sprintf("a byte is no character of %s", t.charset))
 		}
 	}
 	return n, err
@@ -126,7 +131,7 @@ func (u *utf16Reader) rune() (rune, error) {
 	}
 	r := utf16.DecodeRune(first, second)
 	if err == io.EOF || r == utf8.RuneError {
-		return 0, fmt.Errorf("the surrogate U+%04X stands alone, which is no UTF-16", first)
+		return 0, textError(fmt.Sprintf("the surrogate U+%04X stands alone, which is no UTF-16", first))
 	}
 	return r, nil
 }
@@ -135,7 +140,7 @@ func (u *utf16Reader) unit() (rune, error) {
 	var b [2]byte
 	_, err := io.ReadFull(u.in, b[:])
 	if err == io.ErrUnexpectedEOF {
-		return 0, fmt.Errorf("the text ends within a character of UTF-16")
+		return 0, textError("the text ends within a character of UTF-16")
 	}
 	return rune(u.order.Uint16(b[:])), err
 }

@@ -1,6 +1,9 @@
 package rdfres
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+	"unsafe"
+)
 
 // Classes of bytes, one table for all scanners of this package.
 const (
@@ -84,6 +87,38 @@ func appendLiteral[B []byte | string](dst []byte, lexical B) []byte {
 		from = i + 1
 	}
 	return append(dst, lexical[from:]...)
+}
+
+// escapes is how many bytes appendLiteral needs at most beside those of a long text, so
+// that it is not copied to make room.
+func escapes[B []byte | string](lexical B) (n int) {
+	if len(lexical) < longText {
+		return 0
+	}
+	for i := 0; i < len(lexical); i++ {
+		if c := lexical[i]; class[c]&escLiteral != 0 {
+			switch c {
+			case '"', '\\', '\b', '\t', '\n', '\f', '\r':
+				n++
+			case 0xef:
+				n += 3
+			default:
+				n += 5
+			}
+		}
+	}
+	return n
+}
+
+// longText is where a copy costs more than care.
+const longText = 64 << 10
+
+// ownString is the string of bytes that nobody changes any more. A long one is not copied.
+func ownString(b []byte) string {
+	if len(b) < longText {
+		return string(b)
+	}
+	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 func appendLiteralEscape(dst []byte, c byte) []byte {

@@ -594,7 +594,7 @@ func (r *jsonldReader) literal(v *jsonValue, types []jsonString, lang string) (_
 		if why != "" {
 			return "", r.fail(v.pos, why)
 		}
-		return NewLiteral(string(text), "", rdfJSON), ""
+		return NewLiteral(ownString(text), "", rdfJSON), ""
 	}
 	switch v.kind {
 	case 0:
@@ -613,12 +613,16 @@ func (r *jsonldReader) literal(v *jsonValue, types []jsonString, lang string) (_
 	}
 	switch v.kind {
 	case '"':
-		var buf [256]byte
-		b, why := r.appendLexical(append(buf[:0], '"'), v.raw, v.escaped)
+		var few [256]byte
+		b := few[:0]
+		if len(v.raw) >= longText {
+			b = make([]byte, 0, len(v.raw)+escapes(v.raw)+len(lang)+len(datatype)+8)
+		}
+		b, why := r.appendLexical(append(b, '"'), v.raw, v.escaped)
 		if why != "" {
 			return "", why
 		}
-		return Term(appendSuffix(append(b, '"'), lang, datatype)), ""
+		return Term(ownString(appendSuffix(append(b, '"'), lang, datatype))), ""
 	case 't':
 		if datatype == "" {
 			datatype = xsdBoolean

@@ -98,7 +98,7 @@ func (s *jsonScanner) text(raw []byte, escaped bool) (string, string) {
 		out = utf8.AppendRune(out, r)
 		i += n
 	}
-	return string(out), ""
+	return ownString(out), ""
 }
 
 // number reads a number and gives it as it is written.

@@ -170,6 +170,10 @@ func tooLarge(f Format, o ReadOptions) error {
 }
 
 func readError(f Format, o ReadOptions, line int, err error) error {
+	var bad textError
+	if errors.As(err, &bad) {
+		return &SyntaxError{Name: o.Name, Format: f, Line: max(1, line), Reason: string(bad)}
+	}
 	var already *SyntaxError
 	if errors.As(err, &already) || errors.Is(err, ErrTooLarge) {
 		return err

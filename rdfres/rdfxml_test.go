@@ -111,14 +111,10 @@ func TestRDFXMLRefuses(t *testing.T) {
 		{in("<e:p><e:a/><e:b/></e:p>"), "more than one node"},
 		{in("<e:p>&unknown;</e:p>"), "line 2, column"},
 		{in("<e:p xml:lang='e n'/>"), "no language tag"},
-		{in("<e:p>\x01</e:p>"), "illegal character"},
+		{in("<e:p>\x01</e:p>"), "U+0001 cannot stand in XML"},
 		{in("<e:p>\xff</e:p>"), "UTF-8"},
 		{"<rdf:RDF xmlns:rdf='" + rdfNS + "'><rdf:Description rdf:about='s'/></rdf:RDF>", "relative and there is no base"},
 		{"<?xml version='1.0' encoding='EBCDIC'?><a/>", "EBCDIC"},
-		{"<!DOCTYPE a [<!ENTITY a '" + strings.Repeat("x", maxEntity+1) + "'>]><a/>", "stands for more than"},
-		{"<!DOCTYPE a [<!ENTITY a 'xxxxxxxxxx'><!ENTITY b '&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;'><!ENTITY c '&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;'><!ENTITY d '&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;'>]><a/>", "stands for more than"},
-		{"<!DOCTYPE a [<!ENTITY a '&b;'>]><a/>", "not declared before"},
-		{"<!DOCTYPE a [<!ENTITY a '&#60;b/>'>]><a/>", "markup"},
 		{rdfxmlHead + strings.Repeat("<e:a><e:p>", maxNesting), "nested more than"},
 	} {
 		_, err := Decode(RDFXML, []byte(c.doc), ReadOptions{})

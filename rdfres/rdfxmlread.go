@@ -19,7 +19,12 @@ type rdfxmlParser struct {
 }
 
 func readRDFXML(r io.Reader, o ReadOptions, yield func(Quad, error) bool) {
-	p := &rdfxmlParser{xmlReader: newXMLReader(r, o), yield: yield, ids: map[string]bool{}, known: interner{slots: make([]Term, internSlots)}}
+	in, err := newXMLReader(r, o)
+	if err != nil {
+		yield(Quad{}, err)
+		return
+	}
+	p := &rdfxmlParser{xmlReader: in, yield: yield, ids: map[string]bool{}, known: interner{slots: make([]Term, internSlots)}}
 	if err := p.document(); err != nil && err != errStopped {
 		yield(Quad{}, err)
 	}
@@ -362,9 +367,9 @@ func (p *rdfxmlParser) resourceOrLiteral(a propertyAttributes) (Term, error) {
 			case object != "":
 				return object, nil
 			case a.hasDatatype:
-				return NewLiteral(string(text), "", a.datatype), nil
+				return NewLiteral(ownString(text), "", a.datatype), nil
 			}
-			return NewLiteral(string(text), lang, ""), nil
+			return NewLiteral(ownString(text), lang, ""), nil
 		}
 	}
 }
@@ -423,7 +428,7 @@ func (p *rdfxmlParser) id(name string) (Term, error) {
 		return "", p.errorf("rdf:ID %q stands twice", cut(name))
 	}
 	p.ids[string(t)] = true
-	return t, nil
+	return t, p.hold(len(t))
 }
 
 func (p *rdfxmlParser) nodeID(name string) (Term, error) {

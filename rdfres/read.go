@@ -91,6 +91,11 @@ func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
 	case charsetName(o.Charset) != "" && f != RDFXML:
 	case f == NTriples, f == NQuads:
 		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), withinBytes(f, o, yield)) })
+	case f == Turtle, f == TriG:
+		if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
+			return nil, tooLarge(f, o)
+		}
+		return collect(f, o, func(yield func(Quad, error) bool) { readTokens(newTTLLexerOf(data, f, o), withinBytes(f, o, yield)) })
 	case f == JSONLD:
 		ts, named, err := decodeJSONLD(data, o)
 		if err != nil {

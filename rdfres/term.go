@@ -71,9 +71,9 @@ func NewBlank(label string) Term {
 // NewLiteral makes the term of a literal. With a language tag the datatype is
 // not looked at; datatype "" means xsd:string. Nothing is checked (see Check).
 func NewLiteral(lexical, lang, datatype string) Term {
-	b := make([]byte, 0, len(lexical)+len(lang)+len(datatype)+8)
+	b := make([]byte, 0, len(lexical)+escapes(lexical)+len(lang)+len(datatype)+8)
 	b = appendLiteral(append(b, '"'), lexical)
-	return Term(appendSuffix(append(b, '"'), lang, datatype))
+	return Term(ownString(appendSuffix(append(b, '"'), lang, datatype)))
 }
 
 // AppendIRI appends the term that NewIRI makes.

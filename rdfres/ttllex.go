@@ -33,6 +33,13 @@ func newTTLLexer(r io.Reader, f Format, o ReadOptions) *ttlLexer {
 	return &ttlLexer{format: f, opts: o, r: r, line: 1, col: 1, base: o.Base, prefixes: map[string]string{}, known: interner{slots: make([]Term, internSlots)}}
 }
 
+// newTTLLexerOf reads data, without copying it.
+func newTTLLexerOf(data []byte, f Format, o ReadOptions) *ttlLexer {
+	l := newTTLLexer(nil, f, o)
+	l.buf, l.eof, l.read = data, true, int64(len(data))
+	return l
+}
+
 // errorf is a syntax error at the byte that is off after the token's begin.
 func (l *ttlLexer) errorAt(off int, format string, args ...any) error {
 	line, col := l.line, l.col
@@ -511,7 +518,7 @@ func (l *ttlLexer) unquote(open, n int, escaped bool) (string, error) {
 		i += k
 	}
 	l.advance(n)
-	return string(out), nil
+	return ownString(out), nil
 }
 
 // langTag reads what follows the '@' of a language tag.

@@ -18,7 +18,11 @@ type ttlParser struct {
 }
 
 func readTurtle(r io.Reader, f Format, o ReadOptions, yield func(Quad, error) bool) {
-	p := &ttlParser{ttlLexer: newTTLLexer(r, f, o), yield: yield}
+	readTokens(newTTLLexer(r, f, o), yield)
+}
+
+func readTokens(l *ttlLexer, yield func(Quad, error) bool) {
+	p := &ttlParser{ttlLexer: l, yield: yield}
 	if err := p.document(); err != nil && err != errStopped {
 		yield(Quad{}, err)
 	}

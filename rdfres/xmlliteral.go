@@ -3,6 +3,7 @@ package rdfres
 import (
 	"cmp"
 	"encoding/xml"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -13,33 +14,33 @@ import (
 func (p *rdfxmlParser) xmlLiteral() (Term, error) {
 	var b strings.Builder
 	depth := len(p.scope)
-	var rendered [][]xmlPrefix // for each open element of the literal
+	var rendered []xmlPrefix // by the open elements of the literal
+	var marks []int          // how many there were before each of them
+	most := int64(maxLine)
+	if p.opts.MaxBytes > 0 {
+		most = min(most, p.opts.MaxBytes)
+	}
 	for {
 		t, err := p.token()
 		if err != nil {
 			return "", err
 		}
-		if b.Len() > maxLine {
-			return "", p.errorf("a literal is longer than %d MiB", maxLine>>20)
+		if int64(b.Len()) > most {
+			return "", fmt.Errorf("rdfres: read %s %s: the literal at line %d expands to more than %d bytes: %w", RDFXML, p.opts.Name, p.lex.text.line, most, ErrTooLarge)
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
-			var above []xmlPrefix
-			if n := len(rendered); n > 0 {
-				above = rendered[n-1]
-			}
-			now, err := p.canonicalStart(&b, t, above)
-			if err != nil {
+			marks = append(marks, len(rendered))
+			if rendered, err = p.canonicalStart(&b, t, rendered); err != nil {
 				return "", err
 			}
-			rendered = append(rendered, now)
 		case xml.EndElement:
 			if len(p.scope) == depth {
 				p.pop()
 				return NewLiteral(b.String(), "", rdfNS+"XMLLiteral"), nil
 			}
 			p.pop()
-			rendered = rendered[:len(rendered)-1]
+			rendered, marks = rendered[:marks[len(marks)-1]], marks[:len(marks)-1]
 			b.WriteString("</" + rawName(t.Name) + ">")
 		case xml.CharData:
 			xmlTextEscapes.WriteString(&b, string(t))
@@ -60,6 +61,8 @@ var (
 	xmlAttributeEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;")
 )
 
+type xmlPrefix struct{ prefix, uri string }
+
 // canonicalStart writes a start tag and gives the namespaces that are rendered
 // at it: those above and the ones that this tag uses for the first time.
 func (p *rdfxmlParser) canonicalStart(b *strings.Builder, t xml.StartElement, above []xmlPrefix) ([]xmlPrefix, error) {
@@ -75,7 +78,7 @@ func (p *rdfxmlParser) canonicalStart(b *strings.Builder, t xml.StartElement, ab
 		if a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns" {
 			continue
 		}
-		name, ok := scope.resolve(a.Name, false)
+		name, ok := p.resolve(a.Name, false)
 		if !ok {
 			return nil, p.errorf("the prefix of the attribute %s is not declared", rawName(a.Name))
 		}
@@ -85,7 +88,7 @@ func (p *rdfxmlParser) canonicalStart(b *strings.Builder, t xml.StartElement, ab
 		attrs = append(attrs, attribute{name, rawName(a.Name), a.Value})
 	}
 	b.WriteString("<" + rawName(t.Name))
-	now := slices.Clone(above)
+	now := above
 	slices.SortFunc(used, func(a, b xmlPrefix) int { return strings.Compare(a.prefix, b.prefix) })
 	for _, u := range slices.Compact(used) {
 		if u.prefix == "xml" || renderedAs(above, u.prefix) == u.uri {

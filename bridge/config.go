@@ -86,6 +86,7 @@ type Set struct {
 	Store          string       `yaml:"store" doc:"name of the store that is scanned"`
 	Dumps          []string     `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
 	DumpsOrder     string       `yaml:"dumps_order" doc:"which of the dumps is the newest: the last by name, numbers in it compared as numbers, or the one changed last" allowed:"name|time" default:"name"`
+	DumpsProof     string       `yaml:"dumps_proof" doc:"what tells that a dump is whole. Empty: a checksum file beside it (FILE.sha256, SHA256SUMS and the like), where there is one. checksum: there must be one. count: FILE.count holds the number of statements. Any text that begins with #: the last line of each dump"`
 	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"how long a dump must not have changed before it is read; it is best renamed into its place when it is complete" default:"2s"`
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`

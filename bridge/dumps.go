@@ -22,6 +22,8 @@ type DumpStatus struct {
 	// Incomplete are newer files that are not complete yet.
 	Incomplete []sparqlsrc.IncompleteDump `json:"incomplete,omitempty"`
 	Looked     time.Time                  `json:"looked"` // for files
+	// Proof is what told that the file is whole; empty: nothing, it may be cut.
+	Proof string `json:"proof,omitempty"`
 }
 
 // dumpRecord is kept of the last look.
@@ -103,6 +105,9 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	if err := s.asBefore(rep); err != nil {
 		return nil, err
 	}
+	if rec, err := s.dumpRecord(); err == nil && rec != nil {
+		d.Proof = rec.Proof
+	}
 	v := s.log.View()
 	rep.Resources, rep.Unchanged = v.Resources(), v.Resources()
 	held := v.Held()
@@ -135,7 +140,7 @@ func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error
 
 func (s Set) dumpOptions() sparqlsrc.DumpOptions {
 	settle := max(time.Duration(s.DumpsSettle), 1) // 0 is said, and not left out
-	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: settle}
+	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: settle, Proof: s.DumpsProof}
 }
 
 // checkDumps finds what is wrong with the settings of a set that is made from
@@ -148,6 +153,9 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 		if err := sparqlsrc.CheckDumps(pattern); err != nil {
 			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
 		}
+	}
+	if err := sparqlsrc.CheckProof(s.DumpsProof); err != nil {
+		fault(p+".dumps_proof", s.DumpsProof, "is no proof: %v", err)
 	}
 	if s.Strategy != "" {
 		fault(p+".strategy", s.Strategy, "is for stores; a dump is read from its beginning to its end")

@@ -22,7 +22,10 @@ type dumpReader struct {
 	file    *os.File
 	name    string
 	format  rdfres.Format
-	packing string // "", "gzip", "zstd", "bzip2"
+	packing string        // "", "gzip", "zstd", "bzip2"
+	in      *bufio.Reader // of the file as it is
+	proof   *dumpProof
+	last    lastLine // unpacked
 	plain   io.Reader
 	end     func()
 	padding *int64 // zeros behind the end, nil where there can be none
@@ -49,18 +52,19 @@ func isSkipped(head []byte) bool {
 
 // openDump opens a file: how it is packed is told by its first bytes, how it is
 // written by its name without the suffix of the packing.
-func openDump(path string) (_ *dumpReader, err error) {
+func openDump(path string, proof *dumpProof) (_ *dumpReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &dumpReader{file: f, name: path, end: func() {}, nothing: true}
+	d := &dumpReader{file: f, name: path, proof: proof, end: func() {}, nothing: true}
 	defer func() {
 		if err != nil {
 			d.Close()
 		}
 	}()
-	in := bufio.NewReaderSize(f, 256<<10)
+	in := bufio.NewReaderSize(proof.reader(f), 256<<10)
+	d.in = in
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
@@ -186,6 +190,9 @@ func (d *dumpReader) Read(b []byte) (int, error) {
 	n, err := d.plain.Read(b)
 	d.nothing = d.nothing && n == 0
 	d.newlines += int64(bytes.Count(b[:n], []byte{'\n'}))
+	if d.proof.end != "" {
+		_, _ = d.last.Write(b[:n]) // it does not fail
+	}
 	d.tail = append(d.tail, b[max(0, n-2):n]...)
 	d.tail = d.tail[max(0, len(d.tail)-2):]
 	if err == io.EOF {

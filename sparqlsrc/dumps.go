@@ -44,6 +44,9 @@ type DumpOptions struct {
 	// Settle is how long a file must have been left alone before it is read;
 	// default 2s. A scan waits for it.
 	Settle time.Duration
+	// Proof is what tells that a file is whole, see CheckProof; "": a checksum file
+	// where there is one.
+	Proof string
 }
 
 // Dumps is a source without a store: the newest complete file of a series is the
@@ -131,7 +134,7 @@ func (d *Dumps) Files() ([]DumpFile, error) {
 			return nil, fmt.Errorf("dumps %s: %w", pattern, err)
 		}
 		for _, path := range paths {
-			if seen[path] {
+			if seen[path] || isProof(path) {
 				continue
 			}
 			seen[path] = true
@@ -229,6 +232,7 @@ func digits(s string) string {
 type DumpScan struct {
 	*Scan                       // nil: there is nothing new
 	File       DumpFile         // the state: what was read, or what was read before
+	Proof      string           // what told that the file that was read is whole; "": nothing
 	Incomplete []IncompleteDump // newer ones, which were passed over
 }
 
@@ -251,9 +255,12 @@ func (d *Dumps) Scan(ctx context.Context, last DumpFile, again bool) (DumpScan, 
 		if last.Path != "" && (f.Same(last) && !again || f.Path != last.Path && d.newer(last, f) < 0) {
 			break // what is older was passed already
 		}
-		sc, err := d.read(ctx, &f)
+		sc, proof, err := d.read(ctx, &f)
 		if err == nil {
-			out.Scan, out.File = sc, f
+			out.Scan, out.File, out.Proof = sc, f, proof
+			if last.Path == "" && proof == "" {
+				d.s.log.Warn("nothing tells whether the first dump is whole: one that was cut between two lines looks the same; put its checksum beside it (FILE.sha256), or set dumps_proof", "file", f.Path)
+			}
 			return out, nil
 		}
 		var cut *cutError
@@ -286,18 +293,22 @@ type cutError struct{ why string }
 func (e *cutError) Error() string { return e.why }
 
 // read reads one file. f is brought up to date while the file settles.
-func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
+func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, provenBy string, err error) {
 	if err := d.settled(ctx, f); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	in, err := openDump(f.Path)
+	proof, err := proofOf(f.Path, d.o.Proof)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	in, err := openDump(f.Path, proof)
+	if err != nil {
+		return nil, "", err
 	}
 	defer in.Close()
 	g, err := newGrouper(&d.s.cfg, d.s.scbd)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() {
 		if err != nil {
@@ -333,34 +344,37 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if in.nothing {
-		return nil, &cutError{"it is empty"}
+		return nil, "", &cutError{"it is empty"}
 	}
 	if in.padding != nil && *in.padding > 0 {
 		d.s.log.Warn("zeros behind the end of a gzip file are ignored; where its writer does not fill it up, a part of it may be missing", "file", f.Path, "zeros", *in.padding)
+	}
+	if err := proof.holds(in.in, statements, in.last.String()); err != nil {
+		return nil, "", err
 	}
 	if unnamed > 0 {
 		d.s.log.Warn("graphs whose name is a blank node are left out", "file", f.Path, "statements", unnamed)
 		sc.outside += unnamed
 	}
 	if now, err := stat(f.Path); err != nil || !now.Same(*f) {
-		return nil, &cutError{"it changed while it was read"}
+		return nil, "", &cutError{"it changed while it was read"}
 	}
 	if statements > 0 && g.rows == 0 && pick.own == 0 {
-		return nil, fmt.Errorf("%s: none of its %d statements is in the graphs of the set (the first is in %s); set graphs, \"*\" for all", f.Path, statements, cmp.Or(pick.other, "the default graph"))
+		return nil, "", fmt.Errorf("%s: none of its %d statements is in the graphs of the set (the first is in %s); set graphs, \"*\" for all", f.Path, statements, cmp.Or(pick.other, "the default graph"))
 	}
 	d.s.cfg.Progress("read", g.rows, g.rows)
 	if err := g.finish(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	sc.rows = g.rows
 	sc.stats = Stats{Triples: g.rows, LeftOut: sc.outside, Own: pick.own, Bytes: in.packed(), Way: "dump"}
 	if pick.own > 0 {
 		d.s.log.Info("graphs of rsbridge itself are left out", "triples", pick.own)
 	}
-	return sc, nil
+	return sc, proof.from, nil
 }
 
 // settled waits until a file has been left alone for a while.

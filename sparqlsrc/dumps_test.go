@@ -128,7 +128,7 @@ func TestDumpIsAScan(t *testing.T) {
 func TestDumpBzip2(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.nt.bz2")
 	put(t, path, []byte(bzip2Hello), 1)
-	in, err := openDump(path)
+	in, err := openDump(path, &dumpProof{count: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func FuzzDump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, name uint8) {
 		path := t.TempDir() + names[int(name)%len(names)]
 		put(t, path, data, 5)
-		in, err := openDump(path)
+		in, err := openDump(path, &dumpProof{count: -1})
 		if err != nil {
 			return
 		}

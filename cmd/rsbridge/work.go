@@ -186,6 +186,9 @@ func (a *app) scanAction(ctx context.Context, action string, args []string, what
 
 func sayDump(w io.Writer, d bridge.DumpStatus) {
 	fmt.Fprintf(w, "  the state is %s%s\n", d.Path, yes(d.Unchanged, ": there is no newer one that is complete", ""))
+	if d.Proof != "" {
+		fmt.Fprintf(w, "  it is whole by %s\n", d.Proof)
+	}
 	for _, f := range d.Incomplete {
 		fmt.Fprintf(w, "  passed over: %s: %s\n", f.Path, f.Why)
 	}

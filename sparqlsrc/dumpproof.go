@@ -1,0 +1,236 @@
+package sparqlsrc
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A dump that was cut between two lines, or between two members of its packing, looks
+// whole. A proof tells that it is: a checksum file beside it, which is used wherever
+// there is one, or what DumpOptions.Proof names.
+
+// Proofs that DumpOptions.Proof names. One that begins with # is the last line of a dump.
+const (
+	ProofChecksum = "checksum" // FILE.sha256 and the like, or SHA256SUMS and the like
+	ProofCount    = "count"    // FILE.count holds the number of statements
+)
+
+// CheckProof tells whether a proof is one.
+func CheckProof(proof string) error {
+	switch {
+	case proof == "", proof == ProofChecksum, proof == ProofCount:
+	case strings.HasPrefix(proof, "#") && !strings.ContainsAny(proof, "\r\n"):
+	default:
+		return errors.New("it is checksum, count, or the last line of each dump, which begins with #")
+	}
+	return nil
+}
+
+// checksums are the kinds of checksum files, the strongest first.
+var checksums = []struct {
+	name string // in the suffix of a file, and in the name of a list of a folder
+	new  func() hash.Hash
+}{
+	{"sha512", sha512.New}, {"sha256", sha256.New}, {"sha1", sha1.New}, {"md5", md5.New},
+}
+
+// isProof tells whether a path is called like a proof: it is no dump then.
+func isProof(path string) bool {
+	name := strings.ToLower(filepath.Base(path))
+	if strings.HasSuffix(name, ".count") {
+		return true
+	}
+	for _, c := range checksums {
+		if strings.HasSuffix(name, "."+c.name) || strings.HasSuffix(name, "."+c.name+"sum") || strings.TrimSuffix(name, ".txt") == c.name+"sums" {
+			return true
+		}
+	}
+	return false
+}
+
+// dumpProof is what is to be true of a dump.
+type dumpProof struct {
+	from string // where it stands, for people; "": there is none
+
+	hash hash.Hash // nil: no checksum
+	want []byte
+
+	count int64  // of statements; -1: not told
+	end   string // the last line; "": any
+}
+
+// proofOf finds the proof of a file.
+func proofOf(path, named string) (*dumpProof, error) {
+	p := &dumpProof{count: -1}
+	switch {
+	case named == ProofCount:
+		raw, err := readSmall(path + ".count")
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &cutError{filepath.Base(path) + ".count is not there"}
+		}
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+		if err != nil || n < 0 {
+			return nil, &cutError{filepath.Base(path) + ".count holds no number"}
+		}
+		p.count, p.from = n, "the count in "+filepath.Base(path)+".count"
+	case strings.HasPrefix(named, "#"):
+		p.end, p.from = named, "its last line"
+	}
+	file, err := p.findChecksum(path)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		p.from = "the checksum in " + filepath.Base(file)
+	} else if named == ProofChecksum {
+		return nil, &cutError{"no checksum file beside it names it"}
+	}
+	return p, nil
+}
+
+// findChecksum looks for a checksum of a file in FILE.sha256 and in SHA256SUMS, and so on.
+func (p *dumpProof) findChecksum(path string) (file string, err error) {
+	dir, base := filepath.Split(path)
+	for _, c := range checksums {
+		lists := []string{base + "." + c.name, base + "." + c.name + "sum"}
+		own := len(lists) // these are of the one file
+		upper := strings.ToUpper(c.name) + "SUMS"
+		lists = append(lists, upper, upper+".txt", strings.ToLower(upper), strings.ToLower(upper)+".txt")
+		for i, list := range lists {
+			raw, err := readSmall(dir + list)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return "", err
+			}
+			if p.want = checksumFor(raw, base, i < own, c.new().Size()); p.want != nil {
+				p.hash = c.new()
+				return dir + list, nil
+			}
+			if i < own {
+				return "", &cutError{list + " holds no checksum of it"}
+			}
+		}
+	}
+	return "", nil
+}
+
+// checksumLine is a line of sha256sum, or of its form --tag.
+var checksumLine = regexp.MustCompile(`^\\?([0-9A-Fa-f]{32,128})(?:[ \t]+\*?(.+))?$|^[A-Z0-9-]+ ?\((.+)\) ?= ?([0-9A-Fa-f]{32,128})$`)
+
+// checksumFor is the checksum of a file in a list; alone: the list may hold one without a
+// name.
+func checksumFor(list []byte, base string, alone bool, size int) []byte {
+	var found []byte
+	for line := range bytes.Lines(list) {
+		m := checksumLine.FindSubmatch(bytes.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		digits, name := m[1], string(m[2])
+		if digits == nil {
+			digits, name = m[4], string(m[3])
+		}
+		if name = name[strings.LastIndexAny(name, `/\`)+1:]; name != base && (name != "" || !alone) {
+			continue
+		}
+		if sum, err := hex.DecodeString(string(digits)); err == nil && len(sum) == size {
+			found = sum // the last one, as lists are added to
+		}
+	}
+	return found
+}
+
+// readSmall reads a file that says something of another one.
+func readSmall(path string) ([]byte, error) {
+	const most = 16 << 20
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(raw) > most {
+		err = fmt.Errorf("%s is longer than %d bytes", path, most)
+	}
+	return raw, err
+}
+
+// reader is r, whose bytes go into the checksum too.
+func (p *dumpProof) reader(r io.Reader) io.Reader {
+	if p.hash == nil {
+		return r
+	}
+	return io.TeeReader(r, p.hash)
+}
+
+// holds tells what is not as it should be of a dump that was read to its end: from is
+// what is left of its file, of which a packing passes over what follows its end.
+func (p *dumpProof) holds(left *bufio.Reader, statements int64, last string) error {
+	if p.hash != nil {
+		if _, err := io.Copy(io.Discard, left); err != nil {
+			return err
+		}
+		if got := p.hash.Sum(nil); !bytes.Equal(got, p.want) {
+			return &cutError{fmt.Sprintf("%s is %x, and that of the file %x: it is cut or damaged, or another file", p.from, p.want, got)}
+		}
+	}
+	if p.count >= 0 && statements != p.count {
+		return &cutError{fmt.Sprintf("it holds %d statements, and %s is %d", statements, p.from, p.count)}
+	}
+	if p.end != "" && last != p.end {
+		return &cutError{fmt.Sprintf("its last line is not %q", p.end)}
+	}
+	return nil
+}
+
+// lastLine keeps the last line of what goes through it that is not empty.
+type lastLine struct {
+	line []byte
+	done bool // the next byte begins another one
+}
+
+const lastLineMost = 4 << 10
+
+func (l *lastLine) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		part := b
+		if i >= 0 {
+			part = b[:i]
+		}
+		if len(part) > 0 {
+			if l.done {
+				l.line, l.done = l.line[:0], false
+			}
+			l.line = append(l.line, part[:min(len(part), max(0, lastLineMost-len(l.line)))]...)
+		}
+		if i < 0 {
+			break
+		}
+		l.done, b = true, b[i+1:]
+	}
+	return n, nil
+}
+
+func (l *lastLine) String() string { return strings.TrimRight(string(l.line), " \t\r") }

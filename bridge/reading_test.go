@@ -311,13 +311,35 @@ func TestTwoEmbeddedMirrors(t *testing.T) {
 	}
 }
 
-// A state of another user is told as such, and what may be done.
-func TestLockOfAnotherUser(t *testing.T) {
-	err := lockFault(&fs.PathError{Op: "open", Path: "state/lock", Err: syscall.EACCES})
-	if want := "open the lock of the state folder: open state/lock: permission denied (the state is another user's: run this as that user)"; err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+// TestForbidden: why a state may not be used is told, and what may be done.
+func TestForbidden(t *testing.T) {
+	dir := t.TempDir()
+	open := func(errno syscall.Errno) error {
+		return &fs.PathError{Op: "open", Path: dir + "/lock", Err: errno}
 	}
-	if err := lockFault(&fs.PathError{Op: "open", Path: "state/lock", Err: syscall.EIO}); strings.Contains(err.Error(), "user") {
-		t.Error(err)
+	me := os.Geteuid()
+	for _, c := range []struct {
+		name string
+		mode fs.FileMode
+		uid  int
+		err  error
+		want string
+	}{
+		{"another user's", 0o700, me + 1, open(syscall.EACCES), fmt.Sprintf("%s is another user's, number %d: run this as that user", dir, me)},
+		{"read-only", 0o500, me, open(syscall.EACCES), "chmod u+w " + dir},
+		{"neither", 0o700, me, open(syscall.EACCES), "a rule of the system"},
+		{"file system", 0o700, me, open(syscall.EROFS), "mounted read-only"},
+		{"the disk", 0o500, me, open(syscall.EIO), ""},
+	} {
+		if err := os.Chmod(dir, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		err := forbidden(fmt.Errorf("open the lock: %w", c.err), c.uid)
+		if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || c.want == "" && err.Error() != "open the lock: "+c.err.Error() {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -204,7 +204,7 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 		}
 	}
 	if len(caps.Readings) == 0 {
-		return caps, errors.New("no way of reading this store works: it gives neither N-Triples nor W3C TSV nor JSON results that agree with its own counts")
+		return caps, caps.NoReading()
 	}
 	if caps.ValuesLimit > 0 {
 		s.batch = min(s.batch, caps.ValuesLimit)

@@ -1,6 +1,13 @@
 package sparql
 
-import "github.com/rsbridge/rsbridge/rdfres"
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
 
 // Reading is a way to read whole graphs.
 type Reading string
@@ -40,7 +47,21 @@ type Capabilities struct {
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
 	Removed          []string            // scratch graphs that probes which were killed had left
 	Left             []string            // those that stay: without ProbeOptions.Write all, else of the last hour
+	Failed           map[Reading]error   `json:"-"` // why a way does not work
 	Unanswered       []string            // steps that failed as a store does for a while: busy, restarted, cut off. They found nothing
+}
+
+// NoReading tells why there is no way to read whole graphs: what each of them failed of,
+// or, where the store does not answer any more, that.
+func (c *Capabilities) NoReading() error {
+	why := errors.New("no way of reading this store works")
+	for _, r := range slices.Sorted(maps.Keys(c.Failed)) {
+		if err := c.Failed[r]; momentary(err) {
+			return fmt.Errorf("read a sample: %w", err)
+		}
+		why = fmt.Errorf("%w; %s: %w", why, r, c.Failed[r])
+	}
+	return why
 }
 
 // SelectReading is the fastest format of a SELECT that the store has.

@@ -433,12 +433,13 @@ func (p *prober) agrees(ctx context.Context, r Reading, read func(context.Contex
 
 // readings measures the ways of reading and orders them.
 func (p *prober) readings(ctx context.Context) {
-	p.caps.Speed = map[Reading]float64{}
+	p.caps.Speed, p.caps.Failed = map[Reading]float64{}, map[Reading]error{}
 	try := func(r Reading, read func(context.Context, TripleFunc) error) {
 		p.step(ctx, string(r), func(ctx context.Context) error {
 			speed, err := p.agrees(ctx, r, read)
 			if err != nil {
 				p.broken = p.broken || IsTooLarge(err)
+				p.caps.Failed[r] = err
 				return err
 			}
 			if !slices.Contains(p.caps.Readings, r) {

@@ -88,6 +88,7 @@ type Destination struct {
 	packages packageCache
 	surveys  map[string]surveyed // of the run under way: the lists of an index that had to be looked at
 	contexts contexts
+	lapses   lapses
 
 	mu   sync.Mutex // guards meta
 	meta meta

@@ -7,15 +7,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
-	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries, KeepFaulty: true}
+	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries, KeepFaulty: true,
+		Warn: func(text string) { d.lapses.log(d.log, base, text) }}
+}
+
+// lapses are what documents have got wrong and was read all the same: each is told once.
+type lapses struct {
+	mu   sync.Mutex
+	told map[uint64]bool
+}
+
+const maxLapses = 10_000
+
+func (l *lapses) log(log *slog.Logger, document, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := hash64(document + " " + text)
+	if l.told[at] {
+		return
+	}
+	if l.told == nil || len(l.told) >= maxLapses {
+		l.told = map[uint64]bool{}
+	}
+	l.told[at] = true
+	log.Warn("a document is not by the specification, and is read all the same", "document", shorten(document), "warning", text)
 }
 
 // reader opens a downloaded document with all its pages. What is no document at all, a page
@@ -45,7 +70,7 @@ func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*r
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
 	}
-	if notXML(head) || isPage(head, dl.header.Get("Content-Type")) {
+	if !resourcesync.IsTextList(head) && (notXML(head) || isPage(head, dl.header.Get("Content-Type"))) {
 		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
 	r, err := resourcesync.NewReader(b, o)
@@ -64,11 +89,8 @@ func notXML(head []byte) bool {
 	if len(head) >= 2 && (head[0] == 0xfe && head[1] == 0xff || head[0] == 0xff && head[1] == 0xfe) {
 		return false // UTF-16: the reader's business
 	}
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(head) == 0 || head[0] != '<' {
-		return true
-	}
-	return false
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n\x00")
+	return len(head) == 0 || head[0] != '<'
 }
 
 // isPage tells a page for people by how it begins: HTML may begin with any element of its

@@ -23,7 +23,11 @@ func (r *Reader) checkRoot() error {
 			hint = ": this is a web page"
 		}
 		return s.failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex%s", clip(root.raw()), hint)
+	case root.ns == nsSitemap && root.uri == NamespaceSitemap:
 	case root.ns == nsSitemap:
+		if err := r.d.lapse("namespace", "<%s> is in the namespace %q, want %q", local, clip(root.uri), NamespaceSitemap); err != nil {
+			return err
+		}
 	case root.ns == nsNone:
 		if err := r.d.lapse("namespace", "<%s> has no namespace, want xmlns=%q", local, NamespaceSitemap); err != nil {
 			return err
@@ -41,6 +45,11 @@ func (r *Reader) checkRoot() error {
 	r.head.Index = r.sitemaps
 	return nil
 }
+
+// sitemap says whether an element is of the Sitemap protocol. Elements are taken for that
+// as well where the root has the namespace and they have none, or the other way round:
+// none is lost in silence.
+func (r *Reader) sitemap(n *qname) bool { return n.ns == r.ns || n.ns == nsSitemap || n.ns == nsNone }
 
 // refuse01 is the error for the alpha of August 2012.
 func (r *Reader) refuse01(sign string) error {

@@ -37,6 +37,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	}
 	if n == 0 {
 		n = copy(b, e.piece)
+		e.head = string(e.piece[n:])
 	}
 	return n, nil
 }
@@ -58,9 +59,13 @@ func TestHostileDocuments(t *testing.T) {
 		{"web page with doctype", `<!DOCTYPE html><html></html>`, ErrSyntax, "DTD"},
 		{"gzip", "\x1f\x8b\x08\x00", ErrSyntax, "gzip"},
 		{"zip", "PK\x03\x04xxxx", ErrSyntax, "ZIP"},
-		{"UTF-16", "\xff\xfe<\x00u\x00", ErrSyntax, "UTF-16"},
-		{"UTF-16 without mark", "<\x00u\x00r\x00", ErrSyntax, "UTF-16"},
-		{"Latin-1", `<?xml version="1.0" encoding="ISO-8859-1"?><urlset/>`, ErrSyntax, "ISO-8859-1"},
+		{"UTF-16 with half a pair", "\xff\xfe<\x00\x00\xd8>\x00", errEncoding, "not of its encoding"},
+		{"UTF-16, cut", "\xff\xfe<\x00u\x00", ErrSyntax, "cut short"},
+		{"windows-1252 with a byte that it does not have", "<?xml version=\"1.0\" encoding=\"windows-1253\"?><urlset>\xff</urlset>", errEncoding, "not of its encoding"},
+		{"unknown encoding", `<?xml version="1.0" encoding="EBCDIC-X"?><urlset/>`, ErrSyntax, "EBCDIC-X"},
+		{"line too long", "http://src.example/a\n" + repeat("x", 100_000), errLine, "longer"},
+		{"feed, cut", `<rss><channel><item><link>http://src.example/a</link></item>`, ErrSyntax, "cannot be read"},
+		{"feed with a DTD's entity", `<!DOCTYPE rss [<!ENTITY a "b">]><rss><item><link>&a;</link></item></rss>`, ErrSyntax, "DTD"},
 		{"Latin-1 undeclared", openList + "<url><loc>http://src.example/caf\xe9</loc></url></urlset>", ErrSyntax, "not UTF-8"},
 		{"XML 1.1", `<?xml version="1.1"?><urlset/>`, ErrSyntax, "1.1"},
 		{"broken declaration", `<?xml encoding="UTF-8" version="1.0"?><urlset/>`, ErrSyntax, "declaration"},
@@ -94,7 +99,7 @@ func TestHostileDocuments(t *testing.T) {
 		{"CDATA after the root", openList + `</urlset><![CDATA[x]]>`, ErrSyntax, "CDATA"},
 		{"doubled attribute", openList + `<url><rs:md type="a/b" type="c/d"/></url></urlset>`, ErrSyntax, "twice"},
 		{"doubled by namespace", openList + `<url xmlns:a="urn:x" xmlns:b="urn:x" a:y="1" b:y="2"/></urlset>`, ErrSyntax, "twice"},
-		{"undeclared prefix", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><rs:md/></urlset>`, ErrSyntax, "not declared"},
+		{"undeclared prefix", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><rsx:md/></urlset>`, ErrSyntax, "not declared"},
 		{"prefix out of scope", openList + `<x:a xmlns:x="urn:x"/><x:b/></urlset>`, ErrSyntax, "not declared"},
 		{"bound xmlns", `<urlset xmlns:xmlns="urn:x"/>`, ErrSyntax, "reserved"},
 		{"bound xml", `<urlset xmlns:xml="urn:x"/>`, ErrSyntax, "reserved"},
@@ -108,8 +113,8 @@ func TestHostileDocuments(t *testing.T) {
 		{"]]> in text", openList + `<url><loc>a]]>b</loc></url></urlset>`, ErrSyntax, "]]>"},
 		{"-- in a comment", openList + `<!-- a -- b --></urlset>`, ErrSyntax, "comment"},
 		{"second declaration", openList + `<?xml version="1.0"?></urlset>`, ErrSyntax, "processing instruction"},
-		{"wrong namespace", `<urlset xmlns="https://www.sitemaps.org/schemas/sitemap/0.9"/>`, ErrNotResourceSync, "namespace"},
-		{"wrong root", `<rss/>`, ErrNotResourceSync, "<rss>"},
+		{"wrong namespace", `<urlset xmlns="https://www.sitemaps.org/schemas/other/0.9"/>`, ErrNotResourceSync, "namespace"},
+		{"wrong root", `<rdf/>`, ErrNotResourceSync, "<rdf>"},
 		{"nested roots", openList + openList + oneEntry + `</urlset></urlset>`, ErrInvalid, "<urlset> inside <urlset>"},
 		{"sitemap in urlset", openList + `<sitemap><loc>http://src.example/a</loc></sitemap></urlset>`, ErrInvalid, "want <url>"},
 		{"url in url", openList + `<url>` + oneEntry + `</url></urlset>`, ErrInvalid, "<url> inside <url>"},

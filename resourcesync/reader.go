@@ -15,6 +15,8 @@ type ReaderOptions struct {
 	MaxValueBytes int    // one attribute or text; default 256 KiB
 	KeepFaulty    bool   // an entry without a loc, or with two, is given with its Faults instead of ending the document
 
+	Warn func(text string) // told each warning when it comes up; may be nil
+
 	// Expect is what a document without rs:md at its root is taken for; a plain
 	// Sitemap is read as a Resource List with Expect: ResourceList.
 	Expect Capability
@@ -85,12 +87,19 @@ type Reader struct {
 func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 	o.defaults()
 	out := &Reader{o: o}
+	r, slips := inXML(r, o.MaxBytes)
 	out.d = decoder{
 		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes),
-		strict: o.Strict, base: o.BaseURL,
+		strict: o.Strict, base: o.BaseURL, warn: warnings{tell: o.Warn},
 	}
+	out.d.s.forgive = true
 	if _, err := out.d.s.next(); err != nil { // the first token is always a start tag
 		return nil, err
+	}
+	for _, s := range slips {
+		if err := out.d.lapse(s.text, "%s", s.text); err != nil {
+			return nil, err
+		}
 	}
 	if err := out.checkRoot(); err != nil {
 		return nil, err
@@ -247,7 +256,7 @@ func (r *Reader) toEntry() error {
 			return err
 		}
 		switch n := &s.name; {
-		case n.ns == r.ns:
+		case r.sitemap(n):
 			entry, err := r.rootChild(string(n.local))
 			if entry || err != nil {
 				r.atEntry = entry
@@ -290,6 +299,9 @@ func (r *Reader) rootChild(local string) (entry bool, err error) {
 // rootRS reads an rs:md or rs:ln of the root.
 func (r *Reader) rootRS() error {
 	s := r.d.s
+	if err := r.rsNamespace(); err != nil {
+		return err
+	}
 	switch string(s.name.local) {
 	case "md":
 		if r.sawMeta {
@@ -323,6 +335,18 @@ func (r *Reader) rootRS() error {
 		}
 	}
 	return s.skip()
+}
+
+// rsNamespace warns of a namespace that is misspelt.
+func (r *Reader) rsNamespace() error {
+	if r.d.s.undeclared {
+		r.d.s.undeclared = false
+		return r.d.lapse("rs undeclared", "the prefix of <%s> is not declared, want xmlns:rs=%q", clip(r.d.s.name.raw()), NamespaceRS)
+	}
+	if n := &r.d.s.name; n.ns == nsRS && n.uri != NamespaceRS {
+		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.raw()), clip(n.uri), NamespaceRS)
+	}
+	return nil
 }
 
 // unknownRS looks at an element of the rs namespace that is neither md nor ln.

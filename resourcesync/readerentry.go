@@ -22,7 +22,7 @@ func (r *Reader) entry(e *Entry) error {
 			break
 		}
 		switch n := &s.name; {
-		case n.ns == r.ns:
+		case r.sitemap(n):
 			err = r.sitemapChild(e, &located)
 		case n.ns == nsRS || n.ns == nsDLib:
 			r.sawDLib = r.sawDLib || n.ns == nsDLib
@@ -110,6 +110,9 @@ func (r *Reader) sitemapChild(e *Entry, located *bool) error {
 // entryRS reads an rs:md or rs:ln of an entry.
 func (r *Reader) entryRS(e *Entry) error {
 	s := r.d.s
+	if err := r.rsNamespace(); err != nil {
+		return err
+	}
 	switch string(s.name.local) {
 	case "md":
 		if e.HasMeta {

@@ -54,9 +54,15 @@ func Validate(r io.Reader, o ValidateOptions) (h Head, findings []Finding, err e
 	if o.MaxPerRule == 0 {
 		o.MaxPerRule = 100
 	}
+	r, slips := inXML(r, 0)
 	s := newScanner(r, o.Location, 0, 256<<10)
 	v := &validator{o: o, s: s, d: decoder{s: s, base: o.Location}, counts: map[int]int{}}
-	err = v.document()
+	for _, s := range slips {
+		v.add(s.rule, SeverityError, 1, "%s", s.text)
+	}
+	if len(slips) == 0 || !slips[len(slips)-1].feed {
+		err = v.document()
+	}
 	var de *DocumentError
 	switch {
 	case v.stopped != nil:
@@ -172,7 +178,7 @@ func (v *validator) root() (ok bool, err error) {
 		}
 		return false, err
 	}
-	if n.ns != nsSitemap {
+	if n.uri != NamespaceSitemap {
 		v.add(3, SeverityError, line, "<%s> is in the namespace %q, want %q", clip(n.raw()), clip(n.uri), NamespaceSitemap)
 	}
 	v.ns, v.uri = n.ns, n.uri
@@ -217,7 +223,7 @@ func (v *validator) rootChild() error {
 // rs says whether an element is of ResourceSync, and reports a wrong namespace.
 func (v *validator) rs(n *qname) bool {
 	local := string(n.local)
-	wrong := n.ns == nsDLib || n.uri == namespacePreAlpha
+	wrong := n.ns == nsDLib || n.uri == namespacePreAlpha || n.ns == nsRS && n.uri != NamespaceRS
 	if n.ns != nsRS && !(wrong && (local == "md" || local == "ln")) {
 		return false
 	}

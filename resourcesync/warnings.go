@@ -7,6 +7,7 @@ import "fmt"
 type warnings struct {
 	list   []string
 	counts map[string]*warning
+	tell   func(string) // may be nil
 }
 
 type warning struct {
@@ -34,6 +35,9 @@ func (w *warnings) add(kind string, line int, format string, args ...any) {
 	}
 	w.counts[kind] = &warning{at: len(w.list), text: text}
 	w.list = append(w.list, text)
+	if w.tell != nil {
+		w.tell(text)
+	}
 }
 
 // settle writes the counts into the list.

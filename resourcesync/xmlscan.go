@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"strings"
 )
 
 // This file, xmlinput.go, xmltag.go, xmltext.go and xmlname.go are a small, strict,
@@ -44,6 +45,22 @@ func namespaceID(uri string) nsID {
 		return nsXML
 	case namespaceXMLNS:
 		return nsXMLNS
+	}
+	return misspeltNamespace(uri)
+}
+
+// misspeltNamespace knows what people write for a namespace: https, no www, a slash too
+// few or too many, the one of before 2006.
+func misspeltNamespace(uri string) nsID {
+	s := strings.TrimSuffix(strings.ToLower(uri), "/")
+	for _, before := range [...]string{"http://", "https://", "www."} {
+		s = strings.TrimPrefix(s, before)
+	}
+	switch s {
+	case "sitemaps.org/schemas/sitemap/0.9", "google.com/schemas/sitemap/0.84", "google.com/schemas/sitemap/0.9", "sitemaps.org/schemas/sitemap":
+		return nsSitemap
+	case "openarchives.org/rs/terms":
+		return nsRS
 	}
 	return nsOther
 }
@@ -96,10 +113,12 @@ type scanner struct {
 	name  qname  // of the start tag
 	attrs []attr // of the start tag
 
-	keep  bool   // text is collected
-	text  []byte // collected text
-	stray bool   // there was text where text is not collected; the caller resets it
-	pass  []byte // empty elements whose tags begin so are passed over; none: all are read
+	keep                bool   // text is collected
+	text                []byte // collected text
+	stray               bool   // there was text where text is not collected; the caller resets it
+	forgive, undeclared bool   // the prefix rs need not be declared; it was not
+
+	pass []byte // empty elements whose tags begin so are passed over; none: all are read
 
 	open     []byte // names of open elements, one after the other
 	openEnds []int

@@ -215,5 +215,10 @@ func (s *scanner) resolve(n *qname, element bool) error {
 			return nil
 		}
 	}
+	if s.forgive && string(n.prefix) == "rs" {
+		s.undeclared = true
+		n.ns, n.uri = nsRS, NamespaceRS
+		return nil
+	}
 	return s.failf(ErrSyntax, "the prefix of %s is not declared (xmlns:%s=...)", clip(n.raw()), clip(string(n.prefix)))
 }

@@ -1,0 +1,301 @@
+package resourcesync
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// This file reads what the Sitemap protocol allows beside XML in UTF-8, and the slips that
+// crawlers forgive before the root element: lists of addresses as plain text, feeds,
+// other encodings, white space before the XML declaration. Each is turned into the XML
+// document that it stands for, so that everything behind knows one form.
+
+// slip is a form that ResourceSync does not have.
+type slip struct {
+	rule int // of the validator
+	text string
+	feed bool
+}
+
+// firstBytes are looked at to find the form of a document.
+const firstBytes = 1024
+
+var declaration = regexp.MustCompile(`^<\?xml[ \t\r\n][^>]*\?>`)
+var declaredEncoding = regexp.MustCompile(`[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']*)["']`)
+
+// inXML gives a document as XML in UTF-8, and tells what it was instead. Lines stay
+// where they are, unless it was a feed.
+func inXML(r io.Reader, maxBytes int64) (io.Reader, []slip) {
+	head, r := peek(r)
+	var slips []slip
+	if e, name := wideEncoding(head); e != nil {
+		slips = append(slips, slip{rule: 2, text: "the document is in " + name + "; it is read, and the Sitemap protocol wants UTF-8"})
+		head, r = peek(decoded(r, e))
+	}
+	start := bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	mark := len(head) - len(start)
+	blank := len(start) - len(bytes.TrimLeft(start, " \t\r\n"))
+	start = start[blank:]
+	if d := declaration.Find(start); d != nil {
+		label := ""
+		if m := declaredEncoding.FindSubmatch(d); m != nil {
+			label = strings.ToLower(string(m[1]))
+		}
+		e, _ := charset.Lookup(label)
+		foreign := label != "" && e != nil && e != encoding.Nop && label != "utf-8" && label != "utf8" && label != "us-ascii" && label != "ascii"
+		if blank > 0 {
+			slips = append(slips, slip{rule: 1, text: "there is white space before the XML declaration; it is left out"})
+		}
+		if foreign {
+			slips = append(slips, slip{rule: 2, text: "the document is declared to be in \"" + clip(label) + "\"; it is read, and the Sitemap protocol wants UTF-8"})
+		}
+		if blank > 0 || foreign {
+			r = withoutPrefix(r, mark+blank+len(d), bytes.Count(head[:mark+blank+len(d)], newline))
+			if foreign && !strings.HasPrefix(label, "utf-16") && !strings.HasPrefix(label, "utf-32") && len(slips) > 0 && !wide(slips) {
+				r = decoded(r, e) // what is declared as UTF-16 and begins in ASCII is UTF-8
+			}
+		}
+		start = bytes.TrimLeft(start[len(d):], " \t\r\n")
+	}
+	switch name := rootName(start); {
+	case name == "rss", name == "feed" && !bytes.Contains(start, []byte("openarchives.org/rs")):
+		kind := map[string]string{"rss": "an RSS", "feed": "an Atom"}[name]
+		slips = append(slips, slip{rule: 3, text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", feed: true})
+		return feedAsList(r, maxBytes), slips
+	case IsTextList(head):
+		slips = append(slips, slip{rule: 3, text: "this is a list of addresses as plain text; it is read as a Sitemap that tells nothing else"})
+		return &textList{lines: lineReader{r: r}}, slips
+	}
+	return r, slips
+}
+
+func wide(slips []slip) bool {
+	return strings.Contains(slips[0].text, "UTF-16") || strings.Contains(slips[0].text, "UTF-32")
+}
+
+// peek reads the first bytes, and gives a reader that has them still.
+func peek(r io.Reader) ([]byte, io.Reader) {
+	head := make([]byte, firstBytes)
+	n := 0
+	for idle := 0; n < len(head) && idle < 100; idle++ {
+		m, err := r.Read(head[n:])
+		if n += m; err != nil {
+			return head[:n], io.MultiReader(bytes.NewReader(head[:n]), failedReader{err})
+		}
+		if m > 0 {
+			idle = 0
+		}
+	}
+	return head[:n], io.MultiReader(bytes.NewReader(head[:n]), r)
+}
+
+type failedReader struct{ err error }
+
+func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
+
+// withoutPrefix leaves out the first bytes, but not their line ends.
+func withoutPrefix(r io.Reader, n, lines int) io.Reader {
+	_, err := io.CopyN(io.Discard, r, int64(n))
+	if err != nil {
+		return failedReader{err}
+	}
+	return io.MultiReader(strings.NewReader(strings.Repeat("\n", lines)), r)
+}
+
+// wideEncoding tells UTF-16 and UTF-32 by their marks, or by how "<" looks in them.
+func wideEncoding(head []byte) (encoding.Encoding, string) {
+	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
+	switch {
+	case starts("\xff\xfe\x00\x00"), starts("<\x00\x00\x00"):
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "UTF-32"
+	case starts("\x00\x00\xfe\xff"), starts("\x00\x00\x00<"):
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "UTF-32"
+	case starts("\xff\xfe"), starts("<\x00"), starts("h\x00t\x00"):
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "UTF-16"
+	case starts("\xfe\xff"), starts("\x00<"), starts("\x00h\x00t"):
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "UTF-16"
+	}
+	return nil, ""
+}
+
+var errEncoding = errors.New("its bytes are not of its encoding")
+
+// decoded gives a document in UTF-8. What is not of its encoding is an error, where the
+// decoder would put U+FFFD.
+func decoded(r io.Reader, e encoding.Encoding) io.Reader {
+	return &wholeDecoded{r: e.NewDecoder().Reader(r)}
+}
+
+type wholeDecoded struct {
+	r    io.Reader
+	last [2]byte
+}
+
+func (d *wholeDecoded) Read(b []byte) (int, error) {
+	n, err := d.r.Read(b)
+	const replaced = "\ufffd"
+	joined := string(d.last[:]) + string(b[:min(n, 2)])
+	if strings.Contains(joined, replaced) || bytes.Contains(b[:n], []byte(replaced)) {
+		return 0, errEncoding
+	}
+	if n > 1 {
+		copy(d.last[:], b[n-2:n])
+	} else if n == 1 {
+		d.last = [2]byte{d.last[1], b[0]}
+	}
+	return n, err
+}
+
+// rootName gives the local name of the first element in the beginning of a document.
+func rootName(b []byte) string {
+	for {
+		b = bytes.TrimLeft(b, " \t\r\n")
+		end := ""
+		switch {
+		case bytes.HasPrefix(b, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(b, []byte("<?")):
+			end = "?>"
+		case bytes.HasPrefix(b, []byte("<")):
+			name := b[1:]
+			if i := bytes.IndexAny(name, " \t\r\n/>"); i >= 0 {
+				name = name[:i]
+			}
+			return string(name[bytes.LastIndexByte(name, ':')+1:])
+		default:
+			return ""
+		}
+		_, rest, ok := bytes.Cut(b, []byte(end))
+		if !ok {
+			return ""
+		}
+		b = rest
+	}
+}
+
+// IsTextList tells whether a document that begins so is a Sitemap as plain text: every
+// whole line of it is an http or https address, empty, or a comment.
+func IsTextList(head []byte) bool {
+	if e, _ := wideEncoding(head); e != nil {
+		head, _ = peek(decoded(bytes.NewReader(head), e))
+	}
+	head = bytes.TrimPrefix(head[:min(len(head), firstBytes)], []byte("\xef\xbb\xbf"))
+	some := false
+	for len(head) > 0 {
+		line, rest, whole := bytes.Cut(head, newline)
+		head = rest
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if !whole && some { // it may be cut
+			break
+		}
+		u, err := url.Parse(string(line))
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !utf8.Valid(line) || bytes.ContainsAny(line, " \t<>\"") {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// textList gives a list of lines as a Sitemap. Each line but for comments is an entry, so
+// that none is lost: what is no address is found by who reads the entry.
+type textList struct {
+	lines lineReader
+	out   []byte
+	begun bool
+	err   error
+}
+
+func (t *textList) Read(b []byte) (int, error) {
+	for len(t.out) == 0 {
+		if t.err != nil {
+			return 0, t.err
+		}
+		if !t.begun {
+			t.begun = true
+			t.out = append(t.out, `<urlset xmlns="`+NamespaceSitemap+`">`...)
+		}
+		line, err := t.lines.next()
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		if len(line) > 0 && line[0] != '#' {
+			t.out = append(t.out, "<url><loc>"...)
+			t.out = escapeText(t.out, line)
+			t.out = append(t.out, "</loc></url>"...)
+		}
+		if t.err = err; err == io.EOF {
+			t.out = append(t.out, "</urlset>"...)
+		}
+		t.out = append(t.out, '\n')
+	}
+	n := copy(b, t.out)
+	if t.out = t.out[n:]; len(t.out) == 0 {
+		t.out = nil
+	}
+	return n, nil
+}
+
+// escapeText escapes what XML does not take as it is. Other characters are the
+// tokenizer's to refuse.
+func escapeText(b, text []byte) []byte {
+	for _, c := range text {
+		switch c {
+		case '&':
+			b = append(b, "&amp;"...)
+		case '<':
+			b = append(b, "&lt;"...)
+		case '>':
+			b = append(b, "&gt;"...)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// maxLine bounds a line of a list as plain text.
+const maxLine = 64 << 10
+
+var errLine = errors.New("a line is longer than 65536 bytes")
+
+// lineReader reads lines that end in LF, CR or both.
+type lineReader struct {
+	r     io.Reader
+	buf   []byte
+	start int
+	err   error
+}
+
+func (l *lineReader) next() ([]byte, error) {
+	for from := l.start; ; {
+		if i := bytes.IndexAny(l.buf[from:], "\r\n"); i >= 0 {
+			line := l.buf[l.start : from+i]
+			l.start = from + i + 1
+			return line, nil
+		}
+		if l.err != nil {
+			line := l.buf[l.start:]
+			l.start = len(l.buf)
+			return line, l.err
+		}
+		if len(l.buf)-l.start > maxLine {
+			return nil, errLine
+		}
+		l.buf = append(l.buf[:0], l.buf[l.start:]...)
+		l.start, from = 0, len(l.buf)
+		room := make([]byte, 16<<10)
+		n, err := l.r.Read(room)
+		l.buf, l.err = append(l.buf, room[:n]...), err
+	}
+}

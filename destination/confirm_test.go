@@ -109,6 +109,29 @@ func TestDeadUploads(t *testing.T) {
 	}
 }
 
+// A graph_store address that takes no POST is left alone where updates can be sent, and
+// the probe leaves nothing behind.
+func TestGraphStoreTakesNoPost(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
+		m := newTestMirror(t)
+		m.hook = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/data" || r.Method == http.MethodGet {
+				return false
+			}
+			w.WriteHeader(status)
+			return true
+		}
+		d := &mirror{client: m.client(), log: slog.New(slog.DiscardHandler)}
+		found, err := d.probeIRIs(t.Context())
+		if err != nil || !found.Dead {
+			t.Errorf("%d: %+v %v", status, found, err)
+		}
+		if left, err := m.client().Ask(t.Context(), "ASK { GRAPH ?g { ?s ?p ?o } }"); err != nil || left {
+			t.Errorf("%d: the probe left something: %v", status, err)
+		}
+	}
+}
+
 // NaN destroys a Virtuoso: what has it is held back and named.
 func TestNaNHeldBack(t *testing.T) {
 	b := newBench(t)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ type iriRewrites struct {
 	GSP    []string // Graph Store Protocol, N-Triples
 	Graphs []string // Graph Store Protocol, graph names
 
-	Dead bool `json:",omitempty"` // the store confirms what comes by the Graph Store Protocol, and does not write it
+	Dead bool `json:",omitempty"` // the graph_store address takes no POST, or confirms it and does not write it
 
 	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }
@@ -258,6 +259,12 @@ func (m *mirror) one(ctx context.Context, op updateOp) error {
 	return m.post(ctx, []*statement{op.st})
 }
 
+// refusesPosts tells whether an address cannot be posted to, whatever is posted.
+func refusesPosts(err error) bool {
+	var e *sparql.Error
+	return errors.As(err, &e) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, e.Status)
+}
+
 // probeIRIs finds out which forms of IRIs a store changes, by writing some into
 // scratch graphs that it removes. An error means that nothing was learned.
 func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error) {
@@ -274,10 +281,11 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), time.Minute)
 		defer cancel()
 		for _, g := range drop {
-			var derr error
-			if e.GraphStore != "" {
+			derr := errors.New("the store has no address for it")
+			if e.GraphStore != "" && !found.Dead {
 				derr = m.client.DeleteGraph(ctx, g)
-			} else {
+			}
+			if derr != nil && e.Update != "" {
 				derr = m.client.Update(ctx, "DROP SILENT GRAPH <"+g+">")
 			}
 			if derr != nil {
@@ -363,6 +371,11 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		return m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(lines))
 	}
 	found.GSP, err = terms("post", post)
+	if refusesPosts(err) && e.Update != "" {
+		m.log.Warn("probe: the graph_store address takes no POST; updates are sent instead", "graph_store", e.GraphStore, "error", err)
+		found.Dead = true
+		return found, nil
+	}
 	if errors.Is(err, errUnconfirmed) && e.Update != "" {
 		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; its graph_store address is not used for writing")
 		found.Dead = true

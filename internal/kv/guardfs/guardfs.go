@@ -40,10 +40,11 @@ type Guard struct {
 	scratch bool
 	failed  chan struct{} // closed with the first failure
 
-	armed   atomic.Bool // opening has ended
-	parked  atomic.Bool // some goroutine of Pebble will never come back
-	waiting atomic.Int32
-	stale   atomic.Bool
+	armed    atomic.Bool  // opening has ended
+	parked   atomic.Bool  // some goroutine of Pebble will never come back
+	waiting  atomic.Int32 // goroutines of Pebble that wait for room
+	stale    atomic.Bool  // a write has come back that Do had left
+	flushing atomic.Bool
 
 	mu      sync.Mutex // guards the writing of what follows
 	first   atomic.Pointer[error]
@@ -298,14 +299,31 @@ func (g *Guard) Room(db *pebble.DB, dir string, n int) error {
 	if u.AvailBytes > need+plenty {
 		return nil
 	}
-	need += db.Metrics().WAL.Size
-	if u.AvailBytes < need {
+	log := db.Metrics().WAL.Size
+	if need += log; u.AvailBytes < need {
+		if log >= reserve && u.AvailBytes >= log/2+reserve { // tables are packed, and their log goes then
+			g.flush(db)
+		}
 		return noRoom(u.AvailBytes, need, dir)
 	}
 	if g.waiting.Load() == 0 { // work on tables that failed is done again
 		g.full.Store(nil)
 	}
 	return nil
+}
+
+// flush has what is in the log written to tables, unless that is under way.
+func (g *Guard) flush(db *pebble.DB) {
+	if !g.flushing.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer g.flushing.Store(false)
+		defer func() { _ = recover() }() // the database was closed, or has failed
+		if flushed, err := db.AsyncFlush(); err == nil {
+			<-flushed
+		}
+	}()
 }
 
 const (

@@ -1,0 +1,97 @@
+package embedstore
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestDamage flips bits of the files that a killed process left, logs and tables: all
+// that was answered is there, or opening or reading says what is wrong. Cut in its end
+// the newest log opens.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{CacheBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writes = 40
+	for i := range writes {
+		s.forceBulk = i%20 == 19 // some go into tables at once
+		if _, err := s.Load(t.Context(), "", rdfres.NTriples, strings.NewReader(document(i)), LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	err = filepath.WalkDir(killed, func(path string, e fs.DirEntry, err error) error {
+		if info, ierr := os.Stat(path); ierr == nil && !e.IsDir() && info.Size() > 0 {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	told := 0
+	for _, path := range files {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rel, _ := filepath.Rel(killed, path)
+		for round := range 5 {
+			where := t.TempDir()
+			if err := os.CopyFS(where, os.DirFS(killed)); err != nil {
+				t.Fatal(err)
+			}
+			bad := bytes.Clone(whole)
+			cut := round == 4 && strings.HasSuffix(path, ".log")
+			bit := r.IntN(len(bad) * 8)
+			if cut {
+				bad = bad[:bit/8]
+			} else {
+				bad[bit/8] ^= 1 << (bit % 8)
+			}
+			if err := os.WriteFile(filepath.Join(where, rel), bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n, err := readAll(t.Context(), where)
+			switch {
+			case cut && err != nil:
+				t.Errorf("%s cut at %d of %d: %v", rel, len(bad), len(whole), err)
+			case !cut && err == nil && n != writes*5:
+				t.Errorf("%s, bit %d: %d triples of %d, and no error", rel, bit, n, writes*5)
+			case err != nil:
+				told++
+			}
+		}
+	}
+	if told < len(files) {
+		t.Errorf("%d faults of %d files were told", told, len(files))
+	}
+}
+
+// readAll opens a store and reads all of it.
+func readAll(ctx context.Context, dir string) (int64, error) {
+	s, err := Open(dir, Options{CacheBytes: 1 << 20})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	return s.Verify(ctx)
+}

@@ -452,19 +452,22 @@ func TestConfirmInBatches(t *testing.T) {
 	}
 }
 
+// TestStagingFolderIsGone: a staging folder that was removed is made again; one whose
+// place is gone is not.
 func TestStagingFolderIsGone(t *testing.T) {
 	clk := newClock()
-	o := testOptions(filepath.Join(t.TempDir(), "stage"), clk)
+	state := filepath.Join(t.TempDir(), "state")
+	o := testOptions(filepath.Join(state, "stage"), clk)
 	o.stageBytes = 100
 	_, l := mustOpen(t, memkv.New(), o)
 	mustScan(t, l, many(20, 1), plain)
-	if err := os.RemoveAll(o.Dir); err != nil {
+	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Scan(t.Context(), many(20, 2).all(), plain); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Scan = %v", err)
 	}
-	if err := os.Mkdir(o.Dir, 0o755); err != nil {
+	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	mustScan(t, l, many(20, 2), plain)

@@ -34,6 +34,7 @@ type CheckerOptions struct {
 
 	Strict     bool      // as in ValidateOptions
 	Now        time.Time // as in ValidateOptions
+	Version    string    // as in ValidateOptions
 	MaxPerRule int       // as in ValidateOptions
 
 	MaxDocuments int    // documents read by one Check; default 100,000
@@ -268,6 +269,7 @@ func (c *Checker) validate(d *seen, body io.Reader, base string) {
 	c.reports = append(c.reports, d.report)
 	digest := newRunning(c.memory[d.location])
 	o := ValidateOptions{
+		Version:  c.o.Version,
 		Location: base, Strict: c.o.Strict, Now: c.o.Now, MaxPerRule: c.o.MaxPerRule,
 		Entry: func(h *Head, e *Entry) error {
 			d.count++

@@ -91,6 +91,7 @@ func ExampleValidate() {
 	// Output:
 	// E19 line 3: a resourcelist has no at on its root
 	// E21 line 3: a resourcelist has from="2013-06-01T09:00:00Z" on its root, where it is not used
+	// E40 line 4: loc "r/ada.nt" is relative, want an absolute URI; destinations may read it as "http://src.example/people/r/ada.nt"
 	// E42 line 4: lastmod "2013-05-31 20:00:00" is no W3C Datetime: a time needs a zone (Z, +hh:mm or -hh:mm); want 2013-05-31T20:00:00Z
 	// E30 line 3: the root of a resourcelist has no rs:ln rel="up" to its capabilitylist
 }

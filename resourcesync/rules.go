@@ -120,7 +120,7 @@ var rules = []Rule{
 	{88, "E", true, "an entry in an index of change documents has until when the part is closed, and its values"},
 	{89, "I", false, "only the last part in an index is open"},
 	{90, "W", false, "the intervals of consecutive parts adjoin"},
-	{91, "I", false, "every change has a datetime"},
+	{91, "E", false, "every change has a datetime (before 1.1 a lastmod)"},
 	{92, "E", false, "an entry of a changedump-manifest has a path unless it is a deletion"},
 	{93, "W", false, "a deletion has no path, length or hash"},
 	{94, "I", false, "the changes of a resource make sense one after the other"},

@@ -28,6 +28,7 @@ type ValidateOptions struct {
 	Location string    // the document's address
 	Strict   bool      // warnings are errors
 	Now      time.Time // for rule 27; zero: that rule is not checked
+	Version  string    // of the specification, one of Versions; "" is the last of them
 
 	MaxPerRule int // findings of one rule in full, the rest is counted; default 100
 	// Entry is called with each entry, as the lenient Reader would give it; an
@@ -35,13 +36,17 @@ type ValidateOptions struct {
 	Entry func(h *Head, e *Entry) error
 }
 
+// Versions of the specification that documents can be held against.
+var Versions = []string{"0.9", "1.0", "1.1"}
+
 // Validate checks one document against the offline rules of the framework,
 // streaming: its memory is bounded (what needs all entries at once, rules 68, 80,
 // 94 and 104, looks at the first 1,000,000 and says so).
 //
-// It always checks against 1.1, archives 0.9.1 and notification 1.0.1; documents
-// of older dialects get findings for what has changed since (rule 11 names the
-// dialect). Rules are checked as in the dossier, with these decisions: what
+// It checks against 1.1, archives 0.9.1 and notification 1.0.1, where Version names no
+// other. Documents of older dialects get findings for what has changed since (rule 11
+// names the dialect). Of 0.9 and 1.0 the times and the links between documents are held
+// to what these versions say. Rules are checked as in the dossier, with these decisions: what
 // cannot be read to its end (not well-formed, not in UTF-8, with a DTD) ends with
 // an E under rule 1 or 2, as the rest of it was not seen; rule 77 is a W for
 // changedump-manifest, where type is strongly recommended, and an I for
@@ -105,7 +110,13 @@ type validator struct {
 	stopped  error // of ValidateOptions.Entry
 }
 
+// since tells whether the version that is meant has what came with a later one.
+func (v *validator) since(version string) bool { return v.o.Version == "" || v.o.Version >= version }
+
 func (v *validator) add(rule int, severity string, line int, format string, args ...any) {
+	if rule == 11 && !v.since("1.0") {
+		return // it is the older dialect that is meant
+	}
 	v.counts[rule]++
 	if v.counts[rule] > v.o.MaxPerRule {
 		return

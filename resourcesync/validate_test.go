@@ -137,6 +137,8 @@ func TestRules(t *testing.T) {
 		{"E105", rl("", u("a", `<rs:ln rel="contents" href="http://src.example/m"/>`))},
 		{"E113", of("changelist-archive", "", u("b", `<rs:md `+day3+`/>`), u("a", `<rs:md `+day2+`/>`))}, {"W115", of("changelist-archive", "", u("b", `<rs:md `+day2+`/>`), u("a", `<rs:md `+day4+`/>`))}, {"W116", indexOf("changelist-archive", "", sm("b", `<lastmod>2024-05-01</lastmod>`))},
 		{"E118", of("change-notification", from0, u("a", upd))}, {"I118", of("changelist-notification", day2, u("a", upd))},
+		{"E120", of("framework-notification", "", u("a", `<rs:md change="updated" capability="resourcedump-manifest"/>`))}, {"E120", of("framework-notification", "", u("a", `<rs:md change="updated" capability="change-notification"/>`))},
+		{"W120", of("framework-notification", "", u("a", `<rs:md change="updated" capability="resourcelists"/>`))}, {"", of("framework-notification", "", u("a", `<rs:md change="updated" capability="resourcelist-archive"/>`), u("b", `<rs:md change="created" capability="http://src.example/own"/>`))},
 		{"E120", of("framework-notification", "", u("a", `<rs:md change="updated"/>`))}, {"E120", of("framework-notification", "", u("a", `<rs:md change="deleted" capability="resourcelist"/>`))}, {"", of("framework-notification", "", u("a", `<rs:md change="deleted" capability="capabilitylist"/>`))},
 	} {
 		_, findings, err := Validate(strings.NewReader(c.doc), ValidateOptions{Now: at("2024-06-01T00:00:00Z")})
@@ -242,9 +244,9 @@ func TestValidateGivesEntriesAndErrors(t *testing.T) {
 	if _, _, err := Validate(iotest.ErrReader(broken), ValidateOptions{}); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of the reader", err)
 	}
-	// Relative addresses are advice where the document's address is known.
+	// A relative loc is no address; a relative href is advice where the document's address is known.
 	_, findings, err := Validate(strings.NewReader(rl("", `<url><loc>r/a</loc><rs:ln rel="duplicate" href="b"/></url>`)), ValidateOptions{Location: "http://src.example/x/list.xml"})
-	if err != nil || len(findings) != 2 || findings[0].Severity != SeverityInfo || !strings.Contains(findings[0].Message, "http://src.example/x/r/a") || findings[1].Severity != SeverityInfo {
+	if err != nil || len(findings) != 2 || findings[0].Severity != SeverityError || !strings.Contains(findings[0].Message, "http://src.example/x/r/a") || findings[1].Severity != SeverityInfo {
 		t.Errorf("%v, %v", findings, err)
 	}
 }

@@ -131,7 +131,7 @@ func (v *validator) checkLoc(line int, text, full string) {
 	case text == "":
 		v.add(40, SeverityError, line, "the loc is empty")
 	case !hasScheme([]byte(text)) && v.o.Location != "":
-		v.add(40, SeverityInfo, line, "loc %q is relative; it is read as %q", clip(text), clip(full))
+		v.add(40, SeverityError, line, "loc %q is relative, want an absolute URI; destinations may read it as %q", clip(text), clip(full))
 	case !hasScheme([]byte(text)):
 		v.add(40, SeverityError, line, "loc %q: want an absolute URI", clip(text))
 	default:

@@ -133,13 +133,18 @@ func (v *validator) changeEntry(e *Entry, c Capability) {
 	if m.Change == "" {
 		v.add(82, SeverityError, e.Line, "the entry %s has no rs:md with change", clip(e.Loc))
 	}
-	if m.DateTime.IsZero() {
+	switch {
+	case !v.since("1.1"):
+		if e.LastMod.IsZero() && c != ChangeNotification {
+			v.add(91, SeverityError, e.Line, "the entry %s has no lastmod, which is the time of a change before 1.1", clip(e.Loc))
+		}
+	case m.DateTime.IsZero():
 		if v.counts[91] == 0 {
 			v.add(91, SeverityInfo, e.Line, "the entry %s has no datetime; with it destinations know when the change happened", clip(e.Loc))
 		} else {
 			v.counts[91]++
 		}
-	} else {
+	default:
 		v.withinInterval(e)
 	}
 	if c == ChangeDumpManifest {
@@ -185,6 +190,12 @@ func (v *validator) frameworkEntry(e *Entry) {
 		allowed = change == Created || change == Updated
 	case ResourceDump:
 		allowed = change == Created
+	case CapabilityList, Description:
+	default:
+		allowed = !c.Manifest() && !c.Notification()
+		if allowed && !c.Known() && !hasScheme([]byte(c)) {
+			v.add(120, SeverityWarning, e.Line, "the entry %s announces the capability %q, which is not known", clip(e.Loc), clip(string(c)))
+		}
 	}
 	if !allowed {
 		v.add(120, SeverityError, e.Line, "the entry %s says that a %s was %s, which is not announced", clip(e.Loc), c, clip(change))

@@ -98,6 +98,11 @@ func (v *validator) rootTimes(line int) {
 		}
 	}
 	switch {
+	case c.Snapshot() && !v.since("1.0"):
+		if !has("from") {
+			v.add(19, SeverityError, line, "a %s has no from on its root, which is its time in 0.9", c)
+		}
+		forbid(SeverityError, 21, "at", "completed", "until")
 	case c.Snapshot():
 		if !has("at") {
 			v.add(19, SeverityError, line, "a %s has no at on its root", c)
@@ -109,6 +114,9 @@ func (v *validator) rootTimes(line int) {
 	case c.Changes():
 		if !has("from") {
 			v.add(20, SeverityError, line, "a %s has no from on its root", c)
+		}
+		if !has("until") && !v.since("1.0") && !v.head.Index {
+			v.add(20, SeverityError, line, "a %s has no until on its root, which 0.9 demands", c)
 		}
 		forbid(SeverityError, 21, "at", "completed")
 	case c == ChangeNotification:
@@ -174,6 +182,12 @@ func (v *validator) rootLinks() {
 		target := CapabilityList
 		if c == CapabilityList {
 			target = Description
+		}
+		if !v.since("1.0") { // it was a should, and another relation
+			if count[RelResourceSync] == 0 {
+				v.add(30, SeverityWarning, v.metaLine, "the root of a %s has no rs:ln rel=\"resourcesync\"", c)
+			}
+			return
 		}
 		v.add(30, SeverityError, v.metaLine, "the root of a %s has no rs:ln rel=\"up\" to its %s", c, target)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,6 +55,9 @@ W warnings, I advice. Exit code 3: there are errors.
 		Example: `  rsbridge validate capabilitylist.xml changelist.xml
   rsbridge validate --follow https://data.example/.well-known/resourcesync`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(resourcesync.Versions, v.o.Version) {
+				return usage("--spec %s: want %s", v.o.Version, strings.Join(resourcesync.Versions, ", "))
+			}
 			var err error
 			if v.web, err = newFetcher(allow); err != nil {
 				return usage("%v", err)
@@ -77,6 +82,7 @@ W warnings, I advice. Exit code 3: there are errors.
 	f := c.Flags()
 	f.BoolVar(&v.follow, "follow", false, "check also what the documents lead to, and the rules between documents")
 	addAllow(f, &allow)
+	f.StringVar(&v.o.Version, "spec", "1.1", "`VERSION` of the specification that is meant: "+strings.Join(resourcesync.Versions, ", "))
 	f.BoolVar(&v.o.Strict, "strict", false, "warnings are errors")
 	f.IntVar(&v.o.MaxDocuments, "limit", 10_000, "with --follow: read at most this many documents")
 	f.IntVar(&v.o.Sample, "sample", 20, "with --follow: fetch this many resources of each set")
@@ -131,7 +137,7 @@ func (v *validation) one(ctx context.Context, location string) error {
 		location += "!/" + resourcesync.ManifestName
 	}
 	r := resourcesync.Report{Location: location}
-	o := resourcesync.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now}
+	o := resourcesync.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now, Version: v.o.Version}
 	o.Entry = func(*resourcesync.Head, *resourcesync.Entry) error {
 		r.Entries++
 		return ctx.Err()

@@ -212,6 +212,7 @@ type Destination struct {
 	Files          string   `yaml:"files" doc:"a folder for the resources that are no RDF (pages, images, PDFs), each at the path of its address; empty: they are only counted and listed"`
 	Provenance     bool     `yaml:"provenance" doc:"tell in the mirror's graph urn:rsbridge:state where each description is from, of when, and its digest (PROV-O, Dublin Core)"`
 	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from, JSON-LD contexts too: those that are on no such host are not fetched, and what needs them fails, by name"`
+	Linked         []string `yaml:"linked" doc:"where a resource is a page and no RDF, the RDF is taken that it links to by one of these relations: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
 	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked, fails, by name; it is held in memory" default:"268435456"`
 	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`

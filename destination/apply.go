@@ -1236,6 +1236,7 @@ type fault struct {
 	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`
 
+	Empty    string   `json:"empty,omitempty"`    // the run that found it without triples
 	Replaces []hash16 `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
 }
 
@@ -1257,8 +1258,14 @@ func (f *fault) known() string {
 func (d *Destination) newFault(it *item, loc hash16, err error, replaces ...hash16) *fault {
 	now := d.opt.Now().UTC()
 	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
+	if errors.Is(err, errEmpty) {
+		f.Empty = d.runName()
+	}
 	if old, ferr := d.faultOf(loc); ferr == nil && old != nil {
 		f.First = old.First
+		if f.Empty != "" && old.Empty != "" {
+			f.Empty = old.Empty
+		}
 		f.replace(old.Replaces)
 		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
 			f.Tries = old.Tries + 1
@@ -1273,6 +1280,16 @@ func (d *Destination) newFault(it *item, loc hash16, err error, replaces ...hash
 		f.State = "failed"
 	}
 	return f
+}
+
+// runName names the run under way.
+func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.runs.Load()) }
+
+// confirmsEmpty tells that a resource was without triples in a run before this one, and
+// was not had otherwise since.
+func (d *Destination) confirmsEmpty(location string) bool {
+	f, err := d.faultOf(hashString(location))
+	return err == nil && f != nil && f.Empty != "" && f.Empty != d.runName()
 }
 
 // waits tells that the pause is not over. One that is longer than any was made by a

@@ -27,6 +27,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	d.packages.close()
 	d.contexts.forget()
 	d.surveys = nil
+	d.repeats.settle(d.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}

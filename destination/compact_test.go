@@ -231,6 +231,7 @@ func TestItemRest(t *testing.T) {
 		"Bad":      func(it *item) { it.Bad = "bad" },
 		"Blind":    func(it *item) { it.Blind = true },
 		"pkg":      func(it *item) { it.pkg = &download{} },
+		"found":    func(it *item) { it.found = make([]place, 1) },
 		"File":     func(it *item) { it.File = true },
 		"Hashes":   func(it *item) { it.Promise.Hashes.SHA256 = "00" },
 		"Other":    func(it *item) { it.Promise.Hashes.Other = []string{"x:00"} },

@@ -38,6 +38,7 @@ type Config struct {
 	OnGap          string   // "baseline" (default) or "stop"
 	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (what was, is kept in the state: Versions)
 	Allow          []string // hosts (host or host:port) beside the source's own
+	Linked         []string // relations by which RDF is taken that a page links to; nil: describedby and alternate
 	Select         struct{ Classes, Prefixes []string }
 	Map            string // a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about
 	Files          string // folder for resources that are no RDF, at the paths of their addresses; "": they are only counted
@@ -70,6 +71,7 @@ type Destination struct {
 	opt     Options
 	lim     *limits
 	log     *slog.Logger
+	repeats *repeats // of log
 	store   kv.Store
 	fetch   *fetcher
 	mirror  *mirror
@@ -264,6 +266,9 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if cfg.Linked == nil {
+		cfg.Linked = []string{"describedby", "alternate"}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -283,7 +288,8 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if cfg.Timeout > 0 {
 		lim.header, lim.idle = cfg.Timeout, cfg.Timeout/2
 	}
-	d := &Destination{cfg: cfg, opt: o, lim: &lim, log: o.Logger.With("destination", cfg.Name), store: store, writer: randomHex(8)}
+	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, repeats: &repeats{}, writer: randomHex(8)}
+	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
 	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, cfg.UserAgent, o.Transport, d.lim); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)

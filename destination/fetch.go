@@ -84,6 +84,7 @@ type fetcher struct {
 
 	bytes    atomic.Int64
 	requests atomic.Int64
+	runs     atomic.Int64
 	failures atomic.Int64 // in a row, after all attempts
 }
 
@@ -122,6 +123,7 @@ func newFetcher(source string, allow []string, concurrency int, agent string, tr
 
 // begin is the start of a run. Cookies of a run before may be of a session that has ended.
 func (f *fetcher) begin() {
+	f.runs.Add(1)
 	f.bytes.Store(0)
 	f.failures.Store(0)
 	f.jar.Clear()

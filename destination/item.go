@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type item struct {
 	Patches  []patchOffer // not kept
 	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
 	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
+	found    []place      // RDF that the page at loc links to; not kept
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
@@ -51,6 +53,7 @@ type promise struct {
 type place struct {
 	URL     string
 	Promise promise
+	Rel     string // by which relation RDF is linked from loc, which has none; "" for loc and its copies
 }
 
 // maxVia bounds the address of an origin.
@@ -107,6 +110,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	it.Sequence, _ = sequenceOf(&e.Meta)
 	it.Time = changeTime(r, e)
 	var alternates, duplicates []resourcesync.Link
+	documented := hasNoRDF(it.Promise.Type)
 	better := !typeOfRDF(it.Promise.Type) // an alternate may be
 	for _, l := range e.Links {
 		switch l.Rel {
@@ -135,6 +139,10 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			if better {
 				alternates = append(alternates, l)
 			}
+		case resourcesync.RelDescribedBy:
+			if documented && typeOfRDF(l.Type) {
+				alternates = append(alternates, l)
+			}
 		case resourcesync.RelDuplicate:
 			duplicates = append(duplicates, l)
 		}
@@ -149,8 +157,9 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	})
 	for _, l := range alternates {
 		if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
-			p := place{URL: l.Href, Promise: promise{Length: -1}}
+			p := place{URL: l.Href, Promise: promise{Length: -1}, Rel: l.Rel}
 			p.Promise.override(l)
+			it.promiseLinked(l)
 			it.Others = append(it.Others, p)
 		}
 	}
@@ -228,6 +237,35 @@ func (it *item) identity() string {
 	return it.Loc + " " + it.Change + " " + it.Time.UTC().Format(time.RFC3339Nano)
 }
 
+// hasNoRDF tells the types of pages, and of what tells none: what describes such a
+// resource stands for it. What describes a picture or a PDF is a resource of its own.
+func hasNoRDF(mediaType string) bool {
+	return mediaType == "text/html" || mediaType == "application/xhtml+xml" || !definitelyNotRDF(mediaType) && !typeOfRDF(mediaType)
+}
+
+// linkedPrefix begins the token, among the hashes of other algorithms, that stands for
+// all that is promised of linked RDF: it may change while loc stays as it is.
+const linkedPrefix = "linked-rdf:"
+
+func (it *item) promiseLinked(l resourcesync.Link) {
+	if l.Hash.IsZero() && l.Length < 0 && l.Modified.IsZero() {
+		return
+	}
+	h := &it.Promise.Hashes
+	before := linkedOf(*h)
+	h.Other = slices.DeleteFunc(slices.Clone(h.Other), func(s string) bool { return strings.HasPrefix(s, linkedPrefix) })
+	h.Other = append(h.Other, linkedPrefix+strconv.FormatUint(hash64(fmt.Sprint(before, l.Href, l.Hash, l.Length, l.Modified.UnixNano())), 16))
+}
+
+func linkedOf(h resourcesync.Hashes) string {
+	for _, s := range h.Other {
+		if strings.HasPrefix(s, linkedPrefix) {
+			return s
+		}
+	}
+	return ""
+}
+
 // differs compares a record with what a list says now. The digest of the graph
 // and a common hash decide; then length, then lastmod. Without any common
 // measure nothing is known, which is no difference.
@@ -240,6 +278,9 @@ func (it *item) differs(r *record) (v verdict, why string) {
 			return provenSame, ""
 		}
 		return different, fmt.Sprintf("graph digest %s, recorded is %s", it.Promise.Graph, r.Graph)
+	}
+	if linkedOf(it.Promise.Hashes) != linkedOf(r.Hashes) {
+		return different, "what is promised of the RDF that it links to is another than recorded"
 	}
 	if equal, known := compareHashes(it.Promise.Hashes, r.Hashes); known {
 		if equal {
@@ -315,8 +356,9 @@ func (v verdict) same(o *offer) bool {
 }
 
 // itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
-// versions by time, version 3 no packages, version 4 no files, version 5 no origins.
-const itemVersion = 6
+// versions by time, version 3 no packages, version 4 no files, version 5 no origins,
+// version 6 no relations of places.
+const itemVersion = 7
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
@@ -339,6 +381,7 @@ func (it *item) encode() []byte {
 	for _, p := range it.Others {
 		b = appendString(b, p.URL)
 		b = p.Promise.append(b)
+		b = appendString(b, p.Rel)
 	}
 	b = appendString(b, it.Bad)
 	if it.AsOf.IsZero() {
@@ -381,7 +424,11 @@ func decodeItem(b []byte) (*item, error) {
 	}
 	n := d.varint()
 	for range min(max(n, 0), maxPlaces) {
-		it.Others = append(it.Others, place{URL: d.str(), Promise: d.promise()})
+		p := place{URL: d.str(), Promise: d.promise()}
+		if b[0] > 6 {
+			p.Rel = d.str()
+		}
+		it.Others = append(it.Others, p)
 	}
 	if b[0] > 1 {
 		it.Bad = d.str()

@@ -311,7 +311,7 @@ func unpackInto(buf, b []byte) (out []byte, err error) {
 // hash, so that the next list with one can be compared.
 func hashesOf(body []byte, like resourcesync.Hashes) resourcesync.Hashes {
 	sum := sha256.Sum256(body)
-	h := resourcesync.Hashes{SHA256: hex.EncodeToString(sum[:])}
+	h := resourcesync.Hashes{SHA256: hex.EncodeToString(sum[:]), Other: like.Other}
 	if like.MD5 != "" {
 		m := md5.Sum(body)
 		h.MD5 = hex.EncodeToString(m[:])

@@ -43,6 +43,7 @@ type outcome struct {
 var (
 	errMismatch = errors.New("does not keep its promise") // length, hash or graph digest
 	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
+	errEmpty    = errors.New("is empty")                  // and has to be so at the next poll too
 )
 
 // mismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
@@ -100,47 +101,97 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	}
 	plain := place{URL: it.Loc, Promise: it.Promise}
 	isRDF := typeOfRDF(it.Promise.Type)
-	alternates := 0
-	if !isRDF && it.Promise.Type != "" && d.folder == nil {
-		for _, o := range it.Others { // alternates come first, and only where loc is not RDF
+	others := d.others(it)
+	if !isRDF && it.Promise.Type != "" && d.folder == nil { // those of another type come first, and only where loc is not RDF
+		var rest []place
+		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
 				places = append(places, o)
-				alternates++
+			} else {
+				rest = append(rest, o)
 			}
 		}
+		others = rest
 	}
-	places = append(places, plain)
-	places = append(places, it.Others[min(alternates, len(it.Others)):]...)
+	places = append(append(places, plain), others...)
 	var first error
 	var page *outcome // what loc gives is no RDF
 	generic := it.Promise.Type == "" && d.folder == nil
-	for i, p := range places {
+	for i := 0; i < len(places); i++ {
+		p := places[i]
 		if err := d.placeAllowed(p.URL); err != nil {
 			first = moreTelling(first, err)
 			continue
 		}
 		o, err := d.obtainFrom(ctx, it, p)
+		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+			return &outcome{it: it, err: cmp.Or(err, context.Cause(ctx))}
+		}
+		if len(it.found) > 0 { // the page links to it
+			places, it.found = append(places, it.found...), nil
+			generic = true
+		}
 		alternate := generic && slices.ContainsFunc(places[i+1:], func(p place) bool { return typeOfRDF(p.Promise.Type) })
-		if err == nil && (!o.notRDF || !alternate) {
+		if err == nil && !o.notRDF {
 			return o
 		}
-		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
-			return &outcome{it: it, err: err}
-		}
 		if err == nil {
-			page = o
-			continue
+			if page = o; alternate {
+				continue
+			}
+			break
 		}
 		first = moreTelling(first, err)
 		if errors.Is(err, errContent) && !alternate {
 			break // the bytes are the promised ones; another copy has the same
 		}
 	}
-	if page != nil {
-		return page
+	switch {
+	case page == nil:
+		return &outcome{it: it, err: first}
+	case first == nil || errors.Is(first, errScheme):
+	case errors.Is(first, errNotAllowed):
+		d.log.Warn("the RDF that a resource links to is not fetched", "loc", shorten(it.Loc), "error", first)
+	default: // the RDF may be had later
+		return &outcome{it: it, err: first}
 	}
-	return &outcome{it: it, err: first}
+	return page
 }
+
+// others are the further places of a resource, with the RDF that it links to by the
+// relations that are configured.
+func (d *Destination) others(it *item) []place {
+	var out []place
+	for _, p := range it.Others {
+		if p.Rel == "" || slices.Contains(d.cfg.Linked, p.Rel) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// linked gives the RDF that a page links to, by its headers or in its head.
+func (d *Destination) linked(a *answer) (out []place) {
+	base, err := url.Parse(a.url)
+	if err != nil || d.folder != nil || len(d.cfg.Linked) == 0 {
+		return nil
+	}
+	var page io.Reader = strings.NewReader("")
+	if t := essence(a.contentType()); t == "text/html" || t == "application/xhtml+xml" {
+		page = bytes.NewReader(a.body[:min(len(a.body), maxHead)])
+	}
+	links := resourcesync.TypedLinks(a.header.Values("Link"), page, base, d.cfg.Linked...)
+	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(formatRank(a.Type), formatRank(b.Type)) })
+	for _, l := range links {
+		if typeOfRDF(l.Type) && len(out) < maxPlaces {
+			out = append(out, place{URL: l.Href, Promise: promise{Length: -1, Type: essence(l.Type)}, Rel: l.Rel})
+		}
+	}
+	return out
+}
+
+// maxHead is as much of a page as is looked at for links.
+const maxHead = 256 << 10
 
 // passedOver tells what a triple store has no use for, so that it is counted and
 // never fetched: files that the source calls so, and what is promised to be of a
@@ -152,7 +203,7 @@ func (d *Destination) passedOver(it *item) bool {
 	if !definitelyNotRDF(it.Promise.Type) || !it.AsOf.IsZero() {
 		return false
 	}
-	for _, o := range it.Others {
+	for _, o := range d.others(it) {
 		if _, ok := rdfres.FormatByMediaType(o.Promise.Type); ok {
 			return false
 		}
@@ -219,6 +270,9 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		defer d.bigMu.Unlock()
 	}
 	o, err := d.represent(ctx, it, p, a.body, a.bodyKind())
+	if p.URL == it.Loc && (err == nil && o.notRDF || errors.Is(err, errContent)) {
+		it.found = d.linked(a)
+	}
 	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
 		o.rec.unsettle()
 	}
@@ -253,7 +307,11 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	var ok bool
 	var err error
 	if !it.File {
-		ts, ok, err = d.readRDF(ctx, p, it.Loc, body, kind)
+		base := it.Loc
+		if p.Rel != "" {
+			base = p.URL
+		}
+		ts, ok, err = d.readRDF(ctx, p, base, body, kind)
 	}
 	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
@@ -264,6 +322,9 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
+	}
+	if len(ts) == 0 && p.Promise.unproven() && p.Promise.Length < 0 && d.isMirrored(it.Loc) && !d.confirmsEmpty(it.Loc) {
+		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", shorten(p.URL), errEmpty)
 	}
 	if int64(len(ts)) > d.lim.triples {
 		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (max_resource_triples)", shorten(p.URL), errContent, len(ts), d.lim.triples)

@@ -67,34 +67,41 @@ func splitParams(s string) (params []string, rest string) {
 // PageLinks gives the addresses of <link rel="resourcesync" href> in the head of an
 // HTML page at base, in their order; at most 100. It reads to the end of the head.
 func PageLinks(page io.Reader, base *url.URL) (out []string) {
+	headLinks(page, base, func(base *url.URL, attr map[string]string) {
+		if u, err := base.Parse(strings.TrimSpace(attr["href"])); err == nil && attr["href"] != "" && len(out) < maxLinks && isRel(attr["rel"], RelResourceSync) {
+			out = append(out, u.String())
+		}
+	})
+	return out
+}
+
+// headLinks calls f with the attributes of each <link> in the head of a page, and the
+// address that relative ones are of.
+func headLinks(page io.Reader, base *url.URL, f func(base *url.URL, attr map[string]string)) {
 	z := html.NewTokenizer(page)
-	for len(out) < maxLinks {
+	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			return out
+			return
 		case html.StartTagToken, html.SelfClosingTagToken:
 			t := z.Token()
 			if t.Data == "body" {
-				return out
-			}
-			if t.Data != "base" && t.Data != "link" {
-				continue
+				return
 			}
 			attr := map[string]string{}
 			for _, a := range t.Attr {
 				attr[a.Key] = a.Val
 			}
-			u, err := base.Parse(strings.TrimSpace(attr["href"]))
-			switch {
-			case err != nil || attr["href"] == "":
-			case t.Data == "base":
-				base = u
-			case isRel(attr["rel"], RelResourceSync):
-				out = append(out, u.String())
+			switch t.Data {
+			case "base":
+				if u, err := base.Parse(strings.TrimSpace(attr["href"])); err == nil && attr["href"] != "" {
+					base = u
+				}
+			case "link":
+				f(base, attr)
 			}
 		}
 	}
-	return out
 }
 
 // RobotsLinks gives the addresses of the Sitemap lines of a robots.txt at base, in
@@ -111,5 +118,51 @@ func RobotsLinks(text string, base *url.URL) (out []string) {
 			out = append(out, u.String())
 		}
 	}
+	return out
+}
+
+// TypedLinks gives the links of an answer at base that tell a media type and one of the
+// relations: of its Link headers first, then of the head of its page; at most 100.
+func TypedLinks(lines []string, page io.Reader, base *url.URL, rels ...string) (out []Link) {
+	add := func(base *url.URL, rel, href, mediaType string) {
+		u, err := base.Parse(strings.TrimSpace(href))
+		if err != nil || href == "" || mediaType == "" || len(out) >= maxLinks {
+			return
+		}
+		for _, r := range rels {
+			if isRel(rel, r) {
+				out = append(out, Link{Rel: r, Href: u.String(), Type: mediaType, Length: -1})
+				return
+			}
+		}
+	}
+	for _, rest := range lines {
+		for len(out) < maxLinks {
+			_, target, ok := strings.Cut(rest, "<")
+			if !ok {
+				break
+			}
+			if target, rest, ok = strings.Cut(target, ">"); !ok {
+				break
+			}
+			var params []string
+			params, rest = splitParams(rest)
+			rel, mediaType := "", ""
+			for _, p := range params {
+				name, value, _ := strings.Cut(p, "=")
+				value = strings.Trim(strings.TrimSpace(value), `"`)
+				switch strings.ToLower(strings.TrimSpace(name)) {
+				case "rel":
+					rel = value
+				case "type":
+					mediaType = value
+				case "anchor": // a link of something else
+					rel = ""
+				}
+			}
+			add(base, rel, target, mediaType)
+		}
+	}
+	headLinks(page, base, func(base *url.URL, attr map[string]string) { add(base, attr["rel"], attr["href"], attr["type"]) })
 	return out
 }

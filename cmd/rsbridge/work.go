@@ -377,6 +377,9 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	}
 	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
 		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
+	if r.NotRDF > 0 {
+		fmt.Fprintf(w, "  %s no RDF: the store has nothing of %s (GET /api/v1/destinations/%s/not-rdf)\n", areNot(r.NotRDF), map[bool]string{true: "it", false: "them"}[r.NotRDF == 1], r.Name)
+	}
 	if r.Unselected > 0 {
 		fmt.Fprintf(w, "  %d more are outside of what is selected\n", r.Unselected)
 	}
@@ -395,6 +398,13 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	if r.Pending > 0 {
 		fmt.Fprintln(w, "  what is pending is tried again by itself, and at once by the next `rsbridge sync`; what the mirror holds of it is the last good version")
 	}
+}
+
+func areNot(n int64) string {
+	if n == 1 {
+		return "1 resource is"
+	}
+	return fmt.Sprintf("%d resources are", n)
 }
 
 func (a *app) audit() *cobra.Command {

@@ -1,0 +1,45 @@
+package destination
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestRepeats: the log of a run does not grow with what a source sends.
+func TestRepeats(t *testing.T) {
+	var out bytes.Buffer
+	r := &repeats{}
+	log := slog.New(r.handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).With("destination", "copy")
+	for run := range 2 {
+		out.Reset()
+		for i := range 20_000 {
+			log.Warn("resource is pending", "loc", i)
+		}
+		for i := range firstRepeats {
+			log.With("x", i).Warn("another line")
+		}
+		log.Info("resource is pending") // of another level
+		for range 50 {
+			log.Debug("a change")
+		}
+		r.settle(log)
+		text := out.String()
+		for part, want := range map[string]int{
+			"resource is pending\" destination=copy loc=": firstRepeats + 3, "loc=0\n": 1, "loc=19999": 0, "times=100\n": 1, "times=1000\n": 1, "times=10000\n": 1,
+			"line=\"resource is pending\" times=20000\n": 1, "level=INFO msg=\"resource is pending\"": 1, "another line": firstRepeats, "level=DEBUG": 50,
+		} {
+			if n := strings.Count(text, part); n != want {
+				t.Errorf("run %d: %q is written %d times, want %d", run, part, n, want)
+			}
+		}
+	}
+	out.Reset()
+	for i := range 10_000 { // messages that a source could make, if one did
+		log.Warn(strings.Repeat("x", i))
+	}
+	if n := strings.Count(out.String(), "\n"); n > maxRepeated+100 {
+		t.Errorf("%d lines of messages that differ", n)
+	}
+}

@@ -214,7 +214,7 @@ type Destination struct {
 	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from, JSON-LD contexts too: those that are on no such host are not fetched, and what needs them fails, by name"`
 	Linked         []string `yaml:"linked" doc:"where a resource is a page and no RDF, the RDF is taken that it links to by one of these relations: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
-	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked, fails, by name; it is held in memory" default:"268435456"`
+	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
 	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
 	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a package of a dump that is longer is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
 	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: an answer that does not begin within it, or stops for half of it, is given up" default:"2m"`

@@ -11,9 +11,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -32,8 +30,14 @@ type ScanArgs struct {
 	Hints bool `json:"hints,omitempty"`
 }
 
-// maxNamed is how many entities one request may name.
-const maxNamed = 10_000
+// What a request may name: so many entities, of so many characters, absolute IRIs without
+// control characters. What follows the scheme may be no URL: stores hold IRIs like
+// http://e.example/100% too.
+const (
+	MaxNamed      = 10_000
+	MaxEntityLen  = 8192
+	EntityPattern = `^[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x1f\x7f-\x9f]*$`
+)
 
 // ErrEntities comes for entities that cannot be looked at.
 var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
@@ -44,9 +48,7 @@ var ErrApart = errors.New("hints and entities are two scans: ask for one of them
 // ErrWhole comes for a set of which no part can be scanned as was asked.
 var ErrWhole = errors.New("scan everything instead")
 
-// absolute is the beginning of an IRI that is no reference. What follows may be no URL:
-// stores hold IRIs like http://e.example/100% too.
-var absolute = regexp.MustCompile("^[A-Za-z][A-Za-z0-9+.-]*:")
+var entityPattern = regexp.MustCompile(EntityPattern)
 
 // Check says what is wrong with the entities.
 func (a ScanArgs) Check() error {
@@ -56,11 +58,11 @@ func (a ScanArgs) Check() error {
 	if a.Entities != nil && len(a.Entities) == 0 { // a feed that has nothing does not ask for everything
 		return fmt.Errorf("none is named: %w", ErrEntities)
 	}
-	if len(a.Entities) > maxNamed {
+	if len(a.Entities) > MaxNamed {
 		return fmt.Errorf("%d entities: %w", len(a.Entities), ErrEntities)
 	}
 	for _, e := range a.Entities {
-		if !absolute.MatchString(e) || strings.ContainsFunc(e, unicode.IsControl) || !utf8.ValidString(e) || len(e) > 8192 {
+		if !entityPattern.MatchString(e) || !utf8.ValidString(e) || utf8.RuneCountInString(e) > MaxEntityLen {
 			return fmt.Errorf("%.200q: %w", e, ErrEntities)
 		}
 	}

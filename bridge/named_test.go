@@ -195,7 +195,7 @@ func TestNamedAreBounded(t *testing.T) {
 	f := newFeed(t)
 	f.down.Store(true)
 	args := ScanArgs{}
-	for i := range maxNamed {
+	for i := range MaxNamed {
 		args.Entities = append(args.Entities, fmt.Sprintf("http://e.example/%d/%s", i, strings.Repeat("x", 1000)))
 	}
 	most := 0

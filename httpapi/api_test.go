@@ -341,7 +341,7 @@ func TestPages(t *testing.T) {
 	}
 
 	for _, since := range []string{"31", "18446744073709551615"} {
-		w.problem(w.do("GET", "/api/v1/sets/data/changes?since="+since, ""), 400, "the log is not there yet; its newest change is 30")
+		w.problem(w.do("GET", "/api/v1/sets/data/changes?since="+since, ""), 409, "the log is not there yet; its newest change is 30")
 	}
 	if _, err := w.b.Log("data").Retain(t.Context(), time.Now(), time.Time{}); err != nil { // all changes go
 		t.Fatal(err)

@@ -62,7 +62,13 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/v1/sets/data/scan", `{"accept": "1"}`, 400, "accept"},
 		{"POST", "/api/v1/sets/data/scan", `{"entities": []}`, 400, "none is named"},
 		{"POST", "/api/v1/sets/data/scan", `{"entities": ["http://e.example/1"], "hints": true}`, 400, "hints and entities are two scans: ask for one of them"},
-		{"POST", "/api/v1/sets/data/scan", `{"hints": true}`, 400, "has no hints: set some"},
+		{"POST", "/api/v1/sets/data/scan", `{"hints": true}`, 409, "has no hints: set some"},
+		// What is no good body is told by the schema: see openAPI.
+		{"POST", "/api/v1/sets/data/scan", `{"entities": [], "hints": false}`, 400, "none is named"},
+		{"POST", "/api/v1/sets/data/scan", `{"entities": ["a/b"]}`, 400, "absolute IRIs"},
+		{"POST", "/api/v1/sets/data/scan", `{"entities": ["http://e.example/a"], "hints": true}`, 400, "ask for one of them"},
+		// What the state of the set refuses is a conflict.
+		{"GET", "/api/v1/sets/data/changes?since=646713", "", 409, "the log is not there yet"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": 1}`, 400, "full"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"full": null}`, 400, "null"},

@@ -149,7 +149,13 @@ func (g *schemas) arguments(t reflect.Type) object {
 	if depth, ok := props["depth"].(object); ok {
 		depth["enum"] = depths
 	}
-	return object{"type": "object", "properties": props, "additionalProperties": false}
+	body := object{"type": "object", "properties": props, "additionalProperties": false}
+	if entities, ok := props["entities"].(object); ok {
+		entities["minItems"], entities["maxItems"] = 1, bridge.MaxNamed
+		entities["items"] = object{"type": "string", "pattern": bridge.EntityPattern, "maxLength": bridge.MaxEntityLen}
+		body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"hints": object{"const": true}}}
+	}
+	return body
 }
 
 func (g *schemas) fields(t reflect.Type, props object, required *[]string) {

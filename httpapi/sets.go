@@ -49,7 +49,7 @@ func (a *api) changes(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	out, err := a.b.Changes(name, c.Query("since"), most)
-	if errors.Is(err, bridge.ErrSince) || errors.Is(err, bridge.ErrBeyond) {
+	if errors.Is(err, bridge.ErrSince) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
 	return out, err
@@ -62,7 +62,7 @@ func (a *api) diff(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	out, err := a.b.Diff(name, c.Query("entity"), c.Query("from"), c.Query("to"))
-	if errors.Is(err, bridge.ErrPoint) || errors.Is(err, bridge.ErrBeyond) {
+	if errors.Is(err, bridge.ErrPoint) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
 	return out, err

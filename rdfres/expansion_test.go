@@ -107,13 +107,13 @@ func rdfXML(attributes, content string) string {
 // TestExpansionIsBounded: what a document expands to counts towards the bound, in every
 // format, and reading it takes at most six times the bound in memory.
 func TestExpansionIsBounded(t *testing.T) {
-	const bound = 16 << 20
+	const bound = 8 << 20
 	for name, b := range bombs {
-		doc := []byte(b.make(strings.Repeat("x", 1<<20), 4000))
+		doc := []byte(b.make(strings.Repeat("x", 512<<10), 4000))
 		if len(doc) > bound {
 			t.Errorf("%s: the document itself has %d bytes", name, len(doc))
 		}
-		far := []byte(`{"@context":{"long":"http://e/` + strings.Repeat("x", 1<<20) + `/"}}`)
+		far := []byte(`{"@context":{"long":"http://e/` + strings.Repeat("x", 512<<10) + `/"}}`)
 		var err error
 		peak := heapPeak(func() {
 			_, err = Decode(b.format, doc, ReadOptions{MaxBytes: bound, Lax: true, Context: func(string) ([]byte, string, error) { return far, "http://c/far", nil }})
@@ -123,6 +123,20 @@ func TestExpansionIsBounded(t *testing.T) {
 		}
 		if peak > 6*bound {
 			t.Errorf("%s: %d MiB of memory with a bound of %d", name, peak>>20, bound>>20)
+		}
+	}
+}
+
+// Where no bound is given a bomb ends as well.
+func TestExpansionWithoutBound(t *testing.T) {
+	for _, name := range []string{"a prefix", "an entity in text", "JSON-LD terms"} {
+		b := bombs[name]
+		var last error
+		for _, err := range Read(strings.NewReader(b.make(strings.Repeat("x", 4<<20), 1000)), b.format, ReadOptions{}) {
+			last = err
+		}
+		if !errors.Is(last, ErrTooLarge) {
+			t.Errorf("%s: %v", name, last)
 		}
 	}
 }

@@ -26,17 +26,10 @@ type ldExpander struct {
 	work  int
 }
 
-// maxUnbounded is what a document expands to at most where no bound is given, if it is not
-// long itself.
-const maxUnbounded = 256 << 20
-
 // expandJSONLD gives the expanded form of a document. Contexts that are not in it come from
 // o.Context.
 func expandJSONLD(data []byte, o ReadOptions) ([]byte, error) {
-	x := &ldExpander{opts: o, loaded: map[string]loadedContext{}, most: o.MaxBytes}
-	if x.most <= 0 {
-		x.most = max(maxUnbounded, 8*int64(len(data)))
-	}
+	x := &ldExpander{opts: o, loaded: map[string]loadedContext{}, most: o.expandsTo(int64(len(data)))}
 	tape, err := readTape(o.Name, data, o.MaxBytes)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type jsonldReader struct {
 	depth   int
 
 	size     expansion
+	most     int64  // that it may be
 	beyond   bool   // what may be
 	lastType string // the datatype of the literal before
 	foreign  bool   // a context was met
@@ -34,7 +35,8 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 	if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
 		return nil, nil, tooLarge(JSONLD, o)
 	}
-	r := jsonldReader{jsonScanner: jsonScanner{data: data}, opts: o, triples: make([]Triple, 0, 4+len(data)/80), known: &interner{}}
+	most := o.expandsTo(int64(len(data)))
+	r := jsonldReader{jsonScanner: jsonScanner{data: data}, opts: o, most: most, triples: make([]Triple, 0, 4+len(data)/80), known: &interner{}}
 	if len(data) > 1<<13 {
 		r.known.slots = make([]Term, internSlots)
 	}
@@ -48,7 +50,7 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 			return nil, nil, err
 		}
 		o.LinkedContext, o.Base = "", "" // it is applied
-		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, known: &interner{slots: make([]Term, internSlots)}}
+		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, most: most, known: &interner{slots: make([]Term, internSlots)}}
 		if why = r.document(); why != "" {
 			return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Reason: "after its expansion: " + why}
 		}
@@ -59,7 +61,7 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 		return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Line: line, Column: column(data[from:], r.errPos-from), Reason: why}
 	}
 	if r.beyond {
-		return nil, nil, expands(JSONLD, o)
+		return nil, nil, expands(JSONLD, o, int64(len(data)))
 	}
 	return r.triples, r.named, nil
 }
@@ -222,7 +224,7 @@ func (r *jsonldReader) node(o *object) Term {
 
 func (r *jsonldReader) emit(graph, s, p, o Term) {
 	q := Quad{Triple{s, p, o}, graph}
-	if r.beyond = r.beyond || !r.size.add(&q, JSONLD, r.opts.MaxBytes); r.beyond {
+	if r.beyond = r.beyond || !r.size.add(&q, JSONLD, r.most); r.beyond {
 		return // decodeJSONLD tells it
 	}
 	if graph == "" {

@@ -16,7 +16,8 @@ type ReadOptions struct {
 
 	// MaxBytes bounds the document, and what it expands to: its statements as N-Quads, and
 	// the prefixes, bases, entities and contexts that they are made with. Exceeding it is
-	// ErrTooLarge. 0 is no bound.
+	// ErrTooLarge. 0 is no bound for the document; it may expand to 256 MiB, or to 64 times
+	// its length where that is more.
 	MaxBytes int64
 
 	// Lax accepts in N-Triples and N-Quads what the grammar refuses but common
@@ -58,7 +59,8 @@ type ReadOptions struct {
 // TriG and JSON-LD.
 func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 	return func(yield func(Quad, error) bool) {
-		yield = withinBytes(f, o, yield)
+		in := &countingReader{r: r}
+		r, yield = in, withinBytes(f, o, in.count, yield)
 		if f != RDFXML { // which tells its charset itself
 			var err error
 			if r, err = toUTF8(r, o.Charset); err != nil {
@@ -87,15 +89,20 @@ func Read(r io.Reader, f Format, o ReadOptions) iter.Seq2[Quad, error] {
 // ReadOptions.Context. A statement in a named graph is an
 // error, but see OneGraph.
 func Decode(f Format, data []byte, o ReadOptions) ([]Triple, error) {
+	length := func() int64 { return int64(len(data)) }
 	switch {
 	case charsetName(o.Charset) != "" && f != RDFXML:
 	case f == NTriples, f == NQuads:
-		return collect(f, o, func(yield func(Quad, error) bool) { readLines(newLinesOf(data, f, o), withinBytes(f, o, yield)) })
+		return collect(f, o, func(yield func(Quad, error) bool) {
+			readLines(newLinesOf(data, f, o), withinBytes(f, o, length, yield))
+		})
 	case f == Turtle, f == TriG:
 		if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
 			return nil, tooLarge(f, o)
 		}
-		return collect(f, o, func(yield func(Quad, error) bool) { readTokens(newTTLLexerOf(data, f, o), withinBytes(f, o, yield)) })
+		return collect(f, o, func(yield func(Quad, error) bool) {
+			readTokens(newTTLLexerOf(data, f, o), withinBytes(f, o, length, yield))
+		})
 	case f == JSONLD:
 		ts, named, err := decodeJSONLD(data, o)
 		if err != nil {
@@ -131,26 +138,52 @@ type expansion struct {
 func (e *expansion) add(q *Quad, f Format, most int64) (within bool) {
 	e.lines += int64(len(q.S) + len(q.P) + len(q.O) + len(q.G) + len("   .\n"))
 	e.statements++
-	return most <= 0 || e.lines <= most && (f == NTriples || f == NQuads || (e.statements-1<<14)*64 <= most)
+	return e.lines <= most && (f == NTriples || f == NQuads || (e.statements-1<<14)*64 <= most)
 }
 
-// withinBytes ends a reading whose statements take more than o.MaxBytes.
-func withinBytes(f Format, o ReadOptions, yield func(Quad, error) bool) func(Quad, error) bool {
-	if o.MaxBytes <= 0 || f == JSONLD { // which counts as it is read
+// expandsTo is how much a document of a length may expand to.
+func (o *ReadOptions) expandsTo(length int64) int64 {
+	if o.MaxBytes > 0 {
+		return o.MaxBytes
+	}
+	return max(maxUnbounded, 64*length)
+}
+
+// maxUnbounded is what any document may expand to where no bound is given.
+const maxUnbounded = 256 << 20
+
+// withinBytes ends a reading whose statements take more than the document, of which length
+// tells what was read, may expand to.
+func withinBytes(f Format, o ReadOptions, length func() int64, yield func(Quad, error) bool) func(Quad, error) bool {
+	if f == JSONLD { // which counts as it is read
 		return yield
 	}
 	var e expansion
 	return func(q Quad, err error) bool {
-		if err == nil && !e.add(&q, f, o.MaxBytes) {
-			yield(Quad{}, expands(f, o))
+		if err == nil && !e.add(&q, f, o.expandsTo(length())) {
+			yield(Quad{}, expands(f, o, length()))
 			return false
 		}
 		return yield(q, err)
 	}
 }
 
-func expands(f Format, o ReadOptions) error {
-	return fmt.Errorf("rdfres: read %s %s: it expands to more than %d bytes: %w", f, o.Name, o.MaxBytes, ErrTooLarge)
+// countingReader counts the bytes of a document.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *countingReader) count() int64 { return c.n }
+
+func expands(f Format, o ReadOptions, length int64) error {
+	return fmt.Errorf("rdfres: read %s %s: it expands to more than %d bytes: %w", f, o.Name, o.expandsTo(length), ErrTooLarge)
 }
 
 func collect(f Format, o ReadOptions, qs iter.Seq2[Quad, error]) ([]Triple, error) {

@@ -538,15 +538,11 @@ func (l *ttlLexer) langTag() (string, error) {
 
 // hold counts what directives keep: relative to a long base a short one keeps much.
 func (l *ttlLexer) hold(n int) error {
-	if l.held += int64(n); l.opts.MaxBytes > 0 && l.held > l.opts.MaxBytes || l.held > maxHeld {
+	if l.held += int64(n); l.held > l.opts.expandsTo(l.read) {
 		return fmt.Errorf("rdfres: read %s %s: its prefixes and bases expand to more than %d bytes at line %d: %w", l.format, l.opts.Name, l.held, l.line, ErrTooLarge)
 	}
 	return nil
 }
-
-// maxHeld is how many bytes prefixes, bases and entities may stand for where the document
-// has no bound.
-const maxHeld = 256 << 20
 
 func (l *ttlLexer) unexpected() error {
 	c, ok, err := l.at(0)

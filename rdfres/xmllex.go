@@ -19,6 +19,8 @@ type xmlLexer struct {
 	text *xmlText
 	opts ReadOptions
 
+	length func() int64 // bytes that were read
+
 	back    []rune // read and put back, the last one first
 	stack   []xmlEntity
 	depth   int
@@ -54,11 +56,12 @@ type attributeDecl struct {
 }
 
 func newXMLLexer(r io.Reader, o ReadOptions) (*xmlLexer, error) {
-	text, err := newXMLText(r, o.Charset)
+	in := &countingReader{r: r}
+	text, err := newXMLText(in, o.Charset)
 	if err != nil {
 		return nil, readError(RDFXML, o, 0, err)
 	}
-	return &xmlLexer{text: text, opts: o, start: true, entities: map[string]entityDecl{}, parameters: map[string]entityDecl{}, attributes: map[string][]attributeDecl{}}, nil
+	return &xmlLexer{text: text, opts: o, length: in.count, start: true, entities: map[string]entityDecl{}, parameters: map[string]entityDecl{}, attributes: map[string][]attributeDecl{}}, nil
 }
 
 func (l *xmlLexer) errorf(format string, args ...any) error {
@@ -331,10 +334,7 @@ func (l *xmlLexer) enters(name, text string) error {
 	if len(l.stack) >= maxEntityDepth {
 		return l.errorf("entities are nested more than %d deep", maxEntityDepth)
 	}
-	most := l.opts.MaxBytes
-	if most <= 0 {
-		most = maxHeld
-	}
+	most := l.opts.expandsTo(l.length())
 	if l.expanded += int64(len(text)) + 1; l.expanded > most {
 		return fmt.Errorf("rdfres: read %s %s: its entities expand to more than %d bytes at line %d: %w", RDFXML, l.opts.Name, most, l.text.line, ErrTooLarge)
 	}

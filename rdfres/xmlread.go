@@ -183,10 +183,7 @@ func (x *xmlReader) declare(s *xmlScope, prefix, uri string) error {
 // hold counts the bytes of bases and names that are kept: relative to a long base a short
 // one keeps much.
 func (x *xmlReader) hold(n int) error {
-	most := x.opts.MaxBytes
-	if most <= 0 {
-		most = maxHeld
-	}
+	most := x.opts.expandsTo(x.lex.length())
 	if x.held += int64(n); x.held > most {
 		return fmt.Errorf("rdfres: read %s %s: its bases and names expand to more than %d bytes at line %d: %w", RDFXML, x.opts.Name, most, x.lex.text.line, ErrTooLarge)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -16,6 +17,13 @@ import (
 
 // spillBytes is how large the batch of a transaction may grow in memory.
 const spillBytes = 16 << 20
+
+// A long literal stays in memory, up to longBytes in one transaction: on its way through
+// the scratch space it would be held there four times more.
+const (
+	longValue = 1 << 20
+	longBytes = 256 << 20
+)
 
 // txn is one write under way; it belongs to the writer. Changes are kept in an
 // indexed batch, and beyond spillBytes in a scratch space on disk, so that
@@ -26,6 +34,7 @@ type txn struct {
 	batch *pebble.Batch
 	over  *overlay // nil while all fits the batch
 	old   []*pebble.Batch
+	long  int // bytes of long values in the batch
 
 	first   uint64 // s.next at the beginning
 	next    uint64
@@ -49,6 +58,9 @@ func (t *txn) set(key, value []byte) error {
 	if err := t.batch.Set(key, value, nil); err != nil {
 		return err
 	}
+	if len(value) >= longValue {
+		t.long += len(value)
+	}
 	return t.grown()
 }
 
@@ -64,7 +76,7 @@ func (t *txn) del(key []byte) error {
 
 // grown moves the changes to disk when there are too many of them for memory.
 func (t *txn) grown() error {
-	if t.batch.Len() < spillBytes && !(t.s.forceSpill && t.batch.Count() > 3) {
+	if t.batch.Len()-min(t.long, longBytes) < spillBytes && !(t.s.forceSpill && t.batch.Count() > 3) {
 		return nil
 	}
 	over, err := newOverlay(t.s)
@@ -120,11 +132,11 @@ func (t *txn) termID(term string) (id, error) {
 		if err := t.set(k[:], appendID(nil, i)); err != nil {
 			return 0, err
 		}
-		if err := t.set(termKey(i), []byte(term)); err != nil {
+		if err := t.set(termKey(i), unsafe.Slice(unsafe.StringData(term), len(term))); err != nil { // which is only read
 			return 0, err
 		}
 	}
-	if len(t.known) < 10000 {
+	if len(t.known) < 10000 && len(term) < longValue {
 		t.known[term] = i
 	}
 	return i, nil

@@ -18,7 +18,8 @@ func (b *Bridge) PublicHandler() http.Handler {
 	served := map[string]http.Handler{}
 	for name, c := range b.cfg.Stores {
 		if c.Serve && b.stores[name].fault == nil {
-			h, path := b.stores[name].embedded.QueryHandler(), "/stores/"+name+"/query"
+			path := "/stores/" + name + "/query"
+			h := b.stores[name].embedded.QueryHandler(b.cfg.Public.BaseURL + path)
 			served[path] = h
 			if u, err := url.Parse(b.cfg.Public.BaseURL); err == nil { // a proxy may send the path of the base URL too
 				served[u.EscapedPath()+path] = h

@@ -1,9 +1,14 @@
 package embedstore
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -21,10 +26,13 @@ func targetOf(r *http.Request) (target, error) {
 	}
 	graphs, def := params["graph"], params.Has("default")
 	switch {
-	case len(graphs) == 0 && !def:
-		return target{all: true}, nil
+	case strings.HasPrefix(r.URL.Path, "/data/"): // the graph that has this address
+		if len(graphs) > 0 || def {
+			return target{}, refuse(http.StatusBadRequest, "the request names more than one graph: give its own address, or a parameter to /data")
+		}
+		graphs = []string{endpointOf(r)}
 	case len(graphs) == 0:
-		return target{}, nil
+		return target{all: !def}, nil
 	case len(graphs) > 1 || def:
 		return target{}, refuse(http.StatusBadRequest, "the request names more than one graph: give either default or one graph=IRI")
 	case graphs[0] == "default":
@@ -98,39 +106,83 @@ func graphTerm(iri string) rdfres.Term {
 	return rdfres.NewIRI(iri)
 }
 
+// putData stores the document of the body, or all documents of a form. A POST to the
+// store itself makes a new graph of triples; a document of quads names its graphs.
 func (s *Store) putData(w *response, r *http.Request, t target) error {
 	ct, err := bodyType(r)
 	if err != nil {
 		return err
 	}
+	form := ct == "multipart/form-data"
 	f, ok := rdfres.FormatByMediaType(ct)
-	if !ok {
-		return refuse(http.StatusUnsupportedMediaType, "Content-Type %q: send one of %s", ct, allFormats())
+	if !ok && !form {
+		return refuse(http.StatusUnsupportedMediaType, "Content-Type %q: send one of %s, or several as multipart/form-data", ct, allFormats())
+	}
+	quads := f == rdfres.NQuads || f == rdfres.TriG || f == rdfres.JSONLD
+	switch made := t.all && r.Method == http.MethodPost && !quads; {
+	case made:
+		t = target{graph: endpointOf(r) + "/" + newUUID()}
+	case t.all && form:
+		return refuse(http.StatusBadRequest, "a form of documents replaces one graph: give default, or graph=IRI")
 	}
 	base := t.graph
 	if base == "" {
-		scheme := "http"
-		if r.TLS != nil {
-			scheme = "https"
-		}
-		base = scheme + "://" + r.Host + r.URL.EscapedPath()
+		base = endpointOf(r)
 	}
-	o := LoadOptions{Replace: r.Method == http.MethodPut, Base: base, Name: "the body"}
 	scope := scopeOne
 	if t.all {
 		scope = scopeAll
 	}
-	res, err := s.load(r.Context(), t.graph, f, r.Body, o, scope)
+	replace := r.Method == http.MethodPut
+	res, err := s.loadAll(r.Context(), t.graph, f, replace, scope, func(ctx context.Context, l *load) error {
+		if form {
+			return l.readForm(ctx, r, base)
+		}
+		return l.read(ctx, f, r.Body, LoadOptions{Base: base, Name: "the body"})
+	})
 	if err != nil {
 		return err
 	}
 	if res.created && !t.all && t.graph != "" && res.added > 0 {
-		w.Header().Set("Location", "?"+url.Values{"graph": {t.graph}}.Encode())
+		at := t.graph
+		if !strings.HasPrefix(at, endpointOf(r)) {
+			at = "?" + url.Values{"graph": {t.graph}}.Encode()
+		}
+		w.Header().Set("Location", at)
 		w.WriteHeader(http.StatusCreated)
 		return nil
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// readForm reads the documents of a multipart/form-data body. A label of a blank node
+// means nothing beyond its document.
+func (l *load) readForm(ctx context.Context, r *http.Request, base string) error {
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return refuse(http.StatusBadRequest, "read the form: %w", err)
+	}
+	for l.part = 1; ; l.part++ {
+		p, err := parts.NextPart()
+		if err == io.EOF && l.part > 1 {
+			return nil
+		}
+		if err != nil {
+			return bodyError(fmt.Errorf("the form: %w", err))
+		}
+		ct, _, _ := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		f, ok := rdfres.FormatByMediaType(ct)
+		if !ok && (ct == "" || ct == "application/octet-stream") {
+			f, ok = rdfres.FormatBySuffix(p.FileName())
+		}
+		if !ok {
+			return refuse(http.StatusUnsupportedMediaType, "part %d of the form, %q of type %q: send each as one of %s", l.part, p.FormName(), ct, allFormats())
+		}
+		if err := l.read(ctx, f, p, LoadOptions{Base: base, Name: fmt.Sprintf("part %d of the form", l.part)}); err != nil {
+			return err
+		}
+	}
 }
 
 func (s *Store) deleteData(w *response, r *http.Request, t target) error {

@@ -30,21 +30,50 @@ const (
 
 // Handler serves the SPARQL 1.1 Protocol at /query and /update and the Graph
 // Store Protocol at /data, relative to where it is mounted (use
-// http.StripPrefix). An answer that fails in the middle aborts the connection.
+// http.StripPrefix). A graph whose IRI is an address below /data is served there too.
+// An answer that fails in the middle aborts the connection.
 func (s *Store) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/query", s.wrap(s.queries(maxText)))
+	mux.HandleFunc("/query", s.wrap(func(w *response, r *http.Request) error { return s.serveQuery(w, r, maxText, endpointOf(r)) }))
 	mux.HandleFunc("/update", s.wrap(s.serveUpdate))
 	mux.HandleFunc("/data", s.wrap(s.serveData))
+	mux.HandleFunc("/data/", s.wrap(s.serveData))
 	return mux
 }
 
 // QueryHandler serves the query part of the SPARQL Protocol only, whatever the
-// path, to anybody: its texts are shorter.
-func (s *Store) QueryHandler() http.Handler { return s.wrap(s.queries(publicText)) }
+// path, to anybody and to pages of any origin: its texts are shorter. endpoint is its
+// address, which its service description names.
+func (s *Store) QueryHandler(endpoint string) http.Handler {
+	serve := s.wrap(func(w *response, r *http.Request) error { return s.serveQuery(w, r, publicText, endpoint) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "*")
+		if r.Method == http.MethodOptions {
+			h.Set("Allow", queryMethods+", OPTIONS")
+			h.Set("Access-Control-Allow-Methods", queryMethods+", OPTIONS")
+			h.Set("Access-Control-Allow-Headers", "Accept, Content-Encoding, Content-Type")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		serve(w, r)
+	})
+}
 
-func (s *Store) queries(most int64) func(w *response, r *http.Request) error {
-	return func(w *response, r *http.Request) error { return s.serveQuery(w, r, most) }
+const queryMethods = "GET, HEAD, POST"
+
+// endpointOf is the address of a request without its parameters.
+func endpointOf(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	path, _, _ := strings.Cut(r.RequestURI, "?") // as it was before http.StripPrefix
+	if !strings.HasPrefix(path, "/") {
+		path = r.URL.EscapedPath()
+	}
+	return scheme + "://" + r.Host + path
 }
 
 // httpError is an answer other than the wished one.
@@ -239,9 +268,12 @@ func checkOnce(params url.Values, what string) error {
 	return nil
 }
 
-func (s *Store) serveQuery(w *response, r *http.Request, most int64) error {
+func (s *Store) serveQuery(w *response, r *http.Request, most int64, endpoint string) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost && r.Method != http.MethodHead {
-		return notAllowed(r, "GET, HEAD, POST")
+		return notAllowed(r, queryMethods)
+	}
+	if r.Method != http.MethodPost && r.URL.RawQuery == "" {
+		return s.describeService(w, r, endpoint)
 	}
 	params, text, err := parameters(r, "application/sparql-query", "query", most)
 	if err != nil {
@@ -252,7 +284,7 @@ func (s *Store) serveQuery(w *response, r *http.Request, most int64) error {
 			return err
 		}
 	}
-	res, err := s.Query(r.Context(), text, QueryOptions{DefaultGraphs: params["default-graph-uri"], NamedGraphs: params["named-graph-uri"]})
+	res, err := s.Query(r.Context(), text, QueryOptions{Base: endpoint, DefaultGraphs: params["default-graph-uri"], NamedGraphs: params["named-graph-uri"]})
 	if err != nil {
 		return err
 	}
@@ -288,7 +320,7 @@ func (s *Store) serveUpdate(w *response, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := UpdateOptions{DefaultGraphs: params["using-graph-uri"], NamedGraphs: params["using-named-graph-uri"]}
+	o := UpdateOptions{Base: endpointOf(r), DefaultGraphs: params["using-graph-uri"], NamedGraphs: params["using-named-graph-uri"]}
 	var body io.Reader = strings.NewReader(text)
 	if !params.Has("update") {
 		sp, err := s.spoolBody(r.Body)

@@ -80,7 +80,13 @@ func TestProtocol(t *testing.T) {
 		{"query form", "POST", "/query", "application/x-www-form-urlencoded", "query=" + url.QueryEscape("CONSTRUCT { ?o ?p ?s } { ?s ?p ?o }"), "", 200, ""},
 		{"query wrong", "GET", q("SELECT * { ?s ?p }"), "", "", "", 400, "line 1, column 18"},
 		{"query twice", "GET", q(all) + "&query=x", "", "", "", 400, "2 parameters named query"},
-		{"query none", "GET", "/query", "", "", "", 400, "0 parameters named query"},
+		{"using beside USING", "POST", "/update?using-graph-uri=http://x/g", "application/sparql-update", "INSERT { ?s <http://x/r> 1 } USING <http://x/g> WHERE { ?s ?p ?o }", "", 400, "USING or WITH"},
+		{"using beside WITH", "POST", "/update?using-named-graph-uri=http://x/g", "application/sparql-update", "WITH <http://x/g> INSERT { ?s <http://x/r> 1 } WHERE { ?s ?p ?o }", "", 400, "USING or WITH"},
+		{"form of what is no RDF", "POST", "/data?default", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\ntext\r\n--b--\r\n", "", 415, "part 1"},
+		{"form cut short", "POST", "/data?default", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Type: text/turtle\r\n\r\n<http://x/cut> a <http://x/C> .", "", 400, "form"},
+		{"form without documents", "POST", "/data?default", "multipart/form-data; boundary=b", "--b--\r\n", "", 400, "form"},
+		{"form for everything", "PUT", "/data", "multipart/form-data; boundary=b", "--b--\r\n", "", 400, "default"},
+		{"query none", "GET", "/query", "", "", "", 200, "sparql-service-description#Service"},
 		{"query service", "GET", q("SELECT * { SERVICE <http://x/> { ?s ?p ?o } }"), "", "", "", 501, "SERVICE"},
 		{"query put", "PUT", "/query", "", "", "", 405, "H:Allow: GET, HEAD, POST"},
 		{"update get", "GET", "/update?update=x", "", "", "", 405, "POST"},
@@ -148,7 +154,7 @@ func TestPublicText(t *testing.T) {
 		req.Header.Set("Content-Type", c.ctype)
 		req.Header.Set("Content-Encoding", c.coding)
 		w := httptest.NewRecorder()
-		s.QueryHandler().ServeHTTP(w, req)
+		s.QueryHandler("http://data.example/query").ServeHTTP(w, req)
 		if w.Code != 413 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
@@ -312,5 +318,107 @@ func TestSlowSender(t *testing.T) {
 	}
 	if got := ask(t, s, "SELECT ?s { ?s ?p ?o }"); len(got) != 2 {
 		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// A form adds all its documents or none; labels of blank nodes end with each. A new graph
+// is found where Location says.
+func TestFormsAndNewGraphs(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	for name, c := range clients(t, s) {
+		send := func(method, at, ctype, body string) *http.Response {
+			req, _ := http.NewRequest(method, at, strings.NewReader(body))
+			req.Header.Set("Content-Type", ctype)
+			resp, err := c.c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			resp.Body = io.NopCloser(bytes.NewReader(text))
+			return resp
+		}
+		form := "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a.ttl\"\r\n\r\n_:x <http://x/p> 1 .\r\n--b\r\nContent-Disposition: form-data; name=\"b\"\r\nContent-Type: application/n-triples\r\n\r\n_:x <http://x/p> \"2\" .\r\n"
+		if resp := send("POST", c.base+"/data?graph=http://x/form", "multipart/form-data; boundary=b", form+"--b\r\nContent-Type: text/turtle\r\n\r\nbroken\r\n--b--\r\n"); resp.StatusCode != 400 {
+			t.Errorf("%s: a broken document: %s", name, resp.Status)
+		}
+		if got := ask(t, s, "SELECT ?s { GRAPH <http://x/form> { ?s ?p ?o } }"); len(got) != 0 {
+			t.Errorf("%s: the store holds %v", name, got)
+		}
+		if resp := send("POST", c.base+"/data?graph=http://x/form", "multipart/form-data; boundary=b", form+"--b--\r\n"); resp.StatusCode != 201 {
+			t.Errorf("%s: a form: %s", name, resp.Status)
+		}
+		if got := ask(t, s, "SELECT DISTINCT ?s { GRAPH <http://x/form> { ?s ?p ?o } }"); len(got) != 2 {
+			t.Errorf("%s: the store holds %v", name, got)
+		}
+		resp := send("POST", c.base+"/data", "text/turtle", "<#a> <http://x/p> <> .")
+		at := resp.Header.Get("Location")
+		if resp.StatusCode != 201 || !strings.HasPrefix(at, c.base+"/data/") {
+			t.Fatalf("%s: a new graph: %s at %q", name, resp.Status, at)
+		}
+		if resp := send("GET", at+"?default", "", ""); name == "port" && resp.StatusCode != 400 {
+			t.Errorf("%s: two names of a graph: %s", name, resp.Status)
+		}
+		for _, get := range []string{at, c.base + "/data?graph=" + url.QueryEscape(at)} {
+			if name != "port" && get == at {
+				continue // in this process only the three addresses are answered
+			}
+			resp := send("GET", get, "", "")
+			text, _ := io.ReadAll(resp.Body)
+			if want := "<" + at + "#a> <http://x/p> <" + at + "> .\n"; string(text) != want {
+				t.Errorf("%s: GET %s: %s %q", name, get, resp.Status, text)
+			}
+		}
+		if resp := send("DELETE", c.base+"/data?graph="+url.QueryEscape(at), "", ""); resp.StatusCode != 204 {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+		if resp := send("POST", c.base+"/data", "application/n-quads", "<http://x/a> <http://x/p> <http://x/b> <http://x/quads> .\n"); resp.StatusCode != 204 || resp.Header.Get("Location") != "" {
+			t.Errorf("%s: quads: %s", name, resp.Status)
+		}
+		if err := s.Update(t.Context(), "CLEAR ALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The public endpoint may be used by pages of any origin, and says what it is.
+func TestPublicEndpoint(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	loadText(t, s, "http://x/g", "<http://x/a> <http://x/p> <http://x/b> .\n")
+	h := s.QueryHandler("http://data.example/query")
+	for _, c := range []struct {
+		method, query, accept string
+		status                int
+		ctype, want           string
+	}{
+		{"OPTIONS", "", "", 204, "", ""},
+		{"GET", "", "", 200, "text/turtle; charset=utf-8", "<http://data.example/query>"},
+		{"HEAD", "", "text/turtle", 200, "text/turtle; charset=utf-8", ""},
+		{"GET", "", "application/rdf+xml", 200, "application/rdf+xml", "rdf:RDF"},
+		{"GET", "", "application/ld+json", 200, "application/ld+json", "http://x/g"},
+		{"GET", "", "image/png", 406, "text/plain; charset=utf-8", "text/turtle"},
+		{"GET", "?query=ASK{}", "", 200, "application/sparql-results+json", "true"},
+		{"GET", "?query=" + url.QueryEscape("CONSTRUCT { <b> <p> <c> } {}"), "", 200, "application/n-triples", "<http://data.example/b>"},
+		{"GET", "?default-graph-uri=http://x/g", "", 400, "text/plain; charset=utf-8", "query"},
+		{"PUT", "", "", 405, "text/plain; charset=utf-8", ""},
+	} {
+		r := httptest.NewRequest(c.method, "http://inside/stores/a/query"+c.query, nil)
+		r.Header.Set("Origin", "http://page.example")
+		if c.accept != "" {
+			r.Header.Set("Accept", c.accept)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || w.Header().Get("Content-Type") != c.ctype || !strings.Contains(w.Body.String(), c.want) || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s %s: %d %v %s", c.method, c.query, w.Code, w.Header(), w.Body)
+		}
+		if c.method == "OPTIONS" && !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Content-Type") {
+			t.Errorf("OPTIONS: %v", w.Header())
+		}
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/query?query=ASK{}", nil))
+	if w.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Error("the administration can be used by any page")
 	}
 }

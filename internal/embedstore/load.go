@@ -42,13 +42,18 @@ const (
 )
 
 func (s *Store) load(ctx context.Context, graph string, f rdfres.Format, r io.Reader, o LoadOptions, scope loadScope) (res loaded, err error) {
+	return s.loadAll(ctx, graph, f, o.Replace, scope, func(ctx context.Context, l *load) error { return l.read(ctx, f, r, o) })
+}
+
+// loadAll is load of all documents that read reads.
+func (s *Store) loadAll(ctx context.Context, graph string, f rdfres.Format, replace bool, scope loadScope, read func(context.Context, *load) error) (res loaded, err error) {
 	if err := s.begin(); err != nil {
 		return res, err
 	}
 	defer s.done()
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	l := &load{s: s, seg: newSegment(), one: scope == scopeOne || graph != "", replace: o.Replace}
+	l := &load{s: s, seg: newSegment(), one: scope == scopeOne || graph != "", replace: replace}
 	defer l.discard()
 	if graph != "" {
 		l.graph = iriTerm(graph)
@@ -56,8 +61,8 @@ func (s *Store) load(ctx context.Context, graph string, f rdfres.Format, r io.Re
 			return res, &InputError{fmt.Errorf("load into a graph: %w", err)}
 		}
 	}
-	l.replaceAll = o.Replace && !l.one && (scope == scopeAll || f == rdfres.NQuads || f == rdfres.TriG)
-	if err := l.read(ctx, f, r, o); err != nil {
+	l.replaceAll = replace && !l.one && (scope == scopeAll || f == rdfres.NQuads || f == rdfres.TriG)
+	if err := read(ctx, l); err != nil {
 		return res, err
 	}
 	if err := s.beginWrite(ctx); err != nil {
@@ -74,6 +79,7 @@ type load struct {
 	one        bool   // all goes into graph
 	replace    bool
 	replaceAll bool
+	part       int // number of the document, where there are several
 
 	seg  *segment // the last part of the document
 	file *segmentFile
@@ -110,9 +116,17 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 				return err
 			}
 		}
-		l.seg.quads = append(l.seg.quads, [4]uint32{l.seg.number(string(q.S)), l.seg.number(string(q.P)), l.seg.number(string(q.O)), l.seg.number(g)})
+		l.seg.quads = append(l.seg.quads, [4]uint32{l.number(q.S), l.seg.number(string(q.P)), l.number(q.O), l.seg.number(g)})
 	}
 	return ctx.Err()
+}
+
+// number is that of a term in the segment.
+func (l *load) number(t rdfres.Term) uint32 {
+	if l.part > 0 && kindOf(string(t)) == idBlank {
+		return l.seg.number(fmt.Sprintf("_:p%d.%s", l.part, t[2:]))
+	}
+	return l.seg.number(string(t))
 }
 
 // InputError is a document that cannot be read; nothing of it was stored.

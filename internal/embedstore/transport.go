@@ -19,7 +19,6 @@ func (s *Store) Transport() http.RoundTripper {
 		in.URL = new(url.URL)
 		*in.URL = *r.URL
 		in.URL.Path, in.URL.RawPath = r.URL.Path[max(0, strings.LastIndexByte(r.URL.Path, '/')):], ""
-		in.RequestURI = in.URL.RequestURI()
 		h.ServeHTTP(w, &in)
 	})}
 }

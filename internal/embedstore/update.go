@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -174,9 +173,9 @@ func (u *updater) modify(op *operation) error {
 		x.v = u.t.v
 		x.ds.defaults = []id{target}
 	}
-	if op.using || len(u.o.DefaultGraphs)+len(u.o.NamedGraphs) > 0 {
-		if op.using && len(u.o.DefaultGraphs)+len(u.o.NamedGraphs) > 0 {
-			return errors.New("using-graph-uri cannot be given for a request that says USING or WITH")
+	if given := len(u.o.DefaultGraphs)+len(u.o.NamedGraphs) > 0; given || op.using {
+		if given && (op.using || op.with != "") {
+			return refuse(http.StatusBadRequest, "using-graph-uri cannot be given for a request that says USING or WITH: leave one of them out")
 		}
 		q := &query{hasFrom: op.using, from: op.from, fromNamed: op.named}
 		if err := x.setDataset(q, QueryOptions{DefaultGraphs: u.o.DefaultGraphs, NamedGraphs: u.o.NamedGraphs}); err != nil {

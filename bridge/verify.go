@@ -75,11 +75,11 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 		if err == nil && o.ReadData {
 			run.Progress("representations of "+name, 0, 0)
-			v := b.sets[name].log.View()
-			var n int64
-			n, err = v.Verify(ctx)
-			v.Close()
-			rep.Representations += n
+			if err = b.sets[name].log.Check(ctx); err == nil {
+				v := b.sets[name].log.View()
+				rep.Representations += v.Resources()
+				v.Close()
+			}
 		}
 		if err := found("set "+name, err); err != nil {
 			return nil, err

@@ -97,9 +97,10 @@ func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 		return nil, err
 	}
 	for _, s := range slips {
-		if err := out.d.lapse(s.text, "%s", s.text); err != nil {
-			return nil, err
+		if o.Strict {
+			return nil, out.d.s.fail(ErrInvalid, s.text)
 		}
+		out.d.warn.add(s.text, 1, "%s", s.text)
 	}
 	if err := out.checkRoot(); err != nil {
 		return nil, err

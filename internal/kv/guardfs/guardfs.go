@@ -115,7 +115,18 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 	select {
 	case r = <-done:
 	case <-ctx.Done():
-		stays, r.err = true, context.Cause(ctx)
+		tick := time.NewTicker(roomPause)
+		defer tick.Stop()
+		for ended := false; !ended; { // what can be opened is: its folder is free again when it is closed
+			select {
+			case r = <-done:
+				ended = true
+			case <-tick.C:
+				if ended = g.waiting.Load() > 0 || g.Failure() != nil; ended {
+					stays, r.err = true, context.Cause(ctx)
+				}
+			}
+		}
 	case <-g.failed:
 		timer := time.NewTimer(closeGrace)
 		defer timer.Stop()

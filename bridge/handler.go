@@ -3,6 +3,7 @@ package bridge
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,10 +17,10 @@ func (b *Bridge) PublicHandler() http.Handler {
 		documents = b.faces.Handler(b.pub.Handler())
 	}
 	served := map[string]http.Handler{}
-	for name, c := range b.cfg.Stores {
-		if c.Serve && b.stores[name].fault == nil {
-			path := "/stores/" + name + "/query"
-			h := b.stores[name].embedded.QueryHandler(b.cfg.Public.BaseURL + path)
+	for name := range b.cfg.Stores {
+		if endpoint := b.publicEndpoint(name); endpoint != "" {
+			path := strings.TrimPrefix(endpoint, b.cfg.Public.BaseURL)
+			h := b.stores[name].embedded.QueryHandler(endpoint)
 			served[path] = h
 			if u, err := url.Parse(b.cfg.Public.BaseURL); err == nil { // a proxy may send the path of the base URL too
 				served[u.EscapedPath()+path] = h
@@ -35,6 +36,14 @@ func (b *Bridge) PublicHandler() http.Handler {
 		}
 		documents.ServeHTTP(w, r)
 	})
+}
+
+// publicEndpoint is the address at which a store is served, "" where it is not.
+func (b *Bridge) publicEndpoint(store string) string {
+	if !b.cfg.Stores[store].Serve || b.stores[store].fault != nil {
+		return ""
+	}
+	return b.cfg.Public.BaseURL + "/stores/" + store + "/query"
 }
 
 // answering counts the requests whose handlers have not ended: one whose client has had

@@ -62,6 +62,50 @@ func TestServedBelowBase(t *testing.T) {
 	}
 }
 
+// The description of a set leads to the endpoint of its store, where it is served, from
+// /.well-known/void on; what is stored as files does not.
+func TestEndpointIsNamed(t *testing.T) {
+	for _, serve := range []bool{true, false} {
+		cfg := small(t.TempDir())
+		st := cfg.Stores["source"]
+		st.Serve = serve
+		cfg.Stores["source"] = st
+		b := mustOpen(t, cfg)
+		fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"v\" .\n")
+		if err := b.Do(t.Context(), "scan", "data", nil, new(ScanReport)); err != nil {
+			t.Fatal(err)
+		}
+		get := func(at, prefer string) *httptest.ResponseRecorder {
+			rec, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, at, nil)
+			r.Header.Set("Accept", "application/n-triples")
+			if prefer != "" {
+				r.Header.Set("Prefer", prefer)
+			}
+			b.PublicHandler().ServeHTTP(rec, r)
+			return rec
+		}
+		void := get("/.well-known/void", "")
+		if void.Code != 302 {
+			t.Fatalf("%d %s", void.Code, void.Body)
+		}
+		endpoint := cfg.Public.BaseURL + "/stores/source/query"
+		for _, at := range []string{void.Header().Get("Location"), cfg.Public.BaseURL + "/data/about"} {
+			says := func(prefer string) bool {
+				return strings.Contains(get(at, prefer).Body.String(), "<http://rdfs.org/ns/void#sparqlEndpoint> <"+endpoint+">")
+			}
+			if says("") != serve || says("static") {
+				t.Errorf("%s: served %v: %s", at, serve, get(at, "").Body)
+			}
+		}
+		if serve && !strings.Contains(get(endpoint, "").Body.String(), "<"+endpoint+"> <http://www.w3.org/ns/sparql-service-description#endpoint> <"+endpoint+">") {
+			t.Errorf("%s", get(endpoint, "").Body)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A state folder that is new and holds somebody's tmp is refused, and what is there stays.
 func TestForeignState(t *testing.T) {
 	cfg := small(t.TempDir())

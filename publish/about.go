@@ -184,6 +184,7 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	g.iri(s.about(), nsFOAF+"primaryTopic", s.dataset())
 	s.describe(g, snap)
 	s.describeServices(g, services)
+	s.describeEndpoint(g, w, r)
 	return s.p.sendGraph(w, r, s.dataset(), g, format)
 }
 
@@ -227,6 +228,7 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 			g.iri(catalog, nsDCAT+"service", s.about()+"#"+x.Name)
 		}
 		s.describeServices(g, services)
+		s.describeEndpoint(g, w, r)
 		snap.release()
 	}
 	return p.sendGraph(w, r, catalog, g, format)

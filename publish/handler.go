@@ -65,6 +65,10 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	case "/.well-known/resourcesync":
 		d, err := p.sourceDescription(0)
 		return p.send(w, r, d, err)
+	case "/.well-known/void":
+		w.Header().Set("Location", p.base+"/about")
+		w.WriteHeader(http.StatusFound)
+		return nil
 	case "/about", "/about.ttl", "/about.jsonld", "/about.nt", "/about.rdf", "/about.html":
 		return p.serveSourceAbout(w, r, path)
 	case "/robots.txt":

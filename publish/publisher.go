@@ -45,6 +45,7 @@ type SetConfig struct {
 	Alternates                  []string                   // other sets that may describe the same entities: alternate links
 	Via                         []string                   // addresses of the sources that the set is a copy of
 	Services                    []Service                  // other ways to the data, that somebody else answers
+	SPARQL                      string                     // address of a public endpoint over the data; "": none
 	Origin                      func(entity string) string // address of the representation that an entity was mirrored from, "" for none; nil: nothing was
 	NoInventory                 bool                       // no inventory
 	ScheduledList               bool                       // the Resource List is made by ListResources; false: it is always current

@@ -34,9 +34,15 @@ const preferStatic = "static"
 // services are those that an answer may lead to: none before the first
 // publication, and none where only files are served.
 func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) []Service {
-	if len(s.cfg.Services) == 0 || snap == nil {
+	if len(s.cfg.Services) == 0 || snap == nil || staysStatic(w, r) {
 		return nil
 	}
+	return s.cfg.Services
+}
+
+// staysStatic tells whether the client wants nothing of services, as who makes a site of
+// files does, and says so in the answer.
+func staysStatic(w http.ResponseWriter, r *http.Request) bool {
 	if h := w.Header(); !slices.Contains(h["Vary"], "Prefer") {
 		h.Add("Vary", "Prefer")
 	}
@@ -44,11 +50,18 @@ func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) [
 		for p := range strings.SplitSeq(line, ",") {
 			if strings.EqualFold(strings.TrimSpace(p), preferStatic) {
 				w.Header().Set("Preference-Applied", preferStatic)
-				return nil
+				return true
 			}
 		}
 	}
-	return s.cfg.Services
+	return false
+}
+
+// describeEndpoint names the SPARQL endpoint of the set.
+func (s *set) describeEndpoint(g *statements, w http.ResponseWriter, r *http.Request) {
+	if s.cfg.SPARQL != "" && !staysStatic(w, r) {
+		g.iri(s.dataset(), nsVoID+"sparqlEndpoint", s.cfg.SPARQL)
+	}
 }
 
 // serviceLinks are the links to services in a Link header: "", or beginning with

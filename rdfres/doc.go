@@ -22,7 +22,7 @@
 // whole one, sorted. Both are strict: a document that breaks its grammar is a
 // [SyntaxError] with line and column, and nothing is repaired in silence.
 // Nesting and the length of a term are bounded, [ReadOptions.MaxBytes] bounds
-// the document. Nothing is fetched here: a JSON-LD document that wants a context
+// the document and what it expands to. Nothing is fetched here: a JSON-LD document that wants a context
 // from the web gets it from [ReadOptions.Context], or is [ErrRemoteContext].
 //
 // N-Triples and N-Quads run on bytes. Who sorts, counts or indexes lines rather

@@ -172,7 +172,9 @@ func checkGraph(t *testing.T, doc []byte, qs []Quad) {
 
 func fuzzFormat(f *testing.F, format Format) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		o := ReadOptions{Base: "http://e/base"}
+		o := ReadOptions{Base: "http://e/base", Context: func(address string) ([]byte, string, error) {
+			return []byte(`{"@context":{"e":"http://e/","far":{"@id":"e:far","@context":"http://c/next"}}}`), address, nil
+		}}
 		qs, err := readAll(doc, format, o)
 		if err != nil {
 			return
@@ -193,6 +195,8 @@ func FuzzRDFXML(f *testing.F) {
 	for _, c := range rdfxmlGood {
 		f.Add([]byte(c.doc))
 	}
+	f.Add([]byte(inXML(`<?xml version="1.0" encoding="windows-1252"?><!DOCTYPE x PUBLIC "a" 'b' [<!ENTITY % d "<!ENTITY a '[&b;]'>"> %d;<!ENTITY b "<![CDATA[<]]>&#60;c/>"><!ATTLIST e:p e:d (a|b) 'a' e:f NMTOKENS #FIXED ' c  d '><!NOTATION n SYSTEM "n"><?p?><!-- - -->]>`, "&#x41;&a;]]")))
+	f.Add([]byte(inUTF16(inXML("", "\U0001D538"), true, true)))
 	fuzzFormat(f, RDFXML)
 }
 
@@ -203,6 +207,7 @@ func FuzzJSONLD(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	f.Add([]byte(`{"@context":[null,"http://c/far",{"@version":1.1,"@vocab":"http://e/","@base":"x/","@language":"en","p":{"@id":"e:p","@container":["@graph","@id"]},"r":{"@reverse":"e:r","@container":"@index"},"T":{"@id":"e:T","@context":{"@propagate":true,"q":{"@type":"@vocab"}}},"t":{"@id":"e:t","@container":"@type"},"l":{"@id":"l","@container":"@language"},"j":{"@type":"@json"},"n":"@nest","i":{"@id":"i","@container":"@index","@index":"e:x"},"li":{"@container":"@list","@protected":true}}],"@type":"T","q":"T","p":{"a":{"q":1}},"r":{"x":{"@id":"y"}},"t":{"T":{"q":"a"}},"l":{"en":["a",null],"@none":"b"},"j":{"b":[1.50,null],"a":"\u20ac"},"n":{"z":2},"i":{"k":{"@id":"m"}},"li":[[1],[]],"@included":[{"@id":"u","z":{"@value":"v","@type":"e:d"}}]}`))
 	fuzzFormat(f, JSONLD)
 }
 

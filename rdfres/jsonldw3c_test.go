@@ -155,3 +155,24 @@ func TestJSONLDSuite(t *testing.T) {
 		t.Logf("%s: %d of %d hold", kind, held[kind], count[kind])
 	}
 }
+
+// TestSuiteData reads the data and the manifests of the W3C suite for SPARQL: Turtle and
+// RDF/XML of many hands.
+func TestSuiteData(t *testing.T) {
+	read := map[Format]int{}
+	for name, data := range unpacked(t, "fixtures/w3c/rdf-tests-sparql.tar.gz") {
+		f, ok := FormatBySuffix(name)
+		if !ok || f == JSONLD || !strings.HasSuffix(name, f.Suffix()) {
+			continue
+		}
+		read[f]++
+		for _, err := range Read(bytes.NewReader(data), f, ReadOptions{Base: "http://example.org/" + name, Name: name}) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if read[Turtle] < 500 || read[RDFXML] == 0 {
+		t.Errorf("read %v", read)
+	}
+}

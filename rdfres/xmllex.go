@@ -259,6 +259,12 @@ func (l *xmlLexer) characters() (xml.CharData, error) {
 	l.buf = l.buf[:0]
 	brackets := 0
 	for len(l.buf) < xmlPiece || brackets > 0 {
+		if len(l.back) == 0 && len(l.stack) == 0 {
+			n := len(l.buf)
+			if l.buf = l.text.appendPlain(l.buf); len(l.buf) > n {
+				brackets = 0
+			}
+		}
 		r, err := l.read()
 		if err != nil {
 			return nil, err

@@ -84,4 +84,21 @@ func (x *xmlText) read() (rune, error) {
 	return r, nil
 }
 
+// appendPlain appends what is read already and needs no look: ASCII without markup, line
+// ends and what a "]]>" is made of.
+func (x *xmlText) appendPlain(dst []byte) []byte {
+	if x.cr {
+		return dst
+	}
+	b, _ := x.in.Peek(x.in.Buffered()) // it is there
+	n := 0
+	for n < len(b) && b[n] >= ' ' && b[n] < 0x7f && b[n] != '<' && b[n] != '&' && b[n] != ']' && b[n] != '>' {
+		n++
+	}
+	dst = append(dst, b[:n]...)
+	_, _ = x.in.Discard(n)
+	x.col += n
+	return dst
+}
+
 const errNoUTF8 = textError("the text is not valid UTF-8, and tells no other encoding")

@@ -389,6 +389,9 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if s.Serve && s.Embedded == "" {
 			fault(p+".serve", "true", "is for embedded stores")
 		}
+		if s.QueryTime < 0 || s.QueryMemory < 0 || s.QueryRows < 0 {
+			fault(p, "", "query_time, query_memory and query_rows are bounds: give a number above 0")
+		}
 		for _, at := range []struct{ key, path string }{{"embedded", s.Embedded}, {"dump", s.Dump}, {"files", s.Files}} {
 			if at.path == "" {
 				continue

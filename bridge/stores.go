@@ -95,7 +95,7 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store) (*store, e
 	e := c.endpoint(name, b.log)
 	s := &store{}
 	if c.Embedded != "" {
-		es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Logger: b.log.With("component", "embedstore", "store", name)})
+		es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}, Logger: b.log.With("component", "embedstore", "store", name)})
 		if err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
 		}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 )
 
 // app is the world of one invocation and its global flags.
 type app struct {
+	budget   embedstore.Budget // of a query or update, of rsbridge store
 	in       io.Reader
 	out, err io.Writer
 

@@ -27,6 +27,9 @@ func (a *app) store() *cobra.Command {
 	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs,
 		Long: "Works on the folder of an embedded store. One process at a time has it: while a daemon does, use its address /stores/NAME instead.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c.PersistentFlags().DurationVar(&a.budget.Time, "query-time", 0, "time that one query or update may take (default 10m)")
+	c.PersistentFlags().Int64Var(&a.budget.MemoryBytes, "query-memory", 0, "bytes that one query or update may hold at once (default 256 MiB)")
+	c.PersistentFlags().Int64Var(&a.budget.Rows, "query-rows", 0, "rows that one query or update may hold at once (default 20 million)")
 	c.AddCommand(a.storeLoad(), a.storeDump(), a.storeQuery(), a.storeUpdate(), a.storeServe())
 	return c
 }
@@ -60,7 +63,7 @@ func (a *app) withStore(ctx context.Context, dir string, do func(*embedstore.Sto
 
 // withCache is withStore with so many bytes for the cache of the store.
 func (a *app) withCache(ctx context.Context, dir string, cache int64, do func(*embedstore.Store) error) (err error) {
-	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache, Context: ctx})
+	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache, Context: ctx, Budget: a.budget})
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,13 @@ func (b Budget) or(d Budget) Budget {
 	return b
 }
 
-// BudgetError tells which bound of the Budget a request has met.
+// BudgetError tells which bound of the Budget a request has met, by the setting of a
+// store in a configuration; the commands of rsbridge store have flags of these names.
 type BudgetError struct {
 	What  string // "rows", "memory" or "time"
 	Limit string // the bound, as a person reads it
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the request exceeds its budget of %s (%s): ask for less at once, or raise the budget of the store", e.What, e.Limit)
+	return fmt.Sprintf("the request exceeds query_%s of the store (%s): ask for less at once, or raise it", e.What, e.Limit)
 }

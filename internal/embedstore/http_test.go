@@ -191,7 +191,7 @@ func TestBrokenAnswer(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 422 || !strings.Contains(string(body), "budget of rows") {
+		if resp.StatusCode != 422 || !strings.Contains(string(body), "query_rows of the store (") {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 		}
 	}

@@ -67,6 +67,10 @@ func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) 
 		made = append(made, rdfres.Triple{S: rdfres.Term(t[0]), P: rdfres.Term(t[1]), O: rdfres.Term(t[2])})
 		return x.hold(1, 48)
 	})
+	var spent *BudgetError
+	if errors.As(err, &spent) {
+		return nil, "", fmt.Errorf("mapping: it takes more %s than one description may (%s)", spent.What, spent.Limit)
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("mapping: %w", err)
 	}

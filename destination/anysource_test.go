@@ -149,6 +149,7 @@ func TestGapIsClosedFromTheChangeDump(t *testing.T) {
 		s.ours, s.changeDump, s.packed = ours, true, 3
 		fill(s, 6)
 		b.sync()
+		b.confirmed()
 		for i := range 6 {
 			s.put(fmt.Sprintf("e%d.nt", i), nt("e", fmt.Sprint(i)))
 		}

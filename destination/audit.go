@@ -94,9 +94,9 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 				return rep, fmt.Errorf("repair: %w", err)
 			}
 		}
-		b := &auditRun{d: d, offer: offer, depth: rep.Depth, second: true, silent: a.silent}
+		a = &auditRun{d: d, offer: offer, depth: rep.Depth, second: true, silent: a.silent}
 		rep = AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
-		if err := b.once(ctx, &rep); err != nil {
+		if err := a.once(ctx, &rep); err != nil {
 			return rep, err
 		}
 		if rep.Repaired = max(0, first.findings()-rep.findings()); rep.Repaired > 0 {
@@ -112,6 +112,18 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		if rep.Equal && rep.Depth != "inventory" {
 			m.Compare = ""
 		}
+		if rep.Equal {
+			m.Recheck.Why = ""
+		}
+		if a.unexplained {
+			m.InSync, m.Recheck.Why = false, "an audit found what the source has otherwise"
+		}
+		if rep.Depth != "inventory" {
+			m.Damage = ""
+		}
+		if a.storeDiffers {
+			m.InSync, m.Damage = false, "an audit found the store otherwise than it was written: audit --repair puts it right"
+		}
 	})
 }
 
@@ -120,35 +132,24 @@ func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] 
 
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
-	end, err := func(*meta) {}, errStaleList
 	if o.listed() {
-		end, err = d.compareNewer(ctx, r, o, nil)
+		v, err := d.readInventory(ctx, o, nil)
+		if err != nil {
+			return err
+		}
+		if c := d.snapshotMeta().Cursor; v.stale(&c) {
+			err = v.Close()
+		} else {
+			err = d.mend(ctx, r, o, v)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	switch {
-	case err == nil:
-		err = d.saveMeta(func(m *meta) {
-			before := m.Cursor
-			end(m)
-			if m.Until.IsZero() {
-				m.closeGap()
-			}
-			if o.followed() { // a list may not promise enough to tell what the changes tell
-				if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
-					before.Ahead = n
-				}
-				m.Cursor = before
-			}
-		})
-	case errors.Is(err, errStaleList):
-		err = nil
-	}
-	if err == nil { // the cursor never stands behind what is mirrored: a source that is set back to there would seem to go on
-		err = d.increment(ctx, r, o, 0)
-	}
-	if err != nil {
+	if err := d.increment(ctx, r, o, 0); err != nil {
 		return err
 	}
-	_, err = d.retry(ctx, r)
+	_, err := d.retry(ctx, r)
 	return err
 }
 
@@ -170,6 +171,8 @@ type auditRun struct {
 	origins       atomic.Int64
 	unasked       atomic.Int64 // origins on hosts that are not allowed
 	sourceDiffers bool
+	unexplained   bool // so it does where no change tells it that the next run applies
+	storeDiffers  bool // from the records
 	refetch       int64
 	fixed         int64
 	rewritten     int64
@@ -184,6 +187,7 @@ type event struct {
 	Detail   string `json:"d"`
 	Triples  int    `json:"n,omitempty"`
 	Broken   bool   `json:"b,omitempty"` // what is kept of it is not as recorded
+	Due      bool   `json:"a,omitempty"` // a change tells it that the next run applies
 }
 
 // Ranks of events: the first of a resource decides its kind.
@@ -492,7 +496,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 		}
 		a.sourceDiffers = true
 		loc := hash16(o.packed)
-		if a.fix && string(o.wire) == otherGraph { // its list may say that nothing changed
+		if string(o.wire) == otherGraph { // its list may say that nothing changed
 			if err := d.askAgain(loc); err != nil {
 				return err
 			}
@@ -542,11 +546,13 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		lacks  int
 		broken bool
 		some   bool
+		due    bool // what the source has otherwise, if anything
 	)
 	emit := func() error {
 		if !some {
 			return nil
 		}
+		a.unexplained = a.unexplained || !due
 		diff := Difference{Entity: ev.Entity, Location: ev.Location, Detail: ev.Detail}
 		switch first {
 		case rankMissing:
@@ -609,29 +615,27 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		}
 		var loc hash16
 		copy(loc[:], rec.Key)
+		rank, e := rec.Key[16], event{}
+		if err := json.Unmarshal(rec.Value, &e); err != nil {
+			return err
+		}
+		ofSource := rank < rankNoSubject
+		a.storeDiffers = a.storeDiffers || !ofSource && rank != rankRewritten
 		if !some || loc != have {
 			if err := emit(); err != nil {
 				return err
 			}
-			have, first, lacks, some = loc, rec.Key[16], 0, true
-			ev = event{}
-			if err := json.Unmarshal(rec.Value, &ev); err != nil {
-				return err
-			}
+			have, first, lacks, some, ev = loc, rank, 0, true, e
+			due = !ofSource
 			if first == rankMirrorLacks {
 				lacks = ev.Triples
 			}
 			broken = ev.Broken
-			continue
-		}
-		if rec.Key[16] == rankMirrorLacks {
-			var e event
-			if err := json.Unmarshal(rec.Value, &e); err != nil {
-				return err
-			}
+		} else if rank == rankMirrorLacks {
 			lacks += e.Triples
 			broken = broken || e.Broken
 		}
+		due = due || e.Due
 	}
 	if err := emit(); err != nil {
 		return err

@@ -91,7 +91,7 @@ func (a *auditRun) unapplied(loc hash16, it *item) error {
 		return err
 	}
 	p := pairing{loc: loc, it: it, rec: rec}
-	e := event{Entity: it.Entity, Location: it.Loc}
+	e := event{Entity: it.Entity, Location: it.Loc, Due: true}
 	rank := byte(rankDifferent)
 	switch {
 	case p.there() && p.here():

@@ -72,7 +72,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if mc.refetch > 0 {
 		r.full = true
 	}
-	return d.checkpoint(ctx, d.snapshotMeta().Phase, func(m *meta) { m.Compare = "" })
+	return d.checkpoint(ctx, d.snapshotMeta().Phase, func(m *meta) { m.Compare, m.Damage = "", "" })
 }
 
 func (c *mirrorCompare) run(ctx context.Context) error {

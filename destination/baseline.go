@@ -200,6 +200,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 // compareWith is compare with an inventory that was read, which it closes.
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
+	r.compared = true
 	pending := map[hash16]*fault{}
 	for loc, f := range d.faults() {
 		if f.err != nil {
@@ -260,10 +261,14 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				continue // it goes with the new location of its entity
 			}
 			f := pending[p.loc]
+			if f != nil && v.sparing { // it is tried again by itself
+				delete(pending, p.loc)
+				continue
+			}
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				if v, _ := p.it.differs(p.rec); v.same(o) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
+				if is, _ := p.it.differs(p.rec); (is.same(o) || v.sparing && is != different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.rec.unselected()
 						outside += p.rec.unselected()
@@ -350,12 +355,16 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
+	confirmed := n == 0 && len(told)+len(gone) == 0 && holdMsg == ""
 	for _, list := range [][]hash16{told, gone} {
 		for _, loc := range list {
 			if err := b.add(ctx, &op{loc: loc}); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if v.sparing {
+		clear(pending)
 	}
 	for loc := range pending { // not listed any more, or as recorded: nothing to wait for
 		rec, err := d.record(loc)
@@ -379,6 +388,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = v.state.kept(), false
 		m.Cursor = v.cursor()
+		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
 	}, nil
 }
 
@@ -497,6 +507,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if r.dry {
 		return d.planDump(ctx, r, o, state, v.sequence, packages)
 	}
+	r.compared = true
 	if err := d.underWay(r, o); err != nil {
 		return nil, err
 	}
@@ -560,6 +571,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
 		m.Inventory, m.Again = state.kept(), false
 		m.Cursor = v.cursor()
+		m.Recheck = d.recheckAfter(false)
 	}, nil
 }
 

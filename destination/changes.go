@@ -1035,7 +1035,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 		return nil
 	}
 	known := &m.Inventory
-	if m.Held != "" {
+	if m.Held != "" || m.Recheck.Why != "" {
 		known = nil
 	}
 	var end func(*meta)

@@ -1074,6 +1074,7 @@ func TestGoneAndNotListed(t *testing.T) {
 				t.Fatalf("%s, lost %v: %+v", name, lost, rep)
 			}
 			b.equal()
+			b.confirmed()
 			clear(s.requests)
 			b.clock = b.clock.Add(2 * time.Hour)
 			if rep := b.sync(); !rep.InSync || s.requests["/set/dump.zip"]+s.requests["/set/resourcelist.xml"] > 0 {

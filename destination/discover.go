@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,17 +47,6 @@ const (
 	byRobots
 	byGuess
 )
-
-// led is where a site has led to, and how.
-type led struct {
-	Way way    `json:"way"`
-	To  string `json:"to"`
-}
-
-// led names the set that was found.
-func (o *offer) led() led {
-	return led{Way: o.way, To: cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)}
-}
 
 // set takes the address of a capability; before is the one it had.
 func (o *offer) set(c resourcesync.Capability, address string) (before string, used bool) {
@@ -139,24 +127,10 @@ func (d *Destination) discover(ctx context.Context) (*offer, error) {
 		}
 		return nil, fmt.Errorf("discover %s: %w", shorten(d.cfg.Source), err)
 	}
-	m, now := d.snapshotMeta(), o.led()
-	if m.Phase == "" || m.Source != d.cfg.Source || m.Set != d.cfg.Set || m.Led == (led{}) {
-		return o, nil
-	}
-	// What a site showed is not there now, as while it is mended, and something else
-	// of it, as the Sitemap of its pages, would take the place of the source.
-	if now.Way > m.Led.Way && now.To != m.Led.To {
-		return nil, fmt.Errorf("discover %s: %s, and the mirror is of %s, to which that site does not lead any more by the way it did; nothing was changed: where the source has moved for good, give its new address", shorten(d.cfg.Source), o.Found, shorten(m.Led.To))
+	if err := d.accept(ctx, o); err != nil {
+		return nil, err
 	}
 	return o, nil
-}
-
-// noteLed keeps where the site has led to.
-func (d *Destination) noteLed(o *offer) error {
-	if d.snapshotMeta().Led == o.led() {
-		return nil
-	}
-	return d.saveMeta(func(m *meta) { m.Led = o.led() })
 }
 
 // passing tells of an error that what was asked for may be there all the same.
@@ -451,7 +425,7 @@ func (d *Destination) choose(found []*offer) (*offer, error) {
 	var sets []offered
 	var last *offer
 	for _, o := range found {
-		s := offered{list: o.led().To}
+		s := offered{list: o.resolved().To}
 		if want := d.cfg.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
 			continue
 		}

@@ -32,6 +32,7 @@ type inventory struct {
 	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
 	missing  *gapError       // no changes were added, since lists of them are missing
 	void     [2]uint64       // what was added from the one order to before the other does not count
+	sparing  bool            // what its entries do not tell apart is the same: no more is to be found out
 	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
 	last     *newest         // the last change after the list: up to there the mirror is when it is compared
 
@@ -245,16 +246,16 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 
 // tellsAlone keeps of what is known, and past, that its root tells it from now on.
 func (d *Destination) tellsAlone(known *listState, dl *download) error {
-	next := *known
+	var change func(*listState)
 	switch {
 	case len(known.Parts) > 0:
-		next.Parts, next.Fresh = nil, false
+		change = func(l *listState) { l.Parts, l.Fresh = nil, false }
 	case !known.Index && known.Size == 0 && !dl.notModified:
-		next.Size = dl.length()
+		change = func(l *listState) { l.Size = dl.length() }
 	default:
 		return nil
 	}
-	return d.saveMeta(func(m *meta) { m.Inventory = next })
+	return d.saveMeta(func(m *meta) { change(&m.Inventory) })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, where the

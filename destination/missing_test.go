@@ -59,6 +59,7 @@ func TestRemovedChangeListStaysNamed(t *testing.T) {
 				s.list = list0
 				fill(s, 7)
 				b.syncNow()
+				b.confirmed()
 				for n := range 3 {
 					gone[listed(n)] = http.StatusNotFound + 6*(n%2)
 					for i := range 3 {
@@ -100,6 +101,7 @@ func TestLostChangeListStaysNamed(t *testing.T) {
 					t.Fatalf("%+v", rep)
 				}
 				b.same(b.mir.lines(graphA), s.want())
+				b.confirmed()
 				for n := range 4 {
 					s.put("e3.nt", nt("e3", "later", fmt.Sprint(n)))
 					lists := s.requests["/set/resourcelist.xml"]

@@ -433,6 +433,7 @@ func TestUnchangedIndexIsCheap(t *testing.T) {
 		fill(s, 10)
 		b.sync()
 		b.sync()
+		b.confirmed()
 		clear(s.requests)
 		s.notModified = 0
 		if rep := b.sync(); rep.Mode != "none" || !rep.InSync {

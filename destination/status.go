@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,10 +14,7 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
-	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.Held, Source: m.Source}
-	if s.Held == "" {
-		s.Held = m.gap()
-	}
+	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Source: m.Source}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	for _, f := range d.faults() {
@@ -29,6 +27,10 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	}
 	return s, ctx.Err()
 }
+
+// waits is what keeps the mirror from being in sync until somebody, or the source, does
+// something.
+func (m *meta) waits() string { return cmp.Or(m.Held, m.gap(), m.Recheck.Why, m.Damage) }
 
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,7 @@ type run struct {
 	blind        int64 // entries of a dump that do not tell which resource they mean
 	complete     bool  // the source was read up to its newest change
 	until        time.Time
+	compared     bool            // with a list or dump
 	passed       map[hash16]bool // changes that are behind what was compared, though the cursor is before them
 }
 
@@ -122,7 +124,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	if !r.dry {
-		if err := d.noteLed(offer); err != nil {
+		if err := d.noteResolved(r, offer); err != nil {
 			return err
 		}
 		if err := d.sawServer(ctx); err != nil {
@@ -213,6 +215,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.increment(ctx, r, offer, 0); err != nil {
 			return err
 		}
+	}
+	if err := d.compareDue(ctx, r, offer); err != nil {
+		return err
 	}
 	if !r.dry {
 		absent, err := d.retry(ctx, r)
@@ -591,12 +596,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
 	m := d.snapshotMeta()
-	if rep.Held == "" {
-		rep.Held = m.Held
-	}
-	if rep.Held == "" {
-		rep.Held = m.gap()
-	}
+	rep.Held = cmp.Or(rep.Held, m.waits())
 	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)
 	}

@@ -160,6 +160,7 @@ func TestGapIsClosedFromTheArchive(t *testing.T) {
 		s.ours, s.archive = ours, true
 		fill(s, 50)
 		b.sync()
+		b.confirmed()
 		for i := range 4 {
 			s.put("e"+string(rune('1'+i))+".nt", nt("e"+string(rune('1'+i)), "changed"))
 		}

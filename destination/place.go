@@ -1,0 +1,110 @@
+package destination
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A configured address is resolved anew by each run, and what a run finds counts. The place of
+// earlier runs is a preference only: an answer that looks wrong beside it is refused while it
+// may be wrong, and never for good. A mirror that is led to another place is compared with all
+// that is there, on the way there and on the way back.
+
+// resolvedSource is the place to which the configured address leads, and the way there.
+type resolvedSource struct {
+	Way     way       `json:"way"`
+	To      string    `json:"to"`
+	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap
+	Runs    int       `json:"runs,omitempty"`    // Runs counts those that found this place, up to confirmedRuns
+	Before  []string  `json:"before,omitempty"`  // Before has the confirmed places of before, the latest first
+	Doubted time.Time `json:"doubted,omitzero"`  // Doubted is when the address led elsewhere for the first time since
+}
+
+const (
+	confirmedRuns = 2              // that confirm a place: one answer may be wrong
+	doubtLasts    = 24 * time.Hour // after which what the source says counts, however odd it looks
+	maxPlacesKept = 8
+)
+
+// resolved names the set that was found.
+func (o *offer) resolved() resolvedSource {
+	return resolvedSource{Way: o.way, To: cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump), Sitemap: o.plain}
+}
+
+// doubts tells whether a place looks wrong beside the one of before: it was found by a weaker
+// way, or it is a plain Sitemap, as sites have of their pages too. An unconfirmed place, a
+// Sitemap and a document at the root of a site prove nothing against another one.
+func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool {
+	switch {
+	case was.Runs < confirmedRuns, was.Sitemap, was.Way == byAddress && rootConfigured:
+		return false
+	case now.Sitemap:
+		return true
+	case now.To == was.To, slices.Contains(was.Before, now.To):
+		return false
+	}
+	return now.Way > was.Way
+}
+
+// accept refuses an offer that looks wrong for the moment, as while a site is mended.
+func (d *Destination) accept(ctx context.Context, o *offer) error {
+	m, now := d.snapshotMeta(), o.resolved()
+	was := &m.Resolved
+	if m.Phase == "" || m.Source != d.cfg.Source || m.Set != d.cfg.Set || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
+		return nil
+	}
+	if was.Doubted.IsZero() {
+		was.Doubted = d.opt.Now().UTC()
+		if err := d.saveMeta(func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
+			return err
+		}
+	}
+	if d.opt.Now().Sub(was.Doubted) >= doubtLasts && !(now.Sitemap && d.leadsToSource(ctx, was.To)) {
+		return nil
+	}
+	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", shorten(d.cfg.Source), o.Found, shorten(was.To))
+}
+
+// leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
+// it cannot be asked it may be.
+func (d *Destination) leadsToSource(ctx context.Context, address string) bool {
+	o, err := d.discoverFrom(ctx, address, false)
+	return passing(err) || err == nil && !o.plain
+}
+
+// noteResolved keeps where the source was found. Of another place nothing is known that was
+// learned of the one before, and everything is compared.
+func (d *Destination) noteResolved(r *run, o *offer) error {
+	m := d.snapshotMeta()
+	was, now := m.Resolved, o.resolved()
+	same := now.To == was.To
+	if now.Runs = 1; same {
+		now.Runs = min(was.Runs+1, confirmedRuns)
+	}
+	now.Before = slices.DeleteFunc(slices.Clone(was.Before), func(to string) bool { return to == now.To })
+	if !same && was.Runs >= confirmedRuns {
+		now.Before = slices.Insert(now.Before, 0, was.To)
+		now.Before = now.Before[:min(len(now.Before), maxPlacesKept)]
+	}
+	another := !same && was.To != "" && m.Phase != "" && m.Source == d.cfg.Source && m.Set == d.cfg.Set
+	if another {
+		r.why("the source's address leads to another place than before")
+	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) {
+		if m.Resolved = now; another {
+			m.leaveSource()
+			m.Again = true
+		}
+	})
+}
+
+// leaveSource forgets what is known of lists that are not followed any more. The cursor stays:
+// where there are changes alone it tells that some were lost.
+func (m *meta) leaveSource() {
+	m.Inventory, m.Missing, m.Rises, m.Recheck = listState{}, missing{}, false, recheck{}
+}

@@ -1,0 +1,130 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A list may be wrong: a part of it, an old copy, another source's. What a mirror took from one
+// list alone rests on it until the next list, or the source's inventory, says the same. Changes
+// do not tell again what a list left out.
+
+// recheck is a comparison with what the source lists that is still due.
+type recheck struct {
+	Why  string    `json:"why,omitempty"` // Why the mirror differs from the source. It is not in sync until then.
+	Next time.Time `json:"next,omitzero"` // Next is when the last list changed the mirror, while no other list was compared since.
+}
+
+// compareDue makes the comparison that is due, after the changes were applied: what it finds then
+// no change told. The cursor stays.
+func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
+	m := d.snapshotMeta()
+	due := m.Recheck
+	switch {
+	case r.dry || r.compared || due == (recheck{}) || !o.followed() || !m.Until.IsZero():
+		return nil
+	case !o.listed(): // the changes alone tell what the source has
+		return d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
+	case strings.HasPrefix(m.Held, "gap:"): // a person decides
+		return nil
+	case due.Why == "" && (o.ResourceList == "" || m.Held != "" || m.gap() != ""):
+		return nil
+	}
+	err := d.compareNext(ctx, r, o, &m)
+	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
+		return err
+	}
+	d.log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
+	return nil
+}
+
+func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta) error {
+	proven, err := d.provenByInventory(ctx, o)
+	if err != nil {
+		return err
+	}
+	done := func() error { return d.saveMeta(func(m *meta) { m.Recheck = recheck{} }) }
+	if proven {
+		return done()
+	}
+	var known *listState
+	if m.Recheck.Why == "" {
+		last := m.Inventory
+		last.Vague, last.Fresh = false, false // whatever it proves, the same bytes are no other list
+		known = &last
+	}
+	v, err := d.readInventory(ctx, o, known)
+	if errors.Is(err, errUnchangedList) {
+		if d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts {
+			return done()
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if v.stale(&m.Cursor) {
+		if v.at.Before(m.Inventory.At) {
+			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", stamp(v.at), stamp(m.Inventory.At))
+		}
+		return v.Close()
+	}
+	v.sparing = m.Recheck.Why == ""
+	before := r.c
+	if err := d.mend(ctx, r, o, v); err != nil {
+		return err
+	}
+	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
+	if why := m.Recheck.Why; why != "" {
+		r.mode("baseline")
+		r.why("%s: compared with what the source lists", why)
+	} else if n := r.c.changed() - before.changed(); n > 0 {
+		r.mode("baseline")
+		r.why("the next Resource List has %d resources otherwise than the one before", n)
+	}
+	return nil
+}
+
+// mend makes the mirror equal to an inventory, which it closes, and keeps the cursor: a list may
+// not promise enough to tell what the changes tell. The cursor never stands behind what is
+// mirrored: a source that is set back to there would seem to go on.
+func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) error {
+	end, err := d.compareWith(ctx, r, o, v)
+	if err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) {
+		before := m.Cursor
+		end(m)
+		if m.Until.IsZero() {
+			m.closeGap()
+		}
+		if o.followed() {
+			if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
+				before.Ahead = n
+			}
+			m.Cursor = before
+		}
+	})
+}
+
+// provenByInventory tells whether the source's inventory is that of the records.
+func (d *Destination) provenByInventory(ctx context.Context, o *offer) (bool, error) {
+	a := &auditRun{d: d, offer: o, depth: "store"}
+	_, err := a.byInventory(ctx)
+	return a.inventory != "", err
+}
+
+// recheckAfter is what is due after a list or dump was compared. It is confirmed where nothing
+// was otherwise.
+func (d *Destination) recheckAfter(confirmed bool) recheck {
+	if confirmed {
+		return recheck{}
+	}
+	return recheck{Next: d.opt.Now().UTC()}
+}
+
+func (c *counts) changed() int64 { return c.created + c.updated + c.deleted + c.moved }

@@ -382,6 +382,9 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		if err := v.unproven(&m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
+		for _, why := range v.unusable {
+			a.lost = errors.New(why)
+		}
 		if a.older = v.stale(&from); a.older {
 			a.taken = v.taken(&m)
 			if m.Gap != "" {

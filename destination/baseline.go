@@ -355,7 +355,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
-	confirmed := n == 0 && len(told)+len(gone) == 0 && holdMsg == ""
+	confirmed := n == 0 && len(told)+len(gone) == 0 && holdMsg == "" && v.listed > 0
 	for _, list := range [][]hash16{told, gone} {
 		for _, loc := range list {
 			if err := b.add(ctx, &op{loc: loc}); err != nil {

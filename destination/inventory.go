@@ -39,6 +39,8 @@ type inventory struct {
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
 	begins   time.Time // where the changes do that were read
+
+	unusable map[string]string // changes that cannot be used and why, by location; not of more than are named
 }
 
 func (v *inventory) Close() error { return v.sorter.Close() }
@@ -330,8 +332,15 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 			last[c.it.Loc] = id
 		}
 		if c.it.Bad != "" {
+			if v.unusable == nil {
+				v.unusable = map[string]string{}
+			}
+			if len(v.unusable) < d.lim.named {
+				v.unusable[c.it.Loc] = c.it.Bad
+			}
 			return nil // what the list says stands; the change fails when it is applied
 		}
+		delete(v.unusable, c.it.Loc)
 		if d.planning != nil {
 			d.planning.change(c.list, c.kind())
 		}

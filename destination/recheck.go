@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A list may be wrong: a part of it, an old copy, another source's. What a mirror took from one
@@ -30,8 +32,14 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 		return d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
 	case strings.HasPrefix(m.Held, "gap:"): // a person decides
 		return nil
-	case due.Why == "" && (o.ResourceList == "" || m.Held != "" || m.gap() != ""):
+	case due.Why == "" && (m.Held != "" || m.gap() != ""):
 		return nil
+	case due.Why == "" && o.ResourceList == "": // a dump costs too much to be read only for that
+		another, err := d.anotherDump(ctx, o, &m)
+		if err != nil || !another {
+			return err
+		}
+		m.Recheck.Why = "the Resource Dump is another one than was taken"
 	}
 	err := d.compareNext(ctx, r, o, &m)
 	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
@@ -39,6 +47,24 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 	}
 	d.log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
 	return nil
+}
+
+// anotherDump tells whether the source has another Resource Dump of the time of the one that was
+// taken: one of the two is wrong.
+func (d *Destination) anotherDump(ctx context.Context, o *offer, m *meta) (bool, error) {
+	dl, r, err := d.document(ctx, request{url: o.ResourceDump, etag: m.Inventory.ETag, modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+	if err != nil {
+		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
+		return false, nil
+	}
+	defer dl.Close()
+	switch same := dl.notModified || dl.digest.String() == m.Inventory.Digest; {
+	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
+		return true, nil
+	case !same, d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts:
+		return false, d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
+	}
+	return false, nil
 }
 
 func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta) error {
@@ -53,7 +79,7 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 	var known *listState
 	if m.Recheck.Why == "" {
 		last := m.Inventory
-		last.Vague, last.Fresh = false, false // whatever it proves, the same bytes are no other list
+		last.Vague, last.Fresh, last.Size = false, false, 0 // whatever it proves, the same bytes are no other list, and nothing less
 		known = &last
 	}
 	v, err := d.readInventory(ctx, o, known)
@@ -67,8 +93,8 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 		return err
 	}
 	if v.stale(&m.Cursor) {
-		if v.at.Before(m.Inventory.At) {
-			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", stamp(v.at), stamp(m.Inventory.At))
+		if at := v.state.At; at.Before(m.Inventory.At) { // both as the source tells them
+			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", stamp(at), stamp(m.Inventory.At))
 		}
 		return v.Close()
 	}

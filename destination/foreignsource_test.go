@@ -68,6 +68,13 @@ type foreignForm struct {
 	patches          bool // and digests of graphs, as we tell them; some are wrong
 	slashes, deflate bool // of packages
 	shared, same     bool // triples of several resources; entities of several resources
+
+	// Forms outside of the specification that are met, see withHabits.
+	paged    int  // entries of a page; a next link leads to the one after it
+	urlset   int  // an index is written as urlset: 1 its entries tell their capability, 2 times, 3 nothing
+	untold   bool // lists do not tell of when they are
+	backward bool // Change Lists have the newest change first
+	daily    bool // a Change List a day
 }
 
 // plainForeign has nothing odd.
@@ -147,6 +154,29 @@ func newForeignForm(r *rand.Rand) *foreignForm {
 	return f
 }
 
+// withHabits adds what other implementations do.
+func (f *foreignForm) withHabits(r *rand.Rand) *foreignForm {
+	yes := func(of int) bool { return r.IntN(of) == 0 }
+	if yes(3) {
+		f.paged = 1 + r.IntN(4)
+	}
+	if yes(4) {
+		f.urlset = []int{1, 1, 2, 2, 3}[r.IntN(5)]
+	}
+	if f.changes && yes(3) {
+		f.daily, f.changeParts, f.newestOnly = true, 1, false
+	}
+	if f.changes && !f.changeDump && yes(4) && f.timed != 3 && f.rewritten == 0 { // else nothing tells the order
+		f.backward, f.unit, f.newestFirst = true, min(f.unit, time.Second), false
+	}
+	if f.modern() && yes(4) {
+		if f.untold = true; f.stale || f.early || f.changeDump || f.newestOnly || f.archive { // nothing would tell what is lost
+			f.window, f.newestOnly, f.archive = 0, false, false
+		}
+	}
+	return f
+}
+
 // modern tells of the dialects since 0.9.1, which have up, index, at and closed lists.
 func (f *foreignForm) modern() bool { return f.dialect >= "0.9.1" }
 
@@ -212,6 +242,7 @@ type foreignSource struct {
 	versions map[string]*foreignResource // by address
 	docs     map[string]foreignDoc
 	counter  int
+	next     string // page of the document that is being written
 }
 
 const (
@@ -305,7 +336,9 @@ func (s *foreignSource) remove(name string) {
 
 // edit changes something.
 func (s *foreignSource) edit() {
-	s.pass()
+	if s.pass(); s.backward {
+		s.now = s.now.Add(2 * time.Second)
+	}
 	name := fmt.Sprintf("n%d", s.r.IntN(12))
 	switch s.r.IntN(8) {
 	case 0, 1:
@@ -315,6 +348,9 @@ func (s *foreignSource) edit() {
 			s.remove(name)
 			if s.r.IntN(2) == 0 {
 				s.pass()
+			}
+			if s.backward {
+				s.now = s.now.Add(2 * time.Second)
 			}
 			s.write(fmt.Sprintf("n%d", s.r.IntN(12)))
 		}
@@ -527,8 +563,17 @@ func (s *foreignSource) patchOf(x *foreignResource) [][]string {
 func (s *foreignSource) document(address string, index bool, capability string, md []string, up, above string, entries []foreignEntry) []byte {
 	var b bytes.Buffer
 	root, item := "urlset", "url"
-	if index {
+	switch {
+	case !index:
+	case s.urlset == 0 || capability == "capabilitylist" || capability == "description":
 		root, item = "sitemapindex", "sitemap"
+	case s.urlset < 3:
+		entries = s.asIndex(capability, entries)
+	default:
+		entries = slices.Clone(entries)
+		for i := range entries {
+			entries[i].md = nil
+		}
 	}
 	esc := func(t string) string {
 		var e bytes.Buffer
@@ -568,6 +613,9 @@ func (s *foreignSource) document(address string, index bool, capability string, 
 			link([]string{"rel", rels[i], "href", to})
 		}
 	}
+	if s.next != "" {
+		link([]string{"rel", "next", "href", s.next})
+	}
 	if capability != "" {
 		fmt.Fprintf(&b, "%s<%s:md%s/>", s.nl, s.prefix, attributes(append([]string{"capability", capability}, md...)))
 	}
@@ -586,6 +634,21 @@ func (s *foreignSource) document(address string, index bool, capability string, 
 	}
 	fmt.Fprintf(&b, "\n</%s>\n", root)
 	return b.Bytes()
+}
+
+// asIndex makes entries of a urlset tell that they lead to lists.
+func (s *foreignSource) asIndex(capability string, entries []foreignEntry) []foreignEntry {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case s.urlset == 2 && capability == "resourcelist" && len(e.md) == 0:
+			e.md = []string{"at", s.stamp(s.listed.at)}
+		case s.urlset == 1 || len(e.md) == 0 || slices.Contains(e.md, "modified") || strings.Contains(capability, "dump"):
+			e.md = append([]string{"capability", capability}, e.md...)
+		}
+	}
+	return entries
 }
 
 // address writes a path below the host as documents have it.
@@ -627,7 +690,27 @@ func (s *foreignSource) put(address string, body []byte, typ string) {
 // doc publishes a document of ResourceSync, and gives its address.
 func (s *foreignSource) doc(name string, index bool, capability string, md []string, up, above string, entries []foreignEntry) string {
 	address := s.at(name)
+	if s.paged > 0 && len(entries) > s.paged {
+		for n := (len(entries) - 1) / s.paged; n > 0; n-- { // the last page first
+			s.putDoc(s.pageOf(address, n), index, capability, md, up, above, entries[n*s.paged:min(len(entries), (n+1)*s.paged)], s.pageOf(address, n+1), n*s.paged+s.paged < len(entries))
+		}
+		s.putDoc(address, index, capability, md, up, above, entries[:s.paged], s.pageOf(address, 1), true)
+		return address
+	}
+	s.putDoc(address, index, capability, md, up, above, entries, "", false)
+	return address
+}
+
+func (s *foreignSource) pageOf(address string, n int) string {
+	return fmt.Sprintf("%s?page=%d", address, n+1)
+}
+
+func (s *foreignSource) putDoc(address string, index bool, capability string, md []string, up, above string, entries []foreignEntry, next string, more bool) {
+	if s.next = ""; more {
+		s.next = next
+	}
 	body := s.document(address, index, capability, md, up, above, entries)
+	s.next = ""
 	if s.gzip == 2 {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -636,7 +719,6 @@ func (s *foreignSource) doc(name string, index bool, capability string, md []str
 		body = b.Bytes()
 	}
 	s.put(address, body, "application/xml")
-	return address
 }
 
 // at is the address that doc gives.
@@ -675,6 +757,8 @@ func (s *foreignSource) atOf(at time.Time) []string {
 // intervalOf is the root time of changes; until is zero for a document that is still open.
 func (s *foreignSource) intervalOf(from, until time.Time) []string {
 	switch {
+	case s.untold:
+		return nil
 	case !s.intervals():
 		return set("modified", s.stamp(s.now))
 	case !s.modern() && until.IsZero():
@@ -908,7 +992,12 @@ func (s *foreignSource) divides(n int) bool {
 
 // begin finds where Change Lists begin.
 func (s *foreignSource) begin() {
-	for n := s.begins[len(s.begins)-1] + s.changeParts; s.changeParts > 0 && n <= len(s.log); n++ {
+	for n := s.begins[len(s.begins)-1] + 1; s.daily && n < len(s.log); n++ {
+		if day := 24 * time.Hour; !s.log[n].at.Truncate(day).Equal(s.log[n-1].at.Truncate(day)) && (s.window == 0 || s.divides(n)) {
+			s.begins = append(s.begins, n)
+		}
+	}
+	for n := s.begins[len(s.begins)-1] + s.changeParts; !s.daily && s.changeParts > 0 && n <= len(s.log); n++ {
 		if n-s.begins[len(s.begins)-1] >= s.changeParts && (!s.newestOnly && s.window == 0 || s.divides(n)) {
 			s.begins = append(s.begins, n)
 		}
@@ -925,6 +1014,9 @@ func (s *foreignSource) entries(first, last int) (entries []foreignEntry) {
 			c.foreignResource = x
 		}
 		entries = append(entries, s.changeEntry(c))
+	}
+	if s.backward {
+		slices.Reverse(entries)
 	}
 	return entries
 }

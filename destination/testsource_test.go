@@ -38,6 +38,7 @@ type testSource struct {
 
 	list, changes, dump bool // what is offered
 	ours                bool // sequence, graph digests, mementos
+	exact               bool // closed lists tell the sequence of their last change
 	noHash, noLastmod   bool
 	noTimes             bool      // of changes, nor in the index of the Change Lists
 	listAt              time.Time // zero: now
@@ -516,6 +517,9 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 		}
 	}
 	h := s.head(rs.ChangeList, rs.Meta{From: from, Until: until})
+	if s.exact && !until.IsZero() {
+		h.Meta.Ext[rs.ExtSequence] = fmt.Sprint(last)
+	}
 	s.serveXML(w, r, s.document(h, s.changeEntries(first, last)))
 }
 

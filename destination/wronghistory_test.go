@@ -1,0 +1,519 @@
+package destination
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// TestWrongAnswers follows sources in every form that is met while any of their addresses answers
+// wrongly for a time: with what is missing, stale, of another address, empty, cut, or no document
+// at all, from before the source was found. Once the source answers rightly again the mirror ends
+// equal, or says that it is not. In sync and EQUAL are never said of a mirror that differs.
+func TestWrongAnswers(t *testing.T) {
+	for seed := range teststores.Histories(12, 60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			playWrong(t, uint64(seed))
+		})
+	}
+}
+
+// wrongSource is a source whose answers can be asked for one by one.
+type wrongSource interface {
+	http.Handler
+	change()            // publishes some changes
+	pass(time.Duration) // lets time go by
+	time() time.Time
+	lines() []string // what a mirror has
+	knowable(lines []string) []string
+	addresses() []string        // of what it has, with their queries
+	proven(address string) bool // something is promised of the bytes there
+	unequal() bool              // its form is one that a mirror need not understand
+	String() string
+}
+
+// fickle stands before a source and answers wrongly.
+type fickle struct {
+	src  wrongSource
+	seed uint64
+
+	mu      sync.Mutex
+	right   []map[string]*rightAnswer // of all publications so far
+	phase   int
+	rate    int // of a thousand addresses; 0: those of only
+	only    map[string]kindOfWrong
+	site    int  // publication that a cache has of everything; less than 0: none
+	again   bool // not the first run of the phase
+	lasting bool // wrong lists are found by an audit
+	told    map[string]string
+}
+
+type rightAnswer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+type kindOfWrong int
+
+const (
+	wrongMissing kindOfWrong = iota
+	wrongGone
+	wrongFails
+	wrongForbidden
+	wrongPage
+	wrongNothing
+	wrongOther // a valid list of nothing
+	wrongEmpty // the list, without entries
+	wrongShort // the list, without some
+	wrongStale
+	wrongSwapped
+	wrongTorn
+	wrongUnchanged // 304 to who has another one
+	wrongKinds
+)
+
+// believable are the answers that may be right lists.
+var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped}
+
+var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged"}
+
+// look keeps what the source answers now.
+func (f *fickle) look() {
+	now := map[string]*rightAnswer{}
+	for _, a := range f.src.addresses() {
+		now[a] = f.ask(a)
+	}
+	f.right = append(f.right, now)
+}
+
+func (f *fickle) ask(address string) *rightAnswer {
+	rec := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodGet, foreignHost+"/", nil)
+	u, err := url.Parse(foreignHost + address)
+	if err != nil {
+		panic(err)
+	}
+	req.URL, req.RequestURI, req.Host = u, "", u.Host
+	f.src.ServeHTTP(rec, req)
+	return &rightAnswer{rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+func (f *fickle) draw(address string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, f.seed, f.phase, address)
+	return rand.New(rand.NewPCG(h.Sum64(), 9))
+}
+
+// wrong draws what is wrong with an address in this phase.
+func (f *fickle) wrong(address string, r *rand.Rand) (kindOfWrong, bool) {
+	kind, ok := f.only[address]
+	if !ok && r.IntN(1000) < f.rate {
+		kind, ok = kindOfWrong(r.IntN(int(wrongKinds))), true
+	}
+	if kind > wrongForbidden && !f.src.proven(address) { // nothing tells such bytes from the right ones
+		kind %= wrongForbidden + 1
+	}
+	return kind, ok
+}
+
+func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	address := r.URL.EscapedPath()
+	if q := r.URL.RawQuery; q != "" {
+		address += "?" + q
+	}
+	if strings.Contains(r.Host, "dead") {
+		f.src.ServeHTTP(w, r)
+		return
+	}
+	draw := f.draw(address)
+	if f.site >= 0 && f.src.proven(address) {
+		if a := f.right[f.site][address]; a != nil {
+			f.give(w, a, a.body)
+			return
+		}
+		http.NotFound(w, r)
+		return
+	}
+	kind, ok := f.wrong(address, draw)
+	// Two Resource Lists that say the same are believed until the next audit, and a Change List
+	// that lacks some is: nothing tells of them again.
+	if ok && !f.lasting && slices.Contains(believable, kind) && (f.again || strings.Contains(address, "/change")) {
+		ok = false
+	}
+	if !ok {
+		f.src.ServeHTTP(w, r)
+		return
+	}
+	f.told[address] = wrongNames[kind]
+	now := f.ask(address)
+	switch kind {
+	case wrongMissing:
+		http.NotFound(w, r)
+	case wrongGone:
+		http.Error(w, "gone", http.StatusGone)
+	case wrongFails:
+		http.Error(w, "failed", http.StatusInternalServerError)
+	case wrongForbidden:
+		http.Error(w, "forbidden", http.StatusForbidden)
+	case wrongPage:
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!DOCTYPE html><html><body>Please log in</body></html>")
+	case wrongNothing:
+		f.give(w, now, nil)
+	case wrongOther:
+		w.Header().Set("Content-Type", "application/xml")
+		io.WriteString(w, `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>`)
+	case wrongEmpty:
+		f.give(w, now, without(now.body, func(int) bool { return true }))
+	case wrongShort:
+		f.give(w, now, without(now.body, func(int) bool { return draw.IntN(3) == 0 }))
+	case wrongStale:
+		if a := f.right[draw.IntN(len(f.right))][address]; a != nil {
+			f.give(w, a, a.body)
+			return
+		}
+		http.NotFound(w, r)
+	case wrongSwapped:
+		last := f.right[len(f.right)-1]
+		all := slices.DeleteFunc(slices.Sorted(maps.Keys(last)), func(a string) bool { return last[a].status != 200 })
+		a := last[all[draw.IntN(len(all))]]
+		f.give(w, a, a.body)
+	case wrongTorn:
+		f.give(w, now, now.body[:len(now.body)/2])
+	case wrongUnchanged:
+		if r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		f.src.ServeHTTP(w, r)
+	}
+}
+
+func (f *fickle) give(w http.ResponseWriter, a *rightAnswer, body []byte) {
+	maps.Copy(w.Header(), a.header)
+	if len(body) != len(a.body) { // a validator is of its bytes
+		w.Header().Del("ETag")
+		w.Header().Del("Last-Modified")
+	}
+	w.Header().Set("Date", f.src.time().UTC().Format(http.TimeFormat))
+	w.WriteHeader(a.status)
+	w.Write(body)
+}
+
+var entryOf = regexp.MustCompile(`(?s)<(url|sitemap)>.*?</(url|sitemap)>`)
+
+// without leaves out entries of a document.
+func without(body []byte, drop func(n int) bool) []byte {
+	if z, err := gzip.NewReader(bytes.NewReader(body)); err == nil {
+		if body, err = io.ReadAll(z); err != nil {
+			panic(err)
+		}
+	}
+	n := 0
+	return entryOf.ReplaceAllFunc(body, func(e []byte) []byte {
+		if n++; drop(n) {
+			return nil
+		}
+		return e
+	})
+}
+
+// begin draws which addresses answer wrongly from now on.
+func (f *fickle) begin(r *rand.Rand) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.phase++
+	f.rate, f.site, f.only, f.told = 0, -1, map[string]kindOfWrong{}, map[string]string{}
+	switch x := r.IntN(10); {
+	case x == 0:
+		f.site = r.IntN(len(f.right))
+	case x < 3:
+		f.rate = []int{50, 200, 500}[r.IntN(3)]
+	default:
+		all := slices.Sorted(maps.Keys(f.right[len(f.right)-1]))
+		documents := slices.DeleteFunc(slices.Clone(all), func(a string) bool {
+			return !strings.Contains(a, ".xml") && !strings.HasPrefix(a, "/.well") && len(a) > 1
+		})
+		if r.IntN(4) > 0 {
+			all = documents
+		}
+		for range 1 + r.IntN(3) {
+			f.only[all[r.IntN(len(all))]] = kindOfWrong(r.IntN(int(wrongKinds)))
+		}
+	}
+}
+
+func (f *fickle) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rate, f.site, f.only = 0, -1, nil
+}
+
+func playWrong(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 47))
+	var src wrongSource
+	mir := makeTestMirror(t)
+	mir.srv = &httptest.Server{URL: "http://mirror.example"}
+	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
+	if seed%4 == 3 {
+		src, b.cfg.Source = newOurs(t, r)
+	} else {
+		form := newForeignForm(r).withHabits(r)
+		form.same, form.shared = false, false
+		s := &wrongForeign{newForeignSource(r, form)}
+		src, b.cfg.Source = s, s.source()
+	}
+	f := &fickle{src: src, seed: seed, site: -1, told: map[string]string{}}
+	b.fetch, mir.transport = inproc.Transport{Handler: f}, inproc.Transport{Handler: mir}
+	b.cfg.Allow = []string{"dead.example"}
+	if b.cfg.MaxDeleteRatio = 1; r.IntN(3) == 0 {
+		b.cfg.MaxDeleteRatio = 0.2
+	}
+	b.clock = src.time()
+	lasting := seed%5 == 4
+	f.lasting = lasting
+	var did []string
+	do := func(format string, a ...any) { did = append(did, fmt.Sprintf(format, a...)) }
+	pass := func(d time.Duration) {
+		if src.pass(d); src.time().After(b.clock) {
+			b.clock = src.time()
+		}
+	}
+	fail := func(format string, a ...any) {
+		t.Helper()
+		t.Fatalf("%s\n%s\nratio %g, source %s\n%s", fmt.Sprintf(format, a...), strings.Join(did, "\n"), b.cfg.MaxDeleteRatio, b.cfg.Source, src)
+	}
+	publish := func() {
+		src.change()
+		f.look()
+		do("published")
+		pass(time.Duration(r.IntN(5)) * time.Second)
+	}
+	equal := func() bool {
+		return slices.Equal(src.knowable(mir.lines(graphA)), src.knowable(src.lines()))
+	}
+	differs := func() string {
+		var out strings.Builder
+		got, want := mir.lines(graphA), src.lines()
+		for _, l := range want {
+			if !slices.Contains(got, l) {
+				fmt.Fprintf(&out, "lacks %s", l)
+			}
+		}
+		for _, l := range got {
+			if !slices.Contains(want, l) {
+				fmt.Fprintf(&out, "has   %s", l)
+			}
+		}
+		return out.String()
+	}
+	audit := func(o AuditOptions) {
+		rep, err := b.open().Audit(context.Background(), o)
+		do("audit %+v: equal %t, %d missing, %d extra, %d different, held %q, source %q, %v", o, rep.Equal, rep.Missing, rep.Extra, rep.Different, rep.Held, rep.SourceError, err)
+		if err == nil && rep.Equal && !equal() {
+			fail("EQUAL, and it differs:\n%s", differs())
+		}
+	}
+	publish()
+	for round := range 5 {
+		if r.IntN(3) > 0 || round == 0 {
+			f.begin(r)
+			for n := range 1 + r.IntN(3) {
+				f.again = n > 0
+				switch x := r.IntN(8); {
+				case x == 0:
+					rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: r.IntN(2) == 0})
+					do("wrongly: audit: %+v %v", rep, err)
+				default:
+					rep, err := b.open().Sync(context.Background(), SyncOptions{Full: x == 1})
+					do("wrongly: sync: in sync %t, held %q, failed %d, pending %d: %s (%v)", rep.InSync, rep.Held, rep.Failed, rep.Pending, rep.Why, err)
+				}
+				pass(time.Duration(r.IntN(90)) * time.Minute)
+				if r.IntN(3) == 0 {
+					publish()
+				}
+			}
+			do("that was %v, cache %d", f.told, f.site)
+			f.end()
+		}
+		if r.IntN(2) == 0 {
+			publish()
+		}
+		if lasting {
+			rep, err := b.open().Sync(context.Background(), SyncOptions{})
+			do("before the audit: in sync %t: %s (%v)", rep.InSync, rep.Why, err)
+			audit(AuditOptions{})
+		}
+		var rep SyncReport
+		var err error
+		for try := range 4 {
+			if try > 0 {
+				pass(2 * time.Hour)
+			}
+			rep, err = b.open().Sync(context.Background(), SyncOptions{})
+			do("rightly: sync: in sync %t, held %q, failed %d, pending %d: %s (%v)", rep.InSync, rep.Held, rep.Failed, rep.Pending, rep.Why, err)
+			if rep.InSync && !equal() {
+				fail("in sync, and it differs:\n%s", differs())
+			}
+			if rep.InSync {
+				break
+			}
+		}
+		if src.unequal() && !rep.InSync {
+			return // and it says so
+		}
+		if err != nil {
+			fail("the source answers rightly, and the sync fails: %v", err)
+		}
+		if !rep.InSync && rep.Held == "" {
+			fail("it never gets in sync, and nothing is held: %+v", rep)
+		}
+		audit(AuditOptions{})
+		if !rep.InSync || r.IntN(3) == 0 {
+			audit(AuditOptions{Repair: true})
+			rep, err = b.open().Sync(context.Background(), SyncOptions{})
+			do("after the repair: in sync %t, held %q: %s (%v)", rep.InSync, rep.Held, rep.Why, err)
+			if rep.InSync && !equal() {
+				fail("in sync after a repair, and it differs:\n%s", differs())
+			}
+		}
+		if !rep.InSync {
+			t.Logf("round %d ends held: %s", round, rep.Held)
+		}
+		if r.IntN(2) == 0 {
+			publish()
+		}
+	}
+}
+
+// wrongForeign is a source of any form.
+type wrongForeign struct{ *foreignSource }
+
+func (s *wrongForeign) change() {
+	for range s.r.IntN(6) {
+		s.edit()
+	}
+	for len(s.res) == 0 { // an empty list says nothing
+		s.edit()
+	}
+	s.publish()
+	s.foreignSource.pass()
+}
+
+func (s *wrongForeign) pass(d time.Duration) { s.now = s.now.Add(d) }
+func (s *wrongForeign) time() time.Time      { return s.now }
+func (s *wrongForeign) lines() []string      { return s.want() }
+func (s *wrongForeign) unequal() bool        { return s.urlset == 3 }
+
+func (s *wrongForeign) addresses() []string {
+	all := append(slices.Collect(maps.Keys(s.docs)), "/", "/.well-known/resourcesync", "/robots.txt", "/about", "/resourcelist.xml", "/sitemap.xml")
+	for name := range s.res {
+		if u, err := url.Parse(s.location(name)); err == nil {
+			u.RawQuery = strings.TrimPrefix(u.RawQuery, "?")
+			all = append(all, u.RequestURI())
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// proven tells that of the bytes at an address a hash is told, or they are a document.
+func (s *wrongForeign) proven(address string) bool {
+	path, _, _ := strings.Cut(address, "?")
+	if d, ok := s.docs[address]; ok && d.typ == "application/xml" {
+		return true
+	}
+	switch path {
+	case "", "/", "/.well-known/resourcesync", "/robots.txt", "/about", "/resourcelist.xml", "/sitemap.xml":
+		return true
+	}
+	return s.hashes > 0 && !s.generic && !s.alternates
+}
+
+// wrongOurs is a source in the form of our own.
+type wrongOurs struct {
+	*testSource
+	r *rand.Rand
+}
+
+func newOurs(t *testing.T, r *rand.Rand) (wrongSource, string) {
+	s := makeTestSource(t)
+	s.srv = &httptest.Server{URL: foreignHost}
+	s.ours, s.exact = true, true
+	s.inventory, s.dump, s.changeDump = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) == 0
+	s.parts, s.changeParts = r.IntN(3), r.IntN(2)*(2+r.IntN(4))
+	return &wrongOurs{s, r}, s.url([]string{"/.well-known/resourcesync", "/", "/set/capabilitylist.xml", "/set/resourcelist.xml"}[r.IntN(4)])
+}
+
+func (s *wrongOurs) change() {
+	for range s.r.IntN(6) {
+		name := fmt.Sprintf("e%d", s.r.IntN(12))
+		if s.r.IntN(3) == 0 && len(s.bodies) > 1 {
+			s.remove(name + ".nt")
+		} else {
+			s.put(name+".nt", nt(name, fmt.Sprint(len(s.log)), fmt.Sprint(s.r.IntN(3))))
+		}
+	}
+	if len(s.bodies) == 0 {
+		s.put("e0.nt", nt("e0", "0"))
+	}
+}
+
+func (s *wrongOurs) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	s.date = s.now
+}
+func (s *wrongOurs) time() time.Time                  { return s.now }
+func (s *wrongOurs) lines() []string                  { return s.want() }
+func (s *wrongOurs) knowable(lines []string) []string { return lines }
+func (s *wrongOurs) unequal() bool                    { return false }
+func (s *wrongOurs) proven(string) bool               { return true }
+func (s *wrongOurs) String() string {
+	return fmt.Sprintf("ours, inventory %t, dump %t, change dump %t, parts %d, change parts %d", s.inventory, s.dump, s.changeDump, s.parts, s.changeParts)
+}
+
+func (s *wrongOurs) addresses() []string {
+	all := []string{"/", "/.well-known/resourcesync", "/robots.txt", "/set/capabilitylist.xml", "/set/resourcelist.xml", "/set/changelist.xml"}
+	if s.inventory {
+		all = append(all, "/set/inventory.json", "/set/inventory/node.json")
+	}
+	if s.dump {
+		all = append(all, "/set/resourcedump.xml", "/set/dump.zip")
+	}
+	if s.changeDump {
+		all = append(all, "/set/changedump.xml", "/set/changes0.zip")
+	}
+	for i := range s.parts {
+		all = append(all, fmt.Sprintf("/set/resourcelist-%d.xml", i))
+	}
+	for i := 0; s.changeParts > 0 && i*s.changeParts <= len(s.log); i++ {
+		all = append(all, fmt.Sprintf("/set/changelist-%d.xml", i))
+	}
+	for name := range s.bodies {
+		all = append(all, "/set/r/"+name)
+	}
+	slices.Sort(all)
+	return all
+}

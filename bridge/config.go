@@ -207,7 +207,7 @@ type Destination struct {
 	Select         Part     `yaml:"select" doc:"a part of the source: what one of the keys below names; when it is changed, what that concerns is fetched or removed by the next sync"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 that each description goes through before it is stored; ?entity is what it is about; no FROM, no SERVICE, nothing that is another each time (NOW, RAND, UUID)"`
 	Keep           string   `yaml:"keep" doc:"current; or never remove what the source deletes; or keep every version in the state. What leaves the classes of select is not deleted at the source: it goes from the mirror with each of them, and its versions stay with versions alone" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"a list that would delete a larger part of the mirror is held; up to ten go whatever their part, if they are not all" default:"0.2"`
+	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, however the source tells them; up to ten go whatever their part, if they are not all" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something; audits call that extra, and audit --repair removes it"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Audit          Audit    `yaml:"audit" doc:"when to audit, and whether that repairs: a schedule, or a table"`

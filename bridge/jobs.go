@@ -75,9 +75,9 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 	return out
 }
 
-// Begin queues a run of a job (contract: scan, accept, rebase, sync, audit, repair
-// on a set or destination, verify on everything) that starts after the call. For accept, the id of what is
-// held is found here.
+// Begin queues a run of a job that starts after the call: scan, accept, rebase on a set;
+// sync, audit, repair, let-go on a destination; verify on everything. For accept of a set, and for let-go, which
+// is a sync that accepts the deletions that are held, the id of what is held is found here.
 func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
 	switch action {
@@ -119,12 +119,19 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 				}
 			}
 		}
-	case "sync", "audit", "repair":
+	case "sync", "audit", "repair", "let-go":
 		if b.dests[name] == nil {
 			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))
 		}
-		if action == "repair" {
+		switch action {
+		case "repair":
 			job, args = "audit:"+name, AuditArgs{Repair: true}
+		case "let-go":
+			h, err := b.DestinationHeld(context.Background(), name, "", 0)
+			if err != nil {
+				return run, false, err
+			}
+			job, args = "sync:"+name, SyncArgs{Accept: h.ID}
 		}
 	case "verify":
 		job = verifyJob
@@ -134,7 +141,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 	return b.runner.Start(job, cause, args)
 }
 
-// ErrNothingHeld comes from accept when no scan of the set is held.
+// ErrNothingHeld comes from accept when nothing of the set or destination is held.
 var ErrNothingHeld = fmt.Errorf("nothing is held")
 
 // Sets and Destinations name what is configured, sorted.
@@ -142,7 +149,7 @@ func (b *Bridge) Sets() []string         { return slices.Sorted(maps.Keys(b.sets
 func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }
 
 // Do is Begin, waiting for the end, and reading the report: a *ScanReport for
-// scan and accept, a *RebaseReport for rebase, a *SyncReport, an *AuditReport for audit and repair. A run
+// scan and accept, a *RebaseReport for rebase, a *SyncReport for sync and let-go, an *AuditReport for audit and repair. A run
 // that did not end well is an error. Ending ctx detaches; the run goes on.
 func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) error {
 	run, _, err := b.Begin(action, name, "program", args)

@@ -114,6 +114,8 @@ type SyncArgs struct {
 	Full   bool `json:"full,omitempty"`    // a baseline, whatever the cursor says
 	DryRun bool `json:"dry_run,omitempty"` // say what would be done, and its cost
 
+	Accept string `json:"accept,omitempty"` // id of deletions that are held: they go
+
 	Until time.Time `json:"until,omitzero"` // what the source was at this time, instead of now
 }
 
@@ -178,7 +180,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Retry: run.Cause != "schedule"})
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Accept: o.Accept, Retry: run.Cause != "schedule"})
 	if err != nil {
 		return rep, err
 	}

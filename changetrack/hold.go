@@ -28,6 +28,7 @@ func (s *scan) checkAccept() (err error) {
 	if s.dry && s.o.Partial {
 		return ErrFingerprint
 	}
+	s.dry = s.dry && s.view.head.seq > 0 // else nobody was told of anything
 	return nil
 }
 
@@ -39,6 +40,7 @@ func (s *scan) newConfiguration() bool {
 // loss is what a scan would take away, and what there is.
 type loss struct {
 	entities, ofEntities int64 // deletions that count, and resources they count against
+	accepted             int64 // deletions that do not count, because they were accepted
 	triples, ofTriples   int64
 	resources            int64
 	everything           bool
@@ -50,12 +52,16 @@ func (l loss) tooMuch(ratio float64) string {
 	if ratio < 0 {
 		return ""
 	}
+	already, others := "", ""
+	if l.accepted > 0 { // the whole scan waits again
+		already, others = fmt.Sprintf(", %d of which were accepted", l.accepted), " others"
+	}
 	if l.everything {
-		return fmt.Sprintf("it would delete everything: %d of %d resources", l.entities, l.resources)
+		return fmt.Sprintf("it would delete everything: all %d resources%s", l.entities+l.accepted, already)
 	}
 	if limit := max(ratio*float64(l.resources), alwaysAllowed); float64(l.entities) > limit {
-		return fmt.Sprintf("it would delete %d of %d resources; %d are allowed (max_delete_ratio %g)",
-			l.entities, l.resources, int64(limit), ratio)
+		return fmt.Sprintf("it would delete %d of %d resources%s; %d%s are allowed (max_delete_ratio %g)",
+			l.entities+l.accepted, l.resources, already, int64(limit), others, ratio)
 	}
 	if l.resources == 0 {
 		return ""
@@ -83,6 +89,7 @@ func (s *scan) loss() loss {
 		triples:   sum.deletedTriples - sum.allowedTriples + lost,
 		ofTriples: head.triples,
 		resources: head.resources,
+		accepted:  sum.allowed,
 	}
 	l.ofEntities = head.resources - sum.allowed
 	if fall := sum.componentsGone - sum.componentsGain; fall > 0 {
@@ -156,7 +163,7 @@ func (s *scan) hold(reason string, configuration bool) error {
 		return err
 	}
 	now := s.l.t.o.Now().UTC().Truncate(time.Microsecond)
-	held := Held{ID: id, Reason: reason, Deletions: s.res.Deleted, Time: now, Configuration: configuration}
+	held := Held{ID: id, Reason: reason, Deletions: s.res.Deleted, Of: s.view.head.resources, Time: now, Configuration: configuration}
 	if s.held != nil && s.held.ID == id {
 		held.Time = s.held.Time // since when it waits
 	}

@@ -65,6 +65,7 @@ type Held struct {
 	ID        string    `json:"id"`
 	Reason    string    `json:"reason"`
 	Deletions int64     `json:"deletions"`
+	Of        int64     `json:"of"` // resources that there are
 	Time      time.Time `json:"time"`
 	// Configuration: held because the configuration has changed.
 	Configuration bool `json:"configuration,omitempty"`

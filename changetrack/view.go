@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -100,6 +101,35 @@ func (v *View) Held() *Held {
 		return nil
 	}
 	return &c.Held
+}
+
+// HeldDeletions yields the entities that the held scan would delete, in the order of their
+// keys, after one of them; nil is the beginning. The sequence ends after the first error.
+func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		c, err := readHeld(v.r)
+		if err = cmp.Or(v.err, err); err != nil {
+			yield(State{}, err)
+			return
+		}
+		if c == nil {
+			return
+		}
+		prefix := candidatePrefix(c.Generation)
+		from := prefix
+		if after != nil {
+			from = append(candidateKey(c.Generation, *after), 0)
+		}
+		for p, err := range v.r.Scan(from, kv.PrefixEnd(prefix)) {
+			var st State
+			if err == nil {
+				st, err = v.EntityByKey(rdfres.Digest(p.Key[len(prefix):]))
+			}
+			if !yield(st, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // LastScan is the last scan that came to its end, held ones included; zero and

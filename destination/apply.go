@@ -27,10 +27,11 @@ type op struct {
 	it     *item   // nil after a restart, and of small ones
 	rec    *record // new state; nil: it goes
 	wire   []byte
-	raw    []byte // of a mirror of files
-	fault  *fault // instead: it could not be had, and is remembered
-	settle bool   // instead: only forget what was pending
-	fresh  bool   // nothing is recorded of it
+	raw    []byte   // of a mirror of files
+	fault  *fault   // instead: it could not be had, and is remembered
+	settle bool     // instead: only forget what was pending
+	leaves *leaving // with settle: it is leaving from now on
+	fresh  bool     // nothing is recorded of it
 
 	noValue string // an expression of map that has no value for it
 
@@ -532,11 +533,11 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 	return changes, batch, nil
 }
 
-// keptElsewhere finds the location whose deleted resource is kept in the graph that one of
-// the same entity asks for: the entity is there again, and what was kept of it goes, as it
-// would had it come back where it was.
+// keptElsewhere finds the location whose deleted resource is kept, or has not gone yet, in
+// the graph that one of the same entity asks for: the entity is there again, and what was
+// kept of it goes, as it would had it come back where it was.
 func (d *Destination) keptElsewhere(ch *delta) ([]hash16, error) {
-	if d.cfg.Keep != "deleted" || !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+	if !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
 	v, err := d.store.Get(key(kindGraph, d.space, hashString(ch.newGraph)))
@@ -548,7 +549,10 @@ func (d *Destination) keptElsewhere(ch *delta) ([]hash16, error) {
 	}
 	loc := hash16(v[4:20])
 	rec, err := d.record(loc)
-	if err != nil || rec == nil || !rec.has(flagKept) || rec.Entity != ch.op.rec.Entity {
+	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
+		return nil, err
+	}
+	if l, err := d.leavingOf(loc); err != nil || l == nil && !rec.has(flagKept) {
 		return nil, err
 	}
 	return []hash16{loc}, nil
@@ -903,6 +907,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 	for _, ch := range changes {
 		o := ch.op
 		d.tell(o)
+		d.withLeaving(b, o)
 		if o.fault != nil {
 			withFault(b, d, o.loc, o.fault)
 			continue
@@ -943,6 +948,9 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			}
 			continue
 		case ch.same:
+			if err := d.keepLeft(b, &past, ch); err != nil {
+				return err
+			}
 			n.became(ch.old, o.rec, true)
 			if ch.old != nil && ch.old.has(flagKept) {
 				resources++
@@ -972,6 +980,11 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		next := o // what came after it
 		if o.moved {
 			next = ch.main.op
+		}
+		if left, err := d.leftBefore(ch); err != nil {
+			return err
+		} else if left != nil {
+			next = left
 		}
 		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.has(flagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++

@@ -54,6 +54,9 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
+	if err := d.lookForLeaving(); err != nil {
+		return rep, err
+	}
 	offer, err := d.discover(ctx)
 	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
 	if err := a.withoutSource(ctx, err); err != nil {
@@ -150,6 +153,9 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 		return err
 	}
 	_, err := d.retry(ctx, r)
+	if err == nil {
+		err = d.depart(ctx, r, !d.snapshotMeta().Until.IsZero())
+	}
 	return err
 }
 
@@ -348,8 +354,8 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
-	if m := d.snapshotMeta(); kept && m.heldDeletes() && a.lost == nil { // it may be what waits
-		a.lost = errors.New(m.Held)
+	if m := d.snapshotMeta(); kept && m.Hold != nil && a.lost == nil { // it may be what waits
+		a.lost = errors.New(m.Hold.Reason)
 	}
 	if a.silent == nil && !told {
 		if err := a.published(ctx, v.hole || a.older || unseen && a.depth != "origin"); err != nil {
@@ -529,7 +535,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
 	m := d.snapshotMeta()
 	rep.Resources, rep.Inventory, rep.Origins = m.selected(), a.inventory, a.origins.Load()
-	rep.Held = cmp.Or(m.Held, m.gap())
+	rep.Held = cmp.Or(m.told(), m.gap())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)

@@ -100,9 +100,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 			}
 		}
 		end = func(m *meta) {
-			if m.Cursor, m.Gap = (cursor{}), gap; !m.heldDeletes() {
-				m.Held = ""
-			}
+			m.Cursor, m.Gap, m.Held = cursor{}, gap, ""
 		}
 	}
 	if err != nil {
@@ -337,15 +335,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.why("%d entries of the list do not tell which resource they mean, so none of the %d resources that are not listed is removed", v.blind, len(gone))
 		gone, goneOutside = nil, 0
 	}
-	holdMsg := d.holdDeletes(int64(len(gone)), held, v.listed)
-	if !v.until.IsZero() && (v.listed > 0 || v.alone()) {
-		holdMsg = "" // asked for: what the source did not have then goes
-	}
-	if holdMsg != "" {
-		r.rep.Held = holdMsg
-		gone, goneOutside = nil, 0
-	}
+	empty := v.listed == 0 && (v.until.IsZero() || !v.alone())
 	if r.dry {
+		r.planGone, r.planEmpty = int64(len(gone))-goneOutside, empty && len(gone) > 0
 		planned.outside += outside + goneOutside + toldOutside
 		planned.deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
 		planned.unchanged = unchanged
@@ -355,12 +347,15 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
-	confirmed := n == 0 && len(told)+len(gone) == 0 && holdMsg == "" && v.listed > 0
-	for _, list := range [][]hash16{told, gone} {
-		for _, loc := range list {
-			if err := b.add(ctx, &op{loc: loc}); err != nil {
-				return nil, err
-			}
+	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0
+	for _, loc := range told {
+		if err := b.leave(ctx, loc, nil, leaving{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, loc := range gone {
+		if err := b.leave(ctx, loc, nil, leaving{Implied: true, Empty: empty}); err != nil {
+			return nil, err
 		}
 	}
 	if v.sparing {
@@ -378,6 +373,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.stay(v, snap); err != nil {
+		return nil, err
+	}
 	r.c.outside += outside
 	r.c.unchanged += unchanged // not before: a batch that is being written counts too
 	if v.overlaid || !o.followed() {
@@ -385,7 +383,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	r.passed = v.passed
 	return func(m *meta) {
-		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
+		m.Held = ""
 		m.Inventory, m.Again = v.state.kept(), false
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
@@ -430,40 +428,6 @@ type packageError struct{ err error }
 
 func (e *packageError) Error() string { return e.err.Error() }
 func (e *packageError) Unwrap() error { return e.err }
-
-// hold keeps why deletions were held, "" for none.
-func (m *meta) hold(why string, ratio float64) {
-	m.Held, m.HeldRatio, m.HeldOf = why, ratio, 0
-	if why != "" {
-		m.HeldOf = m.Resources
-	}
-}
-
-// holdDeletes guards against lists that lost their entries: deletions that are
-// only inferred from absence wait for a person when there are too many. held is
-// how many resources the mirror has, those that have just moved included.
-func (d *Destination) holdDeletes(gone, held, listed int64) string {
-	if gone == 0 {
-		return ""
-	}
-	if listed == 0 {
-		return fmt.Sprintf("the Resource List is empty: %d resources are kept; an empty list deletes nothing", gone)
-	}
-	if d.cfg.MaxDeleteRatio >= 1 {
-		return ""
-	}
-	allowed := max(int64(d.cfg.MaxDeleteRatio*float64(held)), 10)
-	more := ""
-	switch {
-	case gone == held:
-		more = fmt.Sprintf("none of the %d resources of the mirror is in the Resource List any more", held)
-	case gone > allowed:
-		more = fmt.Sprintf("%d of %d resources are not in the Resource List any more, more than the %d that max_delete_ratio %g allows", gone, held, allowed, max(d.cfg.MaxDeleteRatio, 0))
-	default:
-		return ""
-	}
-	return more + ": they are kept; if that is right, set max_delete_ratio: 1 for this destination, sync, and set it back"
-}
 
 // dump loads the packages of a Resource Dump. What a package does not have in
 // order is fetched from its own location.
@@ -560,15 +524,14 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		r.why("a package cannot be used (%v), so what is still missing is fetched one by one", bad)
 		return d.compare(ctx, r, o, known)
 	}
-	holdMsg, err := d.dropUnlisted(ctx, r, b, listed)
-	if err != nil {
+	if err := d.dropUnlisted(ctx, r, b, listed); err != nil {
 		return nil, err
 	}
 	if !o.followed() {
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.hold(holdMsg, d.cfg.MaxDeleteRatio)
+		m.Held = ""
 		m.Inventory, m.Again = state.kept(), false
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(false)
@@ -706,13 +669,12 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 	return body, err
 }
 
-// dropUnlisted removes what a dump that was read whole does not have.
-func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) (string, error) {
+// dropUnlisted lets leave what a dump that was read whole does not have.
+func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) error {
 	if listed == nil {
-		return "", nil
+		return nil
 	}
 	var gone []departure
-	held := int64(0)
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	next, stop := pull(listed)
@@ -720,48 +682,41 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	have, ok, err := next()
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
-			return "", rec.err
+			return rec.err
 		}
 		for err == nil && ok && string(have[:]) < string(loc[:]) {
 			have, ok, err = next()
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		if rec.has(flagKept) || rec.has(flagFile) { // a dump has no files
 			continue
 		}
-		held++
 		if !ok || have != loc {
 			gone = append(gone, departure{entity: entityHash(rec.Entity), loc: loc})
 		}
 	}
 	stop()
-	gone, moved, err := d.moveUnlisted(ctx, b, listed, gone)
+	gone, err = d.moveUnlisted(ctx, b, listed, gone)
 	if err != nil {
-		return "", err
+		return err
 	}
-	held -= moved // each is recorded twice now
 	if r.blind > 0 && len(gone) > 0 {
 		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.blind, len(gone))
 		gone = nil
 	}
-	msg := d.holdDeletes(int64(len(gone)), held, listed.Len())
-	if msg != "" {
-		r.rep.Held = msg
-		return msg, nil
-	}
 	for _, g := range gone {
-		if err := b.add(ctx, &op{loc: g.loc}); err != nil {
-			return "", err
+		if err := b.leave(ctx, g.loc, nil, leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
+			return err
 		}
 	}
 	if r.blind == 0 {
 		if err := d.settleUnlisted(ctx, b, listed); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", b.settle(ctx)
+	return b.settle(ctx)
 }
 
 // settleUnlisted forgets what was pending and is neither recorded nor in a dump: there is

@@ -1347,9 +1347,5 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
-	return w.apply(ctx, func(m *meta) {
-		if !m.heldDeletes() { // what is held of a gap
-			m.Held = ""
-		}
-	})
+	return w.apply(ctx, func(m *meta) { m.Held = "" })
 }

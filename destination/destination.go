@@ -97,6 +97,8 @@ type Destination struct {
 
 	noFaults atomic.Bool // it is known that none is recorded
 
+	noneLeaving atomic.Bool // it is known that nothing is leaving
+
 	unfinished atomic.Bool // a batch of this run could not be written
 
 	crash func(point string) error // tests: an error here is a crash there
@@ -145,9 +147,8 @@ type meta struct {
 	Gap        string         `json:"gap,omitempty"`
 	Missing    missing        `json:"missing,omitzero"`
 	Rises      bool           `json:"rises,omitempty"` // the Change Lists of an index that tells no times were in their order
-	Held       string         `json:"held,omitempty"`
-	HeldRatio  float64        `json:"held_ratio,omitempty"` // max_delete_ratio when deletions were held
-	HeldOf     int64          `json:"held_of,omitempty"`    // resources then, 0: none were held, or by a version that did not count
+	Held       string         `json:"held,omitempty"`  // a gap that waits for a person
+	Hold       *heldDeletions `json:"hold,omitempty"`  // deletions that do
 
 	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`

@@ -40,6 +40,8 @@ type bench struct {
 	fetch http.RoundTripper // nil: over connections
 	few   int               // limits.few; 0: as it is
 	sink  *Sink             // nil: the mirror is mir
+
+	window int // limits.window; 0: as it is
 }
 
 func newBench(t testing.TB) *bench {
@@ -110,6 +112,9 @@ func (b *bench) open() *Destination {
 	d.lim.aside = 400   // as intents are
 	if b.few > 0 {
 		d.lim.few = b.few
+	}
+	if b.window > 0 {
+		d.lim.window = b.window
 	}
 	b.d = d
 	return d

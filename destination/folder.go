@@ -260,6 +260,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			return context.Cause(ctx)
 		}
 		d.tell(o)
+		d.withLeaving(b, o)
 		if o.fault != nil {
 			withFault(b, d, o.loc, o.fault)
 			continue
@@ -510,6 +511,9 @@ func (d *Destination) removeFile(name string) error {
 		return fmt.Errorf("%w: %w", errMirror, err)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if st, err := d.root().Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
+			break
+		}
 		if d.root().Remove(dir) != nil {
 			break
 		}

@@ -30,6 +30,7 @@ import (
 //	q DEST GRAPH                         -> IRI of a graph that the mirror says is ours and no record knows; while a comparison runs
 //	u DEST LOC                           -> a resource that is no RDF: the path of its file, "" for none
 //	k DEST PATH                          -> DEST LOC: the resource that a file beside the store is of, then its path
+//	l DEST LOC                           -> a resource that the source does not have any more, until it is decided that it goes, JSON
 //	x SPACE                              -> rules of the normal form in which o was made, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
@@ -62,6 +63,7 @@ const (
 	kindGhost     = 'q'
 	kindOther     = 'u'
 	kindFile      = 'k'
+	kindLeaving   = 'l'
 )
 
 // hash16 is the first half of a SHA-256: a name for a location, a subject or a

@@ -207,16 +207,15 @@ func replacing(j job, locs []hash16) job {
 }
 
 // moveUnlisted finds those of gone whose entity a dump has elsewhere, and gives
-// the rest and how many have moved. What could not be stored at its new location
-// keeps the old one until it can.
-func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone []departure) (rest []departure, moved int64, err error) {
+// the rest. What could not be stored at its new location keeps the old one until it can.
+func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone []departure) (rest []departure, err error) {
 	if len(gone) == 0 {
-		return gone, 0, nil
+		return gone, nil
 	}
 	sortDepartures(gone)
 	for rec, err := range listed.Sort() {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if len(rec.Value) != 16 {
 			continue
@@ -228,7 +227,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 		loc := hash16(rec.Key)
 		f, err := d.faultOf(loc)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if f != nil {
 			f.replace(from)
@@ -237,7 +236,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			err := batch.Commit(true)
 			batch.Close()
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			continue
 		}
@@ -246,31 +245,19 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		moved += int64(len(from))
 	}
-	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), moved, nil
+	return slices.DeleteFunc(gone, func(g departure) bool { return g.moved }), nil
 }
 
-// heldDeletes tells whether deletions, and no gap, wait for a person.
-func (m *meta) heldDeletes() bool { return m.Held != "" && !strings.HasPrefix(m.Held, "gap:") }
-
-// recheckHeld looks again at deletions that were held, when the list has changed
-// since, more of them are allowed now, or fewer resources are here than then.
-// again is after changes that deleted some.
-func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta, again bool) error {
-	if !m.heldDeletes() || r.dry || r.full && !again || !o.followed() || r.rep.Held != "" && !again {
+// recheckHeld compares again where deletions are held for what a list lacks, and the list
+// has changed since.
+func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta) error {
+	if m.Hold == nil || !m.Hold.Implied || r.dry || r.full || !o.followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
-	known := &m.Inventory
-	if d.cfg.MaxDeleteRatio > m.HeldRatio || m.Resources < m.HeldOf || m.HeldOf == 0 || again {
-		known = nil
-	}
-	if again {
-		r.rep.Held = "" // told anew
-	}
-	_, err := d.compareAgain(ctx, r, o, known, "deletions were held; the source's list was compared again")
+	_, err := d.compareAgain(ctx, r, o, &m.Inventory, "deletions were held; the source's list was compared again")
 	return err
 }
 

@@ -207,6 +207,9 @@ func (b *batcher) learnPace() { b.most = max(b.d.mirror.pace, b.d.mirror.bulkTri
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
+	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
+		return b.leave(ctx, hashString(o.it.Loc), o.it, leaving{})
+	}
 	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
 	switch f, err := b.d.faultOf(p.loc); {
 	case err != nil:

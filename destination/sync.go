@@ -24,6 +24,10 @@ type SyncOptions struct {
 	Full, DryRun bool
 	Retry        bool // try what is pending at once, whatever its pause
 
+	// Accept is the id of deletions that are held (Held): these go. Without such an id held
+	// it is ErrNotHeld.
+	Accept string
+
 	// Until makes the mirror what the source was at this time, instead of what it
 	// is now, from the versions, Change Lists and archives that the source has. It
 	// stays there until the next Sync without it. An error tells what the source
@@ -52,6 +56,10 @@ type run struct {
 	complete     bool  // the source was read up to its newest change
 	until        time.Time
 	compared     bool            // with a list or dump
+	accept       string          // id of the deletions that are held and go
+	departs      bool            // what is leaving is weighed at the end
+	planGone     int64           // dry run: resources that a list lacks
+	planEmpty    bool            // dry run: that list is empty
 	passed       map[hash16]bool // changes that are behind what was compared, though the cursor is before them
 }
 
@@ -76,13 +84,23 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}, until: o.Until}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
 	d.fetch.begin()
 	if r.dry {
 		d = d.shadow(&r.plan)
 	}
 	err := d.sync(ctx, r)
+	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
+		err = errors.Join(err, d.depart(ctx, r, !r.until.IsZero()))
+	}
+	switch {
+	case err != nil:
+	case r.dry:
+		err = d.planDepart(r)
+	default:
+		err = d.putWhole(ctx)
+	}
 	d.packages.close()
 	d.contexts.forget()
 	d.surveys = nil
@@ -110,6 +128,15 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 		if err := d.lookForFaults(); err != nil {
 			return err
+		}
+		if err := d.lookForLeaving(); err != nil {
+			return err
+		}
+		if r.accept != "" {
+			if err := d.acceptHeld(r.accept); err != nil {
+				return err
+			}
+			r.why("what was held was accepted")
 		}
 	}
 	offer, err := d.discover(ctx)
@@ -201,20 +228,12 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.dry && m.Phase != phaseCurrent {
 		return nil // compared with a list, and the changes after it
 	}
-	if err := d.recheckHeld(ctx, r, offer, &m, false); err != nil {
+	if err := d.recheckHeld(ctx, r, offer, &m); err != nil {
 		return err
 	}
-	before := r.c.deleted + r.c.outside
+	r.departs = !r.dry
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
-	}
-	if m = d.snapshotMeta(); m.heldDeletes() && r.c.deleted+r.c.outside > before { // the changes told what the list only lacked
-		if err := d.recheckHeld(ctx, r, offer, &m, true); err != nil {
-			return err
-		}
-		if err := d.increment(ctx, r, offer, 0); err != nil {
-			return err
-		}
 	}
 	if err := d.compareDue(ctx, r, offer); err != nil {
 		return err
@@ -224,10 +243,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err == nil && absent && !r.full {
 			err = d.unlisted(ctx, r, offer)
 		}
-		if err != nil {
-			return err
-		}
-		return d.putWhole(ctx)
+		return err
 	}
 	return nil
 }
@@ -496,7 +512,7 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 // not a change told so.
 func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
-	if !o.followed() || !m.Until.IsZero() || m.Held != "" {
+	if !o.followed() || !m.Until.IsZero() || m.told() != "" {
 		return nil
 	}
 	compared, err := d.compareAgain(ctx, r, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")

@@ -27,8 +27,13 @@ func (d *Destination) tell(o *op) {
 			}
 		}
 	}
+	if l, err := d.leavingOf(o.loc); err == nil && l != nil && !o.settle {
+		if it, err := l.item(); err == nil && it != nil && !(change && it.identity() == o.it.identity()) {
+			d.superseded(it, o.it)
+		}
+	}
 	switch {
-	case !change:
+	case !change, o.leaves != nil: // told when it goes, or is held
 	case o.fault == nil:
 		d.tellFate("change is applied", o.it)
 	case !again:

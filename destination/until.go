@@ -56,17 +56,13 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 	if err != nil {
 		return err
 	}
-	r.complete = true
-	err = d.checkpoint(ctx, phaseCurrent, func(m *meta) {
+	r.complete, r.departs = true, true
+	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		end(m)
 		m.Gap = ""
 		m.Inventory = listState{}
 		m.Cursor = cursor{Time: r.until, Sequence: v.sequence}
 	})
-	if err != nil {
-		return err
-	}
-	return d.putWhole(ctx)
 }
 
 // leaveUntil goes on to the present from a mirror of a point in time.

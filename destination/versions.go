@@ -51,6 +51,33 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc hash16, o *op, 
 	return nil
 }
 
+// leftBefore is the deletion after which a resource came back before it had gone, nil for
+// none: a version ends with that.
+func (d *Destination) leftBefore(ch *delta) (*op, error) {
+	if d.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
+		return nil, nil
+	}
+	l, err := d.leavingOf(ch.op.loc)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	it, err := l.item()
+	if err != nil || it == nil {
+		return nil, err
+	}
+	return &op{loc: ch.op.loc, it: it}, nil
+}
+
+// keepLeft keeps the version of a resource that came back as it was.
+func (d *Destination) keepLeft(b kv.Batch, past *uint64, ch *delta) error {
+	left, err := d.leftBefore(ch)
+	if err != nil || left == nil {
+		return err
+	}
+	*past++
+	return d.keepVersion(b, d.meta.Versions+*past, ch.op.loc, left, ch.old)
+}
+
 // Versions yields the versions of an entity that are not current any more, the
 // oldest first, as far as the mirror has seen them: keep: versions keeps every
 // one that a Change List told, with the bytes where the source has versions

@@ -80,12 +80,35 @@ func (c *Client) Status(ctx context.Context) (st bridge.Status, err error) {
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
 
-// Do begins work (scan, accept, rebase, sync, audit, verify) and waits for the run, which starts
+// SetHeld is a page of what is held of a set, DestinationHeld of a mirror. Nothing held is
+// a *Problem of the status 404.
+func (c *Client) SetHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
+	return c.held(ctx, "/sets/", name, after, limit)
+}
+
+// DestinationHeld is SetHeld of a mirror.
+func (c *Client) DestinationHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
+	return c.held(ctx, "/destinations/", name, after, limit)
+}
+
+func (c *Client) held(ctx context.Context, of, name, after string, limit int) (*bridge.Held, error) {
+	h := new(bridge.Held)
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if after != "" {
+		q.Set("after", after)
+	}
+	return h, c.call(ctx, http.MethodGet, of+url.PathEscape(name)+"/held?"+q.Encode(), nil, h)
+}
+
+// Do begins work (scan, accept, rebase, sync, audit, let-go, verify) and waits for the run, which starts
 // after the call. progress may be nil. Ending ctx detaches; the run goes on.
 func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	kind := "destinations"
 	if action == "scan" || action == "accept" || action == "rebase" {
 		kind = "sets"
+	}
+	if action == "let-go" { // of a destination it is called as that of a set
+		action = "accept"
 	}
 	path := "/" + kind + "/" + url.PathEscape(name) + "/" + action
 	if action == "verify" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -123,6 +124,46 @@ func (a *api) mirrorDescription(c *gin.Context) (any, error) {
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Data(http.StatusOK, cmp.Or(f, rdfres.NTriples).ContentType(), data)
 	return nil, nil
+}
+
+// heldPage is a page of what is held; form is that of after.
+func heldPage(c *gin.Context, form *regexp.Regexp, page func(after string, limit int) (*bridge.Held, error)) (any, error) {
+	most, err := limit(c, 100, 10000)
+	if err != nil {
+		return nil, err
+	}
+	after := c.Query("after")
+	if !form.MatchString(after) {
+		return nil, fail(http.StatusBadRequest, "after="+after+" is no place", "take it from next of the page before")
+	}
+	h, err := page(after, most)
+	if errors.Is(err, bridge.ErrNothingHeld) {
+		return nil, fail(http.StatusNotFound, err.Error(), "")
+	}
+	return h, err
+}
+
+var (
+	setPlace         = regexp.MustCompile(`^([0-9a-f]{64})?$`)
+	destinationPlace = regexp.MustCompile(`^([0-9a-f]{32})?$`)
+)
+
+func (a *api) setHeld(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	return heldPage(c, setPlace, func(after string, limit int) (*bridge.Held, error) { return a.b.SetHeld(name, after, limit) })
+}
+
+func (a *api) destinationHeld(c *gin.Context) (any, error) {
+	name, err := a.destinationName(c)
+	if err != nil {
+		return nil, err
+	}
+	return heldPage(c, destinationPlace, func(after string, limit int) (*bridge.Held, error) {
+		return a.b.DestinationHeld(c.Request.Context(), name, after, limit)
+	})
 }
 
 // Resources is a page of resources. Next is the value of after that goes on, "" at the end.

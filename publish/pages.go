@@ -291,7 +291,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 			headLinks = append(headLinks, pageLink{Rel: "alternate", Type: mediaType(f), Href: address})
 		}
 	}
-	title := label(d.bySubject[entity])
+	title := clipText(rdfres.Label(entity, d.bySubject[entity]))
 	if title == "" {
 		title = localName(st.Entity)
 	}
@@ -398,8 +398,7 @@ func (d *describer) here(iri string) (text string, ok bool) {
 	if err != nil {
 		return "", true
 	}
-	subject := rdfres.NewIRI(iri)
-	return label(slices.DeleteFunc(ts, func(t rdfres.Triple) bool { return t.S != subject })), true
+	return clipText(rdfres.Label(rdfres.NewIRI(iri), ts)), true
 }
 
 func formatName(f rdfres.Format) string {
@@ -414,38 +413,6 @@ func formatName(f rdfres.Format) string {
 		return "RDF/XML"
 	}
 	return strings.ToUpper(string(f))
-}
-
-// labelProperties give a title, the best first.
-var labelProperties = []string{
-	nsRDFS + "label", "http://www.w3.org/2004/02/skos/core#prefLabel", "http://schema.org/name", "https://schema.org/name",
-	nsDCT + "title", "http://purl.org/dc/elements/1.1/title", nsFOAF + "name",
-}
-
-// label picks a label: the best property, English or without language before others.
-func label(ts []rdfres.Triple) string {
-	best, rank := "", 1000
-	for _, t := range ts {
-		i := slices.Index(labelProperties, t.P.IRI())
-		if i < 0 || t.O.Kind() != rdfres.KindLiteral {
-			continue
-		}
-		text, lang, _ := t.O.Literal()
-		r := i * 4
-		switch {
-		case strings.EqualFold(lang, "en"):
-		case lang == "":
-			r++
-		case strings.HasPrefix(strings.ToLower(lang), "en-"):
-			r += 2
-		default:
-			r += 3
-		}
-		if r < rank && strings.TrimSpace(text) != "" {
-			best, rank = text, r
-		}
-	}
-	return clipText(best)
 }
 
 // prefixes of names on pages.

@@ -24,6 +24,8 @@ type session interface {
 	Status(ctx context.Context) (bridge.Status, error)
 	Changes(ctx context.Context, set, since string) (bridge.Changes, error)
 	Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error)
+	SetHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error)
+	DestinationHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error)
 	// Public answers what the public listener answers.
 	Public() http.RoundTripper
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
@@ -139,6 +141,14 @@ func (l local) Do(ctx context.Context, action, name string, args any, progress f
 }
 
 func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.Status(ctx) }
+
+func (l local) SetHeld(_ context.Context, name, after string, limit int) (*bridge.Held, error) {
+	return l.b.SetHeld(name, after, limit)
+}
+
+func (l local) DestinationHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
+	return l.b.DestinationHeld(ctx, name, after, limit)
+}
 
 func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, error) {
 	return l.b.Changes(set, since, 10000)

@@ -51,9 +51,6 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	}
 	for _, name := range given {
 		if !slices.Contains(all, name) {
-			if _, mirror := cfg.Destinations[name]; mirror && action == "accept" {
-				return nil, usage("%s is a destination: rsbridge status says what is held of it, and what to do if that is right", name)
-			}
 			return nil, usage("%s is not in the configuration; there are: %v", name, all)
 		}
 	}
@@ -162,16 +159,6 @@ a set that failed is {"name","error"}`,
 	c.Flags().StringArrayVar(&named.Entities, "entity", nil, "look only at this `IRI`, which may have changed (again for more)")
 	c.Flags().BoolVar(&named.Hints, "hints", false, "look only at what the hints of the sets name; without SET, of all that have some")
 	return c
-}
-
-func (a *app) accept() *cobra.Command {
-	return &cobra.Command{Use: "accept SET", Short: "Accept what is held: a scan that would delete too much, a changed configuration", Args: cobra.ExactArgs(1),
-		Long: `Scans the set again and, if the log has not moved, allows the deletions or the
-change of configuration that were held. rsbridge status shows what is held.
-
---json: as scan`,
-		Example: "  rsbridge accept books",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.scanAction(cmd.Context(), "accept", args, nil) }}
 }
 
 func (a *app) scanAction(ctx context.Context, action string, args []string, what any) error {

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/httpapi"
+)
+
+// heldItems are how many entities of what is held are shown as JSON, and are asked for at
+// once.
+const heldItems = 10000
+
+func (a *app) accept() *cobra.Command {
+	var show bool
+	c := &cobra.Command{Use: "accept SET or DEST", Short: "Accept what is held: too many deletions, a changed configuration", Args: cobra.ExactArgs(1),
+		Long: `Accepts what waits for a person. rsbridge status shows that something does; --show
+lists the entities that would be deleted, and changes nothing.
+
+Of a set: scans it again and, if the log has not moved, allows the deletions or the
+change of configuration that were held. Of a destination: lets go exactly the resources
+that were held, and follows the source; what is deleted besides counts anew. A set comes
+before a destination of the same name, unless nothing of it is held.
+
+--json: as scan, of a destination as sync; with --show
+{"id","reason","deletions","of","time","items":[{"entity","location","label"}],"next"}: up to 10,000
+items; next goes on with the addresses /held of the API`,
+		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept copy",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mirror, held, err := a.held(cmd.Context(), args[0], show)
+			switch {
+			case err != nil:
+				return err
+			case show && a.json:
+				return a.print(held)
+			case show:
+				return nil // printed as it came
+			case mirror:
+				out, err := each[destination.SyncReport](cmd.Context(), a, "let-go", nil, args, nil)
+				if err != nil {
+					return err
+				}
+				return a.tellSyncs(out)
+			}
+			return a.scanAction(cmd.Context(), "accept", args, nil)
+		}}
+	c.Flags().BoolVar(&show, "show", false, "list what would be deleted, and change nothing")
+	return c
+}
+
+// held finds what is held of a set or destination, and prints it if it is to be shown.
+func (a *app) held(ctx context.Context, name string, show bool) (mirror bool, held *bridge.Held, err error) {
+	s, cfg, end, err := a.session(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	_, set := cfg.Sets[name]
+	if _, mirror = cfg.Destinations[name]; !set && !mirror {
+		return false, nil, usage("%s is no set and no destination of the configuration; there are: %v", name,
+			slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations))))
+	}
+	page := s.DestinationHeld
+	if set {
+		held, err = s.SetHeld(ctx, name, "", heldItems)
+		if mirror = mirror && nothingHeld(err); !mirror {
+			page = s.SetHeld
+		}
+	}
+	if mirror {
+		held, err = s.DestinationHeld(ctx, name, "", heldItems)
+	}
+	if err != nil || !show || a.json {
+		return mirror, held, err
+	}
+	fmt.Fprintf(a.out, "%s: held (%s): %s\n", name, held.ID, held.Reason)
+	for p := held; ; {
+		sayHeld(a.out, p)
+		if p.Next == "" {
+			return mirror, held, nil
+		}
+		if p, err = page(ctx, name, p.Next, heldItems); err != nil {
+			return mirror, held, err
+		}
+	}
+}
+
+// nothingHeld tells whether a set or destination has nothing that waits.
+func nothingHeld(err error) bool {
+	var p *httpapi.Problem
+	return errors.Is(err, bridge.ErrNothingHeld) || errors.As(err, &p) && p.Status == http.StatusNotFound
+}
+
+func sayHeld(w io.Writer, h *bridge.Held) {
+	for _, it := range h.Items {
+		what := it.Entity
+		if what == "" {
+			what = it.Location
+		}
+		fmt.Fprintf(w, "  %s%s\n", what, yes(it.Label != "", "  "+oneLine(it.Label), ""))
+	}
+}

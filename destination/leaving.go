@@ -1,0 +1,458 @@
+package destination
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// A resource that the source deletes, or does not list any more, is leaving: the records
+// say so, the mirror keeps it. At the end of the run all that is leaving is weighed
+// together, so that many small Change Lists may not delete what one may not. Then it goes,
+// or it is held until a person accepts it. Other changes do not wait for that.
+//
+// A resource that the source has again stays. What a person accepted goes, whatever is
+// leaving beside it.
+
+// leaving is the record of a resource that is leaving.
+type leaving struct {
+	Since    time.Time `json:"since"`
+	Item     []byte    `json:"item,omitempty"`     // the change that deleted it, as far as it is kept
+	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
+	Empty    bool      `json:"empty,omitempty"`    // that list was empty
+	Accepted bool      `json:"accepted,omitempty"` // by a person
+}
+
+// heldDeletions are what waits for a person.
+type heldDeletions struct {
+	ID        string    `json:"id"`
+	Reason    string    `json:"reason"`
+	Deletions int64     `json:"deletions"`
+	Of        int64     `json:"of"`
+	Implied   bool      `json:"implied,omitempty"` // some of them only because a list lacks them
+	Since     time.Time `json:"since"`
+}
+
+// ErrNotHeld comes from a sync that accepts what is not held.
+var ErrNotHeld = errors.New("nothing of that id is held")
+
+// alwaysAllowed is how many deletions are never too many, unless they are all.
+const alwaysAllowed = 10
+
+func (d *Destination) leavingKey(loc hash16) []byte { return key(kindLeaving, d.dest, loc) }
+
+// leavingOf is the record of a resource that is leaving, nil of any other.
+func (d *Destination) leavingOf(loc hash16) (*leaving, error) {
+	if d.noneLeaving.Load() {
+		return nil, nil
+	}
+	raw, err := d.store.Get(d.leavingKey(loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeLeaving(raw)
+}
+
+func decodeLeaving(raw []byte) (*leaving, error) {
+	l := &leaving{}
+	if err := json.Unmarshal(raw, l); err != nil {
+		return nil, fmt.Errorf("%w: leaving: %w", errRecord, err)
+	}
+	return l, nil
+}
+
+// item is the change that deleted the resource, nil where a list lacks it.
+func (l *leaving) item() (*item, error) {
+	if len(l.Item) == 0 {
+		return nil, nil
+	}
+	return decodeItem(l.Item)
+}
+
+type leavingOr struct {
+	*leaving
+	err error
+}
+
+// allLeaving yields what is leaving, from a consistent state, after a location.
+func (d *Destination) allLeaving(r kv.Reader, after *hash16) iter.Seq2[hash16, leavingOr] {
+	return func(yield func(hash16, leavingOr) bool) {
+		if d.noneLeaving.Load() {
+			return
+		}
+		prefix := key(kindLeaving, d.dest)
+		from := prefix
+		if after != nil {
+			from = append(d.leavingKey(*after), 0)
+		}
+		for pair, err := range r.Scan(from, kv.PrefixEnd(prefix)) {
+			var loc hash16
+			var l *leaving
+			if err == nil {
+				copy(loc[:], pair.Key[len(prefix):])
+				l, err = decodeLeaving(pair.Value)
+			}
+			if !yield(loc, leavingOr{l, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lookForLeaving notes when nothing is leaving, which is most runs. Nothing is being
+// written meanwhile.
+func (d *Destination) lookForLeaving() error {
+	d.noneLeaving.Store(false)
+	for _, l := range d.allLeaving(d.store, nil) {
+		return l.err
+	}
+	d.noneLeaving.Store(true)
+	return nil
+}
+
+// leave makes a resource leave, with the locations that its entity had before. it is the
+// change that deleted it, nil where that is not at hand.
+func (b *batcher) leave(ctx context.Context, loc hash16, it *item, how leaving) error {
+	d := b.d
+	how.Since = d.opt.Now().UTC()
+	if it != nil {
+		how.Item = it.encode()
+	}
+	locs := []hash16{loc}
+	switch f, err := d.faultOf(loc); {
+	case err != nil:
+		return err
+	case f != nil:
+		locs = append(locs, f.Replaces...)
+	}
+	for i, at := range locs {
+		rec, err := d.record(at)
+		if err != nil {
+			return err
+		}
+		mark := &op{loc: at, it: it}
+		switch {
+		case i > 0 && rec == nil:
+			continue
+		case rec != nil && !rec.has(flagKept):
+			l := how
+			was, err := d.leavingOf(at)
+			if err != nil {
+				return err
+			}
+			if was != nil {
+				l.Since, l.Accepted = was.Since, was.Accepted
+				if l.Item == nil {
+					l.Item, l.Implied = was.Item, l.Implied && was.Implied
+				}
+			}
+			mark.settle, mark.leaves = true, &l
+		}
+		if err := b.add(ctx, mark); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withLeaving records in a batch whether the resource of an op is leaving.
+func (d *Destination) withLeaving(b kv.Batch, o *op) {
+	switch {
+	case o.leaves != nil:
+		raw, err := json.Marshal(o.leaves)
+		if err != nil {
+			panic("destination: leaving cannot be written: " + err.Error()) // plain fields only
+		}
+		d.noneLeaving.Store(false)
+		b.Set(d.leavingKey(o.loc), raw)
+	case o.settle, d.noneLeaving.Load():
+	default:
+		b.Delete(d.leavingKey(o.loc))
+	}
+}
+
+// stay keeps what is leaving and listed.
+func (d *Destination) stay(v *inventory, snap kv.Reader) error {
+	if d.noneLeaving.Load() {
+		return nil
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	for p, err := range d.merged(v, snap) {
+		if err != nil {
+			return err
+		}
+		if !p.there() {
+			continue
+		}
+		if l, err := d.leavingOf(p.loc); err != nil {
+			return err
+		} else if l != nil {
+			b.Delete(d.leavingKey(p.loc))
+		}
+	}
+	return b.Commit(true)
+}
+
+// weight is what is leaving, and what there is.
+type weight struct {
+	leaving, empty int64 // that nobody accepted; of them, those that an empty list lacks
+	accepted       int64
+	of             int64
+	implied        bool // some are leaving only because a list lacks them
+	id             string
+}
+
+// weigh adds up what is leaving. Resources outside of what is selected do not count.
+func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
+	h := sha256.New()
+	for loc, l := range d.allLeaving(r, nil) {
+		if l.err != nil {
+			return w, l.err
+		}
+		rec, err := d.record(loc)
+		switch {
+		case err != nil:
+			return w, err
+		case rec == nil || rec.unselected() > 0:
+		case l.Accepted:
+			w.accepted++
+		default:
+			w.leaving++
+			w.implied = w.implied || l.Implied
+			h.Write(loc[:])
+			if l.Empty {
+				w.empty++
+			}
+		}
+	}
+	m := d.snapshotMeta()
+	w.of, w.id = m.selected(), hex.EncodeToString(h.Sum(nil)[:6])
+	return w, nil
+}
+
+// tooMuch says why a person has to accept it, "" if that is not so.
+func (d *Destination) tooMuch(w weight) string {
+	ratio := d.cfg.MaxDeleteRatio
+	allowed := max(int64(ratio*float64(w.of)), alwaysAllowed)
+	why := ""
+	switch {
+	case w.leaving == 0:
+		return ""
+	case w.empty > 0:
+		why = fmt.Sprintf("the Resource List is empty: %d resources are kept; an empty list deletes nothing", w.empty)
+	case ratio >= 1:
+		return ""
+	case w.leaving >= w.of-w.accepted:
+		why = fmt.Sprintf("all %d resources would go: they are kept", w.leaving)
+	case w.leaving > allowed:
+		why = fmt.Sprintf("%d of %d resources would go, more than the %d that max_delete_ratio %g allows: they are kept", w.leaving, w.of, allowed, max(ratio, 0))
+	default:
+		return ""
+	}
+	return why + "; if that is right: rsbridge accept " + d.cfg.Name
+}
+
+// depart lets go what is leaving, or holds it. free lets go everything that no empty list
+// lacks: a mirror of a time was asked for.
+func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	w, err := d.weigh(snap)
+	if err != nil {
+		return err
+	}
+	why := d.tooMuch(w)
+	if free && w.empty == 0 {
+		why = ""
+	}
+	m := d.snapshotMeta()
+	news := d.telling() && (m.Hold == nil || m.Hold.ID != w.id)
+	before := r.c.deleted
+	b := d.batcher(&r.c, false)
+	defer b.wait()
+	for loc, l := range d.allLeaving(snap, nil) {
+		if l.err != nil {
+			return l.err
+		}
+		it, err := l.item()
+		switch {
+		case err != nil:
+		case why == "" || l.Accepted:
+			err = b.add(ctx, &op{loc: loc, it: it})
+		case news && it != nil:
+			d.tellFate("change is pending", it, "state", "held")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := b.settle(ctx); err != nil {
+		return err
+	}
+	if r.c.deleted > before {
+		r.mode("incremental")
+	}
+	if why == "" && m.Hold == nil {
+		return nil
+	}
+	var hold *heldDeletions
+	if why != "" {
+		hold = &heldDeletions{ID: w.id, Reason: why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
+		if m.Hold != nil && m.Hold.ID == w.id {
+			hold.Since = m.Hold.Since
+		}
+		d.log.Warn("deletions are held", "id", hold.ID, "reason", why)
+	}
+	return d.saveMeta(func(m *meta) { m.Hold = hold })
+}
+
+// planDepart is depart for a dry run.
+func (d *Destination) planDepart(r *run) error {
+	w, err := d.weigh(d.store)
+	if err != nil {
+		return err
+	}
+	w.of += r.planned.created
+	goes := &r.planned.deleted
+	if d.cfg.Keep == "deleted" { // what changes delete stays
+		goes = &r.planGone
+	}
+	if r.plan.total == nil && !r.plan.base { // else it was met again
+		*goes += w.leaving
+	}
+	if w.leaving = *goes; r.planEmpty {
+		w.empty = w.leaving
+	}
+	why := d.tooMuch(w)
+	if why == "" || !r.until.IsZero() && !r.planEmpty {
+		return nil
+	}
+	r.rep.Held = why
+	r.planned.deleted -= w.leaving
+	if r.plan.total != nil {
+		*r.plan.total += w.leaving
+	}
+	return nil
+}
+
+// accept lets exactly what is held go at the end of this run.
+func (d *Destination) acceptHeld(id string) error {
+	switch m := d.snapshotMeta(); {
+	case m.Hold == nil:
+		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
+	case m.Hold.ID != id:
+		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.Hold.ID)
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.store.Batch()
+	defer b.Close()
+	for loc, l := range d.allLeaving(snap, nil) {
+		if l.err != nil {
+			return l.err
+		}
+		l.Accepted = true
+		d.withLeaving(b, &op{loc: loc, leaves: l.leaving})
+	}
+	return b.Commit(true)
+}
+
+// Held is what waits for a person: deletions, of so many resources. Items are a page of
+// them; Next goes on, "" at the end.
+type Held struct {
+	ID        string     `json:"id"`
+	Reason    string     `json:"reason"`
+	Deletions int64      `json:"deletions"`
+	Of        int64      `json:"of"`
+	Time      time.Time  `json:"time"` // since when
+	Items     []HeldItem `json:"items"`
+	Next      string     `json:"next,omitempty"`
+}
+
+// HeldItem is one resource that would go. Label is of its description, where that has one.
+type HeldItem struct {
+	Entity   string `json:"entity"`
+	Location string `json:"location"`
+	Label    string `json:"label,omitempty"`
+}
+
+// Held is what is held, nil for nothing, with up to limit of the resources after a place
+// (Held.Next; "" is the beginning).
+func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
+	m := d.snapshotMeta()
+	if m.Hold == nil {
+		return nil, nil
+	}
+	out := &Held{ID: m.Hold.ID, Reason: m.Hold.Reason, Deletions: m.Hold.Deletions, Of: m.Hold.Of, Time: m.Hold.Since, Items: []HeldItem{}}
+	var from *hash16
+	if after != "" {
+		from = new(hash16)
+		if err := from.UnmarshalText([]byte(after)); err != nil {
+			return nil, err
+		}
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	var last hash16
+	for loc, l := range d.allLeaving(snap, from) {
+		if err := errors.Join(l.err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if l.Accepted {
+			continue
+		}
+		rec, err := d.record(loc)
+		if err != nil {
+			return nil, err
+		}
+		if rec == nil || rec.unselected() > 0 {
+			continue
+		}
+		if len(out.Items) == limit {
+			text, _ := last.MarshalText()
+			out.Next = string(text)
+			break
+		}
+		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(loc, rec)})
+		last = loc
+	}
+	return out, nil
+}
+
+// labelOf is a name of an entity for people, by what is kept of its description.
+func (d *Destination) labelOf(loc hash16, rec *record) string {
+	if rec.Triples == 0 || rec.Triples > mostFormer {
+		return ""
+	}
+	ts, err := d.bodyTriples(loc)
+	if err != nil {
+		return "" // a label is all that is lost
+	}
+	return rdfres.Label(rdfres.NewIRI(rec.Entity), ts)
+}
+
+// told is why something waits for a person, "" for nothing.
+func (m *meta) told() string {
+	var all []string
+	if m.Hold != nil {
+		all = append(all, m.Hold.Reason)
+	}
+	if m.Held != "" {
+		all = append(all, m.Held)
+	}
+	return strings.Join(slices.Compact(all), "; and ")
+}

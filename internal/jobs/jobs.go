@@ -9,8 +9,12 @@
 // after the call; [Runner.Wait] waits for its end. Every run is recorded in the
 // key space before it begins and when it ends, so that history survives
 // restarts; a run that the process did not survive is found again as
-// "interrupted". Panics are caught and recorded as failures (cron v3 itself
-// recovers nothing), a timeout ends the run's context.
+// "interrupted". Panics are caught and recorded as failures, a timeout ends the
+// run's context. [Runner.Replace] exchanges the jobs while the process goes on.
+//
+// Periods (@every 5m) are measured by the monotonic clock, so that nobody stops them by
+// setting the clock. The last run of each schedule is recorded: what was missed while no
+// process ran, or was interrupted by the end of one, is made up for once, at the start.
 //
 // What a job does is not known here.
 package jobs
@@ -40,7 +44,7 @@ const (
 	Done        = "done"
 	Failed      = "failed"
 	Cancelled   = "cancelled"
-	Interrupted = "interrupted" // the process ended before the run did
+	Interrupted = "interrupted" // the process was stopped, or died, before the run had ended
 )
 
 // Run is one execution of a job. Copies handed out are snapshots.
@@ -78,5 +82,10 @@ var (
 	// ErrUnknown comes for a job or a run that there is not.
 	ErrUnknown = errors.New("no such job or run")
 	// ErrClosed comes from a Runner that is closing.
-	ErrClosed = errors.New("the runner is closing")
+	ErrClosed = errors.New("rsbridge is being stopped and begins no more runs")
+
+	errStopped   = errors.New("rsbridge was stopped before the run had ended")
+	errCancelled = errors.New("the run was cancelled on request")
 )
+
+const bySchedule = "schedule" // cause of runs that a schedule began

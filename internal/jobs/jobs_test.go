@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -282,29 +281,4 @@ func TestOpenAfterFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// TestClockSetBack: the schedules go on from the time that it is.
-func TestClockSetBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var back atomic.Int64
-		now := func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
-		r, err := jobs.Open(memkv.New(), []jobs.Job{{Name: "hourly", Subject: "a", Schedule: "@every 1h", Run: func(context.Context, *jobs.Run) (any, error) { return nil, nil }}}, jobs.Options{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close(0)
-		r.Schedule()
-		time.Sleep(30*time.Minute + time.Second)
-		first := r.Next("hourly")
-		time.Sleep(5 * time.Minute)
-		if next := r.Next("hourly"); next != first {
-			t.Errorf("next at %v, then at %v", first, next)
-		}
-		back.Store(int64(24 * time.Hour))
-		time.Sleep(5 * time.Minute)
-		if next := r.Next("hourly"); !next.After(first) {
-			t.Errorf("next at %v, as before", next)
-		}
-	})
 }

@@ -33,11 +33,11 @@ type Runner struct {
 	now   func() time.Time
 	log   *slog.Logger
 	keep  int
-	cron  *cron.Cron
 
-	ctx    context.Context // ends when Close gives up waiting
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // one per run
+	ctx     context.Context // ends when Close gives up waiting
+	cancel  context.CancelCauseFunc
+	wg      sync.WaitGroup // one per run
+	changed chan struct{}  // there are other jobs: wakes the schedules
 
 	mu       sync.Mutex // guards all below; held while a record is written
 	jobs     map[string]*entry
@@ -48,18 +48,23 @@ type Runner struct {
 	watchers map[chan Run]struct{}
 	closed   bool
 
+	scheduled bool          // the schedules go on
+	running   int           // runs under way
+	gate      chan struct{} // not nil: no run begins until it is closed
+	idle      chan struct{} // not nil: closed when no run is under way
+
 	unrecorded map[uint64]Run // ended, and the state could not take it, as on a full disk: told until the process ends
 }
 
 type entry struct {
-	job  Job
-	cron cron.EntryID
+	job    Job
+	timing *timing // nil: no schedule
 }
 
 // active is a run that has not ended.
 type active struct {
 	run    Run
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
@@ -69,7 +74,7 @@ func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	r := &Runner{
 		store: store, now: o.Now, log: o.Logger, keep: o.Keep,
 		jobs: map[string]*entry{}, active: map[uint64]*active{}, unrecorded: map[uint64]Run{},
-		subjects: map[string]chan struct{}{}, watchers: map[chan Run]struct{}{},
+		subjects: map[string]chan struct{}{}, watchers: map[chan Run]struct{}{}, changed: make(chan struct{}, 1),
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -80,8 +85,7 @@ func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	if r.keep == 0 {
 		r.keep = 200
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.cron = cron.New()
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	for _, j := range jobs {
 		if err := r.add(j); err != nil {
 			return nil, err
@@ -96,18 +100,10 @@ func (r *Runner) add(j Job) error {
 	}
 	e := &entry{job: j}
 	if j.Schedule != "" {
-		schedule, err := parseSchedule(j.Schedule)
-		if err != nil {
+		var err error
+		if e.timing, err = newTiming(j.Schedule); err != nil {
 			return fmt.Errorf("schedule %q of job %s: %w", j.Schedule, j.Name, err)
 		}
-		e.cron = r.cron.Schedule(schedule, cron.FuncJob(func() {
-			if _, busy := r.Busy(j.Name); busy {
-				return // one run of a job at a time: the next tick will do
-			}
-			if _, _, err := r.Start(j.Name, "schedule", nil); err != nil {
-				r.log.Warn("scheduled run not started", "job", j.Name, "error", err)
-			}
-		}))
 	}
 	r.jobs[j.Name] = e
 	r.order = append(r.order, j.Name)
@@ -168,37 +164,6 @@ func (r *Runner) recover() error {
 	return nil
 }
 
-// Schedule starts the cron schedules; they end with Close.
-func (r *Runner) Schedule() {
-	r.cron.Start()
-	r.wg.Go(r.minute)
-}
-
-// minute begins the schedules anew where the clock was set back: each waits until
-// the time of its next run has come, which may then be years.
-func (r *Runner) minute() {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for last := r.now().UTC(); ; { // in UTC, a time has no reading of the clock that nobody sets
-		select {
-		case <-r.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := r.now().UTC()
-		if now.Before(last) {
-			r.log.Warn("the clock was set back; the schedules begin anew", "from", last, "to", now)
-			r.mu.Lock()
-			if !r.closed {
-				r.cron.Stop()
-				r.cron.Start()
-			}
-			r.mu.Unlock()
-		}
-		last = now
-	}
-}
-
 // Start queues a run that begins after this call. If a run of the same job with
 // equal args is queued and has not begun, that one is returned and joined is
 // true.
@@ -223,78 +188,115 @@ func (r *Runner) Start(job, cause string, args any) (run Run, joined bool, err e
 			return a.run, true, nil
 		}
 	}
-	ctx, cancel := context.WithCancel(r.ctx)
+	ctx, cancel := context.WithCancelCause(r.ctx)
 	a := &active{cancel: cancel, done: make(chan struct{}), run: Run{
 		ID: r.lastID + 1, Job: job, Subject: e.job.Subject, Cause: cause, Args: raw,
 		State: Queued, Queued: r.now().UTC(),
 	}}
 	if err := r.write(a.run); err != nil {
-		cancel()
+		cancel(nil)
 		return Run{}, false, err
 	}
 	r.lastID++
+	if cause == bySchedule {
+		r.markBegun(e)
+	}
 	r.active[a.run.ID] = a
 	r.tell(a.run)
 	r.wg.Add(1)
-	go r.execute(ctx, e.job, a, r.subjects[e.job.Subject])
+	go r.execute(ctx, a, r.subjects[e.job.Subject])
 	return a.run, false, nil
 }
 
 // execute waits for the subject, runs the job and records the end.
-func (r *Runner) execute(ctx context.Context, job Job, a *active, subject chan struct{}) {
+func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) {
 	defer r.wg.Done()
-	defer a.cancel()
+	defer a.cancel(nil)
 	var result any
 	var err error
-	failed := false
 	select {
 	case subject <- struct{}{}:
-		defer func() { <-subject }()
-		r.update(a, func(run *Run) { run.State, run.Started = Running, r.now().UTC() }, true)
-		if job.Timeout > 0 {
-			var stop context.CancelFunc
-			ctx, stop = context.WithTimeoutCause(ctx, job.Timeout, fmt.Errorf("the run took longer than its timeout of %v", job.Timeout))
-			defer stop()
-		}
-		own := a.run
-		own.progress = func(stage string, done, total int64) {
-			r.update(a, func(run *Run) { run.Stage, run.Done, run.Total = stage, done, total }, false)
-		}
-		result, err = guarded(ctx, job, &own)
-		if err != nil && ctx.Err() != nil && context.Cause(ctx) != context.Canceled {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
+		result, err = r.work(ctx, a)
+		<-subject
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+	state := Done
+	if err != nil {
+		state, err = ended(ctx, err)
+	}
 	r.update(a, func(run *Run) {
-		run.Ended, run.State = r.now().UTC(), Done
 		if result != nil {
 			if raw, jerr := json.Marshal(result); jerr == nil {
 				run.Result = raw
 			} else if err == nil {
-				err = fmt.Errorf("result of job %s: %w", job.Name, jerr)
+				state, err = Failed, fmt.Errorf("result of job %s: %w", run.Job, jerr)
 			}
 		}
+		run.Ended, run.State = r.now().UTC(), state
 		if err != nil {
-			run.State, run.Error = Failed, err.Error()
-			if errors.Is(err, context.Canceled) || context.Cause(ctx) == context.Canceled { // the job may name what it gave up instead
-				run.State = Cancelled
-			}
-			failed = run.State == Failed
+			run.Error = err.Error()
 		}
 	}, true)
 	r.mu.Lock()
 	delete(r.active, a.run.ID)
-	terr := r.trim(job.Name)
+	if a.run.Cause == bySchedule {
+		r.markEnded(a.run.Job, state == Interrupted)
+	}
+	terr := r.trim(a.run.Job)
 	r.mu.Unlock()
 	if terr != nil {
-		r.log.Error("old runs not dropped", "job", job.Name, "error", terr)
+		r.log.Error("old runs not dropped", "job", a.run.Job, "error", terr)
 	}
-	if failed {
-		r.log.Error("run failed", "job", job.Name, "run", a.run.ID, "error", err)
+	if state == Failed {
+		r.log.Error("run failed", "job", a.run.Job, "run", a.run.ID, "error", err)
 	}
 	close(a.done)
+}
+
+// work runs the job of a run whose turn has come.
+func (r *Runner) work(ctx context.Context, a *active) (any, error) {
+	job, err := r.enter(ctx, a.run.Job)
+	if err != nil {
+		return nil, err
+	}
+	defer r.leave()
+	r.update(a, func(run *Run) { run.State, run.Started = Running, r.now().UTC() }, true)
+	if job.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, job.Timeout, fmt.Errorf("the run took longer than its timeout of %v", job.Timeout))
+		defer stop()
+	}
+	own := a.run
+	own.progress = func(stage string, done, total int64) {
+		r.update(a, func(run *Run) { run.Stage, run.Done, run.Total = stage, done, total }, false)
+	}
+	result, err := guarded(ctx, job, &own)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return result, err
+}
+
+// ended is the state of a run that came to an error, and what is told of it: who ended
+// its context, and not only that somebody did. The job may name what it gave up instead.
+func ended(ctx context.Context, err error) (string, error) {
+	state, cause := Failed, context.Cause(ctx)
+	switch {
+	case ctx.Err() == nil:
+		if errors.Is(err, context.Canceled) {
+			state = Cancelled
+		}
+		return state, err
+	case errors.Is(cause, errStopped):
+		state = Interrupted
+	default:
+		state = Cancelled
+	}
+	if !errors.Is(err, context.Canceled) {
+		return state, fmt.Errorf("%w: %w", cause, err)
+	}
+	return state, cause
 }
 
 // guarded turns a panic into an error.
@@ -391,7 +393,7 @@ func (r *Runner) Cancel(id uint64) error {
 	if a == nil {
 		return fmt.Errorf("run %d is not under way: %w", id, ErrUnknown)
 	}
-	a.cancel()
+	a.cancel(errCancelled)
 	return nil
 }
 
@@ -445,17 +447,6 @@ func (r *Runner) Jobs() []Job {
 	return out
 }
 
-// Next is when the schedule starts the job again; zero for never.
-func (r *Runner) Next(job string) time.Time {
-	r.mu.Lock()
-	e := r.jobs[job]
-	r.mu.Unlock()
-	if e == nil || e.cron == 0 {
-		return time.Time{}
-	}
-	return r.cron.Entry(e.cron).Next
-}
-
 // Watch delivers every change of a run until ctx ends and the channel is closed;
 // a slow reader loses progress, never an end.
 func (r *Runner) Watch(ctx context.Context) <-chan Run {
@@ -483,11 +474,10 @@ func (r *Runner) Watch(ctx context.Context) <-chan Run {
 func (r *Runner) Close(grace time.Duration) error {
 	r.mu.Lock()
 	r.closed = true
-	stopped := r.cron.Stop()
 	var waiting []*active
 	for _, a := range r.active {
 		if a.run.State == Queued {
-			a.cancel()
+			a.cancel(errStopped)
 		}
 		waiting = append(waiting, a)
 	}
@@ -501,13 +491,13 @@ func (r *Runner) Close(grace time.Duration) error {
 			timer.Reset(0)
 		}
 	}
-	r.cancel()
-	<-stopped.Done()
+	r.cancel(errStopped)
 	r.wg.Wait()
 	return nil
 }
 
-// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id, to trim by job
+// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id, to trim by job;
+// 's' job -> mark of its schedule
 
 func key(kind byte, id uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, id)

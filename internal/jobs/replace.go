@@ -1,0 +1,151 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// patience is how long runs are kept from beginning at first, so that those under way can end.
+const patience = 10 * time.Second
+
+// Replace gives the runner other jobs at a moment when no run is under way: swap makes
+// them. Runs that are asked for meanwhile are queued and begin afterwards, by the new
+// jobs; nothing is cancelled. Runs under way are waited for, and while a long one goes on
+// the others are not kept waiting, but for some moments at a time. waiting, which may be
+// nil, is told what is waited for. When swap fails the jobs stay as they are.
+func (r *Runner) Replace(ctx context.Context, waiting func([]Run), swap func() ([]Job, error)) error {
+	for hold := patience; ; hold *= 2 {
+		if err := r.waitRunning(ctx, waiting); err != nil {
+			return err
+		}
+		waiting = nil // told
+		open, quiet := r.hold(ctx, hold)
+		if !quiet {
+			open()
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			continue
+		}
+		defer open()
+		jobs, err := swap()
+		if err != nil {
+			return err
+		}
+		return r.exchange(jobs)
+	}
+}
+
+// waitRunning waits for the runs that are under way now.
+func (r *Runner) waitRunning(ctx context.Context, waiting func([]Run)) error {
+	r.mu.Lock()
+	var list []*active
+	var runs []Run
+	for _, a := range r.active {
+		if a.run.State == Running {
+			list, runs = append(list, a), append(runs, a.run)
+		}
+	}
+	r.mu.Unlock()
+	if len(runs) > 0 && waiting != nil {
+		slices.SortFunc(runs, func(a, b Run) int { return int(a.ID) - int(b.ID) })
+		waiting(runs)
+	}
+	for _, a := range list {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// hold keeps runs from beginning until open is called. quiet tells whether none is under
+// way, for which it waits for a time.
+func (r *Runner) hold(ctx context.Context, most time.Duration) (open func(), quiet bool) {
+	r.mu.Lock()
+	gate, idle := make(chan struct{}), make(chan struct{})
+	r.gate = gate
+	if r.running == 0 {
+		close(idle)
+	} else {
+		r.idle = idle
+	}
+	r.mu.Unlock()
+	open = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.gate, r.idle = nil, nil
+		close(gate)
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return open, true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return open, false
+}
+
+// enter waits until runs may begin. It gives the job as it is then.
+func (r *Runner) enter(ctx context.Context, name string) (Job, error) {
+	for {
+		r.mu.Lock()
+		gate, e := r.gate, r.jobs[name]
+		if gate == nil && e != nil {
+			r.running++
+		}
+		r.mu.Unlock()
+		switch {
+		case gate == nil && e == nil:
+			return Job{}, fmt.Errorf("job %s is no longer in the configuration", name)
+		case gate == nil:
+			return e.job, nil
+		}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return Job{}, ctx.Err()
+		}
+	}
+}
+
+// leave is the end of what enter began.
+func (r *Runner) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running--; r.running == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// exchange takes other jobs. A schedule that stays goes on as it is.
+func (r *Runner) exchange(list []Job) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	jobs, order := r.jobs, r.order
+	r.jobs, r.order = map[string]*entry{}, nil
+	for _, j := range list {
+		if err := r.add(j); err != nil {
+			r.jobs, r.order = jobs, order
+			return err
+		}
+		if old := jobs[j.Name]; old != nil && old.job.Schedule == j.Schedule {
+			r.jobs[j.Name].timing = old.timing
+		}
+	}
+	if r.scheduled {
+		r.setTimes()
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}

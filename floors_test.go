@@ -18,7 +18,7 @@ const module = "github.com/rsbridge/rsbridge/"
 var floors = map[string]int{
 	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/accept": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/ownfile": 0,
+	"internal/accept": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/ownfile": 0,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1,
 

@@ -40,6 +40,7 @@ type Options struct {
 // Bridge is an opened configuration. Close it.
 type Bridge struct {
 	cfg     *Config
+	o       Options
 	log     *slog.Logger
 	now     func() time.Time
 	holder  *holder
@@ -52,9 +53,11 @@ type Bridge struct {
 	faces   *faces.Faces
 	dests   map[string]*mirror
 	runner  *jobs.Runner
+	closed  bool
 
 	answering answering // requests to PublicHandler
 	again     chan struct{}
+	settled   <-chan struct{} // of the state: see watchRoom
 	unwatch   context.CancelFunc
 }
 
@@ -76,51 +79,75 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{})}
+	b := newBridge(cfg, o)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if err := b.openState(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.openAll(ctx, nil); err != nil {
+		return nil, err
+	}
+	return b, b.openRunner()
+}
+
+func newBridge(cfg *Config, o Options) *Bridge {
+	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{})}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	if b.now == nil {
 		b.now = time.Now
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.Close())
-		}
-	}()
-	if b.holder, err = hold(ctx, cfg.State, o); err != nil {
-		return nil, err
+	return b
+}
+
+// openState takes the state folder and opens the records in it.
+func (b *Bridge) openState(ctx context.Context) (err error) {
+	if b.holder, err = hold(ctx, b.cfg.State, b.o); err != nil {
+		return err
 	}
 	if err := b.vacant(); err != nil {
-		return nil, err
+		return err
 	}
-	state, err := pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx})
+	state, err := pebblekv.Open(filepath.Join(b.cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx})
 	if err != nil {
-		return nil, fmt.Errorf("open the state in %s: %w", cfg.State, err)
+		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
 	}
-	b.kv = state
-	b.records = kv.Prefix(b.kv, prefixOwn)
+	b.kv, b.settled = state, state.Settled()
 	if err := os.RemoveAll(b.tempDir()); err != nil { // what a crash left
-		return nil, fmt.Errorf("clean the temporary folder of the state: %w", err)
+		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
 	if err := os.MkdirAll(b.tempDir(), ownfile.FolderMode); err != nil {
-		return nil, fmt.Errorf("make the temporary folder of the state: %w", err)
+		return fmt.Errorf("make the temporary folder of the state: %w", err)
 	}
-	if err := b.openStores(ctx); err != nil {
-		return nil, err
+	return nil
+}
+
+// openAll opens the stores, sets and destinations. Stores that before has open are
+// taken from there.
+func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
+	b.records = kv.Prefix(b.kv, prefixOwn)
+	if err := b.openStores(ctx, before); err != nil {
+		return err
 	}
 	if err := b.openSets(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := b.openDestinations(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if b.runner, err = jobs.Open(kv.Prefix(b.kv, prefixJobs), b.jobs(), jobs.Options{Now: o.Now, Logger: b.log.With("component", "jobs")}); err != nil {
-		return nil, err
-	}
-	ctx, b.unwatch = context.WithCancel(ctx)
-	b.watchRoom(ctx, state.Settled())
-	return b, nil
+	ctx, b.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
+	b.watchRoom(ctx, b.settled)
+	return nil
+}
+
+func (b *Bridge) openRunner() (err error) {
+	b.runner, err = jobs.Open(kv.Prefix(b.kv, prefixJobs), b.jobs(), jobs.Options{Now: b.o.Now, Logger: b.log.With("component", "jobs")})
+	return err
 }
 
 // vacant refuses a state folder that is new and has a tmp of others: what is temporary
@@ -236,13 +263,21 @@ func (b *Bridge) makeAgain(name string) {
 // Close lets running jobs finish their step (at most 20 seconds), then ends them
 // and closes everything. It may be called more than once.
 func (b *Bridge) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	return b.closeExcept(&Bridge{})
+}
+
+// closeExcept closes everything that the other bridge does not use.
+func (b *Bridge) closeExcept(other *Bridge) error {
 	var errs []error
 	if b.unwatch != nil {
 		b.unwatch()
 	}
-	if b.runner != nil {
+	if b.runner != nil && b.runner != other.runner {
 		errs = append(errs, b.runner.Close(20*time.Second))
-		b.runner = nil
 	}
 	for _, m := range b.dests {
 		errs = append(errs, m.close())
@@ -252,30 +287,24 @@ func (b *Bridge) Close() error {
 			s.follower.Close()
 		}
 	}
-	clear(b.dests)
 	if b.pub != nil {
 		if b.faces != nil {
 			b.faces.Close()
 		}
 		errs = append(errs, b.pub.Close())
-		b.pub = nil
 	}
 	b.answering.wait(20 * time.Second) // they read from what is closed next
 	if b.tracker != nil {
 		errs = append(errs, b.tracker.Close())
-		b.tracker = nil
 	}
 	for _, s := range b.stores {
-		errs = append(errs, s.close())
+		errs = append(errs, s.closeExcept(other.stores))
 	}
-	clear(b.stores)
-	if b.kv != nil {
+	if b.kv != nil && b.kv != other.kv {
 		errs = append(errs, b.kv.Close())
-		b.kv = nil
 	}
-	if b.holder != nil {
+	if b.holder != nil && b.holder != other.holder {
 		errs = append(errs, b.holder.release())
-		b.holder = nil
 	}
 	return errors.Join(errs...)
 }

@@ -36,12 +36,13 @@ func (c *Config) Embedded() (n int) {
 
 // Public is the listener of the published documents.
 type Public struct {
-	Listen      string `yaml:"listen" doc:"address and port; empty: nothing is served; port 0: one that is free, another each time, and the documents move there" default:"127.0.0.1:8080"`
-	BaseURL     string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen, where that names a host"`
-	Title       string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
-	Description string `yaml:"description" doc:"of the source, for people and catalogues"`
-	Publisher   string `yaml:"publisher" doc:"who publishes the sets, where they do not say so themselves: a name, or an IRI"`
-	Robots      bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
+	Listen            string `yaml:"listen" doc:"address and port; empty: nothing is served; port 0: one that is free, another each time, and the documents move there" default:"127.0.0.1:8080"`
+	BaseURL           string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen, where that names a host"`
+	Title             string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
+	Description       string `yaml:"description" doc:"of the source, for people and catalogues"`
+	Publisher         string `yaml:"publisher" doc:"who publishes the sets, where they do not say so themselves: a name, or an IRI"`
+	ClientConnections int    `yaml:"client_connections" doc:"connections that one client address may have at once (of IPv6 one /64); 0: a quarter of all, which are a quarter of the files that the process may have open, and no limit for loopback, where a proxy may stand for many; behind a proxy on another machine: give it as many as it needs" default:"0"`
+	Robots            bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
 }
 
 // Admin is the listener of the administration.

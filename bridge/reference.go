@@ -15,7 +15,8 @@ func Reference() string {
 YAML. All faults are reported at once, each with file, line, value and what is allowed. ` + "`${NAME}`" + ` takes a value from the environment;
 ` + "`token_file` and `password_file`" + ` take secrets from files. Paths are relative to the configuration's folder. Durations are written
 ` + "`90s`, `5m`, `24h`" + `; schedules as five cron fields, ` + "`@hourly`, `@every 5m`, with `CRON_TZ=Europe/Berlin`" + ` before them if wanted
-(what is set for an hour that the clocks skip in spring does not come on that day, in one that they repeat in autumn it comes twice).
+(what is set for an hour that the clocks skip in spring comes when that hour begins; in one that they repeat in autumn it comes twice).
+A daemon that starts makes up once for what its schedules missed while none ran, at fixed times too, and for a run that was stopped with the last one. Periods (@every) go on over restarts.
 A JSON Schema is in [configuration.schema.json](configuration.schema.json). This page is made from the code.
 `)
 	section(&b, reflect.TypeFor[Config](), "Top level", "")

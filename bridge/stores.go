@@ -25,23 +25,39 @@ type store struct {
 	fault    error             // why it could not be opened; then there is nothing else
 }
 
-func (s *store) close() error {
-	if s.fault != nil {
-		return nil
+// closeExcept closes what none of the others uses too.
+func (s *store) closeExcept(others map[string]*store) (err error) {
+	var client, embedded, sink bool // are used
+	for _, o := range others {
+		client, embedded, sink = client || o.client == s.client, embedded || o.embedded == s.embedded, sink || o.sink == s.sink
 	}
 	if s.sink != nil {
-		return s.sink.Close()
+		if !sink {
+			err = s.sink.Close()
+		}
+		return err
 	}
-	err := s.client.Close()
-	if s.embedded != nil {
+	if s.client != nil && !client {
+		err = s.client.Close()
+	}
+	if s.embedded != nil && !embedded {
 		err = errors.Join(err, s.embedded.Close())
 	}
 	return err
 }
 
-func (b *Bridge) openStores(ctx context.Context) error {
+// openStores opens the stores, or takes what before has open of them.
+func (b *Bridge) openStores(ctx context.Context, before *Bridge) error {
+	if before == nil {
+		before = &Bridge{cfg: &Config{}}
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Stores)) {
-		s, err := b.openStore(ctx, name, b.cfg.Stores[name])
+		c := b.cfg.Stores[name]
+		if old := before.stores[name]; old != nil && old.fault == nil && before.cfg.Stores[name] == c {
+			b.stores[name] = old
+			continue
+		}
+		s, err := b.openStore(ctx, name, c, before)
 		if err != nil {
 			for _, set := range b.cfg.Sets {
 				if set.Store == name {
@@ -83,9 +99,18 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 	return at + "/query", at + "/update", at + "/data"
 }
 
-// openStore opens one store of a configuration.
-func (b *Bridge) openStore(ctx context.Context, name string, c Store) (*store, error) {
+// openStore opens one store of a configuration, or takes its folder from before.
+func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Bridge) (*store, error) {
+	var open *store // of the same place
+	for other, o := range before.cfg.Stores {
+		if s := before.stores[other]; c.local() && o.Embedded == c.Embedded && o.Files == c.Files && o.Dump == c.Dump && s.fault == nil {
+			open = s
+		}
+	}
 	if c.sink() {
+		if open != nil {
+			return &store{client: open.client, sink: open.sink}, nil
+		}
 		sink, err := c.openSink()
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", name, err)
@@ -95,17 +120,21 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store) (*store, e
 	e := c.endpoint(name, b.log)
 	s := &store{}
 	if c.Embedded != "" {
-		es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}, Logger: b.log.With("component", "embedstore", "store", name)})
-		if err != nil {
+		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}
+		if open != nil {
+			s.embedded = open.embedded
+			s.embedded.SetBudget(budget)
+		} else if es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: budget, Logger: b.log.With("component", "embedstore", "store", name)}); err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
+		} else {
+			s.embedded = es
 		}
-		s.embedded = es
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
-		e.Transport = es.Transport()
+		e.Transport = s.embedded.Transport()
 	}
 	client, err := sparql.New(e)
 	if err != nil {
-		if s.embedded != nil {
+		if s.embedded != nil && open == nil {
 			err = errors.Join(err, s.embedded.Close())
 		}
 		return nil, fmt.Errorf("store %s: %w", name, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/fairconn"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -237,6 +238,9 @@ func arguments(c *gin.Context, args any) (any, error) {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return nil, fail(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", "")
+	}
+	if errors.Is(err, fairconn.ErrSlowBody) {
+		return nil, fail(http.StatusRequestTimeout, err.Error(), "")
 	}
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "the body cannot be read: "+err.Error(), "")

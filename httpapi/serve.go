@@ -9,13 +9,10 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/fairconn"
 )
 
 // Addresses are where a bridge listens; "" for what is not served.
@@ -80,135 +77,305 @@ func (l Listeners) Close() {
 
 // Serve is Serve on listeners that are open.
 func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := NewServer(ctx, command, log)
+	if err := s.Listen(b.Config(), l); err != nil {
+		l.Close()
+		return err
+	}
+	at, _, err := s.Use(b)
+	if err != nil {
+		cancel()
+		return errors.Join(err, s.Wait())
+	}
+	if ready != nil {
+		ready(at)
+	}
+	s.Ready()
+	return s.Wait()
+}
+
+// Server serves one bridge after another at the same listeners.
+type Server struct {
+	ctx     context.Context // serving ends with it
+	command string
+	log     *slog.Logger
+	failed  chan error
+	ready   atomic.Bool
+	wg      sync.WaitGroup // of doors that are served, or being closed
+
+	mu    sync.Mutex // guards what follows
+	doors [2]*door
+	next  [2]*door       // are used by the next bridge
+	left  map[*door]bool // are closed after the grace; false: is in use again
+	gen   *generation
+}
+
+// The doors.
+const (
+	public = iota
+	admin
+)
+
+// door is one listener.
+type door struct {
+	kind int
+	addr string // as it is configured
+	l    *fairconn.Listener
+	srv  *http.Server
+	used bool // is served
+
+	leaving atomic.Bool
+}
+
+// generation is how the requests of one bridge are answered.
+type generation struct {
+	b        *bridge.Bridge
+	handlers [2]http.Handler
+	requests sync.WaitGroup
+}
+
+// NewServer makes a server that ends with ctx.
+func NewServer(ctx context.Context, command string, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{log: log, fresh: fresh{conns: map[net.Conn]bool{}}}
-	cfg := b.Config()
-	var at Addresses
-	var isReady atomic.Bool
-	err := func() (err error) {
-		if cfg.Public.Listen != "" {
-			if at.Public, err = s.open(l.Public, cfg.Public.Listen, "public documents", connections(2), b.PublicHandler()); err != nil {
-				return err
+	return &Server{ctx: ctx, command: command, log: log, failed: make(chan error, 2), left: map[*door]bool{}}
+}
+
+// Listen opens the listeners of a configuration that are not open yet; Use serves them.
+// With an error the listeners are those that there were.
+func (s *Server) Listen(cfg *bridge.Config, open Listeners) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisten()
+	limits := [2]fairconn.Limits{ // a download takes a file beside its connection
+		public: {Connections: fairconn.Files(4), Client: cfg.Public.ClientConnections, Loopback: true},
+		admin:  {Connections: fairconn.Files(8)},
+	}
+	if l := &limits[public]; l.Client == 0 {
+		l.Client, l.Loopback = max(l.Connections/4, 1), false
+	}
+	for _, d := range []struct {
+		kind int
+		what string
+		addr string
+		open net.Listener
+	}{
+		{public, "public documents", cfg.Public.Listen, open.Public},
+		{admin, "administration", cfg.Admin.Listen, open.Admin},
+	} {
+		if d.addr == "" {
+			continue
+		}
+		if old := s.doors[d.kind]; old != nil && old.addr == d.addr {
+			s.next[d.kind] = old
+			continue
+		}
+		if again := s.takeBack(d.kind, d.addr); again != nil {
+			s.next[d.kind] = again
+			continue
+		}
+		if d.open == nil {
+			var beside net.Listener
+			if old := s.doors[d.kind]; old != nil {
+				beside = old.l.Listener
+			}
+			if d.open, err = listenBeside(beside, d.addr); err != nil {
+				s.unlisten()
+				return fmt.Errorf("listen on %s for the %s: %w", d.addr, d.what, err)
 			}
 		}
-		if cfg.Admin.Listen == "" {
-			return nil
+		s.next[d.kind] = s.newDoor(d.kind, d.addr, fairconn.New(d.open, limits[d.kind], s.log.With("listener", d.what)))
+	}
+	return nil
+}
+
+// unlisten lets go of what Listen opened and nothing uses.
+func (s *Server) unlisten() {
+	for kind, d := range s.next {
+		s.next[kind] = nil
+		switch {
+		case d == nil || d == s.doors[kind]:
+		case d.used:
+			s.leave(d)
+		default:
+			d.l.Close()
 		}
-		h := New(b, Options{Token: string(cfg.Admin.Token), Logger: log, Ready: isReady.Load, Stopping: ctx})
-		if at.Admin, err = s.open(l.Admin, cfg.Admin.Listen, "administration", connections(8), h); err != nil {
-			return err
+	}
+}
+
+// leave closes a door after the grace: who was just going there is still answered.
+func (s *Server) leave(d *door) {
+	s.left[d] = true
+	d.leaving.Store(true)
+	s.wg.Go(func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
 		}
-		return b.TellAdmin(at.Admin, command)
-	}()
-	if err != nil {
-		for _, l := range s.listeners {
-			l.Close()
+		s.mu.Lock()
+		leaves := s.left[d]
+		delete(s.left, d)
+		s.mu.Unlock()
+		if leaves {
+			s.stop(d)
 		}
+	})
+}
+
+// takeBack gives a door that is about to be closed and has the address, nil if there is
+// none.
+func (s *Server) takeBack(kind int, addr string) *door {
+	for d, leaves := range s.left {
+		if leaves && d.kind == kind && d.addr == addr {
+			s.left[d] = false
+			d.leaving.Store(false)
+			return d
+		}
+	}
+	return nil
+}
+
+func (s *Server) newDoor(kind int, addr string, l *fairconn.Listener) *door {
+	d := &door{kind: kind, addr: addr, l: l}
+	d.srv = &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnState: l.ConnState,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g := s.enter()
+			defer g.requests.Done()
+			defer l.Body(w, r)()
+			if d.leaving.Load() {
+				w.Header().Set("Connection", "close") // the client finds another in time
+			}
+			if g.handlers[kind] == nil { // the door is being closed
+				http.Error(w, "nothing is served here any more", http.StatusServiceUnavailable)
+				return
+			}
+			g.handlers[kind].ServeHTTP(w, r)
+		}),
+	}
+	return d
+}
+
+// enter counts a request to the present bridge.
+func (s *Server) enter() *generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gen.requests.Add(1)
+	return s.gen
+}
+
+// Use answers all requests from now on by b, at the listeners that Listen opened for its
+// configuration. Those of before that are not among them are closed after the grace. left waits for the requests under way to the bridge of before, for
+// the grace at most: a stream of events, or a download, may go on.
+func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
+	cfg := b.Config()
+	g := &generation{b: b}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next[public] != nil {
+		g.handlers[public] = b.PublicHandler()
+		at.Public = s.next[public].l.Addr().String()
+	}
+	if s.next[admin] != nil {
+		g.handlers[admin] = New(b, Options{Token: string(cfg.Admin.Token), Logger: s.log, Ready: s.ready.Load, Stopping: s.ctx})
+		at.Admin = s.next[admin].l.Addr().String()
+		if err := b.TellAdmin(at.Admin, s.command); err != nil {
+			return at, nil, err
+		}
+	}
+	old := s.gen
+	s.gen = g
+	for kind, d := range s.next {
+		before := s.doors[kind]
+		if before == d {
+			continue
+		}
+		s.doors[kind] = d
+		if before != nil {
+			g.keep(old, kind)
+			s.leave(before)
+		}
+		if d != nil && !d.used {
+			d.used = true
+			s.wg.Go(func() { s.serve(d) })
+		}
+	}
+	return at, func() { old.wait(s.ctx) }, nil
+}
+
+// keep answers what still comes by a door that is being closed and has no successor.
+func (g *generation) keep(old *generation, kind int) {
+	if g.handlers[kind] == nil {
+		g.handlers[kind] = old.handlers[kind]
+	}
+}
+
+// wait waits for the requests of a bridge, for the grace at most.
+func (g *generation) wait(ctx context.Context) {
+	if g == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() { g.requests.Wait(); close(done) }()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Ready makes /readyz answer 200.
+func (s *Server) Ready() { s.ready.Store(true) }
+
+func (s *Server) serve(d *door) {
+	if err := d.srv.Serve(d.l); !errors.Is(err, http.ErrServerClosed) {
+		select {
+		case s.failed <- err:
+		default: // one is enough
+		}
+	}
+}
+
+// Failed delivers the error of a listener that broke.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Wait waits for the end of the context, or of a listener, and ends serving.
+func (s *Server) Wait() (err error) {
+	select {
+	case <-s.ctx.Done():
+	case err = <-s.failed:
+	}
+	s.mu.Lock()
+	s.unlisten()
+	for _, d := range s.doors {
+		if d != nil {
+			s.wg.Go(func() { s.stop(d) })
+		}
+	}
+	g := s.gen
+	s.mu.Unlock()
+	s.wg.Wait()
+	if g == nil || g.b.Config().Admin.Listen == "" {
 		return err
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	for i, srv := range s.servers {
-		g.Go(func() error {
-			if err := srv.Serve(s.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		if ready != nil {
-			ready(at)
-		}
-		isReady.Store(true)
-		return nil
-	})
-	g.Go(func() error {
-		<-gctx.Done()
-		s.stop(context.WithoutCancel(ctx))
-		if at.Admin == "" {
-			return nil
-		}
-		return b.TellAdmin("", command) // whoever comes now waits for the end instead of asking the API
-	})
-	return g.Wait()
-}
-
-type server struct {
-	log       *slog.Logger
-	servers   []*http.Server
-	listeners []net.Listener
-	fresh     fresh
-}
-
-// fresh are the connections over which no request has come yet. Clients open some that
-// they never use, and http.Server waits for them as if a request was under way.
-type fresh struct {
-	mu    sync.Mutex
-	conns map[net.Conn]bool // nil: they are closed
-}
-
-func (f *fresh) state(c net.Conn, to http.ConnState) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case to != http.StateNew:
-		delete(f.conns, c)
-	case f.conns == nil:
-		c.Close()
-	default:
-		f.conns[c] = true
-	}
-}
-
-func (f *fresh) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.conns {
-		c.Close()
-	}
-	f.conns = nil
-}
-
-// connections are how many may be open at once: the given part of the files that the
-// process may have open. The others are for the state: what it cannot open for
-// writing ends all writing, and who only opens connections could bring that about.
-func connections(part uint64) int {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 1 << 10
-	}
-	return int(min(max(uint64(limit.Cur)/part, 4), 1<<20))
-}
-
-func (s *server) open(l net.Listener, addr, what string, most int, h http.Handler) (_ string, err error) {
-	if l == nil {
-		if l, err = net.Listen("tcp", addr); err != nil {
-			return "", fmt.Errorf("listen on %s for the %s: %w", addr, what, err)
-		}
-	}
-	s.listeners = append(s.listeners, netutil.LimitListener(l, most)) // more wait until one is closed
-	s.servers = append(s.servers, &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: s.fresh.state,
-	})
-	return l.Addr().String(), nil
+	return errors.Join(err, g.b.TellAdmin("", s.command)) // whoever comes now waits for the end instead of asking the API
 }
 
 // stop lets requests under way end within the grace, then ends them.
-func (s *server) stop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+func (s *Server) stop(d *door) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), grace)
 	defer cancel()
-	s.fresh.close()
-	var g errgroup.Group
-	for _, srv := range s.servers {
-		g.Go(func() error {
-			if err := srv.Shutdown(ctx); err != nil {
-				s.log.Info("requests under way are ended", "error", errors.Join(err, srv.Close()))
-			}
-			return nil
-		})
+	d.l.CloseUnused()
+	if err := d.srv.Shutdown(ctx); err != nil {
+		s.log.Info("requests under way are ended", "error", errors.Join(err, d.srv.Close()))
 	}
-	_ = g.Wait() // its functions give no errors
 }

@@ -24,78 +24,42 @@ import (
 func (a *app) run() *cobra.Command {
 	return &cobra.Command{Use: "run", Short: "Run the daemon: both listeners, all schedules", Args: cobra.NoArgs,
 		Long: `Serves the documents and the administration, and runs all schedules, until SIGTERM
-or an interrupt; then runs under way have 20 seconds to end. SIGHUP reads the
-configuration again; one with faults, or one that cannot be opened, is told and
-the old one stays. A state folder that another process holds is an error that
-names it. /readyz of the administration answers 200 while the daemon works, and names what
-does not.`,
+or an interrupt; then runs under way have 20 seconds to end. What schedules missed
+while no daemon ran, or was interrupted by its end, is made up for at the start, once.
+
+SIGHUP reads the configuration again. Requests are answered all the time, and no run is
+ended: the new configuration is used when the runs under way have ended, which the log
+tells. One with faults, or one that cannot be opened, is told and the old one stays.
+
+A state folder that another process holds is an error that names it. /readyz of the
+administration answers 200 while the daemon works, and names what does not.`,
 		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.daemonLog()
+			hup := make(chan os.Signal, 1)
+			signal.Notify(hup, syscall.SIGHUP)
+			defer signal.Stop(hup)
 			cfg, err := bridge.Load(a.config)
 			if err != nil {
 				return err
 			}
-			hup := make(chan os.Signal, 1)
-			signal.Notify(hup, syscall.SIGHUP)
-			defer signal.Stop(hup)
-			var old *bridge.Config // ran well before cfg
-			for {
-				served, next, err := a.runUntil(cmd.Context(), cfg, hup)
-				switch {
-				case err != nil && !served && old != nil && cmd.Context().Err() == nil:
-					a.log.Error("the new configuration cannot be opened; the old one stays", "error", err)
-					cfg, old = old, nil
-				case err != nil || next == nil:
-					return err
-				default:
-					old, cfg = cfg, next
-				}
-			}
+			return a.serveUntil(cmd.Context(), cfg, "rsbridge run -c "+a.config, hup, nil)
 		}}
 }
 
-// runUntil runs a daemon until ctx ends (next nil) or a good configuration was
-// read on SIGHUP (that one). served tells whether it got as far as serving.
-func (a *app) runUntil(ctx context.Context, cfg *bridge.Config, hup <-chan os.Signal) (served bool, next *bridge.Config, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	reload := make(chan *bridge.Config, 1)
-	go func() { // ends with ctx
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hup:
-				c, err := bridge.Load(a.config)
-				if err != nil {
-					a.log.Error("the configuration has faults; the old one stays", "error", err)
-					continue
-				}
-				reload <- c
-				cancel()
-				return
-			}
-		}
-	}()
-	err = a.serve(ctx, cfg, "rsbridge run -c "+a.config, func(context.Context, *bridge.Bridge) error { served = true; return nil })
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		return served, nil, err
-	} // else it was told to stop, or to read again, while it was opening
-	select {
-	case next = <-reload:
-		a.log.Info("the configuration was read again")
-	default:
-	}
-	return served, next, nil
+// serve opens a bridge and runs it until ctx ends. ready is called while both
+// listeners serve, before the schedules start.
+func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) error {
+	return a.serveUntil(ctx, cfg, command, nil, ready)
 }
 
-// serve opens a bridge and runs it until ctx ends. ready is called while both
-// listeners serve, before the schedules start. A disk that is full is waited for.
-func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) error {
+// serveUntil is serve, and reads the configuration again on each hup. A disk that is full is
+// waited for.
+func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) error {
 	told := false
 	for {
-		err := a.serveOnce(ctx, cfg, command, ready)
+		last, err := a.serveOnce(ctx, cfg, command, hup, ready)
+		cfg = last
 		switch {
 		case errors.Is(err, errAgain):
 			a.log.Info("there is room on the disk again: everything is opened anew")
@@ -129,59 +93,69 @@ func untilRoom(ctx context.Context) error {
 	}
 }
 
-func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string, ready func(context.Context, *bridge.Bridge) error) (err error) {
+// serveOnce opens a bridge and serves until ctx ends, or the bridge is to be opened again.
+// last is the configuration that it served at the end.
+func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) (last *bridge.Config, err error) {
 	limitMemory(cfg.Embedded())
 	listeners, err := a.listen(cfg)
 	if err != nil {
-		return err
+		return cfg, err
 	}
 	defer listeners.Close()
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
 	if err != nil {
-		return err
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
+			return cfg, nil
+		}
+		return cfg, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if listeners.Public != nil { // another address than the last time, and nobody's wish
 		if err := ownAddresses(ctx, b); err != nil {
-			return err
+			return cfg, err
 		}
 	}
-	var readyErr error
-	ctx, stop := context.WithCancelCause(ctx)
-	cancel := func() { stop(nil) }
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends with ctx
-		select {
-		case <-ctx.Done():
-		case <-b.Again():
-			stop(errAgain)
-		}
-	}()
-	err = listeners.Serve(ctx, b, command, a.log, func(at httpapi.Addresses) {
-		var where []any
-		if at.Public != "" {
-			where = append(where, "documents", cfg.Public.BaseURL+"/")
-		}
-		if at.Admin != "" {
-			where = append(where, "admin", "http://"+at.Admin+"/")
-		}
-		a.log.Info("serving", where...)
-		if ready != nil {
-			if readyErr = ready(ctx, b); readyErr != nil {
-				cancel()
-				return
-			}
-		}
-		b.Start()
-	})
-	if errors.Is(context.Cause(ctx), errAgain) {
-		err = errors.Join(err, errAgain)
+	server := httpapi.NewServer(ctx, command, a.log)
+	defer func() { cancel(); err = errors.Join(err, server.Wait()) }()
+	if err := server.Listen(cfg, listeners); err != nil {
+		return cfg, err
 	}
-	return errors.Join(readyErr, err)
+	if _, err := a.use(server, b); err != nil {
+		return cfg, err
+	}
+	if ready != nil {
+		if err := ready(ctx, b); err != nil {
+			return cfg, err
+		}
+	}
+	b.Start()
+	server.Ready()
+	r := reloader{app: a, server: server, b: b}
+	b, err = r.loop(ctx, hup)
+	return b.Config(), err
 }
 
-// listen opens the listeners whose port is 0, at the ports that they had before
-// the configuration was read again.
+// use serves a bridge and tells where.
+func (a *app) use(server *httpapi.Server, b *bridge.Bridge) (left func(), err error) {
+	at, left, err := server.Use(b)
+	if err != nil {
+		return nil, err
+	}
+	var where []any
+	if at.Public != "" {
+		where = append(where, "documents", b.Config().Public.BaseURL+"/")
+	}
+	if at.Admin != "" {
+		where = append(where, "admin", "http://"+at.Admin+"/")
+	}
+	a.log.Info("serving", where...)
+	return left, nil
+}
+
+// listen opens the listeners whose port is 0. One that had a port before the configuration
+// was read again keeps it.
 func (a *app) listen(cfg *bridge.Config) (httpapi.Listeners, error) {
 	if a.ports == nil {
 		a.ports = map[string]string{}

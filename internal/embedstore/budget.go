@@ -20,6 +20,12 @@ func (b Budget) withDefaults() Budget {
 	return b.or(Budget{Rows: 20_000_000, MemoryBytes: 256 << 20, Time: 10 * time.Minute})
 }
 
+// SetBudget bounds the queries from now on that bring no budget of their own.
+func (s *Store) SetBudget(b Budget) {
+	b = b.withDefaults()
+	s.budget.Store(&b)
+}
+
 // or fills the zero fields from d.
 func (b Budget) or(d Budget) Budget {
 	if b.Rows <= 0 {

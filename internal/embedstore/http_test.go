@@ -170,7 +170,7 @@ func TestBrokenAnswer(t *testing.T) {
 		fmt.Fprintf(&b, "<http://x/s%d> <http://x/p> \"%d\" .\n", i, i)
 	}
 	loadText(t, s, "", b.String())
-	s.opts.Budget.Rows = 20_000
+	s.SetBudget(Budget{Rows: 20_000})
 	query := "/query?query=" + url.QueryEscape("SELECT DISTINCT ?s ?p ?o { ?s ?p ?o }")
 	for name, c := range clients(t, s) {
 		req, _ := http.NewRequest("GET", c.base+query, nil)

@@ -394,7 +394,7 @@ func TestAgainstNaive(t *testing.T) {
 				}
 				t.Fatalf("%s: %v", text, err)
 			}
-			x := s.newExec(context.Background(), snap.v, q.slots, s.opts.Budget)
+			x := s.newExec(context.Background(), snap.v, q.slots, *s.budget.Load())
 			if err := x.setDataset(q, QueryOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -439,7 +439,7 @@ func rowText(t testing.TB, x *exec, q *query, r []id) string {
 }
 
 func idRows(s *Store, snap *Snapshot, q *query) ([]string, error) {
-	x := s.newExec(context.Background(), snap.v, q.slots, Budget{Time: 3 * time.Second}.or(s.opts.Budget))
+	x := s.newExec(context.Background(), snap.v, q.slots, Budget{Time: 3 * time.Second}.or(*s.budget.Load()))
 	defer x.close()
 	if err := x.setDataset(q, QueryOptions{}); err != nil {
 		return nil, err

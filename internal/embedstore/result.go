@@ -58,7 +58,7 @@ func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	ctx, cancel := s.bound(ctx)
-	x := s.newExec(ctx, snap.v, q.slots, o.Budget.or(s.opts.Budget))
+	x := s.newExec(ctx, snap.v, q.slots, o.Budget.or(*s.budget.Load()))
 	x.base = q.base
 	r := &Result{ctx: ctx, q: q, x: x, close: func() { x.close(); cancel(); snap.Close() }}
 	if err := x.setDataset(q, o); err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -73,7 +74,8 @@ type Store struct {
 	mu     sync.Mutex
 	users  int
 	closed bool
-	idle   chan struct{} // closed when users falls to 0 after Close
+	idle   chan struct{}          // closed when users falls to 0 after Close
+	budget atomic.Pointer[Budget] // of a query that brings none
 	quit   context.Context
 	stop   context.CancelFunc
 
@@ -100,7 +102,6 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Context == nil {
 		o.Context = context.Background()
 	}
-	o.Budget = o.Budget.withDefaults()
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -119,6 +120,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
+	s.SetBudget(o.Budget)
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		if s.db != nil {

@@ -161,7 +161,7 @@ func (u *updater) data(insert bool) {
 // modify is DELETE and INSERT with WHERE (section 3.1.3): all solutions first,
 // then what goes, then what comes.
 func (u *updater) modify(op *operation) error {
-	x := u.s.newExec(u.ctx, u.t.v, op.slots, u.o.Budget.or(u.s.opts.Budget))
+	x := u.s.newExec(u.ctx, u.t.v, op.slots, u.o.Budget.or(*u.s.budget.Load()))
 	defer x.close()
 	x.base = op.base
 	target := id(0)

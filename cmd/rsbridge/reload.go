@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+)
+
+// reloader replaces the bridge of a daemon when its configuration is read again.
+type reloader struct {
+	app    *app
+	server *httpapi.Server
+	b      *bridge.Bridge
+}
+
+// loop serves until ctx ends, a listener breaks or the bridge is to be opened again. It
+// gives the bridge that is to be closed.
+func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Bridge, error) {
+	var now attempt
+	for {
+		select {
+		case <-ctx.Done():
+			err := r.end(now)
+			return r.b, err
+		case err := <-r.server.Failed():
+			err = errors.Join(err, r.end(now))
+			return r.b, err
+		case <-r.b.Again():
+			err := errors.Join(errAgain, r.end(now))
+			return r.b, err
+		case got := <-now.ended:
+			r.b, now = got.b, attempt{}
+			if got.err != nil {
+				return r.b, got.err
+			}
+		case <-hup:
+			cfg, err := bridge.Load(r.app.config)
+			if err != nil {
+				r.app.log.Error("the configuration has faults; the old one stays", "error", err)
+				continue
+			}
+			if err := r.end(now); err != nil { // one that still waits is replaced by this one
+				return r.b, err
+			}
+			now = r.begin(ctx, cfg)
+		}
+	}
+}
+
+// attempt is a reload under way; the zero value is none.
+type attempt struct {
+	stop  context.CancelFunc
+	ended chan reloaded
+}
+
+// reloaded is what came of it: the bridge that is used.
+type reloaded struct {
+	b   *bridge.Bridge
+	err error
+}
+
+func (r *reloader) begin(ctx context.Context, cfg *bridge.Config) attempt {
+	ctx, stop := context.WithCancel(ctx)
+	t, b := attempt{stop, make(chan reloaded, 1)}, r.b
+	go func() { // ends with the context, or before
+		defer stop()
+		next, err := r.reload(ctx, b, cfg)
+		t.ended <- reloaded{next, err}
+	}()
+	return t
+}
+
+// end stops a reload that still waits, and waits for its end.
+func (r *reloader) end(t attempt) error {
+	if t.ended == nil {
+		return nil
+	}
+	t.stop()
+	got := <-t.ended
+	r.b = got.b
+	return got.err
+}
+
+// reload uses another configuration in place of b's. The error is of a daemon that cannot
+// go on; the bridge is the one that is to be closed then.
+func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Config) (*bridge.Bridge, error) {
+	log := r.app.log
+	listeners, err := r.app.listen(cfg)
+	if err == nil {
+		err = r.server.Listen(cfg, listeners)
+	}
+	if err != nil {
+		log.Error("the new configuration cannot be opened; the old one stays", "error", err)
+		return b, nil
+	}
+	limitMemory(cfg.Embedded())
+	next, err := b.Reload(ctx, cfg, func(runs []jobs.Run) {
+		var names []string
+		for _, run := range runs {
+			names = append(names, fmt.Sprintf("%s (run %d)", run.Job, run.ID))
+		}
+		log.Info("the new configuration waits for runs to end", "runs", strings.Join(names, ", "))
+	})
+	if next == nil {
+		return b, err
+	}
+	if err != nil && ctx.Err() == nil {
+		log.Error("the new configuration cannot be opened; the old one stays", "error", err)
+	}
+	if next == b {
+		return b, nil
+	}
+	if err != nil { // at the listeners that there were
+		if err := r.server.Listen(next.Config(), httpapi.Listeners{}); err != nil {
+			return next, errors.Join(err, b.Retire(next))
+		}
+	} else {
+		log.Info("the configuration was read again")
+	}
+	left, err := r.app.use(r.server, next)
+	if err != nil {
+		return next, errors.Join(err, b.Retire(next))
+	}
+	next.Start()
+	left()
+	return next, b.Retire(next)
+}

@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// listenBeside listens at an address. Where that is all addresses of a machine, or one of
+// them, and old is the other, both are open for a while.
+func listenBeside(old net.Listener, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if old == nil || !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	before, can := old.(syscall.Conn)
+	if !can || share(before, true) != nil {
+		return nil, err
+	}
+	defer share(before, false)
+	both := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return shareRaw(c, true) }}
+	if l, err := both.Listen(context.Background(), "tcp", addr); err == nil {
+		return l, share(l.(syscall.Conn), false) // with no other process
+	}
+	return nil, err
+}
+
+func share(c syscall.Conn, on bool) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return shareRaw(raw, on)
+}
+
+func shareRaw(c syscall.RawConn, on bool) (err error) {
+	value := 0
+	if on {
+		value = 1
+	}
+	if wrong := c.Control(func(fd uintptr) {
+		err = sys.SetsockoptInt(int(fd), sys.SOL_SOCKET, sys.SO_REUSEPORT, value)
+	}); wrong != nil {
+		return wrong
+	}
+	return err
+}

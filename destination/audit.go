@@ -119,13 +119,13 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			m.Recheck.Why = ""
 		}
 		if a.unexplained {
-			m.InSync, m.Recheck.Why = false, "an audit found what the source has otherwise"
+			m.Recheck.Why = "an audit found what the source has otherwise"
 		}
 		if rep.Depth != "inventory" {
 			m.Damage = ""
 		}
 		if a.storeDiffers {
-			m.InSync, m.Damage = false, "an audit found the store otherwise than it was written: audit --repair puts it right"
+			m.Damage = "an audit found the store otherwise than it was written: audit --repair puts it right"
 		}
 	})
 }

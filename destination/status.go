@@ -14,7 +14,7 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
-	s := Status{InSync: m.InSync, Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Source: m.Source}
+	s := Status{InSync: m.inSync(), Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Source: m.Source}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	for _, f := range d.faults() {
@@ -31,6 +31,9 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 // waits is what keeps the mirror from being in sync until somebody, or the source, does
 // something.
 func (m *meta) waits() string { return cmp.Or(m.told(), m.gap(), m.Recheck.Why, m.Damage) }
+
+// inSync tells whether the last sync ended in sync, and no audit has found otherwise since.
+func (m *meta) inSync() bool { return m.InSync && m.Recheck.Why == "" && m.Damage == "" }
 
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -92,7 +92,8 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	err := d.sync(ctx, r)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
-		err = errors.Join(err, d.depart(ctx, r, !r.until.IsZero()))
+		// Nobody relies yet on what the first run mirrors.
+		err = errors.Join(err, d.depart(ctx, r, !r.until.IsZero() || d.snapshotMeta().LastSync.IsZero()))
 	}
 	switch {
 	case err != nil:

@@ -207,7 +207,15 @@ func (w World) Update(s Step) string {
 			b.WriteString(" ;\n")
 		}
 		b.WriteString("INSERT DATA {\n")
+		// Each operation of a request has labels of its own (SPARQL 1.1 Update, section 3.1.1).
+		own := func(t rdfres.Term) rdfres.Term {
+			if t.Kind() == rdfres.KindBlank {
+				return rdfres.NewBlank(t.Label() + "v" + strconv.FormatInt(int64(s.Version), 10))
+			}
+			return t
+		}
 		for _, t := range w.Entity(s.Entity, s.Version, s.N) {
+			t.S, t.O = own(t.S), own(t.O)
 			b.Write(t.AppendLine(nil))
 		}
 		b.WriteString("}")

@@ -158,6 +158,7 @@ func (b *batcher) leave(ctx context.Context, loc hash16, it *item, how leaving) 
 				if l.Item == nil {
 					l.Item, l.Implied = was.Item, l.Implied && was.Implied
 				}
+				l.Empty = l.Empty && l.Implied // a change deleted it too
 			}
 			mark.settle, mark.leaves = true, &l
 		}

@@ -33,7 +33,9 @@ func (d *Destination) tell(o *op) {
 		}
 	}
 	switch {
-	case !change, o.leaves != nil: // told when it goes, or is held
+	case !change:
+	case o.leaves != nil: // and told again when it goes, or is held
+		d.tellFate("change is pending", o.it, "state", "leaving")
 	case o.fault == nil:
 		d.tellFate("change is applied", o.it)
 	case !again:

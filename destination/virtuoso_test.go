@@ -195,7 +195,7 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 	client := virtuosoClient(t, store)
 	b := newBench(t)
 	cfg := b.cfg
-	cfg.Graph, cfg.GraphIRI = "per-entity", store.Graph+"/{entity}"
+	cfg.Graph, cfg.GraphIRI, cfg.MaxDeleteRatio = "per-entity", store.Graph+"/{entity}", 1
 	const entities = virtuosoOperations + 20
 	// The literal that stays keeps its graph alive; the others go with the next version.
 	for version, count := range []int{entities, entities, 1} {

@@ -79,7 +79,7 @@ func (im *image) restore(t *testing.T, changed string, data []byte) vfs.FS {
 	put := func(name string, data []byte) {
 		f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 		if err == nil {
-			_, err = f.Write(data)
+			_, err = f.Write(bytes.Clone(data)) // with -race MemFS changes what it was given
 			f.Close()
 		}
 		if err != nil {

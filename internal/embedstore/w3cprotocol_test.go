@@ -52,13 +52,28 @@ type manifest map[rdfres.Term]map[string][]rdfres.Term
 
 func readManifest(t *testing.T, files map[string][]byte, name string) manifest {
 	t.Helper()
+	return indexTriples(w3cTriples(t, files, name))
+}
+
+// w3cTriples are those of a document of the suite.
+func w3cTriples(t *testing.T, files map[string][]byte, name string) []rdfres.Triple {
+	t.Helper()
 	if files[name] == nil {
 		t.Fatalf("the suite has no %s", name)
 	}
-	ts, err := rdfres.Decode(rdfres.Turtle, files[name], rdfres.ReadOptions{Base: w3cBase + name})
+	format := map[string]rdfres.Format{".rdf": rdfres.RDFXML, ".nt": rdfres.NTriples}[pathpkg.Ext(name)]
+	if format == "" {
+		format = rdfres.Turtle
+	}
+	ts, err := rdfres.Decode(format, files[name], rdfres.ReadOptions{Base: w3cBase + name})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ts
+}
+
+// indexTriples finds properties by their local names.
+func indexTriples(ts []rdfres.Triple) manifest {
 	m := manifest{}
 	for _, x := range ts {
 		if m[x.S] == nil {

@@ -106,7 +106,7 @@ func (c *Config) check() (out []Finding) {
 		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest key that was written
 			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
 		}
-		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: value, Message: fmt.Sprintf(format, args...)})
+		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: webguard.Masked(value), Message: fmt.Sprintf(format, args...)})
 	}
 	httpURL := func(path, v string) {
 		if u, err := url.Parse(v); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

@@ -91,7 +91,7 @@ type fetcher struct {
 func newFetcher(source string, allow []string, concurrency int, agent string, transport http.RoundTripper, lim *limits) (*fetcher, error) {
 	u, err := url.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("source %q is not an http or https address", source)
+		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
 	f := &fetcher{source: u, lim: lim, sem: make(chan struct{}, concurrency), now: time.Now, sleep: sleepContext, log: slog.New(slog.DiscardHandler)}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})

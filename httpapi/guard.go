@@ -24,7 +24,8 @@ func (a *api) guard(c *gin.Context) {
 		sameOrigin(c)
 		return
 	}
-	given, bearer := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+	scheme, given, _ := strings.Cut(c.GetHeader("Authorization"), " ")
+	bearer := strings.EqualFold(scheme, "Bearer") // RFC 9110, section 11.1: in any case
 	ok := bearer
 	if !bearer { // a browser: the dashboard asks with basic authentication, any user name
 		_, given, ok = c.Request.BasicAuth()

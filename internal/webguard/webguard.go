@@ -97,6 +97,17 @@ func WithoutUser(address string) (string, *url.Userinfo) {
 	return u.String(), user
 }
 
+// Masked is an address for messages, also one that cannot be parsed: what may be a user
+// and a password in it is left out.
+func Masked(address string) string {
+	begin := strings.Index(address, "//")
+	end := strings.LastIndexByte(address, '@')
+	if begin < 0 || end < begin {
+		return address
+	}
+	return address[:begin+2] + "..." + address[end:]
+}
+
 // Rules are what is allowed; none allow nothing.
 type Rules []Rule
 

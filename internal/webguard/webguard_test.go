@@ -95,3 +95,14 @@ func TestDialer(t *testing.T) {
 	}
 	conn.Close()
 }
+
+func TestMasked(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://me:hush@h.example/a": "http://...@h.example/a", "http://me:hu/sh%zz@h.example": "http://...@h.example", "ht tp://me:hush@h": "ht tp://...@h",
+		"http://h.example/a": "http://h.example/a", "a@b": "a@b", "": "",
+	} {
+		if got := Masked(address); got != want {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+}

@@ -23,8 +23,8 @@ run: build
 # everything; the end names what could not be run.
 test: lint build
 	$(GO) run ./internal/teststores/withstores sh -c '\
-	  CGO_ENABLED=0 $(GO) test -timeout 20m $(PACKAGES) && \
-	  if [ $(RACE) = 1 ]; then CGO_ENABLED=1 $(GO) test -race -short -timeout 25m $(RACED); \
+	  CGO_ENABLED=0 $(GO) test -timeout 30m $(PACKAGES) && \
+	  if [ $(RACE) = 1 ]; then CGO_ENABLED=1 $(GO) test -race -short -timeout 45m $(RACED); \
 	  else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi'
 
 lint:

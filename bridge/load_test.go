@@ -201,7 +201,7 @@ func TestParseExtremes(t *testing.T) {
 		"destinations: {x: {store: a, source: http://s/, graph_iri: \"*\"}}":                                       `destinations.x.graph_iri: "*": is no name`,
 		"public: {listen: 127.0.0.1:9}\nadmin: {listen: 127.0.0.1:9}":                                              `admin.listen: "127.0.0.1:9": is where the documents are served`,
 		"public: {listen: 127.0.0.1:0}\nadmin: {listen: 127.0.0.1:0}":                                              "",
-		"public: {base_url: \"http://who:secret@h.example\"}":                                                      `public.base_url: "http://who:xxxxx@h.example": names a user`,
+		"public: {base_url: \"http://who:secret@h.example\"}":                                                      `public.base_url: "http://...@h.example": names a user`,
 		"stores: {a: {embedded: ./a}, b: {embedded: /c/x/../a/}}":                                                  `stores.b.embedded: "/c/x/../a/": is also the place of store a`,
 		"stores: {a: {dump: ./d.nt}, b: {dump: ./d.nt}}":                                                           `stores.b.dump: "/c/d.nt": is also the place of store a`,
 		"stores: {a: {dump: ./d.nt.zst}}":                                                                          `stores.a.dump: "/c/d.nt.zst": dumps are N-Triples (.nt) or N-Quads (.nq), each also with .gz`,

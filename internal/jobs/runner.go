@@ -225,6 +225,11 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	if err != nil {
 		state, err = ended(ctx, err)
 	}
+	r.mu.Lock()
+	if a.run.Cause == bySchedule { // before the end, which is synced: a killed process repeats no run that has ended
+		r.markEnded(a.run.Job, state == Interrupted)
+	}
+	r.mu.Unlock()
 	r.update(a, func(run *Run) {
 		if result != nil {
 			if raw, jerr := json.Marshal(result); jerr == nil {
@@ -240,9 +245,6 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	}, true)
 	r.mu.Lock()
 	delete(r.active, a.run.ID)
-	if a.run.Cause == bySchedule {
-		r.markEnded(a.run.Job, state == Interrupted)
-	}
 	terr := r.trim(a.run.Job)
 	r.mu.Unlock()
 	if terr != nil {

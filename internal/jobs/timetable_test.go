@@ -205,6 +205,17 @@ func TestStoppedRun(t *testing.T) {
 			t.Errorf("a run that takes its process with it was begun at %v, want %v", starts, want)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // the machine dies behind the end of a run: what was not synced is lost
+		store, ahead, began := memkv.New(), new(atomic.Int64), time.Now()
+		p := startProcess(t, store, "@every 24h", ahead, began, nothing)
+		time.Sleep(24 * h)
+		p.is(t, "by its schedule", 24*h)
+		left := store.Crash(0)
+		p.Close(0)
+		p = startProcess(t, left, "@every 24h", ahead, began, nothing)
+		p.is(t, "it had ended")
+		p.Close(0)
+	})
 }
 
 // deaf forgets all writes once it is dead.

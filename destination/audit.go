@@ -252,10 +252,11 @@ func (a *auditRun) sawRewritten(rec *record) {
 // withoutSource goes on after an error of asking the source where there is something to
 // compare without it.
 func (a *auditRun) withoutSource(ctx context.Context, err error) error {
-	if err == nil || a.depth != "store" || ctx.Err() != nil {
+	var gap *unprovenError
+	if err == nil || ctx.Err() != nil || a.depth != "store" && !errors.As(err, &gap) {
 		return err
 	}
-	a.d.log.Warn("audit: the source cannot be asked; the mirror is compared with what is recorded", "error", err)
+	a.d.log.Warn("audit: the source does not tell what it has; the mirror is compared with what is recorded", "error", err)
 	a.silent = err
 	return nil
 }

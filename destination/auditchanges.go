@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,11 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 	from := m.Cursor
 	address, kind := a.offer.changes()
 	dl, r, err := d.changesSince(ctx, address, kind, &from)
+	var gap *gapError
+	if errors.As(missingOf(a.offer, err), &gap) {
+		a.lost = cmp.Or(a.lost, error(fmt.Errorf("gap: %w", gap)))
+		return nil
+	}
 	if err != nil || dl == nil {
 		return err
 	}
@@ -37,7 +43,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 	err = again(func() error {
 		v.void = [2]uint64{0, v.order}
 		ahead := from.Ahead
-		err := missingPackage(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
+		err := missingOf(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
 			if c.it == nil {
 				return nil
 			}
@@ -58,7 +64,6 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		}
 		return err
 	})
-	var gap *gapError
 	if errors.As(err, &gap) {
 		if open && a.lost == nil {
 			a.lost = fmt.Errorf("gap: %w", gap)

@@ -119,6 +119,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 	}
 	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
 		m.ByList, m.Again = false, false
+		m.Missing.Dropped = m.Missing.Dropped || !o.followed()
 		if end(m); o.listed() {
 			m.closeGap()
 		}
@@ -185,7 +186,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 		from, unproven := v.cursor(), false
 		from.unproven = &unproven
 		err := again(func() error {
-			return missingPackage(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+			return missingOf(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
 		})
 		var gap *gapError
 		if errors.As(err, &gap) {

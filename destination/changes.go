@@ -41,6 +41,7 @@ func (c *change) kind() resourcesync.Capability {
 type gapError struct {
 	why     string
 	missing []string // lists that are named and not there, which it is for
+	then    string   // what the mirror follows meanwhile, where the source tells no changes at all
 	unread  []string // lists that are there and are not read for it
 	timed   bool     // and all of their index tell where they begin
 	behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
@@ -53,9 +54,9 @@ func (e *gapError) Error() string { return e.why }
 // any change is handed out that lies behind it; without, what is there is taken.
 func (d *Destination) eachChange(ctx context.Context, o *offer, from *cursor, strict bool, f func(change) error) error {
 	address, kind := o.changes()
-	dl, r, err := d.document(ctx, request{url: address}, kind)
+	dl, r, err := d.changesRoot(ctx, request{url: address}, kind)
 	if err != nil {
-		return fmt.Errorf("%s: %w", kindName(kind), err)
+		return err
 	}
 	defer dl.Close()
 	return d.eachChangeOf(ctx, dl, r, from, strict, f)
@@ -776,8 +777,12 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	d.tellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.changes()
 	dl, rd, err := d.changesSince(ctx, address, kind, &from)
+	var gap *gapError
+	if errors.As(missingOf(o, err), &gap) {
+		return d.closeGap(ctx, r, o, gap, depth, nil)
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", kindName(kind), err)
+		return err
 	}
 	if dl == nil {
 		r.complete = true
@@ -793,11 +798,10 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	}
 	w := d.window(r, o, from)
 	defer w.close()
-	err = missingPackage(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) }))
+	err = missingOf(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) }))
 	if err == nil && w.ahead != nil {
 		err = w.unmet()
 	}
-	var gap *gapError
 	if errors.As(err, &gap) {
 		if gap.behind && kind == resourcesync.ChangeDump {
 			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); done || err != nil {
@@ -877,7 +881,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	if known {
 		req.etag, req.modified = from.Root.ETag, from.Root.Modified
 	}
-	dl, rd, err := d.document(ctx, req, kind)
+	dl, rd, err := d.changesRoot(ctx, req, kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -893,7 +897,7 @@ func (d *Destination) changesSince(ctx context.Context, address string, kind res
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return d.document(ctx, request{url: address}, kind)
+	return d.changesRoot(ctx, request{url: address}, kind)
 }
 
 // lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
@@ -1059,7 +1063,11 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 	r.complete = true
 	r.mode("incremental")
 	r.why("the source does not tell its changes: compared with its list")
-	return d.saveMeta(end)
+	return d.saveMeta(func(m *meta) {
+		end(m)
+		m.Missing.Dropped = true // the changes that were missed are named no more
+		m.closeGap()
+	})
 }
 
 // window collects changes, keeps the last for each resource, fetches them beside

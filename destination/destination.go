@@ -146,9 +146,10 @@ type meta struct {
 	Until      time.Time      `json:"until,omitzero"` // the mirror is what the source was then
 	Gap        string         `json:"gap,omitempty"`
 	Missing    missing        `json:"missing,omitzero"`
-	Rises      bool           `json:"rises,omitempty"` // the Change Lists of an index that tells no times were in their order
-	Held       string         `json:"held,omitempty"`  // a gap that waits for a person
-	Hold       *heldDeletions `json:"hold,omitempty"`  // deletions that do
+	Absent     []string       `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have.
+	Rises      bool           `json:"rises,omitempty"`  // the Change Lists of an index that tells no times were in their order
+	Held       string         `json:"held,omitempty"`   // a gap that waits for a person
+	Hold       *heldDeletions `json:"hold,omitempty"`   // deletions that do
 
 	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`

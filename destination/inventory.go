@@ -160,6 +160,11 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		return v, d.dumpInventory(ctx, o, v, known)
 	}
 	dl, r, err := d.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
+	if isGone(err) && o.ResourceDump != "" {
+		d.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
+		o.ResourceList = "" // in this run
+		return v, d.dumpInventory(ctx, o, v, known)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +226,9 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 		req.unchanged = d.sameRoot(known)
 	}
 	dl, r, err := d.document(ctx, req, kind)
+	if nerr := d.noteThere(address, err); nerr != nil {
+		return nil, nil, errors.Join(nerr, dl.Close())
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", kindName(kind), err)
 	}
@@ -315,7 +323,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 			if d.cfg.Keep == "versions" {
 				v.passed = map[hash16]bool{}
 			}
-			return missingPackage(o, d.eachChange(ctx, o, &from, strict, add))
+			return missingOf(o, d.eachChange(ctx, o, &from, strict, add))
 		})
 	}
 	add := func(c change) error {

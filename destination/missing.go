@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,15 +242,63 @@ func (d *Destination) unread(parts []part, lost []string, from *cursor) (lists [
 	return lists
 }
 
-// missingPackage makes a gap of a package of a Change Dump that is not there, where an
-// inventory can close it.
-func missingPackage(o *offer, err error) error {
-	_, kind := o.changes()
+// missingOf makes a gap of a Change List, or of a package of a Change Dump, that is named and not
+// there, where an inventory can close it.
+func missingOf(o *offer, err error) error {
+	address, kind := o.changes()
 	var absent *absentError
-	if kind != resourcesync.ChangeDump || !o.listed() || !errors.As(err, &absent) {
+	if !o.listed() || !errors.As(err, &absent) {
 		return err
 	}
-	return &gapError{why: fmt.Sprintf("package %s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
+	switch {
+	case absent.url == address:
+		by := resourcesync.ResourceList
+		if o.ResourceList == "" {
+			by = resourcesync.ResourceDump
+		}
+		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), shorten(address)), missing: []string{address},
+			then: fmt.Sprintf("; the mirror follows the %s until it is back", kindName(by))}
+	case kind == resourcesync.ChangeDump:
+		return &gapError{why: fmt.Sprintf("package %s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
+	}
+	return err
+}
+
+// changesRoot opens the document with which the changes begin.
+func (d *Destination) changesRoot(ctx context.Context, r request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	dl, rd, err := d.document(ctx, r, kind)
+	switch {
+	case isGone(err):
+		err = &absentError{r.url, fmt.Errorf("%s: %w", kindName(kind), err)}
+	case err != nil:
+		err = fmt.Errorf("%s: %w", kindName(kind), err)
+	}
+	return dl, rd, err
+}
+
+// noteThere keeps whether a list or dump is there, which was asked for.
+func (d *Destination) noteThere(address string, err error) error {
+	absent := d.snapshotMeta().Absent
+	switch known := slices.Contains(absent, address); {
+	case isGone(err) && !known:
+		absent = append(slices.Clone(absent), address)
+	case err == nil && known:
+		absent = slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return a == address })
+	default:
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Absent = absent })
+}
+
+// stillNamed forgets what is not there and is not named any more.
+func (d *Destination) stillNamed(o *offer) error {
+	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
+	absent := d.snapshotMeta().Absent
+	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })
+	if len(kept) == len(absent) {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Absent = kept })
 }
 
 func untimed(p part) bool { return p.from.IsZero() }
@@ -295,7 +344,7 @@ const notClosed = "; the source has no newer inventory to close it with"
 // miss keeps the lists for which a gap is told.
 func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
 	return d.saveMeta(func(m *meta) {
-		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + notClosed, Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
+		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + cmp.Or(gap.then, notClosed), Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
 		if o.listed() { // else they are read
 			next.Unread = bounded(append(m.unread(), gap.unread...))
@@ -319,14 +368,19 @@ func (m *meta) unread() []string {
 func (v *inventory) unproven(m *meta) error {
 	switch {
 	case m.Missing.Why != "":
-		return errors.New(m.Missing.Why)
+		return &unprovenError{m.Missing.Why}
 	case m.Gap != "" && !v.stale(&m.Cursor) && v.state.URL == m.Inventory.URL && v.state.Digest == m.Inventory.Digest:
-		return errors.New(m.Gap)
+		return &unprovenError{m.Gap}
 	case v.missing != nil:
-		return fmt.Errorf("gap: %w", v.missing)
+		return &unprovenError{"gap: " + v.missing.Error()}
 	}
 	return nil
 }
+
+// unprovenError is why a source that answers does not tell what it has.
+type unprovenError struct{ why string }
+
+func (e *unprovenError) Error() string { return e.why }
 
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
@@ -348,7 +402,7 @@ func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*i
 		}
 		from := v.cursor()
 		err := again(func() error {
-			return missingPackage(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+			return missingOf(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
 		})
 		var gap *gapError
 		if errors.As(err, &gap) && gap.missing != nil {
@@ -362,6 +416,9 @@ func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*i
 
 // missedAt is when an index was as it is; servers tell whole seconds.
 func (d *Destination) missedAt(dl *download) time.Time {
+	if dl == nil { // there is none
+		return d.opt.Now().Add(time.Second)
+	}
 	age, _ := strconv.Atoi(dl.header.Get("Age"))
 	return servedAt(dl.header, d.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
@@ -394,14 +451,15 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
 	})
 }
 
-// named are the documents that an index or a Change Dump names.
+// named are the root of the changes and the documents that it names.
 func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[string]bool, error) {
 	r, err := d.reader(dl)
 	if err != nil {
 		return nil, err
 	}
 	var parts []part
-	if _, kind := o.changes(); kind == resourcesync.ChangeDump {
+	address, kind := o.changes()
+	if kind == resourcesync.ChangeDump {
 		var c *changePackages
 		if c, err = d.listPackages(ctx, dl, r); err == nil {
 			parts = c.parts()
@@ -409,7 +467,9 @@ func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[st
 	} else {
 		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
-	return addresses(parts), err
+	names := addresses(parts)
+	names[address] = true
+	return names, err
 }
 
 // returnMissing is for a source without an inventory, of which what came after such lists was applied:

@@ -129,5 +129,6 @@ type Status struct {
 	LastError     string       `json:"last_error"`
 	Held          string       `json:"held,omitempty"`
 	Source        string       `json:"source,omitempty"`
-	Until         *time.Time   `json:"until,omitempty"` // the mirror is what the source was then, as was asked for
+	Absent        []string     `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have. The mirror follows the others.
+	Until         *time.Time   `json:"until,omitempty"`  // the mirror is what the source was then, as was asked for
 }

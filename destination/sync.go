@@ -147,6 +147,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.setAuthority(offer.Authority); err != nil {
 		return err
 	}
+	if err := d.stillNamed(offer); err != nil {
+		return err
+	}
 	m := d.snapshotMeta()
 	if err := d.checkMirror(ctx, r, &m); err != nil {
 		return err
@@ -613,6 +616,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
 	m := d.snapshotMeta()
+	for _, a := range m.Absent {
+		r.why("%s is named and not there", shorten(a))
+	}
 	rep.Held = cmp.Or(rep.Held, m.waits())
 	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)

@@ -596,6 +596,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if d.Held != "" {
 			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
 		}
+		for _, address := range d.Absent {
+			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)
+		}
 		if d.NotRDF > 0 {
 			fmt.Fprintf(w, "  %d of them are no RDF\n", d.NotRDF)
 		}

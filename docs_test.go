@@ -76,16 +76,8 @@ var (
 // TestLinks: every relative link of the README and the documents leads to a file
 // that is there, and to a heading of it.
 func TestLinks(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob(filepath.Join("examples", "*", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, file := range append(append(files, more...), "README.md") {
+	for _, file := range pages(t) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ type Store struct {
 	QueryTime    Duration `yaml:"query_time" doc:"embedded only: time that one query or update may take, waiting for its reader not counted" default:"10m"`
 	QueryMemory  int64    `yaml:"query_memory" doc:"embedded only: bytes that one query or update may hold at once" default:"268435456"`
 	QueryRows    int64    `yaml:"query_rows" doc:"embedded only: rows that one query or update may hold at once" default:"20000000"`
-	Preset       string   `yaml:"preset" doc:"a product whose addresses follow from url and repository (docs/stores.md); the addresses below override it" allowed:"oxigraph|fuseki|rdf4j|virtuoso|graphdb|blazegraph|qlever|stardog|allegrograph|neptune"`
+	Preset       string   `yaml:"preset" doc:"a product whose addresses follow from url and repository (docs/reference/stores.md); the addresses below override it" allowed:"oxigraph|fuseki|rdf4j|virtuoso|graphdb|blazegraph|qlever|stardog|allegrograph|neptune"`
 	URL          string   `yaml:"url" doc:"with preset: address of the server"`
 	Repository   string   `yaml:"repository" doc:"with preset: repository, dataset, database or namespace"`
 	Query        string   `yaml:"query" doc:"SPARQL query address"`

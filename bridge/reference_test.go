@@ -17,13 +17,13 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents")
 
-// TestReference holds the reference pages in docs/ to the code.
+// TestReference holds the reference pages in docs/reference to the code.
 func TestReference(t *testing.T) {
 	schema, err := json.MarshalIndent(bridge.Schema(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores, err := os.ReadFile(filepath.Join(teststores.Root(t), "docs", "stores.md"))
+	stores, err := os.ReadFile(filepath.Join(teststores.Root(t), "docs", "reference", "stores.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +31,10 @@ func TestReference(t *testing.T) {
 	before, rest, ok := strings.Cut(string(stores), from)
 	_, after, ok2 := strings.Cut(rest, to)
 	if !ok || !ok2 {
-		t.Fatal("docs/stores.md has no place for the presets")
+		t.Fatal("docs/reference/stores.md has no place for the presets")
 	}
 	for name, want := range map[string]string{"configuration.md": bridge.Reference(), "configuration.schema.json": string(schema) + "\n", "stores.md": before + from + sparql.PresetTable() + to + after} {
-		file := filepath.Join(teststores.Root(t), "docs", name)
+		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
@@ -45,7 +45,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, string(got)); d != "" {
-			t.Errorf("docs/%s is not what the code says (make generate writes it):\n%s", name, d)
+			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
 		}
 	}
 }

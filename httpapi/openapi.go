@@ -18,7 +18,7 @@ type object = map[string]any
 
 var pathParam = regexp.MustCompile(`:([a-z]+)`)
 
-// openAPI describes the table of routes; a test holds docs/openapi.json to it.
+// openAPI describes the table of routes; a test holds docs/reference/openapi.json to it.
 func (a *api) openAPI() object {
 	g := &schemas{made: object{}, names: map[string]reflect.Type{}}
 	problem := object{"description": "a problem, told as RFC 9457", "content": object{"application/problem+json": object{"schema": g.of(reflect.TypeFor[Problem]())}}}

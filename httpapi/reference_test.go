@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents")
 
-// TestReference holds docs/openapi.json to the table of routes.
+// TestReference holds docs/reference/openapi.json to the table of routes.
 func TestReference(t *testing.T) {
 	var want bytes.Buffer
 	e := json.NewEncoder(&want)
@@ -24,7 +24,7 @@ func TestReference(t *testing.T) {
 	if err := e.Encode((&api{}).openAPI()); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(teststores.Root(t), "docs", "openapi.json")
+	file := filepath.Join(teststores.Root(t), "docs", "reference", "openapi.json")
 	if *update {
 		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -35,6 +35,6 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want.String(), string(got)); d != "" {
-		t.Errorf("docs/openapi.json is not what the code says (make generate writes it):\n%s", d)
+		t.Errorf("docs/reference/openapi.json is not what the code says (make generate writes it):\n%s", d)
 	}
 }

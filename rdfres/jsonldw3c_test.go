@@ -35,7 +35,7 @@ func unpacked(tb testing.TB, name string) map[string][]byte {
 }
 
 // jsonldExceptions are the tests of the W3C suite that do not hold, with the reason;
-// docs/formats.md names each.
+// docs/reference/rdf-formats.md names each.
 var jsonldExceptions = map[string]string{
 	"#te003": "a name that is no IRI, in a document without a context: it is refused, since JSON that is no JSON-LD would be an empty description",
 	"#tli12": badIRIReason, "#twf01": badIRIReason, "#twf02": badIRIReason, "#twf03": badIRIReason, "#twf04": badIRIReason, "#twf07": badIRIReason,
@@ -133,17 +133,17 @@ func TestJSONLDSuite(t *testing.T) {
 			t.Errorf("%s is silently wrong: %s", c.ID, why)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(teststores.Root(t), "docs", "formats.md"))
+	page, err := os.ReadFile(filepath.Join(teststores.Root(t), "docs", "reference", "rdf-formats.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id := range jsonldExceptions {
 		if !bytes.Contains(page, []byte("`"+id[1:]+"`")) {
-			t.Errorf("docs/formats.md does not name %s", id)
+			t.Errorf("docs/reference/rdf-formats.md does not name %s", id)
 		}
 	}
 	if said := fmt.Sprintf("%d positive tests for toRdf of the W3C suite %d hold", count["PositiveEvaluationTest"], held["PositiveEvaluationTest"]); !bytes.Contains(page, []byte(said)) {
-		t.Errorf("docs/formats.md does not say: %s", said)
+		t.Errorf("docs/reference/rdf-formats.md does not say: %s", said)
 	}
 	for _, kind := range slices.Sorted(func(yield func(string) bool) {
 		for k := range count {

@@ -27,7 +27,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// habits are some of the bad ones that stores and proxies before them have (docs/stores.md);
+// habits are some of the bad ones that stores and proxies before them have (docs/reference/stores.md);
 // 0 and "" are none.
 type habits struct {
 	Server                               string

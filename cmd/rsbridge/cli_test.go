@@ -20,13 +20,13 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents")
 
-// TestCommandReference holds docs/cli.md to the tree of commands.
+// TestCommandReference holds docs/reference/cli.md to the tree of commands.
 func TestCommandReference(t *testing.T) {
 	root := (&app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}).root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	want := cliReference(root)
-	file := filepath.Join(teststores.Root(t), "docs", "cli.md")
+	file := filepath.Join(teststores.Root(t), "docs", "reference", "cli.md")
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestCommandReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Errorf("docs/cli.md is not what the code says (make generate writes it):\n%s", d)
+		t.Errorf("docs/reference/cli.md is not what the code says (make generate writes it):\n%s", d)
 	}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// cliReference is docs/cli.md: every command of the tree with its flags,
+// cliReference is docs/reference/cli.md: every command of the tree with its flags,
 // examples and what its --json has. A test holds the page to it.
 func cliReference(root *cobra.Command) string {
 	var b strings.Builder

@@ -128,7 +128,7 @@ func oneLine(words ...string) string {
 // which YAML reads.
 func initText(endpoint, source, dumps string, notes, graphs, sets []string) string {
 	var b strings.Builder
-	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/configuration.md
+	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md
 state: ./state                     # log, representations, cursors, documents
 public: {listen: 127.0.0.1:8080}   # the documents; base_url: if others see another address
 admin: {listen: 127.0.0.1:8081}    # API and dashboard; off loopback a token_file is needed

@@ -3,7 +3,7 @@
 //
 // This package holds flags, signals, exit codes, printing and progress; what the
 // commands do is in the packages below. The commands are one table in root.go,
-// one file each group. `rsbridge help` prints them; docs/cli.md is made from the
+// one file each group. `rsbridge help` prints them; docs/reference/cli.md is made from the
 // same table.
 package main
 

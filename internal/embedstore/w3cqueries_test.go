@@ -20,7 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// w3cAllowed are the tests that fail, and why (docs/stores.md). One that begins to hold has
+// w3cAllowed are the tests that fail, and why (docs/reference/stores.md). One that begins to hold has
 // to leave the list.
 var w3cAllowed = map[string]string{
 	"sparql11/syntax-update-1/test_49":    "an update is run as it is read: LOAD is refused before the error behind it is seen",

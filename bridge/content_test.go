@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/staticsite"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // repository is a real server of files that change, vanish and misbehave.
@@ -422,7 +423,7 @@ func entryIn(t *testing.T, b *Bridge, set, loc string) resourcesync.Entry {
 // validate holds every document of the source to the rules.
 func validate(t *testing.T, b *Bridge) {
 	t.Helper()
-	c := resourcesync.NewChecker(resourcesync.CheckerOptions{Sample: 100, Now: time.Now(), TempDir: t.TempDir(), Fetch: func(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+	c := check.NewChecker(check.CheckerOptions{Sample: 100, Now: time.Now(), TempDir: t.TempDir(), Fetch: func(ctx context.Context, url string) (*check.Fetched, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return nil, err
@@ -431,7 +432,7 @@ func validate(t *testing.T, b *Bridge) {
 		if err != nil {
 			return nil, err
 		}
-		return &resourcesync.Fetched{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body}, nil
+		return &check.Fetched{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body}, nil
 	}})
 	reports, err := c.Check(t.Context(), b.cfg.Public.BaseURL+"/.well-known/resourcesync")
 	if err != nil {
@@ -442,7 +443,7 @@ func validate(t *testing.T, b *Bridge) {
 	}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if f.Severity != resourcesync.SeverityInfo {
+			if f.Severity != check.SeverityInfo {
 				t.Errorf("%s: %+v", r.Location, f)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/simulate"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // published is a source in this process: its answers are had without a network,
@@ -61,16 +62,16 @@ func (p *published) close() {
 
 // check lets our validator follow every link of the source: there is no error and no
 // warning. fetch is p.fetch, or calls it.
-func (p *published) check(step any, fetch func(context.Context, string) (*resourcesync.Fetched, error)) {
+func (p *published) check(step any, fetch func(context.Context, string) (*check.Fetched, error)) {
 	p.t.Helper()
-	checker := resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: p.t.TempDir()})
+	checker := check.NewChecker(check.CheckerOptions{Fetch: fetch, Now: p.clock().Add(10000 * time.Hour), Sample: 20, TempDir: p.t.TempDir()})
 	reports, err := checker.Check(p.t.Context(), "http://bridge.example/.well-known/resourcesync")
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if f.Severity != resourcesync.SeverityInfo {
+			if f.Severity != check.SeverityInfo {
 				p.t.Errorf("%v: %s: %s", step, r.Location, f)
 			}
 		}
@@ -117,7 +118,7 @@ func (p *published) keep(data []byte) {
 	if _, err := os.Stat(file); err == nil {
 		return
 	}
-	head, _, err := resourcesync.Validate(bytes.NewReader(data), resourcesync.ValidateOptions{})
+	head, _, err := check.Validate(bytes.NewReader(data), check.ValidateOptions{})
 	if err != nil {
 		p.t.Errorf("a document cannot be read: %v", err)
 		return
@@ -134,7 +135,7 @@ func (p *published) keep(data []byte) {
 	}
 }
 
-func (p *published) fetch(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+func (p *published) fetch(ctx context.Context, url string) (*check.Fetched, error) {
 	rec := httptest.NewRecorder()
 	p.b.PublicHandler().ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
 	h, data := rec.Header(), rec.Body.Bytes()
@@ -158,7 +159,7 @@ func (p *published) fetch(ctx context.Context, url string) (*resourcesync.Fetche
 			p.keep(manifest)
 		}
 	}
-	return &resourcesync.Fetched{URL: h.Get("Location"), Status: rec.Code, ContentType: h.Get("Content-Type"), ContentLength: int64(len(data)),
+	return &check.Fetched{URL: h.Get("Location"), Status: rec.Code, ContentType: h.Get("Content-Type"), ContentLength: int64(len(data)),
 		LastModified: h.Get("Last-Modified"), Links: h.Values("Link"), Body: io.NopCloser(bytes.NewReader(data))}, nil
 }
 

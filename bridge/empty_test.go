@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // TestEmptyDocuments: a source that has nothing to tell yet, then a set that holds
@@ -37,7 +37,7 @@ func TestEmptyDocuments(t *testing.T) {
 	})
 	defer p.close()
 	// The files answer over a connection, everything else in this process.
-	fetch := func(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+	fetch := func(ctx context.Context, url string) (*check.Fetched, error) {
 		if !strings.HasPrefix(url, files.URL) {
 			return p.fetch(ctx, url)
 		}
@@ -45,7 +45,7 @@ func TestEmptyDocuments(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return &resourcesync.Fetched{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentLength: res.ContentLength, Body: io.NopCloser(res.Body)}, nil
+		return &check.Fetched{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentLength: res.ContentLength, Body: io.NopCloser(res.Body)}, nil
 	}
 	scan := func(step string, entities int) {
 		t.Helper()

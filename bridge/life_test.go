@@ -31,7 +31,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // TestLife is the whole life of a set: a store that is edited and answers badly, or a series
@@ -81,7 +81,7 @@ type life struct {
 	lines     []byte // of the store
 	backup    string // a copy of the state; "": there is none
 	gaps      bool   // the lists may have begun anew since the followers looked
-	checker   *resourcesync.Checker
+	checker   *check.Checker
 }
 
 // How the store answers.
@@ -837,13 +837,13 @@ func (w *life) follow() {
 	w.must(err)
 	w.at = base.Base
 	if w.checker == nil || w.gaps {
-		w.checker = resourcesync.NewChecker(resourcesync.CheckerOptions{Fetch: w.fetch, Now: time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC), Sample: 5, TempDir: w.t.TempDir()})
+		w.checker = check.NewChecker(check.CheckerOptions{Fetch: w.fetch, Now: time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC), Sample: 5, TempDir: w.t.TempDir()})
 	}
 	reports, err := w.checker.Check(w.t.Context(), w.at+"/.well-known/resourcesync")
 	w.must(err)
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if f.Severity != resourcesync.SeverityInfo && !strings.Contains(f.Message, w.repo.URL) { // files come and go
+			if f.Severity != check.SeverityInfo && !strings.Contains(f.Message, w.repo.URL) { // files come and go
 				w.t.Fatalf("%s: %s", r.Location, f)
 			}
 		}
@@ -863,11 +863,11 @@ func (w *life) follow() {
 	w.gaps = false
 }
 
-func (w *life) fetch(ctx context.Context, url string) (*resourcesync.Fetched, error) {
+func (w *life) fetch(ctx context.Context, url string) (*check.Fetched, error) {
 	rec := httptest.NewRecorder()
 	w.b.PublicHandler().ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
 	h := rec.Header()
-	return &resourcesync.Fetched{URL: h.Get("Location"), Status: rec.Code, ContentType: h.Get("Content-Type"), ContentLength: int64(rec.Body.Len()),
+	return &check.Fetched{URL: h.Get("Location"), Status: rec.Code, ContentType: h.Get("Content-Type"), ContentLength: int64(rec.Body.Len()),
 		LastModified: h.Get("Last-Modified"), Links: h.Values("Link"), Body: io.NopCloser(rec.Body)}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 const (
@@ -474,7 +475,7 @@ func TestReadersWhilePublishing(t *testing.T) {
 						return
 					}
 					if strings.HasSuffix(path, ".xml") && rec.Code == 200 {
-						if _, fs, err := resourcesync.Validate(bytes.NewReader(rec.Body.Bytes()), resourcesync.ValidateOptions{Location: testBase + path}); err != nil || len(fs) > 0 && fs[0].Severity == "E" {
+						if _, fs, err := check.Validate(bytes.NewReader(rec.Body.Bytes()), check.ValidateOptions{Location: testBase + path}); err != nil || len(fs) > 0 && fs[0].Severity == "E" {
 							t.Errorf("%s: %v %v", path, fs, err)
 							return
 						}

@@ -24,6 +24,7 @@ import (
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 const testBase = "http://source.example"
@@ -224,7 +225,7 @@ func (w *world) body(address string) []byte {
 func (w *world) read(address string) (resourcesync.Head, []*resourcesync.Entry) {
 	w.t.Helper()
 	data := w.body(address)
-	_, findings, err := resourcesync.Validate(bytes.NewReader(data), resourcesync.ValidateOptions{Location: address})
+	_, findings, err := check.Validate(bytes.NewReader(data), check.ValidateOptions{Location: address})
 	w.must(err)
 	for _, f := range findings {
 		if f.Severity != "I" {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // TestOpenListAddress: the address of the open list gives one list of the last changes at
@@ -50,7 +50,7 @@ func TestOpenListAddress(t *testing.T) {
 			if before > 0 && !h.Meta.From.Equal(all[before-1].Meta.DateTime) || !h.Meta.Until.IsZero() {
 				t.Fatalf("seed %d: from %v until %v", seed, h.Meta.From, h.Meta.Until)
 			}
-			if _, found, err := resourcesync.Validate(bytes.NewReader(w.get(address).Body.Bytes()), resourcesync.ValidateOptions{Location: address}); err != nil || len(found) > 0 {
+			if _, found, err := check.Validate(bytes.NewReader(w.get(address).Body.Bytes()), check.ValidateOptions{Location: address}); err != nil || len(found) > 0 {
 				t.Fatalf("seed %d: %v %v", seed, found, err)
 			}
 		}

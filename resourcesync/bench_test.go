@@ -87,13 +87,3 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	perEntry(b, int(size))
 }
-
-func BenchmarkValidate(b *testing.B) {
-	doc := benchList()
-	for b.Loop() {
-		if _, _, err := Validate(bytes.NewReader(doc), ValidateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	perEntry(b, len(doc))
-}

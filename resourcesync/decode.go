@@ -5,12 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 // decoder makes values of attributes and texts. What it lets pass it warns of,
 // or refuses when strict.
 type decoder struct {
-	s        *scanner
+	s        *xmlscan.Scanner
 	strict   bool
 	base     string
 	baseURL  *url.URL
@@ -23,9 +25,9 @@ type decoder struct {
 // Kinds are few; see warnings.
 func (d *decoder) lapse(kind, format string, args ...any) error {
 	if d.strict {
-		return d.s.failf(ErrInvalid, format, args...)
+		return d.s.Failf(ErrInvalid, format, args...)
 	}
-	d.warn.add(kind, d.s.tokenLine(), format, args...)
+	d.warn.add(kind, d.s.Line(), format, args...)
 	return nil
 }
 
@@ -46,29 +48,29 @@ func (d *decoder) intern(b []byte) string {
 
 // ownAttr says whether an attribute belongs to ResourceSync: unprefixed, or (as
 // the text of 0.9 had it) in the rs namespace and not there unprefixed too.
-func (d *decoder) ownAttr(attrs []attr, a *attr) (bool, error) {
-	switch a.ns {
-	case nsNone:
+func (d *decoder) ownAttr(attrs []xmlscan.Attr, a *xmlscan.Attr) (bool, error) {
+	switch a.Space {
+	case xmlscan.None:
 		return true, nil
-	case nsRS, nsDLib:
+	case SpaceRS, SpaceDLib:
 		for i := range attrs {
-			if b := &attrs[i]; b.ns == nsNone && string(b.local) == string(a.local) {
+			if b := &attrs[i]; b.Space == xmlscan.None && string(b.Local) == string(a.Local) {
 				return false, nil
 			}
 		}
-		return true, d.lapse("prefixed attribute", "the attribute %s has a prefix; ResourceSync attributes have none", clip(a.raw()))
+		return true, d.lapse("prefixed attribute", "the attribute %s has a prefix; ResourceSync attributes have none", clip(a.Raw()))
 	}
 	return false, nil
 }
 
 // meta reads the attributes of an rs:md into m.
-func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
+func (d *decoder) meta(attrs []xmlscan.Attr, m *Meta) (err error) {
 	m.Length = -1
 	for i := range attrs {
 		a := &attrs[i]
-		own := a.ns == nsNone
+		own := a.Space == xmlscan.None
 		if !own {
-			if a.ns == nsBridge {
+			if a.Space == SpaceBridge {
 				m.Ext = addExt(m.Ext, a)
 				continue
 			}
@@ -79,9 +81,9 @@ func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
 				continue
 			}
 		}
-		switch string(a.local) {
+		switch string(a.Local) {
 		case "capability":
-			m.Capability = Capability(d.intern(trimBytes(a.value)))
+			m.Capability = Capability(d.intern(trimBytes(a.Value)))
 		case "change":
 			m.Change, err = d.change(a)
 		case "at":
@@ -96,18 +98,18 @@ func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
 			m.Modified, err = d.time(a)
 		case "datetime":
 			if m.DateTime, err = d.time(a); err == nil && m.DateTime.IsZero() {
-				d.faults = append(d.faults, "datetime \""+clip(string(a.value))+"\" is no W3C Datetime")
+				d.faults = append(d.faults, "datetime \""+clip(string(a.Value))+"\" is no W3C Datetime")
 			}
 		case "encoding":
-			m.Encoding = d.intern(trimBytes(a.value))
+			m.Encoding = d.intern(trimBytes(a.Value))
 		case "hash":
 			m.Hash, err = d.hash(a)
 		case "length":
 			m.Length, err = d.length(a)
 		case "path":
-			m.Path = string(a.value)
+			m.Path = string(a.Value)
 		case "type":
-			m.Type = d.intern(trimBytes(a.value))
+			m.Type = d.intern(trimBytes(a.Value))
 		default:
 			err = d.unknown("rs:md", a)
 		}
@@ -119,13 +121,13 @@ func (d *decoder) meta(attrs []attr, m *Meta) (err error) {
 }
 
 // link reads the attributes of an rs:ln. ok is false if rel or href is missing.
-func (d *decoder) link(attrs []attr, l *Link) (ok bool, err error) {
+func (d *decoder) link(attrs []xmlscan.Attr, l *Link) (ok bool, err error) {
 	l.Length = -1
 	for i := range attrs {
 		a := &attrs[i]
-		own := a.ns == nsNone
+		own := a.Space == xmlscan.None
 		if !own {
-			if a.ns == nsBridge {
+			if a.Space == SpaceBridge {
 				l.Ext = addExt(l.Ext, a)
 				continue
 			}
@@ -136,13 +138,13 @@ func (d *decoder) link(attrs []attr, l *Link) (ok bool, err error) {
 				continue
 			}
 		}
-		switch string(a.local) {
+		switch string(a.Local) {
 		case "rel":
-			l.Rel = d.intern(trimBytes(a.value))
+			l.Rel = d.intern(trimBytes(a.Value))
 		case "href":
-			l.Href, err = d.address("href", a.value)
+			l.Href, err = d.address("href", a.Value)
 		case "encoding":
-			l.Encoding = d.intern(trimBytes(a.value))
+			l.Encoding = d.intern(trimBytes(a.Value))
 		case "hash":
 			l.Hash, err = d.hash(a)
 		case "length":
@@ -150,13 +152,13 @@ func (d *decoder) link(attrs []attr, l *Link) (ok bool, err error) {
 		case "modified":
 			l.Modified, err = d.time(a)
 		case "path":
-			l.Path = string(a.value)
+			l.Path = string(a.Value)
 		case "pri":
 			l.Pri, err = d.pri(a)
 		case "profile":
-			l.Profile = string(a.value)
+			l.Profile = string(a.Value)
 		case "type":
-			l.Type = d.intern(trimBytes(a.value))
+			l.Type = d.intern(trimBytes(a.Value))
 		default:
 			err = d.unknown("rs:ln", a)
 		}
@@ -170,36 +172,36 @@ func (d *decoder) link(attrs []attr, l *Link) (ok bool, err error) {
 	return true, nil
 }
 
-func addExt(ext map[string]string, a *attr) map[string]string {
+func addExt(ext map[string]string, a *xmlscan.Attr) map[string]string {
 	if ext == nil {
 		ext = make(map[string]string, 4)
 	}
-	ext[string(a.local)] = string(a.value)
+	ext[string(a.Local)] = string(a.Value)
 	return ext
 }
 
-func (d *decoder) unknown(element string, a *attr) error {
-	return d.lapse("unknown attribute", "%s has the unknown attribute %s=%q; it is left out", element, clip(a.raw()), clip(string(a.value)))
+func (d *decoder) unknown(element string, a *xmlscan.Attr) error {
+	return d.lapse("unknown attribute", "%s has the unknown attribute %s=%q; it is left out", element, clip(a.Raw()), clip(string(a.Value)))
 }
 
-func (d *decoder) time(a *attr) (time.Time, error) {
-	return d.timeValue(a.local, a.value)
+func (d *decoder) time(a *xmlscan.Attr) (time.Time, error) {
+	return d.timeValue(a.Local, a.Value)
 }
 
 // timeValue reads a time; one that cannot be read is absent.
 func (d *decoder) timeValue(name, value []byte) (time.Time, error) {
-	t, lapse, ok := scanTime(string(value))
+	t, lapse, ok := ScanTime(string(value))
 	if ok && lapse == "" {
 		return t, nil
 	}
 	if !ok {
-		return time.Time{}, d.lapse("time", "%s %q is no W3C Datetime (%s); it is left out", name, clip(string(value)), errTime)
+		return time.Time{}, d.lapse("time", "%s %q is no W3C Datetime (%s); it is left out", name, clip(string(value)), ErrTime)
 	}
 	return t, d.lapse("time: "+lapse, "%s %q is read as %s: %s", name, clip(string(value)), FormatTime(t), lapse)
 }
 
-func (d *decoder) change(a *attr) (string, error) {
-	v := trimBytes(a.value)
+func (d *decoder) change(a *xmlscan.Attr) (string, error) {
+	v := trimBytes(a.Value)
 	switch string(v) {
 	case Created:
 		return Created, nil
@@ -216,23 +218,23 @@ func (d *decoder) change(a *attr) (string, error) {
 	return given, d.lapse("unknown change", "change %q: want created, updated or deleted", clip(given))
 }
 
-func (d *decoder) hash(a *attr) (Hashes, error) {
-	h, lapse, err := parseHashes(string(a.value))
+func (d *decoder) hash(a *xmlscan.Attr) (Hashes, error) {
+	h, lapse, err := parseHashes(string(a.Value))
 	if err != nil {
 		return h, d.lapse("hash", "%s; it is left out", strings.TrimPrefix(err.Error(), "resourcesync: "))
 	}
 	if lapse != "" {
-		return h, d.lapse("hash: "+lapse, "hash %q: %s", clip(string(a.value)), lapse)
+		return h, d.lapse("hash: "+lapse, "hash %q: %s", clip(string(a.Value)), lapse)
 	}
 	return h, nil
 }
 
-func (d *decoder) length(a *attr) (int64, error) {
+func (d *decoder) length(a *xmlscan.Attr) (int64, error) {
 	var n int64
-	v := trimBytes(a.value)
+	v := trimBytes(a.Value)
 	for _, c := range v {
 		if c < '0' || c > '9' || len(v) > 18 {
-			return -1, d.lapse("length", "length %q is no count of bytes; it is left out", clip(string(a.value)))
+			return -1, d.lapse("length", "length %q is no count of bytes; it is left out", clip(string(a.Value)))
 		}
 		n = n*10 + int64(c-'0')
 	}
@@ -242,10 +244,10 @@ func (d *decoder) length(a *attr) (int64, error) {
 	return n, nil
 }
 
-func (d *decoder) pri(a *attr) (int, error) {
-	n, err := strconv.Atoi(string(trimBytes(a.value)))
+func (d *decoder) pri(a *xmlscan.Attr) (int, error) {
+	n, err := strconv.Atoi(string(trimBytes(a.Value)))
 	if err != nil || n < 1 || n > 999999 {
-		return 0, d.lapse("pri", "pri %q: want 1 to 999999; it is left out", clip(string(a.value)))
+		return 0, d.lapse("pri", "pri %q: want 1 to 999999; it is left out", clip(string(a.Value)))
 	}
 	return n, nil
 }
@@ -253,7 +255,7 @@ func (d *decoder) pri(a *attr) (int, error) {
 // address reads a URI: trimmed, and resolved against the document's address.
 func (d *decoder) address(name string, value []byte) (string, error) {
 	v := trimBytes(value)
-	if len(v) == 0 || hasScheme(v) {
+	if len(v) == 0 || HasScheme(v) {
 		return string(v), nil
 	}
 	given := string(v)
@@ -275,10 +277,10 @@ func (d *decoder) address(name string, value []byte) (string, error) {
 	return full, d.lapse("relative", "%s %q is not absolute; it is read as %s", name, clip(given), clip(full))
 }
 
-// hasScheme says whether a reference is absolute (RFC 3986, section 3.1).
-func hasScheme(v []byte) bool {
-	for i, c := range v {
-		switch {
+// HasScheme says whether a reference is absolute (RFC 3986, section 3.1).
+func HasScheme[T string | []byte](v T) bool {
+	for i := range len(v) {
+		switch c := v[i]; {
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
 		case c == ':':
 			return i > 0

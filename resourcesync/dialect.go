@@ -1,6 +1,10 @@
 package resourcesync
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
+)
 
 // This file decides which version of ResourceSync a document speaks (dossier,
 // section 4): what its links and times mean, and which forms are refused.
@@ -8,39 +12,39 @@ import "strings"
 // checkRoot accepts the root element of what can be read, and names the rest.
 func (r *Reader) checkRoot() error {
 	s := r.d.s
-	root := &s.name
-	local := string(root.local)
+	root := &s.Name
+	local := string(root.Local)
 	switch {
-	case root.ns == nsDLib && local == "resync":
-		return s.failf(ErrDialect, "this is a ResourceSync 0.2 document (element resync); read are 0.5 to 1.1 and the D-Lib form")
-	case root.uri == namespaceAtom:
-		return s.failf(ErrDialect, "this is an Atom feed; the Atom serialization of ResourceSync was given up in 2013 and is not read")
-	case root.uri == namespacePreAlpha:
-		return s.failf(ErrDialect, "this is a document of the unpublished namespace %s; it is not read", namespacePreAlpha)
+	case root.Space == SpaceDLib && local == "resync":
+		return s.Failf(ErrDialect, "this is a ResourceSync 0.2 document (element resync); read are 0.5 to 1.1 and the D-Lib form")
+	case root.URI == namespaceAtom:
+		return s.Failf(ErrDialect, "this is an Atom feed; the Atom serialization of ResourceSync was given up in 2013 and is not read")
+	case root.Space == SpacePreAlpha:
+		return s.Failf(ErrDialect, "this is a document of the unpublished namespace %s; it is not read", namespacePreAlpha)
 	case local != "urlset" && local != "sitemapindex":
 		hint := ""
 		if strings.EqualFold(local, "html") {
 			hint = ": this is a web page"
 		}
-		return s.failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex%s", clip(root.raw()), hint)
-	case root.ns == nsSitemap && root.uri == NamespaceSitemap:
-	case root.ns == nsSitemap:
-		if err := r.d.lapse("namespace", "<%s> is in the namespace %q, want %q", local, clip(root.uri), NamespaceSitemap); err != nil {
+		return s.Failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex%s", clip(root.Raw()), hint)
+	case root.Space == SpaceSitemap && root.URI == NamespaceSitemap:
+	case root.Space == SpaceSitemap:
+		if err := r.d.lapse("namespace", "<%s> is in the namespace %q, want %q", local, clip(root.URI), NamespaceSitemap); err != nil {
 			return err
 		}
-	case root.ns == nsNone:
+	case root.Space == xmlscan.None:
 		if err := r.d.lapse("namespace", "<%s> has no namespace, want xmlns=%q", local, NamespaceSitemap); err != nil {
 			return err
 		}
 	default:
-		return s.failf(ErrNotResourceSync, "<%s> is in the namespace %q, want %q", clip(root.raw()), clip(root.uri), NamespaceSitemap)
+		return s.Failf(ErrNotResourceSync, "<%s> is in the namespace %q, want %q", clip(root.Raw()), clip(root.URI), NamespaceSitemap)
 	}
-	for i := range s.attrs {
-		if a := &s.attrs[i]; (a.ns == nsRS || a.ns == nsDLib) && string(a.local) == "type" {
-			return r.refuse01("attribute " + clip(a.raw()) + " of the root")
+	for i := range s.Attrs {
+		if a := &s.Attrs[i]; (a.Space == SpaceRS || a.Space == SpaceDLib) && string(a.Local) == "type" {
+			return r.refuse01("attribute " + clip(a.Raw()) + " of the root")
 		}
 	}
-	r.ns = root.ns
+	r.ns = root.Space
 	r.sitemaps = local == "sitemapindex"
 	r.head.Index = r.sitemaps
 	return nil
@@ -49,11 +53,13 @@ func (r *Reader) checkRoot() error {
 // sitemap says whether an element is of the Sitemap protocol. Elements are taken for that
 // as well where the root has the namespace and they have none, or the other way round:
 // none is lost in silence.
-func (r *Reader) sitemap(n *qname) bool { return n.ns == r.ns || n.ns == nsSitemap || n.ns == nsNone }
+func (r *Reader) sitemap(n *xmlscan.Name) bool {
+	return n.Space == r.ns || n.Space == SpaceSitemap || n.Space == xmlscan.None
+}
 
 // refuse01 is the error for the alpha of August 2012.
 func (r *Reader) refuse01(sign string) error {
-	return r.d.s.failf(ErrDialect, "this is a ResourceSync 0.1 document (%s); read are 0.5 to 1.1 and the D-Lib form", sign)
+	return r.d.s.Failf(ErrDialect, "this is a ResourceSync 0.1 document (%s); read are 0.5 to 1.1 and the D-Lib form", sign)
 }
 
 // mapCapability gives the present names of capabilities that were renamed.
@@ -81,7 +87,7 @@ func (r *Reader) settle() error {
 	}
 	h.Dialect = r.dialect()
 	if r.d.strict && (h.LegacyLinks || r.ended && h.Dialect == DialectSitemap) {
-		return r.d.s.failf(ErrInvalid, "the document speaks the dialect %q, want 1.1", h.Dialect)
+		return r.d.s.Failf(ErrInvalid, "the document speaks the dialect %q, want 1.1", h.Dialect)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package resourcesync reads, writes and checks the documents of the
+// Package resourcesync reads and writes the documents of the
 // ResourceSync Framework (ANSI/NISO Z39.99, version 1.1).
 //
 // A ResourceSync source describes what it offers in Sitemap documents with a
@@ -32,12 +32,10 @@
 // wrong kind is an error, because a mirror deletes what a list does not hold.
 //
 // Packages (ZIP files with a manifest) are written by [PackageWriter] and read
-// by [OpenPackage]. [Validate] checks one document against the rules of the
-// framework, [Checker] the rules between documents.
+// by [OpenPackage]. Package check holds documents against the rules of the framework.
 //
 // Where comments cite the dossier, they mean the project's digest of the
-// specifications; section 4.2 is its algorithm for a tolerant reader, section 6
-// its list of validation rules (see [Rules]).
+// specifications; section 4.2 is its algorithm for a tolerant reader.
 //
 // The package does not fetch anything and knows nothing of RDF. It leaves
 // content codings (gzip) to whoever fetches. Values of one Reader, Writer or

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 // Kinds of errors about a document, for errors.Is.
 var (
 	// ErrSyntax: not well-formed XML, or not in UTF-8, or cut short.
-	ErrSyntax = errors.New("not well-formed")
+	ErrSyntax = xmlscan.ErrSyntax
 	// ErrNotResourceSync: well-formed, but no ResourceSync document or Sitemap.
 	ErrNotResourceSync = errors.New("no ResourceSync document")
 	// ErrDialect: a form of ResourceSync that cannot be read (0.1, 0.2, Atom).
@@ -18,14 +20,10 @@ var (
 	// strict reading, one that 1.1 does not allow.
 	ErrInvalid = errors.New("invalid document")
 	// ErrLimit: a bound of ReaderOptions or PackageOptions was passed.
-	ErrLimit = errors.New("limit exceeded")
+	ErrLimit = xmlscan.ErrLimit
 	// ErrPackage: a package that cannot be used, or must not be.
 	ErrPackage = errors.New("unusable package")
 )
-
-// errNotRead is an ErrSyntax for what may be well-formed and is not read: DTDs,
-// other encodings, packed bytes.
-var errNotRead = fmt.Errorf("%w for this reader", ErrSyntax)
 
 // DocumentError says what is wrong with a document, and where.
 type DocumentError struct {

@@ -78,24 +78,6 @@ func ExampleNewReader() {
 	// line 4: lastmod "2013-05-31 20:00:00" is read as 2013-05-31T20:00:00Z: a time needs a zone (Z, +hh:mm or -hh:mm)
 }
 
-func ExampleValidate() {
-	_, findings, err := resourcesync.Validate(strings.NewReader(list), resourcesync.ValidateOptions{Location: "http://src.example/people/resourcelist.xml"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, f := range findings {
-		if f.Severity == resourcesync.SeverityError {
-			fmt.Println(f)
-		}
-	}
-	// Output:
-	// E19 line 3: a resourcelist has no at on its root
-	// E21 line 3: a resourcelist has from="2013-06-01T09:00:00Z" on its root, where it is not used
-	// E40 line 4: loc "r/ada.nt" is relative, want an absolute URI; destinations may read it as "http://src.example/people/r/ada.nt"
-	// E42 line 4: lastmod "2013-05-31 20:00:00" is no W3C Datetime: a time needs a zone (Z, +hh:mm or -hh:mm); want 2013-05-31T20:00:00Z
-	// E30 line 3: the root of a resourcelist has no rs:ln rel="up" to its capabilitylist
-}
-
 func ExamplePackageWriter() {
 	var file bytes.Buffer
 	p, err := resourcesync.NewPackageWriter(&file, resourcesync.Head{

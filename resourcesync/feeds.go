@@ -128,7 +128,7 @@ func (e *feedElement) loc() string {
 			}
 		}
 	}
-	if e.GUID.Permalink != "false" && hasScheme([]byte(strings.TrimSpace(e.GUID.Text))) {
+	if e.GUID.Permalink != "false" && HasScheme(strings.TrimSpace(e.GUID.Text)) {
 		return strings.TrimSpace(e.GUID.Text)
 	}
 	return ""
@@ -140,7 +140,7 @@ func (e *feedElement) time() time.Time {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
-		if t, _, ok := scanTime(s); ok {
+		if t, _, ok := ScanTime(s); ok {
 			return t
 		}
 		if t, err := mail.ParseDate(s); err == nil {

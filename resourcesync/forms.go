@@ -13,6 +13,8 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 // This file reads what the Sitemap protocol allows beside XML in UTF-8, and the slips that
@@ -20,12 +22,14 @@ import (
 // other encodings, white space before the XML declaration. Each is turned into the XML
 // document that it stands for, so that everything behind knows one form.
 
-// slip is a form that ResourceSync does not have.
-type slip struct {
-	rule int // of the validator
-	text string
-	feed bool
+// Slip is a form that ResourceSync does not have.
+type Slip struct {
+	Rule int // that it breaks, see package check
+	Text string
+	Feed bool // it is a feed
 }
+
+var newline = []byte{'\n'}
 
 // firstBytes are looked at to find the form of a document.
 const firstBytes = 1024
@@ -35,12 +39,14 @@ var declaredEncoding = regexp.MustCompile(`[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]
 
 // inXML gives a document as XML in UTF-8, and tells what it was instead. Lines stay
 // where they are, unless it was a feed.
-func inXML(r io.Reader, maxBytes int64) (io.Reader, []slip) {
+func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []Slip, err error) {
 	head, r := peek(r)
-	var slips []slip
 	if e, name := wideEncoding(head); e != nil {
-		slips = append(slips, slip{rule: 2, text: "the document is in " + name + "; it is read, and the Sitemap protocol wants UTF-8"})
+		slips = append(slips, Slip{Rule: 2, Text: "the document is in " + name + "; it is read, and the Sitemap protocol wants UTF-8"})
 		head, r = peek(decoded(r, e))
+	}
+	if what := foreign(head); what != "" {
+		return nil, nil, &DocumentError{Location: location, Line: 1, Kind: xmlscan.ErrNotRead, Message: what}
 	}
 	start := bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	mark := len(head) - len(start)
@@ -54,10 +60,10 @@ func inXML(r io.Reader, maxBytes int64) (io.Reader, []slip) {
 		e, _ := charset.Lookup(label)
 		foreign := label != "" && e != nil && e != encoding.Nop && label != "utf-8" && label != "utf8" && label != "us-ascii" && label != "ascii"
 		if blank > 0 {
-			slips = append(slips, slip{rule: 1, text: "there is white space before the XML declaration; it is left out"})
+			slips = append(slips, Slip{Rule: 1, Text: "there is white space before the XML declaration; it is left out"})
 		}
 		if foreign {
-			slips = append(slips, slip{rule: 2, text: "the document is declared to be in \"" + clip(label) + "\"; it is read, and the Sitemap protocol wants UTF-8"})
+			slips = append(slips, Slip{Rule: 2, Text: "the document is declared to be in \"" + clip(label) + "\"; it is read, and the Sitemap protocol wants UTF-8"})
 		}
 		if blank > 0 || foreign {
 			r = withoutPrefix(r, mark+blank+len(d), bytes.Count(head[:mark+blank+len(d)], newline))
@@ -70,17 +76,31 @@ func inXML(r io.Reader, maxBytes int64) (io.Reader, []slip) {
 	switch name := rootName(start); {
 	case name == "rss", name == "feed" && !bytes.Contains(start, []byte("openarchives.org/rs")):
 		kind := map[string]string{"rss": "an RSS", "feed": "an Atom"}[name]
-		slips = append(slips, slip{rule: 3, text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", feed: true})
-		return feedAsList(r, maxBytes), slips
+		slips = append(slips, Slip{Rule: 3, Text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", Feed: true})
+		return feedAsList(r, maxBytes), slips, nil
 	case IsTextList(head):
-		slips = append(slips, slip{rule: 3, text: "this is a list of addresses as plain text; it is read as a Sitemap that tells nothing else"})
-		return &textList{lines: lineReader{r: r}}, slips
+		slips = append(slips, Slip{Rule: 3, Text: "this is a list of addresses as plain text; it is read as a Sitemap that tells nothing else"})
+		return &textList{lines: lineReader{r: r}}, slips, nil
 	}
-	return r, slips
+	return r, slips, nil
 }
 
-func wide(slips []slip) bool {
-	return strings.Contains(slips[0].text, "UTF-16") || strings.Contains(slips[0].text, "UTF-32")
+// foreign names what is often sent instead of an XML document, "" if it is none of that.
+func foreign(head []byte) string {
+	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
+	switch {
+	case starts("\x1f\x8b"):
+		return "the document is packed with gzip; it must be unpacked before it is read"
+	case starts("PK\x03\x04"):
+		return "this is a ZIP file; packages are listed in a dump and opened with their manifest"
+	case starts("{"), starts("["):
+		return "this looks like JSON, not XML"
+	}
+	return ""
+}
+
+func wide(slips []Slip) bool {
+	return strings.Contains(slips[0].Text, "UTF-16") || strings.Contains(slips[0].Text, "UTF-32")
 }
 
 // peek reads the first bytes, and gives a reader that has them still.

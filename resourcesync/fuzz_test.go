@@ -3,12 +3,10 @@ package resourcesync
 import (
 	"bytes"
 	"encoding/xml"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -71,130 +69,6 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzAgainstEncodingXML: what the tokenizer accepts, encoding/xml accepts and
-// reads the same.
-func FuzzAgainstEncodingXML(f *testing.F) {
-	addSeeds(f, func(b []byte) { f.Add(b) })
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		if hasWideName(doc) {
-			return // the editions of XML differ in which letters names may have
-		}
-		got, err := tokens(doc)
-		if err != nil {
-			return
-		}
-		want, err := standardTokens(doc)
-		if err != nil {
-			t.Fatalf("accepted, encoding/xml says: %v\n%s", err, got)
-		}
-		if got != want {
-			t.Fatalf("read as\n%s\nencoding/xml reads\n%s", got, want)
-		}
-	})
-}
-
-func hasWideName(doc []byte) bool {
-	inside := false
-	for _, b := range doc {
-		switch {
-		case b == '<':
-			inside = true
-		case b == '>':
-			inside = false
-		case b >= 0x80 && inside:
-			return true
-		}
-	}
-	return false
-}
-
-// tokens shows what the tokenizer reads, with the text of every element.
-func tokens(doc []byte) (string, error) {
-	s := newScanner(bytes.NewReader(doc), "", 0, 256<<10)
-	var b strings.Builder
-	s.keep = true
-	for {
-		s.text = s.text[:0]
-		if s.depth() == 0 && !s.selfEnd {
-			s.keep = false
-		}
-		tok, err := s.next()
-		if err != nil {
-			return "", err
-		}
-		if len(s.text) > 0 {
-			fmt.Fprintf(&b, "text %q\n", s.text)
-		}
-		switch tok {
-		case tokenEOF:
-			return b.String(), nil
-		case tokenEnd:
-			b.WriteString("end\n")
-		case tokenStart:
-			fmt.Fprintf(&b, "start %q %q", flat(s.name.uri), s.name.local)
-			for i := range s.attrs {
-				a := &s.attrs[i]
-				if a.ns == nsXMLNS {
-					continue
-				}
-				fmt.Fprintf(&b, " %q %q=%q", flat(a.uri), a.local, flat(string(a.value)))
-			}
-			b.WriteString("\n")
-		}
-		s.keep = true
-	}
-}
-
-// flat is attribute-value normalization for what encoding/xml leaves as it is.
-func flat(s string) string {
-	return strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s)
-}
-
-func standardTokens(doc []byte) (string, error) {
-	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(doc, []byte("\xef\xbb\xbf"))))
-	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	var b strings.Builder
-	text, depth := "", 0
-	flush := func() {
-		if text != "" && depth > 0 {
-			fmt.Fprintf(&b, "text %q\n", text)
-		}
-		text = ""
-	}
-	for {
-		tok, err := d.Token()
-		if err == io.EOF {
-			return b.String(), nil
-		}
-		if err != nil {
-			return "", err
-		}
-		switch tok := tok.(type) {
-		case xml.StartElement:
-			flush()
-			depth++
-			fmt.Fprintf(&b, "start %q %q", flat(tok.Name.Space), tok.Name.Local)
-			for _, a := range tok.Attr {
-				if a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns" {
-					continue
-				}
-				space := a.Name.Space
-				if space == "xml" {
-					space = namespaceXML
-				}
-				fmt.Fprintf(&b, " %q %q=%q", flat(space), a.Name.Local, flat(a.Value))
-			}
-			b.WriteString("\n")
-		case xml.EndElement:
-			flush()
-			depth--
-			b.WriteString("end\n")
-		case xml.CharData:
-			text += string(tok)
-		}
-	}
-}
-
 // FuzzRoundTrip: what the writer writes, the strict reader reads back as it was,
 // and encoding/xml agrees.
 func FuzzRoundTrip(f *testing.F) {
@@ -224,7 +98,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := standardTokens(b.Bytes()); err != nil {
+		if err := wellFormed(b.Bytes()); err != nil {
 			t.Fatalf("written is not well-formed: %v\n%s", err, b.String())
 		}
 		r, entries, err := readAll(b.String(), ReaderOptions{})
@@ -262,28 +136,14 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzValidate: no input makes the validator panic, and it finds an error in
-// everything that the strict reader refuses for its XML.
-func FuzzValidate(f *testing.F) {
-	addSeeds(f, func(b []byte) { f.Add(b) })
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		n := 0
-		_, findings, err := Validate(bytes.NewReader(doc), ValidateOptions{Location: "http://src.example/x", Now: at("2024-05-01T00:00:00Z"), MaxPerRule: 3,
-			Entry: func(*Head, *Entry) error { n++; return nil }})
-		if err != nil {
-			t.Fatal(err)
+// wellFormed is what encoding/xml says of a document.
+func wellFormed(doc []byte) error {
+	d := xml.NewDecoder(bytes.NewReader(doc))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		failed := false
-		for _, f := range findings {
-			failed = failed || f.Severity == SeverityError
-			if _, ok := RuleOf(f.Rule); !ok {
-				t.Fatalf("finding of no rule: %s", f)
-			}
-		}
-		if _, entries, err := readAll(string(doc), ReaderOptions{Strict: true}); err != nil && !failed {
-			if _, _, lenient := readAll(string(doc), ReaderOptions{}); lenient != nil {
-				t.Fatalf("the reader says %v after %d entries, the validator found nothing", err, len(entries))
-			}
-		}
-	})
+	}
 }

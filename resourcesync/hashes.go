@@ -52,12 +52,7 @@ func ParseHashes(s string) (Hashes, error) {
 
 // parseHashes also says what was read although it is not by the letter.
 func parseHashes(s string) (h Hashes, lapse string, err error) {
-	for rest := s; ; {
-		var token string
-		if token, rest = nextHash(rest); token == "" {
-			return h, lapse, err
-		}
-		l, problem := h.add(token)
+	h.Read(s, func(token, l, problem string) {
 		if l != "" {
 			lapse = l
 		}
@@ -67,6 +62,16 @@ func parseHashes(s string) (h Hashes, lapse string, err error) {
 				err = fmt.Errorf("resourcesync: hash %q: %s", clip(token), problem)
 			}
 		}
+	})
+	return h, lapse, err
+}
+
+// Read adds the digests of a hash attribute and calls each with its tokens. lapse says what
+// of a token is not by the letter and was read, problem why it could not be read.
+func (h *Hashes) Read(s string, each func(token, lapse, problem string)) {
+	for token, rest := nextHash(s); token != ""; token, rest = nextHash(rest) {
+		lapse, problem := h.add(token)
+		each(token, lapse, problem)
 	}
 }
 

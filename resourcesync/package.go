@@ -259,6 +259,14 @@ func (p *Package) find(path string) *packed {
 	return nil
 }
 
+// Member gives the name of the member that a path means, "" for none.
+func (p *Package) Member(path string) string {
+	if m := p.find(path); m != nil {
+		return m.Name
+	}
+	return ""
+}
+
 func (p *Package) open(f *zip.File) (io.ReadCloser, error) {
 	body, err := f.Open()
 	if err != nil {

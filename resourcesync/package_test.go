@@ -596,7 +596,7 @@ func FuzzPackage(f *testing.F) {
 			return
 		}
 		for _, name := range p.Names() {
-			if checkMemberName(name) != nil {
+			if CheckMemberName(name) != nil {
 				t.Fatalf("the name %q passed", name)
 			}
 			body, err := p.Open(name)

@@ -50,9 +50,9 @@ func (r *Reader) turn() (*Reader, error) {
 	s := r.d.s
 	switch sum := sha256.Sum256([]byte(next)); {
 	case r.pages[sum]:
-		return nil, s.failf(ErrInvalid, "its pages turn in circles: next leads to %s again", clip(next))
+		return nil, s.Failf(ErrInvalid, "its pages turn in circles: next leads to %s again", clip(next))
 	case len(r.pages) == maxPages:
-		return nil, s.failf(ErrLimit, "the document has more than %d pages", maxPages)
+		return nil, s.Failf(ErrLimit, "the document has more than %d pages", maxPages)
 	default:
 		r.pages[sum] = true
 	}
@@ -70,7 +70,7 @@ func (r *Reader) turn() (*Reader, error) {
 		return nil, err
 	}
 	if h := &page.head; h.Meta.Capability != r.head.Meta.Capability || h.Index != r.head.Index {
-		return nil, s.failf(ErrInvalid, "its next page %s is another kind of document (capability %q)", clip(next), clip(string(h.Meta.Capability)))
+		return nil, s.Failf(ErrInvalid, "its next page %s is another kind of document (capability %q)", clip(next), clip(string(h.Meta.Capability)))
 	}
 	page.passLinks = r.passLinks
 	r.page = &pageReader{head: &page.head, next: p.Next}

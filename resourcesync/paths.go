@@ -19,14 +19,14 @@ const ManifestName = "manifest.xml"
 // that could lead out of the package, or means no file, is an error.
 func MemberName(path string) (string, error) {
 	name := strings.TrimPrefix(path, "/")
-	if err := checkMemberName(name); err != nil {
+	if err := CheckMemberName(name); err != nil {
 		return "", fmt.Errorf("resourcesync: path %q: %w", clip(path), err)
 	}
 	return name, nil
 }
 
-// checkMemberName refuses what is unsafe as the name of a file in a package.
-func checkMemberName(name string) error {
+// CheckMemberName refuses what is unsafe as the name of a file in a package.
+func CheckMemberName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("it is empty")
@@ -57,7 +57,7 @@ func checkMemberName(name string) error {
 // which member is meant. What leads out of the package or means no file is an error.
 func memberForm(name string) (string, error) {
 	name = strings.TrimPrefix(name, "/")
-	if checkMemberName(name) == nil && isASCII(name) {
+	if CheckMemberName(name) == nil && isASCII(name) {
 		return name, nil
 	}
 	if !utf8.ValidString(name) { // as the ZIP format was at first
@@ -72,7 +72,7 @@ func memberForm(name string) (string, error) {
 	if !strings.HasSuffix(name, "/") { // that means a folder
 		name = path.Clean(name)
 	}
-	return name, checkMemberName(name)
+	return name, CheckMemberName(name)
 }
 
 func isASCII(s string) bool {

@@ -3,6 +3,8 @@ package resourcesync
 import (
 	"io"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 // ReaderOptions bound and steer reading; zero values are sensible.
@@ -57,7 +59,7 @@ type Reader struct {
 	o    ReaderOptions
 	d    decoder
 	head Head
-	ns   nsID // of urlset, url, loc ...: the Sitemap namespace, or none
+	ns   xmlscan.Space // of urlset, url, loc ...: the Sitemap namespace, or none
 
 	sawMeta, sawDLib, wasResourceSync bool
 	sawDateTime, sawLastMod           bool
@@ -87,20 +89,22 @@ type Reader struct {
 func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 	o.defaults()
 	out := &Reader{o: o}
-	r, slips := inXML(r, o.MaxBytes)
+	r, slips, err := inXML(r, o.BaseURL, o.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
 	out.d = decoder{
-		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes),
+		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes, undeclared),
 		strict: o.Strict, base: o.BaseURL, warn: warnings{tell: o.Warn},
 	}
-	out.d.s.forgive = true
-	if _, err := out.d.s.next(); err != nil { // the first token is always a start tag
+	if _, err := out.d.s.Next(); err != nil { // the first token is always a start tag
 		return nil, err
 	}
 	for _, s := range slips {
 		if o.Strict {
-			return nil, out.d.s.fail(ErrInvalid, s.text)
+			return nil, out.d.s.Fail(ErrInvalid, s.Text)
 		}
-		out.d.warn.add(s.text, 1, "%s", s.text)
+		out.d.warn.add(s.Text, 1, "%s", s.Text)
 	}
 	if err := out.checkRoot(); err != nil {
 		return nil, err
@@ -132,7 +136,7 @@ func (r *Reader) Head() *Head { return &r.head }
 func (r *Reader) Count() int64 { return r.entries }
 
 // BytesRead gives the number of bytes taken from the underlying reader so far.
-func (r *Reader) BytesRead() int64 { return r.d.s.read }
+func (r *Reader) BytesRead() int64 { return r.d.s.BytesRead() }
 
 // Next gives the next entry, and io.EOF after the last one of a document that is
 // complete to its end. The entry is the caller's.
@@ -205,7 +209,7 @@ func (r *Reader) own(e *Entry) error {
 // count takes note of an entry that is handed out.
 func (r *Reader) count(e *Entry) error {
 	if r.entries++; r.entries > r.o.MaxEntries {
-		return r.d.s.failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
+		return r.d.s.Failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
 	}
 	r.track(e)
 	r.head.Warnings = r.d.warn.list
@@ -241,37 +245,37 @@ func (r *Reader) nextOfParts(e *Entry) error {
 func (r *Reader) toEntry() error {
 	s := r.d.s
 	for {
-		tok, err := s.next()
+		tok, err := s.Next()
 		if err != nil {
 			return err
 		}
-		if s.stray {
-			s.stray = false
+		if s.Stray {
+			s.Stray = false
 			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
 				return err
 			}
 		}
-		if tok == tokenEnd {
+		if tok == xmlscan.End {
 			r.ended = true
-			_, err := s.next() // nothing but comments may follow
+			_, err := s.Next() // nothing but comments may follow
 			return err
 		}
-		switch n := &s.name; {
+		switch n := &s.Name; {
 		case r.sitemap(n):
-			entry, err := r.rootChild(string(n.local))
+			entry, err := r.rootChild(string(n.Local))
 			if entry || err != nil {
 				r.atEntry = entry
 				return err
 			}
-		case n.ns == nsRS || n.ns == nsDLib:
-			r.sawDLib = r.sawDLib || n.ns == nsDLib
+		case n.Space == SpaceRS || n.Space == SpaceDLib:
+			r.sawDLib = r.sawDLib || n.Space == SpaceDLib
 			if err := r.rootRS(); err != nil {
 				return err
 			}
-		case n.uri == namespaceXHTML && string(n.local) == "meta":
+		case n.URI == namespaceXHTML && string(n.Local) == "meta":
 			return r.refuse01("xhtml:meta at the root")
 		default:
-			if err := s.skip(); err != nil {
+			if err := s.Skip(); err != nil {
 				return err
 			}
 		}
@@ -289,12 +293,12 @@ func (r *Reader) rootChild(local string) (entry bool, err error) {
 	case want:
 		return true, nil
 	case "url", "sitemap", "urlset", "sitemapindex":
-		return false, s.failf(ErrInvalid, "<%s> inside <%s>, want <%s>", local, root, want)
+		return false, s.Failf(ErrInvalid, "<%s> inside <%s>, want <%s>", local, root, want)
 	}
-	if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(s.name.raw()), root); err != nil {
+	if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(s.Name.Raw()), root); err != nil {
 		return false, err
 	}
-	return false, s.skip()
+	return false, s.Skip()
 }
 
 // rootRS reads an rs:md or rs:ln of the root.
@@ -303,7 +307,7 @@ func (r *Reader) rootRS() error {
 	if err := r.rsNamespace(); err != nil {
 		return err
 	}
-	switch string(s.name.local) {
+	switch string(s.Name.Local) {
 	case "md":
 		if r.sawMeta {
 			if err := r.d.lapse("second rs:md", "the root has more than one rs:md; the first counts"); err != nil {
@@ -312,7 +316,7 @@ func (r *Reader) rootRS() error {
 			break
 		}
 		r.sawMeta = true
-		if err := r.d.meta(s.attrs, &r.head.Meta); err != nil {
+		if err := r.d.meta(s.Attrs, &r.head.Meta); err != nil {
 			return err
 		}
 		if err := r.mapCapability(); err != nil {
@@ -320,10 +324,10 @@ func (r *Reader) rootRS() error {
 		}
 	case "ln":
 		if len(r.head.Links) == r.o.MaxEntryLinks {
-			return s.failf(ErrLimit, "the root has more than %d rs:ln", r.o.MaxEntryLinks)
+			return s.Failf(ErrLimit, "the root has more than %d rs:ln", r.o.MaxEntryLinks)
 		}
 		var l Link
-		ok, err := r.d.link(s.attrs, &l)
+		ok, err := r.d.link(s.Attrs, &l)
 		if err != nil {
 			return err
 		}
@@ -335,17 +339,25 @@ func (r *Reader) rootRS() error {
 			return err
 		}
 	}
-	return s.skip()
+	return s.Skip()
+}
+
+// undeclared lets the prefix rs pass where it is not declared.
+func undeclared(prefix []byte) string {
+	if string(prefix) == "rs" {
+		return NamespaceRS
+	}
+	return ""
 }
 
 // rsNamespace warns of a namespace that is misspelt.
 func (r *Reader) rsNamespace() error {
-	if r.d.s.undeclared {
-		r.d.s.undeclared = false
-		return r.d.lapse("rs undeclared", "the prefix of <%s> is not declared, want xmlns:rs=%q", clip(r.d.s.name.raw()), NamespaceRS)
+	n := &r.d.s.Name
+	if n.Undeclared {
+		return r.d.lapse("rs undeclared", "the prefix of <%s> is not declared, want xmlns:rs=%q", clip(n.Raw()), NamespaceRS)
 	}
-	if n := &r.d.s.name; n.ns == nsRS && n.uri != NamespaceRS {
-		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.raw()), clip(n.uri), NamespaceRS)
+	if n.Space == SpaceRS && n.URI != NamespaceRS {
+		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), NamespaceRS)
 	}
 	return nil
 }
@@ -353,11 +365,11 @@ func (r *Reader) rsNamespace() error {
 // unknownRS looks at an element of the rs namespace that is neither md nor ln.
 func (r *Reader) unknownRS() error {
 	s := r.d.s
-	switch local := string(s.name.local); local {
+	switch local := string(s.Name.Local); local {
 	case "fixity", "size", "mimetype", "contentencoding", "path":
 		return r.refuse01("element rs:" + local)
 	}
-	return r.d.lapse("unknown element", "the unknown element <%s> is left out", clip(s.name.raw()))
+	return r.d.lapse("unknown element", "the unknown element <%s> is left out", clip(s.Name.Raw()))
 }
 
 // settleHead ends the work on the root, as far as it is known.
@@ -377,7 +389,7 @@ func (r *Reader) settleHead() error {
 	}
 	if r.d.strict && r.sawMeta {
 		if err := checkHead(h); err != nil {
-			return r.d.s.fail(ErrInvalid, err.Error())
+			return r.d.s.Fail(ErrInvalid, err.Error())
 		}
 	}
 	h.Warnings = r.d.warn.list

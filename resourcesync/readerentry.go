@@ -1,40 +1,44 @@
 package resourcesync
 
+import (
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
+)
+
 // entry reads the element whose start tag was just read.
 func (r *Reader) entry(e *Entry) error {
 	s := r.d.s
-	e.Line = s.tokenLine()
+	e.Line = s.Line()
 	e.Meta.Length = -1
 	r.d.faults = nil
 	located := false
 	for {
-		tok, err := s.next()
+		tok, err := s.Next()
 		if err != nil {
 			return err
 		}
-		if s.stray {
-			s.stray = false
+		if s.Stray {
+			s.Stray = false
 			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
 				return err
 			}
 		}
-		if tok == tokenEnd {
+		if tok == xmlscan.End {
 			break
 		}
-		switch n := &s.name; {
+		switch n := &s.Name; {
 		case r.sitemap(n):
 			err = r.sitemapChild(e, &located)
-		case n.ns == nsRS || n.ns == nsDLib:
-			r.sawDLib = r.sawDLib || n.ns == nsDLib
+		case n.Space == SpaceRS || n.Space == SpaceDLib:
+			r.sawDLib = r.sawDLib || n.Space == SpaceDLib
 			err = r.entryRS(e)
 		default:
-			err = s.skip()
+			err = s.Skip()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	s.pass = s.pass[:0]
+	s.Pass = s.Pass[:0]
 	if e.Loc == "" && r.o.KeepFaulty {
 		r.d.faults = append(r.d.faults, "the entry has no loc")
 	} else if e.Loc == "" {
@@ -53,9 +57,9 @@ func (r *Reader) entry(e *Entry) error {
 // sitemapChild reads loc, lastmod, changefreq and priority.
 func (r *Reader) sitemapChild(e *Entry, located *bool) error {
 	s := r.d.s
-	switch local := string(s.name.local); local {
+	switch local := string(s.Name.Local); local {
 	case "loc":
-		v, err := s.leaf()
+		v, err := s.Leaf()
 		if err != nil {
 			return err
 		}
@@ -64,18 +68,18 @@ func (r *Reader) sitemapChild(e *Entry, located *bool) error {
 			return nil
 		}
 		if *located {
-			return s.failf(ErrInvalid, "the entry has more than one loc")
+			return s.Failf(ErrInvalid, "the entry has more than one loc")
 		}
 		*located = true
 		e.Loc, err = r.d.address("loc", v)
 		return err
 	case "lastmod":
-		for i := range s.attrs {
-			if a := &s.attrs[i]; a.ns == nsRS && string(a.local) == "type" {
+		for i := range s.Attrs {
+			if a := &s.Attrs[i]; a.Space == SpaceRS && string(a.Local) == "type" {
 				return r.refuse01("attribute rs:type of lastmod")
 			}
 		}
-		v, err := s.leaf()
+		v, err := s.Leaf()
 		if err != nil {
 			return err
 		}
@@ -90,20 +94,20 @@ func (r *Reader) sitemapChild(e *Entry, located *bool) error {
 		e.LastMod = t
 		return nil
 	case "changefreq":
-		v, err := s.leaf()
+		v, err := s.Leaf()
 		e.ChangeFreq = r.d.intern(trimBytes(v))
 		return err
 	case "priority":
-		v, err := s.leaf()
+		v, err := s.Leaf()
 		e.Priority = r.d.intern(trimBytes(v))
 		return err
 	case "url", "sitemap", "urlset", "sitemapindex":
-		return s.failf(ErrInvalid, "<%s> inside <%s>", local, clip(s.parent()))
+		return s.Failf(ErrInvalid, "<%s> inside <%s>", local, clip(s.Parent()))
 	default:
-		if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(local), clip(s.parent())); err != nil {
+		if err := r.d.lapse("unknown element", "the unknown element <%s> in <%s> is left out", clip(local), clip(s.Parent())); err != nil {
 			return err
 		}
-		return s.skip()
+		return s.Skip()
 	}
 }
 
@@ -113,7 +117,7 @@ func (r *Reader) entryRS(e *Entry) error {
 	if err := r.rsNamespace(); err != nil {
 		return err
 	}
-	switch string(s.name.local) {
+	switch string(s.Name.Local) {
 	case "md":
 		if e.HasMeta {
 			if err := r.d.lapse("second rs:md", "the entry has more than one rs:md; the first counts"); err != nil {
@@ -122,21 +126,21 @@ func (r *Reader) entryRS(e *Entry) error {
 			break
 		}
 		e.HasMeta = true
-		if err := r.d.meta(s.attrs, &e.Meta); err != nil {
+		if err := r.d.meta(s.Attrs, &e.Meta); err != nil {
 			return err
 		}
-		if r.passLinks != nil && r.passLinks(&e.Meta) && len(s.name.prefix) > 0 {
-			s.pass = append(append(append(s.pass, '<'), s.name.prefix...), ":ln "...)
+		if r.passLinks != nil && r.passLinks(&e.Meta) && len(s.Name.Prefix) > 0 {
+			s.Pass = append(append(append(s.Pass, '<'), s.Name.Prefix...), ":ln "...)
 		}
 	case "ln":
 		if len(e.Links) == r.o.MaxEntryLinks {
-			return s.failf(ErrLimit, "the entry has more than %d rs:ln", r.o.MaxEntryLinks)
+			return s.Failf(ErrLimit, "the entry has more than %d rs:ln", r.o.MaxEntryLinks)
 		}
 		if cap(e.Links) == 0 {
 			e.Links = make([]Link, 0, min(max(1, r.links), 16))
 		}
 		e.Links = append(e.Links, Link{})
-		ok, err := r.d.link(s.attrs, &e.Links[len(e.Links)-1])
+		ok, err := r.d.link(s.Attrs, &e.Links[len(e.Links)-1])
 		if err != nil {
 			return err
 		}
@@ -148,7 +152,7 @@ func (r *Reader) entryRS(e *Entry) error {
 			return err
 		}
 	}
-	return s.skip()
+	return s.Skip()
 }
 
 // strictEntry refuses what the kind of document forbids.

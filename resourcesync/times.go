@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 // FormatTime writes a time as the documents have it: in UTC, to the second, and
@@ -45,29 +47,22 @@ func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte
 // blank or a small t instead of T, a small z, a zone without colon, a zone after
 // a day, a second of 60, blanks around.
 func ParseTime(s string, lenient bool) (time.Time, error) {
-	t, lapse, err := parseTime(s)
-	if err == nil && lapse != "" && !lenient {
-		err = fmt.Errorf("resourcesync: %q is no W3C Datetime: %s", clip(s), lapse)
-	}
-	if err != nil {
-		return time.Time{}, err
+	t, lapse, ok := ScanTime(s)
+	switch {
+	case !ok:
+		return time.Time{}, fmt.Errorf("resourcesync: %q is no W3C Datetime: %w", clip(s), ErrTime)
+	case lapse != "" && !lenient:
+		return time.Time{}, fmt.Errorf("resourcesync: %q is no W3C Datetime: %s", clip(s), lapse)
 	}
 	return t, nil
 }
 
-var errTime = errors.New("want YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.s]] with Z, +hh:mm or -hh:mm")
+// ErrTime says what a time should look like.
+var ErrTime = errors.New("want YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.s]] with Z, +hh:mm or -hh:mm")
 
-// parseTime reads a time leniently; lapse says what of it is no W3C Datetime.
-func parseTime(raw string) (t time.Time, lapse string, err error) {
-	t, lapse, ok := scanTime(raw)
-	if !ok {
-		return time.Time{}, "", fmt.Errorf("resourcesync: %q is no W3C Datetime: %w", clip(raw), errTime)
-	}
-	return t, lapse, nil
-}
-
-// scanTime is parseTime without an error to make, so that raw stays where it is.
-func scanTime(raw string) (t time.Time, lapse string, ok bool) {
+// ScanTime is a lenient ParseTime that makes no error. lapse says what is no W3C Datetime
+// and was read.
+func ScanTime(raw string) (t time.Time, lapse string, ok bool) {
 	p := timeParser{s: trimSpace(raw)}
 	if len(p.s) != len(raw) {
 		p.lapse = "blanks around it"
@@ -252,17 +247,6 @@ func trimSpace(s string) string {
 	return s
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func isSpace(c byte) bool { return xmlscan.IsSpace(c) }
 
-// clip shortens what is quoted in messages, at a border of characters.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	n := most
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "..."
-}
+func clip(s string) string { return xmlscan.Clip(s) }

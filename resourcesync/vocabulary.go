@@ -113,8 +113,6 @@ const (
 	namespacePreAlpha = "http://resourcesync.org/ns/"
 	namespaceAtom     = "http://www.w3.org/2005/Atom"
 	namespaceXHTML    = "http://www.w3.org/1999/xhtml"
-	namespaceXML      = "http://www.w3.org/XML/1998/namespace"
-	namespaceXMLNS    = "http://www.w3.org/2000/xmlns/"
 )
 
 // Names of our extension attributes (namespace NamespaceBridge).

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 func (a *app) explore() *cobra.Command {
@@ -35,7 +36,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 			}
 			defer web.close()
 			last := time.Now()
-			o := resourcesync.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Progress: func(location string) {
+			o := check.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Progress: func(location string) {
 				if time.Since(last) > 5*time.Second {
 					last = time.Now()
 					fmt.Fprintln(a.err, "reading", location)
@@ -45,7 +46,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 			if _, err := os.Stat(address); err != nil && !strings.Contains(address, "://") && !strings.HasPrefix(address, ".") && !filepath.IsAbs(address) {
 				address = "http://" + address
 			}
-			tree, err := resourcesync.Explore(cmd.Context(), web.name(address), o)
+			tree, err := check.Explore(cmd.Context(), web.name(address), o)
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be
 	return c
 }
 
-func hasFaults(n *resourcesync.Node) bool {
+func hasFaults(n *check.Node) bool {
 	return len(n.Faults) > 0 || slices.ContainsFunc(n.Children, hasFaults)
 }
 
@@ -79,7 +80,7 @@ var kinds = map[string]string{
 }
 
 // sayTree prints a tree for people.
-func sayTree(out io.Writer, n *resourcesync.Node) error {
+func sayTree(out io.Writer, n *check.Node) error {
 	w := &errWriter{w: out}
 	sayNode(w, n, "", "")
 	return w.err
@@ -97,7 +98,7 @@ func (w *errWriter) line(format string, args ...any) {
 	}
 }
 
-func sayNode(w *errWriter, n *resourcesync.Node, lead, below string) {
+func sayNode(w *errWriter, n *check.Node, lead, below string) {
 	w.line("%s%s", lead, n.Location)
 	text := below + "  "
 	if len(n.Children) > 0 {
@@ -138,7 +139,7 @@ func sayNode(w *errWriter, n *resourcesync.Node, lead, below string) {
 	}
 }
 
-func describeNode(n *resourcesync.Node) (out []string) {
+func describeNode(n *check.Node) (out []string) {
 	if n.Kind == "" && n.Note != "" {
 		if n.Announced == "" {
 			return []string{n.Note}
@@ -206,7 +207,7 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func describeResources(r *resourcesync.Resources, entries int64) (out []string) {
+func describeResources(r *check.Resources, entries int64) (out []string) {
 	var parts []string
 	if r.Sized > 0 {
 		parts = append(parts, size(r.Bytes)+" of resources")

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // inProcess runs rsbridge in this process.
@@ -44,7 +44,7 @@ func TestExploreSpecification(t *testing.T) {
 			}
 			n++
 			code, out, errs := inProcess(t, "explore", "--depth", "0", "--json", srv.URL+"/"+version+"/"+filepath.Base(file))
-			var tree resourcesync.Node
+			var tree check.Node
 			if err := json.Unmarshal([]byte(out), &tree); err != nil || code != exitDone || tree.Kind == "" || tree.Dialect == "" {
 				t.Errorf("%s: %v, exit code %d, %s%s", file, err, code, out, errs)
 			}

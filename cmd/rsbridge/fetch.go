@@ -19,7 +19,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // fetcher gets documents for commands that read sources. It obeys the rule of mirrors:
@@ -92,7 +92,7 @@ func (f *fetcher) name(address string) string {
 }
 
 // fetch is what resourcesync's Checker and Explore ask for.
-func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetched, error) {
+func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, error) {
 	if !onWeb(address) {
 		if !f.files {
 			return nil, fmt.Errorf("%s is no address of the web", address)
@@ -120,7 +120,7 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 	if err != nil {
 		return nil, err
 	}
-	got := &resourcesync.Fetched{
+	got := &check.Fetched{
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentEncoding: res.Header.Get("Content-Encoding"),
 		ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body,
 	}
@@ -134,7 +134,7 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*resourcesync.Fetc
 	return got, nil
 }
 
-func openFile(path string) (*resourcesync.Fetched, error) {
+func openFile(path string) (*check.Fetched, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func openFile(path string) (*resourcesync.Fetched, error) {
 		f.Close()
 		return nil, err
 	}
-	return &resourcesync.Fetched{Status: http.StatusOK, ContentLength: st.Size(), LastModified: st.ModTime().UTC().Format(http.TimeFormat), Body: f}, nil
+	return &check.Fetched{Status: http.StatusOK, ContentLength: st.Size(), LastModified: st.ModTime().UTC().Format(http.TimeFormat), Body: f}, nil
 }
 
 // documentsIn lists the documents below a folder: files that end in .xml, and

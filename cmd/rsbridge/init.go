@@ -13,7 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 func (a *app) init() *cobra.Command {
@@ -97,7 +97,7 @@ func (a *app) probeSource(ctx context.Context, source string) (sets []string, er
 		return nil, err
 	}
 	defer web.close()
-	tree, err := resourcesync.Explore(ctx, web.name(source), resourcesync.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
+	tree, err := check.Explore(ctx, web.name(source), check.ExploreOptions{Fetch: web.fetch, MaxDocuments: 3})
 	if err == nil && len(tree.Faults) > 0 {
 		err = errors.New(strings.Join(tree.Faults, "; "))
 	}

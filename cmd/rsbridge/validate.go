@@ -13,18 +13,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
+	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
 // validated is one document of `validate --json`.
 type validated struct {
-	Location string                 `json:"location"`
-	Kind     string                 `json:"kind"`
-	Index    bool                   `json:"index"`
-	Dialect  string                 `json:"dialect"`
-	Entries  int64                  `json:"entries"`
-	Errors   []resourcesync.Finding `json:"errors"`
-	Warnings []resourcesync.Finding `json:"warnings"`
-	Advice   []resourcesync.Finding `json:"advice"`
+	Location string          `json:"location"`
+	Kind     string          `json:"kind"`
+	Index    bool            `json:"index"`
+	Dialect  string          `json:"dialect"`
+	Entries  int64           `json:"entries"`
+	Errors   []check.Finding `json:"errors"`
+	Warnings []check.Finding `json:"warnings"`
+	Advice   []check.Finding `json:"advice"`
 }
 
 // validation is one run of validate.
@@ -32,7 +33,7 @@ type validation struct {
 	a      *app
 	web    *fetcher
 	follow bool
-	o      resourcesync.CheckerOptions
+	o      check.CheckerOptions
 
 	docs             []validated
 	seen             map[string]bool
@@ -55,8 +56,8 @@ W warnings, I advice. Exit code 3: there are errors.
 		Example: `  rsbridge validate capabilitylist.xml changelist.xml
   rsbridge validate --follow https://data.example/.well-known/resourcesync`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(resourcesync.Versions, v.o.Version) {
-				return usage("--spec %s: want %s", v.o.Version, strings.Join(resourcesync.Versions, ", "))
+			if !slices.Contains(check.Versions, v.o.Version) {
+				return usage("--spec %s: want %s", v.o.Version, strings.Join(check.Versions, ", "))
 			}
 			var err error
 			if v.web, err = newFetcher(allow); err != nil {
@@ -82,7 +83,7 @@ W warnings, I advice. Exit code 3: there are errors.
 	f := c.Flags()
 	f.BoolVar(&v.follow, "follow", false, "check also what the documents lead to, and the rules between documents")
 	addAllow(f, &allow)
-	f.StringVar(&v.o.Version, "spec", "1.1", "`VERSION` of the specification that is meant: "+strings.Join(resourcesync.Versions, ", "))
+	f.StringVar(&v.o.Version, "spec", "1.1", "`VERSION` of the specification that is meant: "+strings.Join(check.Versions, ", "))
 	f.BoolVar(&v.o.Strict, "strict", false, "warnings are errors")
 	f.IntVar(&v.o.MaxDocuments, "limit", 10_000, "with --follow: read at most this many documents")
 	f.IntVar(&v.o.Sample, "sample", 20, "with --follow: fetch this many resources of each set")
@@ -103,7 +104,7 @@ func (v *validation) argument(ctx context.Context, arg string) error {
 	if !v.follow {
 		return v.one(ctx, arg)
 	}
-	c := resourcesync.NewChecker(v.o)
+	c := check.NewChecker(v.o)
 	reports, err := c.Check(ctx, arg)
 	for _, r := range reports {
 		v.add(r)
@@ -136,13 +137,13 @@ func (v *validation) one(ctx context.Context, location string) error {
 		defer body.Close()
 		location += "!/" + resourcesync.ManifestName
 	}
-	r := resourcesync.Report{Location: location}
-	o := resourcesync.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now, Version: v.o.Version}
+	r := check.Report{Location: location}
+	o := check.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now, Version: v.o.Version}
 	o.Entry = func(*resourcesync.Head, *resourcesync.Entry) error {
 		r.Entries++
 		return ctx.Err()
 	}
-	head, found, err := resourcesync.Validate(body, o)
+	head, found, err := check.Validate(body, o)
 	if err != nil {
 		return err
 	}
@@ -152,21 +153,21 @@ func (v *validation) one(ctx context.Context, location string) error {
 }
 
 // add takes up what was found in a document, once.
-func (v *validation) add(r resourcesync.Report) {
+func (v *validation) add(r check.Report) {
 	if v.seen[r.Location] {
 		return
 	}
 	v.seen[r.Location] = true
 	d := validated{
 		Location: r.Location, Kind: string(r.Capability), Index: r.Index, Dialect: r.Dialect, Entries: r.Entries,
-		Errors: []resourcesync.Finding{}, Warnings: []resourcesync.Finding{}, Advice: []resourcesync.Finding{},
+		Errors: []check.Finding{}, Warnings: []check.Finding{}, Advice: []check.Finding{},
 	}
 	for _, f := range r.Findings {
 		switch f.Severity {
-		case resourcesync.SeverityError:
+		case check.SeverityError:
 			d.Errors = append(d.Errors, f)
 			v.errors++
-		case resourcesync.SeverityWarning:
+		case check.SeverityWarning:
 			d.Warnings = append(d.Warnings, f)
 			v.warnings++
 		default:

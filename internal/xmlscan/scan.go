@@ -1,0 +1,286 @@
+package xmlscan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Kinds of errors, for Options.Fail.
+var (
+	ErrSyntax = errors.New("not well-formed")
+	// ErrNotRead is an ErrSyntax: the document may be well-formed, and this reader
+	// does not take its encoding or its declarations.
+	ErrNotRead = fmt.Errorf("%w for this reader", ErrSyntax)
+	ErrElement = errors.New("element in a text")
+	ErrLimit   = errors.New("limit exceeded")
+)
+
+// Space is a namespace by number, so that names are compared quickly.
+type Space uint8
+
+// The namespaces of XML itself. A caller numbers its own from First on.
+const (
+	None Space = iota
+	XML
+	XMLNS
+	Other // none of the numbered ones; see Name.URI
+	First
+)
+
+// The namespaces of XML itself.
+const (
+	NamespaceXML   = "http://www.w3.org/XML/1998/namespace"
+	NamespaceXMLNS = "http://www.w3.org/2000/xmlns/"
+)
+
+// Options of New. All but Undeclared are needed.
+type Options struct {
+	MaxBytes int64 // of the document; 0: any number
+	MaxValue int   // bytes of one attribute or text
+
+	// Spaces gives the number of a namespace, or Other.
+	Spaces func(uri string) Space
+	// Undeclared gives the namespace of a prefix without declaration, "" if the prefix
+	// is an error. May be nil.
+	Undeclared func(prefix []byte) string
+	// Fail makes an error. Its kind is one of the Err values above, or the error of the
+	// underlying reader; line is 0 if unknown.
+	Fail func(line int, kind error, message string) error
+}
+
+// Name is a name in a tag; its slices are good until the next token.
+type Name struct {
+	Prefix, Local []byte
+	Space         Space
+	Undeclared    bool // the namespace is that of Options.Undeclared
+	URI           string
+}
+
+// Raw is the name as written.
+func (n *Name) Raw() string {
+	if len(n.Prefix) == 0 {
+		return string(n.Local)
+	}
+	return string(n.Prefix) + ":" + string(n.Local)
+}
+
+// Attr is an attribute; its slices are good until the next token.
+type Attr struct {
+	Name
+	Value  []byte // decoded and normalized
+	decode bool   // Value is still to be decoded
+}
+
+type binding struct {
+	prefix, uri string
+	space       Space
+	depth       int // of the element that made it
+}
+
+// Token is what Next has read.
+type Token uint8
+
+// The tokens.
+const (
+	EOF Token = iota
+	Start
+	End
+)
+
+// Bounds that are not options.
+const (
+	maxDepth = 64
+	maxAttrs = 256
+)
+
+// Scanner is the tokenizer.
+type Scanner struct {
+	input
+	Name  Name   // of the start tag
+	Attrs []Attr // of the start tag
+	Stray bool   // there was text where it is not collected; the caller resets it
+
+	// Pass lets empty elements whose tags begin so be passed over without a look at what
+	// is in them; empty: all are read.
+	Pass []byte
+
+	keep bool   // text is collected
+	text []byte // collected text
+
+	open     []byte // names of open elements, one after the other
+	openEnds []int
+	bindings []binding
+	selfEnd  bool // the start tag was an empty element: its end comes next
+	rooted   bool // the root element has begun
+}
+
+// New makes a Scanner.
+func New(r io.Reader, o Options) *Scanner {
+	return &Scanner{
+		input: input{src: r, o: o, line: 1, buf: make([]byte, 4096)},
+		bindings: []binding{
+			{prefix: "xml", uri: NamespaceXML, space: XML},
+			{prefix: "", uri: "", space: None},
+		},
+	}
+}
+
+// depth is the number of open elements.
+func (s *Scanner) depth() int { return len(s.openEnds) }
+
+// Next gives the next start or end tag. Text before it is collected (keep) or
+// only checked.
+func (s *Scanner) Next() (Token, error) {
+	if s.selfEnd {
+		s.selfEnd = false
+		s.pop()
+		return End, nil
+	}
+	if s.base == 0 && s.pos == 0 && s.end == 0 {
+		if err := s.begin(); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		if err := s.skipText(); err != nil {
+			if err == io.EOF && s.rooted && s.depth() == 0 {
+				s.tok = s.pos
+				return EOF, nil
+			}
+			return 0, s.inputError(err, s.where())
+		}
+		s.tok = s.pos
+		if err := s.need(2); err != nil {
+			return 0, s.inputError(err, "a tag")
+		}
+		switch s.buf[s.pos+1] {
+		case '/':
+			return End, s.endTag()
+		case '?':
+			if err := s.instruction(); err != nil {
+				return 0, err
+			}
+		case '!':
+			if err := s.declaration(); err != nil {
+				return 0, err
+			}
+		default:
+			if len(s.Pass) == 0 || !s.passed() {
+				return Start, s.startTag()
+			}
+		}
+	}
+}
+
+// passed passes over an empty element that need not be read, where its end is seen at
+// once: no single quotes, and no < or > in a value.
+func (s *Scanner) passed() bool {
+	w := s.buf[s.pos:s.end]
+	if !bytes.HasPrefix(w, s.Pass) {
+		return false
+	}
+	n := bytes.IndexByte(w, '>')
+	if n < 0 {
+		return false
+	}
+	tag := w[1:n]
+	if tag[len(tag)-1] != '/' || bytes.IndexByte(tag, '<') >= 0 || bytes.IndexByte(tag, '\'') >= 0 || bytes.Count(tag, doubleQuote)%2 != 0 {
+		return false
+	}
+	s.pos += n + 1
+	return true
+}
+
+var doubleQuote = []byte{'"'}
+
+// where names what the document ended in.
+func (s *Scanner) where() string {
+	if s.depth() == 0 {
+		return "the document before its root element"
+	}
+	return "<" + string(s.top()) + ">"
+}
+
+// Skip passes over the element whose start tag was just read.
+func (s *Scanner) Skip() error {
+	keep, stray := s.keep, s.Stray
+	s.keep = false
+	for depth := s.depth(); s.depth() >= depth; {
+		if _, err := s.Next(); err != nil {
+			return err
+		}
+	}
+	s.keep, s.Stray = keep, stray
+	return nil
+}
+
+// Leaf gives the text of the element whose start tag was just read. An element
+// inside is an error, since part of the value might be lost.
+func (s *Scanner) Leaf() ([]byte, error) {
+	s.keep = true
+	s.text = s.text[:0]
+	tok, err := s.Next()
+	s.keep = false
+	if err != nil {
+		return nil, err
+	}
+	if tok == Start {
+		return nil, s.Failf(ErrElement, "<%s> stands inside <%s>, which holds text only", s.Name.Raw(), s.Parent())
+	}
+	return s.text, nil
+}
+
+func (s *Scanner) endTag() error {
+	for {
+		w := s.buf[s.pos:s.end]
+		if i := bytes.IndexByte(w, '>'); i >= 0 {
+			name := bytes.TrimRight(w[2:i], " \t\r\n")
+			if s.depth() == 0 {
+				return s.Failf(ErrSyntax, "</%s> ends nothing", Clip(string(name)))
+			}
+			if !bytes.Equal(name, s.top()) {
+				return s.Failf(ErrSyntax, "</%s> where </%s> was expected", Clip(string(name)), Clip(string(s.top())))
+			}
+			s.pos += i + 1
+			s.pop()
+			return nil
+		}
+		if err := s.more(); err != nil {
+			return s.inputError(err, "an end tag")
+		}
+	}
+}
+
+func (s *Scanner) top() []byte { return s.nth(len(s.openEnds) - 1) }
+
+// Parent is the name of the element around the one just opened.
+func (s *Scanner) Parent() string {
+	if i := len(s.openEnds) - 2; i >= 0 {
+		return string(s.nth(i))
+	}
+	return ""
+}
+
+func (s *Scanner) nth(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = s.openEnds[i-1]
+	}
+	return s.open[start:s.openEnds[i]]
+}
+
+func (s *Scanner) pop() {
+	depth := len(s.openEnds)
+	s.open = s.open[:len(s.open)-len(s.top())]
+	s.openEnds = s.openEnds[:depth-1]
+	n := len(s.bindings)
+	for s.bindings[n-1].depth == depth {
+		n--
+	}
+	if n < len(s.bindings) {
+		s.bindings = slices.Delete(s.bindings, n, len(s.bindings))
+	}
+}

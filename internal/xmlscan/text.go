@@ -1,0 +1,320 @@
+package xmlscan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// skipText consumes text up to the next <. It gives io.EOF at the end of input.
+func (s *Scanner) skipText() error {
+	for {
+		w := s.buf[s.pos:s.end]
+		i := 0
+		if !s.keep {
+			for i < len(w) && IsSpace(w[i]) {
+				i++
+			}
+			s.pos += i
+			w = w[i:]
+		}
+		if len(w) > 0 && w[0] == '<' {
+			return nil
+		}
+		if len(w) > 0 {
+			end := bytes.IndexByte(w, '<')
+			final := end >= 0
+			if final {
+				w = w[:end]
+			}
+			n, err := s.takeText(w, final)
+			if err != nil {
+				s.tok = s.pos
+				return s.Failf(ErrSyntax, "%s", err)
+			}
+			if n > 0 && s.depth() == 0 {
+				s.tok = s.pos
+				return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(w[:n])))
+			}
+			s.pos += n
+			if err := s.textBound(); err != nil || final {
+				return err
+			}
+		}
+		if err := s.more(); err == io.EOF && s.pos < s.end && s.depth() == 0 {
+			s.tok = s.pos
+			return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(s.buf[s.pos:s.end])))
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// textBound ends a text that is too long to collect.
+func (s *Scanner) textBound() error {
+	if !s.keep || len(s.text) <= s.o.MaxValue {
+		return nil
+	}
+	s.tok = s.pos
+	return s.Failf(ErrLimit, "the text of <%s> is longer than %d bytes", Clip(string(s.top())), s.o.MaxValue)
+}
+
+// takeText checks text and collects it; it gives how many bytes it took. Unless
+// the text is whole (final), it leaves what may need the bytes that follow.
+func (s *Scanner) takeText(w []byte, final bool) (int, error) {
+	s.Stray = s.Stray || !s.keep
+	start := 0
+	for i := 0; i < len(w); {
+		switch c := w[i]; c {
+		default:
+			i++
+			continue
+		case '&':
+			r, n, err := reference(w[i:])
+			if err != nil {
+				if !final && len(w)-i < maxReference {
+					s.collect(w[start:i])
+					return i, nil
+				}
+				return 0, err
+			}
+			s.collect(w[start:i])
+			s.collect(utf8.AppendRune(nil, r))
+			i += n
+		case ']':
+			if bytes.HasPrefix(w[i:], cdataEnd) {
+				return 0, errors.New("]]> in text; > is written &gt; there")
+			}
+			if !final && len(w)-i < len(cdataEnd) {
+				s.collect(w[start:i])
+				return i, nil
+			}
+			i++
+			continue
+		case '\r':
+			if !final && i+1 == len(w) {
+				s.collect(w[start:i])
+				return i, nil
+			}
+			s.collect(w[start:i])
+			s.collect(newline)
+			if i++; i < len(w) && w[i] == '\n' {
+				i++
+			}
+		}
+		start = i
+	}
+	s.collect(w[start:])
+	return len(w), nil
+}
+
+func (s *Scanner) collect(b []byte) {
+	if s.keep {
+		s.text = append(s.text, b...)
+	}
+}
+
+const maxReference = 16
+
+// reference decodes the entity or character reference at the start of w.
+func reference(w []byte) (r rune, n int, err error) {
+	end := bytes.IndexByte(w[:min(len(w), maxReference)], ';')
+	if end < 0 {
+		return 0, 0, fmt.Errorf("%q is no reference; & is written &amp;", Clip(string(w[:min(len(w), maxReference)])))
+	}
+	name := string(w[1:end])
+	switch name {
+	case "amp":
+		return '&', 5, nil
+	case "lt":
+		return '<', 4, nil
+	case "gt":
+		return '>', 4, nil
+	case "quot":
+		return '"', 6, nil
+	case "apos":
+		return '\'', 6, nil
+	}
+	if len(name) < 2 || name[0] != '#' {
+		return 0, 0, fmt.Errorf("the entity &%s; is not known: only amp, lt, gt, quot, apos and characters by number are read", Clip(name))
+	}
+	digits, base := name[1:], 10
+	if digits[0] == 'x' {
+		digits, base = digits[1:], 16
+	}
+	code, err := strconv.ParseUint(digits, base, 32)
+	if err != nil || !xmlChar(rune(code)) {
+		return 0, 0, fmt.Errorf("&%s; is no character that XML allows", Clip(name))
+	}
+	return rune(code), end + 1, nil
+}
+
+func xmlChar(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 && r <= 0x10FFFF
+}
+
+// decodeValue replaces references and normalizes white space in an attribute.
+func decodeValue(v []byte) ([]byte, error) {
+	out := make([]byte, 0, len(v))
+	for i := 0; i < len(v); {
+		switch c := v[i]; c {
+		case '&':
+			r, n, err := reference(v[i:])
+			if err != nil {
+				return nil, err
+			}
+			out = utf8.AppendRune(out, r)
+			i += n
+		case '\r':
+			out = append(out, ' ')
+			if i++; i < len(v) && v[i] == '\n' {
+				i++
+			}
+		case '\n', '\t':
+			out = append(out, ' ')
+			i++
+		default:
+			out = append(out, c)
+			i++
+		}
+	}
+	return out, nil
+}
+
+var (
+	cdataStart = []byte("<![CDATA[")
+	cdataEnd   = []byte("]]>")
+)
+
+// declaration reads what begins with <!: a comment, CDATA, or what is refused.
+func (s *Scanner) declaration() error {
+	if err := s.need(4); err != nil {
+		return s.inputError(err, "a comment")
+	}
+	if string(s.buf[s.pos:s.pos+4]) == "<!--" {
+		s.pos += 4
+		return s.comment()
+	}
+	if err := s.need(len(cdataStart)); err != nil {
+		return s.inputError(err, "a declaration")
+	}
+	switch w := s.buf[s.pos:s.end]; {
+	case bytes.HasPrefix(w, cdataStart):
+		if s.depth() == 0 {
+			return s.Failf(ErrSyntax, "CDATA outside of the root element")
+		}
+		s.pos += len(cdataStart)
+		return s.cdata()
+	case bytes.HasPrefix(w, []byte("<!DOCTYPE")):
+		return s.Failf(ErrNotRead, "the document has a DTD (<!DOCTYPE); DTDs and entities are refused")
+	}
+	return s.Failf(ErrSyntax, "a declaration that is neither a comment nor CDATA")
+}
+
+// until consumes up to and with mark, handing on what stands before it.
+func (s *Scanner) until(mark []byte, inside string, take func([]byte, bool) int) error {
+	for {
+		w := s.buf[s.pos:s.end]
+		if i := bytes.Index(w, mark); i >= 0 {
+			take(w[:i], true)
+			s.pos += i + len(mark)
+			return s.textBound()
+		}
+		if keep := len(mark) - 1; len(w) > keep {
+			s.pos += take(w[:len(w)-keep], false)
+		}
+		if err := s.textBound(); err != nil {
+			return err
+		}
+		if err := s.more(); err != nil {
+			return s.inputError(err, inside)
+		}
+	}
+}
+
+func ignore(b []byte, _ bool) int { return len(b) }
+
+func (s *Scanner) comment() error {
+	if err := s.until([]byte("--"), "a comment", ignore); err != nil {
+		return err
+	}
+	if err := s.need(1); err != nil {
+		return s.inputError(err, "a comment")
+	}
+	if s.buf[s.pos] != '>' {
+		return s.Failf(ErrSyntax, "-- inside a comment")
+	}
+	s.pos++
+	return nil
+}
+
+func (s *Scanner) cdata() error {
+	return s.until(cdataEnd, "CDATA", func(b []byte, final bool) int {
+		if !s.keep {
+			s.Stray = s.Stray || len(bytes.TrimSpace(b)) > 0
+			return len(b)
+		}
+		for i := 0; i < len(b); i++ {
+			if b[i] != '\r' {
+				s.text = append(s.text, b[i])
+				continue
+			}
+			if i+1 == len(b) && !final {
+				return i
+			}
+			s.text = append(s.text, '\n')
+			if i+1 < len(b) && b[i+1] == '\n' {
+				i++
+			}
+		}
+		return len(b)
+	})
+}
+
+// instruction passes over a processing instruction.
+func (s *Scanner) instruction() error {
+	var target Name
+	for {
+		w := s.buf[s.pos:s.end]
+		i, err := scanName(w, 2, &target)
+		if err == nil && len(w) < i+2 {
+			err = errMore
+		}
+		if err == errMore {
+			if err := s.more(); err != nil {
+				return s.inputError(err, "a processing instruction")
+			}
+			continue
+		}
+		if err != nil {
+			return s.Failf(ErrSyntax, "processing instruction: %s", err)
+		}
+		if len(target.Prefix) > 0 || bytes.EqualFold(target.Local, []byte("xml")) {
+			return s.Failf(ErrSyntax, "a processing instruction cannot be called %s here", Clip(target.Raw()))
+		}
+		if !IsSpace(w[i]) && string(w[i:i+2]) != "?>" {
+			return s.Failf(ErrSyntax, "no blank after the name of the processing instruction %s", Clip(target.Raw()))
+		}
+		s.pos += i
+		return s.until([]byte("?>"), "a processing instruction", ignore)
+	}
+}
+
+// IsSpace tells white space of XML.
+func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// Clip shortens what is quoted in messages, at a border of characters.
+func Clip(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	n := most
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "..."
+}

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// This file fetches a sample of the resources of a set: rules 67, 106 to 112.
+
+func (c *Checker) live(ctx context.Context, d *seen) error {
+	for i := range c.cover.sample {
+		e := &c.cover.sample[i]
+		if err := c.resource(ctx, d, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) error {
+	last := c.cover.changes[e.Loc]
+	got, err := c.o.Fetch(ctx, e.Loc)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.find(d, 107, SeverityWarning, 0, "the resource %s cannot be fetched: %v", clip(e.Loc), err)
+		return nil
+	}
+	defer got.Body.Close()
+	if last.change == resourcesync.Deleted || e.Meta.Change == resourcesync.Deleted && last.change == "" {
+		if got.Status == 200 {
+			c.find(d, 112, SeverityInfo, 0, "%s was deleted, but answers 200", clip(e.Loc))
+		}
+		return nil
+	}
+	if got.Status != 200 {
+		c.find(d, 107, SeverityWarning, 0, "the resource %s answers %d", clip(e.Loc), got.Status)
+		return nil
+	}
+	if err := c.coversLink(ctx, d, e, got); err != nil {
+		return err
+	}
+	if last.change != "" && (e.Meta.Change == "" || e.Meta.DateTime.Before(last.at)) {
+		return nil // another change tells of it
+	}
+	if err := c.sameAsPromised(ctx, d, e.Loc, promise{&e.Meta.Hash, e.Meta.Length, e.Meta.Type, e.Meta.Encoding, e.LastMod}, got, [4]int{107, 108, 109, 110}); err != nil {
+		return err
+	}
+	for i := range e.Links {
+		if err := c.linked(ctx, d, &e.Links[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promise is what a document says of a resource.
+type promise struct {
+	hash           *resourcesync.Hashes
+	length         int64
+	typ, encoding  string
+	lastModifiedAt time.Time
+}
+
+// sameAsPromised compares an answer with what was promised; rules are those for
+// length, encoding, type and hash.
+func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p promise, got *Fetched, rules [4]int) error {
+	if p.typ != "" && got.ContentType != "" && resourcesync.NormalizeType(p.typ) != resourcesync.NormalizeType(got.ContentType) {
+		c.find(d, rules[2], SeverityWarning, 0, "%s is of type %q, promised was %q", clip(loc), clip(got.ContentType), clip(p.typ))
+	}
+	if p.encoding != got.ContentEncoding {
+		c.find(d, rules[1], SeverityWarning, 0, "%s has the content coding %q, promised was %q", clip(loc), clip(got.ContentEncoding), clip(p.encoding))
+		return nil // length and hash are of the coded body
+	}
+	sums := newDigests()
+	n, err := io.Copy(sums, got.Body)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.find(d, rules[0], SeverityWarning, 0, "the resource %s cannot be fetched: %v", clip(loc), err)
+		}
+		return ctx.Err()
+	}
+	what := "the resource " + clip(loc)
+	c.promises(d, rules[0], SeverityWarning, 0, what, &resourcesync.Hashes{}, p.length, sums, n)
+	c.promises(d, rules[3], SeverityWarning, 0, what, p.hash, -1, sums, n)
+	if !p.lastModifiedAt.IsZero() && got.LastModified != "" {
+		at, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", got.LastModified)
+		if err == nil && !at.Equal(p.lastModifiedAt.Truncate(time.Second)) {
+			c.find(d, 111, SeverityWarning, 0, "%s was last modified %s, lastmod is %s", clip(loc), resourcesync.FormatTime(at), resourcesync.FormatTime(p.lastModifiedAt))
+		}
+	}
+	return nil
+}
+
+// linked is rule 106.
+func (c *Checker) linked(ctx context.Context, d *seen, l *resourcesync.Link) error {
+	if l.Type == "" && l.Length < 0 && l.Hash.IsZero() || !resourcesync.HasScheme(l.Href) || l.Path != "" {
+		return nil
+	}
+	got, err := c.o.Fetch(ctx, l.Href)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.find(d, 106, SeverityWarning, 0, "the %s link %s cannot be fetched: %v", clip(l.Rel), clip(l.Href), err)
+		return nil
+	}
+	defer got.Body.Close()
+	if got.Status != 200 {
+		c.find(d, 106, SeverityWarning, 0, "the %s link %s answers %d", clip(l.Rel), clip(l.Href), got.Status)
+		return nil
+	}
+	return c.sameAsPromised(ctx, d, l.Href, promise{&l.Hash, l.Length, l.Type, l.Encoding, time.Time{}}, got, [4]int{106, 106, 106, 106})
+}
+
+// resolve gives a reference as an address, if it can.
+func resolve(base, ref string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ref
+	}
+	if u, err = u.Parse(ref); err != nil {
+		return ref
+	}
+	return u.String()
+}
+
+// coversLink is rule 67: a resourcesync link of a resource leads to a Capability
+// List whose set holds it.
+func (c *Checker) coversLink(ctx context.Context, d *seen, e *resourcesync.Entry, got *Fetched) error {
+	target := "" // the first
+	for _, l := range resourcesync.HeaderLinks(got.Links, resourcesync.RelResourceSync) {
+		if !resourcesync.HasScheme(l) {
+			l = resolve(e.Loc, l)
+		}
+		if sameDocument(l, d.location) {
+			return nil
+		}
+		if target == "" {
+			target = l
+		}
+	}
+	if target == "" {
+		return nil
+	}
+	outer := c.cover
+	c.cover = nil
+	defer func() { c.cover = outer }()
+	list, err := c.document(ctx, target)
+	if err != nil {
+		return err
+	}
+	if list.problem != "" {
+		c.find(d, 67, SeverityError, 0, "%s has a resourcesync link to %s: %s", clip(e.Loc), clip(target), list.problem)
+	} else if k := list.head.Meta.Capability; k != resourcesync.CapabilityList {
+		c.find(d, 67, SeverityError, 0, "%s has a resourcesync link to %s, which has the capability %q, want capabilitylist", clip(e.Loc), clip(target), clip(string(k)))
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package check holds ResourceSync documents against the rules of the specification.
+//
+//   - [Validate] checks one document, as it streams by.
+//   - [Checker] walks a source and checks the rules between its documents.
+//   - [Explore] walks a source and tells what it offers, without judging.
+//
+// It is for people who look at a source: no source and no destination needs it. The rules and
+// their numbers are in docs/rules.md.
+package check

@@ -1,0 +1,394 @@
+package check
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Node is one document of a source and what it leads to, as Explore finds it.
+// Times are nil where the document names none.
+type Node struct {
+	Location  string `json:"location"`
+	Redirect  string `json:"redirect,omitempty"`  // where the answer came from, when that is another address
+	Announced string `json:"announced,omitempty"` // capability by which the parent names it
+	// Kind is the capability of the document; "sitemap" for one without,
+	// "page" for what only has links to documents, "package" for a ZIP file, which
+	// is not fetched, "topic" for a channel of notifications, "" for what could not
+	// be read.
+	Kind    string `json:"kind"`
+	Index   bool   `json:"index,omitempty"`
+	Dialect string `json:"dialect,omitempty"`
+	Bytes   int64  `json:"bytes"`           // of the document, unpacked; of a package as announced
+	Entries int64  `json:"entries"`         // that it holds, on all its pages
+	Pages   int    `json:"pages,omitempty"` // of a document that goes on by next links
+
+	At        *time.Time `json:"at,omitempty"`
+	Completed *time.Time `json:"completed,omitempty"`
+	From      *time.Time `json:"from,omitempty"`
+	Until     *time.Time `json:"until,omitempty"`
+	Open      bool       `json:"open,omitempty"` // a change document that still grows
+
+	Up          string `json:"up,omitempty"`          // the document above, as it says
+	IndexOf     string `json:"index_of,omitempty"`    // the index that it says to be a part of
+	DescribedBy string `json:"describedby,omitempty"` // what describes the set or the source
+
+	Resources *Resources `json:"resources,omitempty"` // what the entries say, of documents that list resources
+
+	Warnings []string `json:"warnings,omitempty"` // leniencies that reading it took
+	Faults   []string `json:"faults,omitempty"`   // what keeps it from being used, or is not as announced
+	Note     string   `json:"note,omitempty"`     // why nothing is told, where that is no fault
+	Children []*Node  `json:"children,omitempty"`
+	Skipped  int64    `json:"skipped,omitempty"` // documents that it leads to and that were not read: too deep, too many
+}
+
+// Resources sums up the entries of a list.
+type Resources struct {
+	Bytes   int64            `json:"bytes"`   // of those that tell their length
+	Sized   int64            `json:"sized"`   // how many do
+	Hashed  map[string]int64 `json:"hashed"`  // how many have a hash, by algorithm
+	Changes map[string]int64 `json:"changes"` // by kind: created, updated, deleted
+	Types   map[string]int64 `json:"types"`   // by media type, the first 50; others under "other"
+	Links   map[string]int64 `json:"links"`   // links of entries by relation, the first 50; others under "other"
+	Oldest  *time.Time       `json:"oldest,omitempty"`
+	Newest  *time.Time       `json:"newest,omitempty"` // change times of entries, or lastmod
+}
+
+// ExploreOptions of Explore; only Fetch is needed.
+type ExploreOptions struct {
+	// Fetch gets an address, as in CheckerOptions.
+	Fetch func(ctx context.Context, url string) (*Fetched, error)
+	// Depth is how many links down documents are read; 0: only what is at the
+	// address, less than 0: all.
+	Depth        int
+	MaxDocuments int   // documents read; default 1000
+	MaxChildren  int   // of one document that are told; default 1000
+	MaxBytes     int64 // of one document, unpacked; default 1 GiB
+	// Progress is called before each document is read; may be nil.
+	Progress func(location string)
+}
+
+type explorer struct {
+	o    ExploreOptions
+	read int
+	seen map[string]bool
+
+	refused error // a document in a form that is not read
+}
+
+// Explore walks a source from an address down and tells what it offers. The
+// address is that of any document, of a site, or of a page that links to one. Every document
+// is streamed; what is kept does not grow with the entries of lists. What cannot be read is told in Faults,
+// and the walk goes on. err is for an address where nothing of ResourceSync was
+// found, and for the end of ctx; the tree so far is returned with it.
+func Explore(ctx context.Context, address string, o ExploreOptions) (*Node, error) {
+	if o.MaxDocuments == 0 {
+		o.MaxDocuments = 1000
+	}
+	if o.MaxChildren == 0 {
+		o.MaxChildren = 1000
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 1 << 30
+	}
+	x := &explorer{o: o, seen: map[string]bool{}}
+	n := &Node{Location: address}
+	err := x.start(ctx, n)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return n, err
+}
+
+// lead is an entry that leads to another document.
+type lead struct {
+	loc  string
+	want resourcesync.Capability
+	kind string // "package", "topic": told, not read
+	meta resourcesync.Meta
+}
+
+// document reads what is at a node's address and goes on to what that leads to.
+// dialect and want are those of the parent.
+func (x *explorer) document(ctx context.Context, n *Node, want resourcesync.Capability, dialect string, depth int) {
+	if x.read++; x.o.Progress != nil {
+		x.o.Progress(n.Location)
+	}
+	x.seen[n.Location] = true
+	got, err := x.o.Fetch(ctx, n.Location)
+	if err != nil {
+		n.Faults = append(n.Faults, err.Error())
+		return
+	}
+	defer got.Body.Close()
+	if got.Status != 200 {
+		n.Faults = append(n.Faults, fmt.Sprintf("it cannot be fetched: status %d", got.Status))
+		return
+	}
+	body, err := x.body(n, got)
+	if err != nil {
+		n.Faults = append(n.Faults, err.Error())
+		return
+	}
+	leads := x.parse(ctx, n, got, body, want, dialect)
+	got.Body.Close()
+	x.follow(ctx, n, leads, depth)
+}
+
+// page opens a further page of a document, whose bytes count as those of the document.
+func (x *explorer) page(ctx context.Context, n *Node, got *Fetched, address string) (*resourcesync.Page, error) {
+	if x.read++; x.read > x.o.MaxDocuments {
+		return nil, fmt.Errorf("its page %s was not read, since %d documents were", clip(address), x.o.MaxDocuments)
+	}
+	if x.o.Progress != nil {
+		x.o.Progress(address)
+	}
+	next, err := x.o.Fetch(ctx, address)
+	if err == nil && next.Status != 200 {
+		next.Body.Close()
+		err = fmt.Errorf("status %d", next.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its page %s cannot be fetched: %w", clip(address), err)
+	}
+	got.Body.Close() // of the page before, which was read
+	*got = *next
+	before := *n
+	body, err := x.body(n, got)
+	n.Redirect = before.Redirect
+	if err != nil {
+		return nil, err
+	}
+	n.Pages = max(n.Pages, 1) + 1
+	url := cmp.Or(got.URL, address)
+	return &resourcesync.Page{URL: url, Next: resourcesync.HeaderNext(got.Links, url), Body: body}, nil
+}
+
+// body gives the bytes of an answer, unpacked when they are gzip, counted and
+// bounded.
+func (x *explorer) body(n *Node, got *Fetched) (io.Reader, error) {
+	if got.URL != "" && got.URL != n.Location {
+		n.Redirect = got.URL
+		x.seen[got.URL] = true
+	}
+	buffered := bufio.NewReader(got.Body)
+	var r io.Reader = buffered
+	if head, _ := buffered.Peek(4); len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b {
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("it begins as gzip and is none: %w", err)
+		}
+		r = z
+	} else if string(head) == "PK\x03\x04" {
+		n.Kind = "package"
+		return nil, errors.New("it is a ZIP package; give the address of the document that lists it")
+	}
+	return &countingReader{r: r, n: &n.Bytes, most: x.o.MaxBytes}, nil
+}
+
+type countingReader struct {
+	r    io.Reader
+	n    *int64
+	most int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	k, err := c.r.Read(p)
+	if *c.n += int64(k); *c.n > c.most {
+		return 0, fmt.Errorf("it has more than %d bytes", c.most)
+	}
+	return k, err
+}
+
+// base is the address that relative ones of a node's document are resolved
+// against.
+func (n *Node) base() string {
+	if n.Redirect != "" {
+		return n.Redirect
+	}
+	return n.Location
+}
+
+// parse reads a document into a node and gives what it leads to.
+func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, want resourcesync.Capability, dialect string) (leads []lead) {
+	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: resourcesync.HeaderNext(got.Links, n.base()),
+		Page: func(address string) (*resourcesync.Page, error) { return x.page(ctx, n, got, address) }})
+	if err != nil {
+		n.Faults = append(n.Faults, err.Error())
+		if errors.Is(err, resourcesync.ErrDialect) {
+			x.refused = err
+		}
+		return nil
+	}
+	h := r.Head()
+	n.root(h)
+	if n.Kind == "" {
+		n.Kind = "sitemap"
+	}
+	if want != "" && h.Meta.Capability != want {
+		n.Faults = append(n.Faults, fmt.Sprintf("it is announced as %s and is %s", want, n.Kind))
+	}
+	k := h.Meta.Capability
+	leading := h.Index || k == resourcesync.Description || k == resourcesync.CapabilityList || k == resourcesync.ResourceDump || k == resourcesync.ChangeDump || k.Archive() || k == resourcesync.FrameworkNotification
+	if !leading {
+		n.Resources = &Resources{Hashed: map[string]int64{}, Changes: map[string]int64{}, Types: map[string]int64{}, Links: map[string]int64{}}
+	}
+	var e resourcesync.Entry
+	for {
+		if err = r.NextInto(&e); err != nil {
+			break
+		}
+		n.Entries++
+		if !leading {
+			n.Resources.add(r, &e)
+			continue
+		}
+		if len(leads) < x.o.MaxChildren {
+			leads = append(leads, leadOf(h, &e))
+		} else {
+			n.Skipped++
+		}
+	}
+	if err != io.EOF {
+		n.Faults = append(n.Faults, err.Error())
+	}
+	n.root(h)
+	n.Warnings = h.Warnings
+	if n.Pages > 0 {
+		n.Warnings = append(n.Warnings, fmt.Sprintf("it is in %d pages, joined by next links, which most destinations do not follow: it should be an index", n.Pages))
+	}
+	return leads
+}
+
+// root tells what the root of a document says.
+func (n *Node) root(h *resourcesync.Head) {
+	m := &h.Meta
+	if m.Capability != "" {
+		n.Kind = string(m.Capability)
+	}
+	n.Index, n.Dialect = h.Index, h.Dialect
+	n.At, n.Completed, n.From, n.Until = timeOf(m.At), timeOf(m.Completed), timeOf(m.From), timeOf(m.Until)
+	if n.At == nil && n.From == nil {
+		n.At = timeOf(h.SnapshotTime())
+	}
+	n.Open = m.Capability.Changes() && !h.Closed()
+	n.Up, n.IndexOf, n.DescribedBy = h.Parent(), h.IndexURL(), h.Link(resourcesync.RelDescribedBy)
+}
+
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// leadOf says what an entry of a document that leads to others leads to.
+func leadOf(h *resourcesync.Head, e *resourcesync.Entry) lead {
+	l := lead{loc: e.Loc, meta: e.Meta}
+	switch k := h.Meta.Capability; {
+	case h.Index:
+		l.want = k
+	case k == resourcesync.Description:
+		l.want = resourcesync.CapabilityList
+	case k == resourcesync.CapabilityList && e.Meta.Capability.Notification():
+		l.kind, l.want = "topic", e.Meta.Capability
+	case k == resourcesync.CapabilityList, k == resourcesync.FrameworkNotification:
+		l.want = e.Meta.Capability
+	case k == resourcesync.ResourceDump, k == resourcesync.ChangeDump:
+		l.kind = "package"
+	default:
+		l.want = k.Archived()
+	}
+	return l
+}
+
+// follow reads the documents that a node leads to.
+func (x *explorer) follow(ctx context.Context, n *Node, leads []lead, depth int) {
+	for i := range leads {
+		l := &leads[i]
+		c := &Node{Location: l.loc, Announced: string(l.want)}
+		switch {
+		case ctx.Err() != nil:
+			n.Skipped++
+			continue
+		case l.kind != "":
+			c.Kind, c.Bytes = l.kind, max(l.meta.Length, 0)
+			c.At, c.Completed, c.From, c.Until = timeOf(l.meta.At), timeOf(l.meta.Completed), timeOf(l.meta.From), timeOf(l.meta.Until)
+		case x.seen[l.loc] && n.Kind == "page":
+			continue
+		case x.seen[l.loc]:
+			c.Note = "it is told above"
+		case depth == 0 || x.read >= x.o.MaxDocuments:
+			n.Skipped++
+			if i >= 20 { // an example is enough
+				continue
+			}
+			c.Note = "it was not read"
+		case !onWeb(l.loc):
+			c.Note = "it is no address of the web"
+		default:
+			x.document(ctx, c, l.want, n.Dialect, depth-1)
+		}
+		n.Children = append(n.Children, c)
+	}
+}
+
+// onWeb tells whether an address can be fetched; a relative one comes from a
+// document that was given as a file.
+func onWeb(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "" || u.Scheme == "http" || u.Scheme == "https")
+}
+
+const maxKinds = 50 // types and relations that are told by name
+
+func tally(m map[string]int64, key string) {
+	if _, ok := m[key]; !ok && len(m) >= maxKinds {
+		key = "other"
+	}
+	m[key]++
+}
+
+// add counts an entry in.
+func (s *Resources) add(r *resourcesync.Reader, e *resourcesync.Entry) {
+	if e.Meta.Length >= 0 && e.HasMeta {
+		s.Bytes += e.Meta.Length
+		s.Sized++
+	}
+	for _, word := range strings.Fields(e.Meta.Hash.String()) {
+		name, _, _ := strings.Cut(word, ":")
+		tally(s.Hashed, name)
+	}
+	if e.Meta.Change != "" {
+		tally(s.Changes, e.Meta.Change)
+	}
+	if e.Meta.Type != "" {
+		tally(s.Types, resourcesync.NormalizeType(e.Meta.Type))
+	}
+	for i := range e.Links {
+		tally(s.Links, e.Links[i].Rel)
+	}
+	t := e.LastMod
+	if c := r.ChangeTime(e); !c.IsZero() {
+		t = c
+	}
+	if t.IsZero() {
+		return
+	}
+	if s.Oldest == nil || t.Before(*s.Oldest) {
+		s.Oldest = &t
+	}
+	if s.Newest == nil || t.After(*s.Newest) {
+		s.Newest = &t
+	}
+}

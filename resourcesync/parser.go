@@ -1,0 +1,63 @@
+package resourcesync
+
+import (
+	"io"
+
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
+)
+
+// Parser reads a document element by element and warns of nothing. It is for package
+// check, which reports what a Reader lets pass.
+type Parser struct {
+	*xmlscan.Scanner
+	d decoder
+}
+
+// NewParser begins with a document at an address. A document in another form is read as
+// the one that it stands for, and slips tell; after a slip with Feed there is no document.
+func NewParser(r io.Reader, location string) (p *Parser, slips []Slip, err error) {
+	r, slips, err = inXML(r, location, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := newScanner(r, location, 0, 256<<10, nil)
+	return &Parser{Scanner: s, d: decoder{s: s, base: location}}, slips, nil
+}
+
+func newScanner(r io.Reader, location string, maxBytes int64, maxValue int, undeclared func(prefix []byte) string) *xmlscan.Scanner {
+	return xmlscan.New(r, xmlscan.Options{
+		MaxBytes: maxBytes, MaxValue: maxValue, Spaces: spaceOf, Undeclared: undeclared,
+		Fail: func(line int, kind error, message string) error {
+			if kind == xmlscan.ErrElement {
+				kind = ErrInvalid
+			}
+			return &DocumentError{Location: location, Line: line, Kind: kind, Message: message}
+		},
+	})
+}
+
+// Meta reads the rs:md whose tag was just read into m.
+func (p *Parser) Meta(m *Meta) error { return p.d.meta(p.Attrs, m) }
+
+// Link reads the rs:ln whose tag was just read into l. ok is false without rel or href.
+func (p *Parser) Link(l *Link) (ok bool, err error) { return p.d.link(p.Attrs, l) }
+
+// Address resolves what a loc names.
+func (p *Parser) Address(loc []byte) (string, error) { return p.d.address("loc", loc) }
+
+// CheckRoot gives the error of a Reader for the root element whose tag was just read.
+func (p *Parser) CheckRoot() error { return (&Reader{d: p.d}).checkRoot() }
+
+// Signs of old dialects.
+type Signs struct {
+	Meta            bool // the root has an rs:md
+	DLib            bool // an element is in the namespace of the D-Lib form
+	WasResourceSync bool // the capability was called resourcesync
+}
+
+// Settle works out the dialect of a root, as far as it is known.
+func (p *Parser) Settle(h *Head, signs Signs) {
+	r := Reader{d: p.d, head: *h, sawMeta: signs.Meta, sawDLib: signs.DLib, wasResourceSync: signs.WasResourceSync}
+	_ = r.settle() // no error where reading is lenient
+	*h = r.head
+}

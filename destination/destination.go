@@ -52,6 +52,8 @@ type Config struct {
 	TempDir                              string        // packages, two at once, and sorting; default: the system's
 	MemoryBytes                          int64         // for batches and sorting; default 64 MiB
 	UserAgent                            string        // of each request to the source; default webclient.Agent
+
+	relocate bool // relocate opens records whose mirror is at another address, see Relocate
 }
 
 // Options of Open.
@@ -445,8 +447,11 @@ func (d *Destination) load() error {
 		if d.meta.Version != 1 {
 			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
 		}
+		if d.cfg.relocate {
+			break
+		}
 		if d.meta.Phase != "" && (d.meta.Graph != graph || d.meta.Space != uint32(d.space)) {
-			return fmt.Errorf("it has kept its mirror in %q of another store or graph than %q of %s: give the new mirror a new name, or set the old one back", d.meta.Graph, graph, d.at())
+			return d.elsewhere(graph)
 		}
 		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
 		d.meta.Cursor.upgrade()

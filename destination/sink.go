@@ -318,6 +318,9 @@ func (s *Sink) checkpoint(w http.ResponseWriter, r *http.Request, graph string) 
 		io.WriteString(w, text)
 		return nil
 	}
+	if r.Method == http.MethodDelete {
+		return s.removeGraph(w, st, graph)
+	}
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = s.makeFolder()

@@ -414,7 +414,7 @@ func (d *Destination) sharesWith() error {
 	if former == "" {
 		return nil
 	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), or choose another graph_iri", d.graphName(), d.at(), former)
+	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another graph_iri, or remove it: rsbridge forget %s", d.graphName(), d.at(), former, former)
 }
 
 func (d *Destination) noteCompare(why string) error {

@@ -1,0 +1,437 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Forgetting removes from the mirror what the destination owns, then its lines in the state
+// graph, then its records. Each step may be repeated, so an interrupted Forget is finished by
+// the next one; if the destination comes back instead, everything is compared with the source.
+
+// ForgetOptions of Forget.
+type ForgetOptions struct {
+	DryRun   bool `json:"dry_run,omitempty"`   // DryRun only counts
+	KeepData bool `json:"keep_data,omitempty"` // KeepData leaves the data in the store; records and lines in urn:rsbridge:state go
+}
+
+// ForgetReport says what goes, or would go.
+type ForgetReport struct {
+	Name      string `json:"name"`
+	DryRun    bool   `json:"dry_run"`
+	KeepData  bool   `json:"keep_data"`
+	Store     string `json:"store"` // address of the mirror
+	Graph     string `json:"graph"`
+	Resources int64  `json:"resources"`
+	Records   int64  `json:"records"` // in the state
+	Triples   int64  `json:"triples"` // in the mirror that this destination alone owns
+	Lines     int64  `json:"lines"`   // triples in urn:rsbridge:state of the mirror
+	Files     int64  `json:"files"`   // on disk
+	// Remains says what stays in the mirror although it should have gone, "" for nothing.
+	Remains string `json:"remains,omitempty"`
+}
+
+// Forget removes the destination: data, lines in the state graph, records. It must not be
+// used afterwards.
+func (d *Destination) Forget(ctx context.Context, o ForgetOptions) (ForgetReport, error) {
+	rep, err := d.forgetAll(ctx, o)
+	if err != nil {
+		return rep, fmt.Errorf("forget %s: %w", d.cfg.Name, err)
+	}
+	return rep, nil
+}
+
+func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep ForgetReport, err error) {
+	m := d.snapshotMeta()
+	rep, err = d.forgettable(ctx, &m)
+	rep.DryRun, rep.KeepData = o.DryRun, o.KeepData
+	if err != nil || m.Phase == "" {
+		if err == nil && !o.DryRun {
+			err = d.dropRecords()
+		}
+		return rep, err
+	}
+	if rep.Lines, err = d.mirror.countLines(ctx); err != nil {
+		return rep, fmt.Errorf("nothing was changed: %w", err)
+	}
+	if o.KeepData {
+		other, err := d.neighbour()
+		if err == nil && other != "" {
+			err = fmt.Errorf("destination %s writes into the same graph, and would remove triples without an owner; nothing was changed: forget without --keep-data", other)
+		}
+		if err != nil {
+			return rep, err
+		}
+		rep.Triples, rep.Files = 0, 0
+	}
+	if o.DryRun {
+		return rep, nil
+	}
+	if err := d.ready(ctx); err != nil {
+		return rep, err
+	}
+	if !o.KeepData {
+		if rep.Remains, err = d.removeOwned(ctx, &m); err != nil {
+			return rep, err
+		}
+	}
+	if err := d.mirror.dropLines(ctx); err != nil {
+		return rep, fmt.Errorf("remove the lines in %s: %w", stateGraph, err)
+	}
+	if err := d.crashAt("lines"); err != nil {
+		return rep, err
+	}
+	if d.sink != nil && !o.KeepData {
+		if err := d.sink.removeIfUnused(); err != nil {
+			return rep, err
+		}
+	}
+	if d.beside != nil {
+		if err := os.Remove(filepath.Join(d.cfg.Files, folderState)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return rep, err
+		}
+	}
+	return rep, d.dropRecords()
+}
+
+// beingForgotten is why a mirror is compared after a Forget that did not end.
+const beingForgotten = "it was being forgotten"
+
+// neighbour is another destination of this state that has written into the same graph, or
+// per-entity graphs, "" for none.
+func (d *Destination) neighbour() (string, error) {
+	all, err := KeptIn(d.store)
+	for _, k := range all {
+		if k.space == d.space && k.dest != d.dest && k.Mirrored {
+			return k.Name, nil
+		}
+	}
+	return "", err
+}
+
+// recordKinds are the kinds of records that begin with the destination.
+var recordKinds = []byte{kindResource, kindBody, kindFault, kindIntent, kindDiff, kindPast, kindGhost, kindOther, kindFile, kindLeaving, kindMeta}
+
+// forgettable counts what there is of the destination.
+func (d *Destination) forgettable(ctx context.Context, m *meta) (ForgetReport, error) {
+	rep := ForgetReport{Name: d.cfg.Name, Store: d.at(), Graph: d.graphName(), Resources: m.Resources}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	rep.Records = 1 // its name
+	count := func(prefix []byte, f func(kv.Pair)) error {
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			if err != nil {
+				return err
+			}
+			if f(pair); rep.Records%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	for _, kind := range recordKinds {
+		err := count(key(kind, d.dest), func(pair kv.Pair) {
+			rep.Records++
+			if kind == kindOther && len(pair.Value) > 0 || kind == kindResource && d.folder != nil {
+				rep.Files++
+			}
+		})
+		if err != nil {
+			return rep, err
+		}
+	}
+	var subject hash16
+	var ours, others [][]byte // hashes of one subject
+	settle := func() {
+		theirs := map[hash16]bool{}
+		for _, all := range others {
+			for h := range slices.Chunk(all, 16) {
+				theirs[hash16(h)] = true
+			}
+		}
+		seen := map[hash16]bool{}
+		for _, all := range ours {
+			for h := range slices.Chunk(all, 16) {
+				if t := hash16(h); !theirs[t] && !seen[t] {
+					seen[t] = true
+					rep.Triples++
+				}
+			}
+		}
+		ours, others = nil, nil
+	}
+	err := count(key(kindOwned, d.space), func(pair kv.Pair) {
+		subj, o, ok := splitOwned(pair.Key)
+		if !ok || len(pair.Value)%16 != 0 {
+			return // a comparison tells of it
+		}
+		if subj != subject {
+			settle()
+			subject = subj
+		}
+		if o.dest == d.dest {
+			rep.Records++
+			ours = append(ours, slices.Clone(pair.Value))
+		} else {
+			others = append(others, slices.Clone(pair.Value))
+		}
+	})
+	settle()
+	if err != nil {
+		return rep, err
+	}
+	return rep, count(key(kindGraph, d.space), func(pair kv.Pair) {
+		if len(pair.Value) >= 4 && id(binary.BigEndian.Uint32(pair.Value)) == d.dest {
+			rep.Records++
+		}
+	})
+}
+
+// removeOwned removes every resource from the mirror. It says what may remain there.
+func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string, err error) {
+	if err := d.sameMirror(ctx, m); err != nil {
+		return "", err
+	}
+	if err := d.redo(ctx); err != nil {
+		return "", fmt.Errorf("finish the batch that was under way: %w", err)
+	}
+	if err := d.lookForFaults(); err != nil {
+		return "", err
+	}
+	d.noneLeaving.Store(false)
+	if err := d.saveMeta(func(m *meta) { m.Compare, m.Again, m.InSync = beingForgotten, true, false }); err != nil {
+		return "", err
+	}
+	if err := d.removeResources(ctx); err != nil {
+		return "", err
+	}
+	if err := d.putWhole(ctx); err != nil {
+		return "", err
+	}
+	for _, rec := range d.stored(d.store) {
+		if rec.err == nil {
+			rec.err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", shorten(rec.Loc))
+		}
+		return "", rec.err
+	}
+	if after := d.snapshotMeta().Compare; after != beingForgotten {
+		return "triples of resources whose records cannot be read: " + after, nil
+	}
+	return "", nil
+}
+
+func (d *Destination) removeResources(ctx context.Context) error {
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	var c counts
+	b := d.batcher(&c, false)
+	defer b.wait()
+	total, done := d.snapshotMeta().Resources, int64(0)
+	for loc, rec := range d.stored(snap) {
+		if rec.err != nil {
+			return rec.err
+		}
+		if err := b.add(ctx, &op{loc: loc}); err != nil {
+			return err
+		}
+		if done++; done%1000 == 0 {
+			d.opt.Progress("remove", done, total)
+		}
+	}
+	return b.settle(ctx)
+}
+
+// sameMirror refuses a store that holds other things than this mirror, as a new one at the
+// same address. A mirror without a checkpoint may be one that was almost forgotten.
+func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
+	cp, err := d.mirror.readCheckpoint(ctx)
+	if err != nil || cp != nil || m.Compare == beingForgotten {
+		return err
+	}
+	return d.isTheMirror(ctx)
+}
+
+// countLines counts the lines of this destination in the state graph.
+func (m *mirror) countLines(ctx context.Context) (int64, error) {
+	if m.gspOnly() {
+		cp, err := m.readCheckpoint(ctx)
+		if err != nil || cp == nil {
+			return 0, err
+		}
+		return int64(len(cp.triples(m.mark))), nil
+	}
+	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
+		stateGraph, m.mark, ownedBy, m.mark, predKeptBy, m.mark))
+	if err != nil {
+		return 0, fmt.Errorf("count the lines in %s: %w", stateGraph, err)
+	}
+	for row, err := range s.Rows {
+		if err != nil {
+			return 0, fmt.Errorf("count the lines in %s: %w", stateGraph, err)
+		}
+		return numberOf(row)
+	}
+	return 0, fmt.Errorf("count the lines in %s: no answer", stateGraph)
+}
+
+func numberOf(row sparql.Row) (n int64, err error) {
+	if len(row) == 1 && row[0].Kind() == rdfres.KindLiteral {
+		lex, _, _ := row[0].Literal()
+		if _, err := fmt.Sscanf(lex, "%d", &n); err == nil {
+			return n, nil
+		}
+	}
+	return 0, errors.New("the answer is no number")
+}
+
+// dropLines removes the lines of this destination from the state graph.
+func (m *mirror) dropLines(ctx context.Context) error {
+	if m.gspOnly() {
+		return m.client.DeleteGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix))
+	}
+	return m.client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
+DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
+DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, stateGraph, m.mark, ownedBy, predKeptBy))
+}
+
+// dropRecords removes the records of the destination, and those of its space if nobody else
+// writes there.
+func (d *Destination) dropRecords() error {
+	idsMu.Lock()
+	defer idsMu.Unlock()
+	all, err := KeptIn(d.store)
+	if err != nil {
+		return err
+	}
+	shared := slices.ContainsFunc(all, func(k Kept) bool { return k.space == d.space && k.dest != d.dest })
+	if shared {
+		if err := d.leaveSpace(d.space); err != nil {
+			return err
+		}
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	for _, kind := range recordKinds {
+		b.DeleteRange(key(kind, d.dest), kv.PrefixEnd(key(kind, d.dest)))
+	}
+	if !shared {
+		if err := dropSpace(d.store, b, d.space); err != nil {
+			return err
+		}
+	}
+	b.Delete(nameKey(kindDestName, d.cfg.Name))
+	if err := b.Commit(true); err != nil {
+		return fmt.Errorf("write the records: %w", err)
+	}
+	for slot := range byte(2) {
+		d.dropIntent(slot)
+	}
+	return nil
+}
+
+// leaveSpace removes what the destination owns in the index of a space that others use.
+func (d *Destination) leaveSpace(space id) error {
+	b := d.store.Batch()
+	defer b.Close()
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	for pair, err := range d.inSpace(snap, space) {
+		if err != nil {
+			return err
+		}
+		if b.Delete(pair.Key); b.Size() > 4<<20 {
+			if err := b.Commit(false); err != nil {
+				return err
+			}
+		}
+	}
+	return b.Commit(true)
+}
+
+// inSpace yields the records of a space that belong to the destination.
+func (d *Destination) inSpace(r kv.Reader, space id) func(yield func(kv.Pair, error) bool) {
+	return func(yield func(kv.Pair, error) bool) {
+		for _, kind := range []byte{kindOwned, kindGraph} {
+			prefix := key(kind, space)
+			for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+				ours := err != nil
+				switch {
+				case ours:
+				case kind == kindOwned:
+					_, o, ok := splitOwned(pair.Key)
+					ours = ok && o.dest == d.dest
+				default:
+					ours = len(pair.Value) >= 4 && id(binary.BigEndian.Uint32(pair.Value)) == d.dest
+				}
+				if ours && (!yield(pair, err) || err != nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// dropSpace removes a space that nobody writes into, and what was probed of a store without
+// another one.
+func dropSpace(store kv.Reader, b kv.Batch, space id) error {
+	all, err := spacesOf(store)
+	if err != nil {
+		return err
+	}
+	s := all[space]
+	for _, kind := range []byte{kindOwned, kindGraph, kindRewritten, kindForm} {
+		b.DeleteRange(key(kind, space), kv.PrefixEnd(key(kind, space)))
+	}
+	b.Delete(nameKey(kindSpaceName, s.target, s.name))
+	delete(all, space)
+	for _, other := range all {
+		if other.target == s.target {
+			return nil
+		}
+	}
+	b.Delete(nameKey(kindProbe, s.target))
+	return nil
+}
+
+// removeGraph forgets a checkpoint.
+func (s *Sink) removeGraph(w http.ResponseWriter, st sinkState, graph string) error {
+	delete(st.Graphs, graph)
+	w.WriteHeader(http.StatusNoContent)
+	if len(st.Graphs) > 0 {
+		return s.putState(st)
+	}
+	if s.folder == "" {
+		return s.putState(st) // the dump is read with it
+	}
+	if err := os.Remove(s.stateFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeIfUnused removes a dump that no destination keeps any more, with its state file.
+func (s *Sink) removeIfUnused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, err := s.state()
+	if err != nil || len(st.Graphs) > 0 {
+		return err
+	}
+	for _, file := range []string{s.file, s.stateFile()} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

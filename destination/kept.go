@@ -1,0 +1,125 @@
+package destination
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// Kept is a destination that the records know, configured or not.
+type Kept struct {
+	Name     string
+	Source   string
+	Set      string
+	Graph    string // single or per-entity
+	GraphIRI string
+	Target   string // address of the mirror, without an access token
+	Files    string // folder of its non-RDF resources, "" for none
+
+	Mirrored  bool // a baseline was begun: the mirror may hold something
+	Resources int64
+	LastSync  time.Time
+
+	dest, space id
+	mark        string
+}
+
+// KeptIn lists the destinations in the records of a state, by name.
+func KeptIn(store kv.Reader) (out []Kept, err error) {
+	spaces, err := spacesOf(store)
+	if err != nil {
+		return nil, err
+	}
+	names := []byte{kindDestName}
+	for pair, err := range store.Scan(names, kv.PrefixEnd(names)) {
+		if err != nil {
+			return nil, err
+		}
+		if len(pair.Value) != 4 {
+			return nil, fmt.Errorf("%w: name of a destination", errRecord)
+		}
+		k := Kept{Name: string(pair.Key[1:]), dest: id(binary.BigEndian.Uint32(pair.Value))}
+		raw, err := store.Get(key(kindMeta, k.dest))
+		if err != nil {
+			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
+		}
+		var m meta
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+		}
+		k.Source, k.Set, k.Files, k.Resources, k.LastSync = m.Source, m.Set, m.Files, m.Resources, m.LastSync
+		k.Mirrored, k.space, k.mark = m.Phase != "", id(m.Space), m.Mark
+		k.Graph, k.GraphIRI, _ = strings.Cut(m.Graph, " ")
+		k.Target = spaces[k.space].target
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// KeptAs finds one destination by its name, nil for none.
+func KeptAs(store kv.Reader, name string) (*Kept, error) {
+	all, err := KeptIn(store)
+	i := slices.IndexFunc(all, func(k Kept) bool { return k.Name == name })
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	return &all[i], nil
+}
+
+// At is the address of the mirror as it may be printed.
+func (k *Kept) At() string { return placeOf(k.Target) }
+
+// GraphName names the graph for people.
+func (k *Kept) GraphName() string {
+	switch {
+	case k.Graph == "per-entity":
+		return "per-entity " + k.GraphIRI
+	case k.GraphIRI == "":
+		return "the default graph"
+	}
+	return k.GraphIRI
+}
+
+// Config opens the destination by its records alone. It is enough for Forget and Relocate:
+// nothing that concerns the source is known.
+func (k *Kept) Config() Config {
+	return Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
+}
+
+// keptSpace is what a space is called.
+type keptSpace struct{ target, name string }
+
+// spacesOf reads the names of all spaces.
+func spacesOf(store kv.Reader) (map[id]keptSpace, error) {
+	out := map[id]keptSpace{}
+	prefix := []byte{kindSpaceName}
+	for pair, err := range store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		target, name, ok := bytes.Cut(pair.Key[1:], []byte{0})
+		if !ok || len(pair.Value) != 4 {
+			return nil, fmt.Errorf("%w: name of a space", errRecord)
+		}
+		out[id(binary.BigEndian.Uint32(pair.Value))] = keptSpace{string(target), string(name)}
+	}
+	return out, nil
+}
+
+// placeOf is a target as it may be printed: the path of a dump or folder, the address of
+// any other.
+func placeOf(target string) string {
+	for _, kind := range []string{"dump", "files"} {
+		if path, ok := strings.CutPrefix(target, "http://"+kind+".invalid"); ok {
+			return kind + ":" + strings.TrimSuffix(path, "?query")
+		}
+	}
+	return sparql.Redact(sparql.WithoutToken(target))
+}

@@ -1,0 +1,184 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// elsewhere says that the records are of a mirror in another place than the configured one.
+func (d *Destination) elsewhere(graph string) error {
+	spaces, err := spacesOf(d.store)
+	if err != nil {
+		return err
+	}
+	k := Kept{Target: spaces[id(d.meta.Space)].target}
+	if d.meta.Graph != graph {
+		return fmt.Errorf("its mirror is the graph %q of %s, and %q of %s is configured: set the old graph back, or give the new mirror a new name", d.meta.Graph, k.At(), graph, d.at())
+	}
+	return &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at()}
+}
+
+// MovedError comes from opening a destination whose store has another address than the
+// mirror was kept at.
+type MovedError struct{ Name, From, To string }
+
+// Error names both addresses and what to do.
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("its mirror is at %s, and the store is configured at %s: if that is the same store or a copy of it, rsbridge move %s --to STORE; else give the new mirror a new name", e.From, e.To, e.Name)
+}
+
+// MoveReport is what Relocate did.
+type MoveReport struct {
+	Name       string `json:"name"`
+	From       string `json:"from"`
+	To         string `json:"to"`
+	Moved      bool   `json:"moved"` // false: it was there already
+	Resources  int64  `json:"resources"`
+	Generation uint64 `json:"generation"` // write of the checkpoint that both stores name
+}
+
+// Relocate makes another address the place of the mirror. That store must hold the checkpoint
+// of the last write; the next sync compares everything in it. The destination is closed. An
+// interrupted Relocate has changed nothing that counts, or all of it.
+func Relocate(ctx context.Context, store kv.Store, name string, target *sparql.Client, o Options) (rep MoveReport, err error) {
+	k, err := KeptAs(store, name)
+	if err == nil && (k == nil || !k.Mirrored) {
+		err = errors.New("nothing was mirrored yet: no records have to move")
+	}
+	if err != nil {
+		return rep, fmt.Errorf("move destination %s: %w", name, err)
+	}
+	cfg := k.Config()
+	cfg.relocate, cfg.Files = true, ""
+	d, err := Open(ctx, store, target, cfg, o)
+	if err != nil {
+		return rep, fmt.Errorf("move: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := d.takePlace(ctx, k.space); err != nil {
+		return rep, fmt.Errorf("move destination %s: %w", name, err)
+	}
+	return MoveReport{Name: name, From: k.At(), To: d.at(), Moved: k.space != d.space, Resources: k.Resources, Generation: d.meta.Generation}, nil
+}
+
+// takePlace moves the records from a space to that of the target.
+func (d *Destination) takePlace(ctx context.Context, from id) error {
+	if from == d.space {
+		return nil
+	}
+	if err := d.holdsCheckpoint(ctx); err != nil {
+		return err
+	}
+	if err := d.copySpace(ctx, from); err != nil {
+		return err
+	}
+	if err := d.crashAt("copied"); err != nil {
+		return err
+	}
+	return d.endMove(from)
+}
+
+// holdsCheckpoint refuses a store that does not stand at the last write of the records.
+func (d *Destination) holdsCheckpoint(ctx context.Context) error {
+	cp, err := d.mirror.readCheckpoint(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("nothing was changed: %w", err)
+	case cp == nil:
+		return fmt.Errorf("%s has no checkpoint of this mirror in %s; nothing was changed: copy the store with all its graphs, or give the new mirror a new name", d.at(), stateGraph)
+	case cp.isOf(&d.meta) && cp.Phase == d.meta.Phase:
+		return nil
+	}
+	for slot := range byte(2) { // of a batch that was interrupted, which may stand there
+		if _, err := d.readIntent(slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s stands at write %s, the records at %d; nothing was changed: copy the store again while the mirror is paused", d.at(), cp.Generation, d.meta.Generation)
+}
+
+// copySpace copies the index of what the destination owns to the new space.
+func (d *Destination) copySpace(ctx context.Context, from id) error {
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.store.Batch()
+	defer b.Close()
+	for pair, err := range d.inSpace(snap, from) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		b.Set(inOtherSpace(pair.Key, d.space), pair.Value)
+		if b.Size() > 4<<20 {
+			if err := b.Commit(false); err != nil {
+				return err
+			}
+		}
+	}
+	return b.Commit(true)
+}
+
+// inOtherSpace is the key of a record of a space in another one.
+func inOtherSpace(k []byte, space id) []byte {
+	return append(key(k[0], space), k[5:]...)
+}
+
+// endMove makes the new space the one that counts, in one step, and removes what is left of
+// the old one.
+func (d *Destination) endMove(from id) error {
+	idsMu.Lock()
+	defer idsMu.Unlock()
+	all, err := KeptIn(d.store)
+	if err != nil {
+		return err
+	}
+	shared, others := false, false // the old space, the new one
+	for _, k := range all {
+		shared = shared || k.space == from && k.dest != d.dest
+		others = others || k.space == d.space && k.dest != d.dest
+	}
+	b := d.store.Batch()
+	defer b.Close()
+	if err := d.takeForm(b, from, others); err != nil {
+		return err
+	}
+	if !shared {
+		if err := dropSpace(d.store, b, from); err != nil {
+			return err
+		}
+	}
+	err = d.commit(b, func(m *meta) { m.Space, m.Compare = uint32(d.space), "the mirror has another address" })
+	if err != nil || !shared {
+		return err
+	}
+	return d.leaveSpace(from)
+}
+
+// takeForm takes the normal form of the ownership index along. Where the new space has
+// another one, the index is made anew by the next run.
+func (d *Destination) takeForm(b kv.Batch, from id, others bool) error {
+	old, err := d.store.Get(key(kindForm, from))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := d.store.Get(key(kindForm, d.space))
+	switch {
+	case err != nil && !errors.Is(err, kv.ErrNotFound):
+		return err
+	case err != nil || !others:
+		b.Set(key(kindForm, d.space), old)
+	case !bytes.Equal(old, now):
+		b.Set(key(kindForm, d.space), formBytes(nil, true))
+	}
+	return nil
+}

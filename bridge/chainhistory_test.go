@@ -237,7 +237,7 @@ func playChain(t *testing.T, seed uint64) {
 			say("audit: %v", err)
 			continue
 		}
-		say("audit: %s", rep.Verdict())
+		say("audit: %s", rep.Verdict)
 		holds := c.holds()
 		equal := maps.Equal(holds, b.published)
 		for name, has := range holds {

@@ -140,10 +140,10 @@ func (b *bench) absent(want ...string) {
 // notProven fails unless an audit of every depth says so, for a reason.
 func (b *bench) notProven(why string) {
 	b.t.Helper()
-	for _, depth := range []string{"inventory", "store", "origin"} {
+	for _, depth := range depths {
 		rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
-		if err != nil || rep.Verdict() != "not proven" || !strings.Contains(rep.SourceError, why) {
-			b.t.Fatalf("%s: %s, %+v %v", depth, rep.Verdict(), rep, err)
+		if err != nil || rep.Verdict != "not proven" || !strings.Contains(rep.SourceError, why) {
+			b.t.Fatalf("%s: %s, %+v %v", depth, rep.Verdict, rep, err)
 		}
 	}
 }

@@ -168,8 +168,15 @@ type auditRun struct {
 	second bool  // after a repair: what is still otherwise, the store makes so
 	silent error // why the source could not be asked, nil while it can
 	lost   error // why its changes, which alone tell what it has, do not tell all of it
-	older  bool  // see AuditReport.SourceOlder
-	taken  bool  // that list is the very one which the mirror was made equal to
+	older  bool  // the source's list is, and its changes do not reach back to it
+	passed int64 // resources that were not compared with it: they were changed since
+	listAt time.Time
+	from   cursor        // where the mirror stands
+	root   *inventoryDoc // of the source as the audit begins, nil for none
+	ahead  bool          // it has changes that are published nowhere
+
+	silently bool // findings are counted only
+	taken    bool // that list is the very one which the mirror was made equal to
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
@@ -265,9 +272,17 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 // that proves them equal, else by its list, which names what differs.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
+	a.from = d.snapshotMeta().Cursor
+	if a.silent == nil {
+		var err error
+		a.root, err = d.inventoryRoot(ctx, a.offer)
+		if err = a.withoutSource(ctx, err); err != nil {
+			return err
+		}
+	}
 	// Whether the inventory has told what differs: of files it knows nothing.
 	told := false
-	if a.silent == nil && (a.depth != "origin" || !a.listed()) { // with a list, that asks for everything in any case
+	if a.silent == nil && (a.depth != "origin" || !a.listed() || a.root.beyond(&a.from)) { // with a list, that asks for everything in any case
 		var err error
 		told, err = a.byInventory(ctx)
 		if err == nil && a.inventory != "" {
@@ -328,6 +343,9 @@ func (a *auditRun) source(ctx context.Context) error {
 		switch {
 		case passed(p):
 			kept = kept || p.here() && !p.there()
+			if p.disagrees() {
+				a.passed++
+			}
 			continue
 		case told && !p.file():
 			continue
@@ -365,7 +383,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			}
 		}
 	}
-	if a.depth == "origin" {
+	if a.depth == "origin" && !a.ahead { // what is there now may be of changes that are not published
 		return a.origin(ctx, v, snap)
 	}
 	return nil
@@ -393,6 +411,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 			a.lost = errors.New(why)
 		}
 		if a.older = v.stale(&from); a.older {
+			a.listAt = v.at
 			a.taken = v.taken(&m)
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
@@ -656,11 +675,17 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			rep.Named = append(rep.Named, n)
 		}
 	}
-	rep.SourceOlder = a.older
-	if unproven := cmp.Or(a.silent, a.lost); unproven != nil {
+	rep.SourceOlder = a.older && a.passed > 0
+	switch unproven := cmp.Or(a.silent, a.lost); {
+	case unproven != nil:
 		rep.SourceError = unproven.Error()
+	case a.ahead:
+		rep.SourceError = fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", a.root.Sequence, a.from.number())
+		rep.ProvenUntil = timeOrNil(a.from.Time)
+	case rep.SourceOlder:
+		rep.ProvenUntil = timeOrNil(a.listAt)
 	}
-	rep.Equal = rep.findings() == 0 && rep.SourceError == ""
+	rep.judge()
 	return b.Commit(true)
 }
 

@@ -118,5 +118,8 @@ func (a *auditRun) unapplied(loc hash16, it *item) error {
 		return nil
 	}
 	a.sourceDiffers = true
+	if a.silently {
+		return nil
+	}
 	return a.event(loc, rank, e)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -31,11 +32,12 @@ const maxInventoryNodes = 2000
 
 // inventoryDoc is a node as the source gives it.
 type inventoryDoc struct {
-	Sequence uint64 `json:"sequence"`
-	Path     string `json:"path"`
-	Entities int64  `json:"entities"`
-	Digest   string `json:"digest"`
-	Root     string `json:"root"`
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"` // Time is that of the change of this sequence.
+	Path     string    `json:"path"`
+	Entities int64     `json:"entities"`
+	Digest   string    `json:"digest"`
+	Root     string    `json:"root"`
 	Children []struct {
 		Path     string `json:"path"`
 		Entities int64  `json:"entities"`
@@ -71,7 +73,7 @@ const inventoryLevels = 4
 // when there is none that can be used.
 func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 	d := a.d
-	if a.offer.Inventory == "" || !d.snapshotMeta().Until.IsZero() {
+	if a.root == nil {
 		return false, nil
 	}
 	v := &inventoryAudit{a: a, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}
@@ -89,30 +91,45 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 }
 
 func (v *inventoryAudit) compare(ctx context.Context) error {
-	if err := v.collect(ctx); err != nil {
-		return err
+	a := v.a
+	var root rdfres.InventoryNode
+	unusable := v.collect(ctx)
+	if unusable == nil {
+		if root, unusable = v.tree(); unusable != nil {
+			unusable = fmt.Errorf("%w: %w", errInventory, unusable)
+		}
 	}
-	root, err := v.tree()
+	if unusable != nil && !errors.Is(unusable, errInventory) {
+		return unusable
+	}
+	want, err := parseGraph(a.root.Digest)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errInventory, err)
 	}
-	now, err := v.fetch(ctx, v.a.offer.Inventory)
-	if err != nil {
-		return err
-	}
-	if want, err := parseGraph(now.Digest); err != nil {
-		return fmt.Errorf("%w: %w", errInventory, err)
-	} else if want == root.Digest {
-		v.a.inventory, v.a.through = now.Digest, now.Sequence
+	switch {
+	case unusable == nil && want == root.Digest:
+		if a.inventory, a.through = a.root.Digest, a.root.Sequence; a.depth == "origin" && a.listed() {
+			return fmt.Errorf("%w: every representation is asked for", errInventory)
+		}
 		return nil
+	case a.root.beyond(&a.from):
+		behind, err := a.behind(ctx)
+		if err != nil {
+			return err
+		}
+		if a.ahead = !behind; a.ahead {
+			return fmt.Errorf("%w: it is of change %d, which is not published yet", errInventory, a.root.Sequence)
+		}
 	}
-	if v.a.depth != "inventory" && v.a.listed() {
+	switch {
+	case unusable != nil:
+		return unusable
+	case a.depth != "inventory" && a.listed():
 		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", errInventory)
-	}
-	if now.Root == "" {
+	case a.root.Root == "":
 		return fmt.Errorf("%w: it does not lead to its root", errInventory)
 	}
-	if err := v.descend(ctx, now.Root, ""); err != nil {
+	if err := v.descend(ctx, a.root.Root, ""); err != nil {
 		return err
 	}
 	return v.tell(ctx)
@@ -228,7 +245,11 @@ func (v *inventoryAudit) fetch(ctx context.Context, address string) (*inventoryD
 	if v.fetched++; v.fetched > maxInventoryNodes {
 		return nil, fmt.Errorf("%w: more than %d of its nodes differ", errInventory, maxInventoryNodes)
 	}
-	d := v.a.d
+	return v.a.d.inventoryNode(ctx, address)
+}
+
+// inventoryNode fetches a node. What cannot be used is errInventory.
+func (d *Destination) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
 	a, err := d.fetch.get(ctx, request{url: address, accept: "application/json", gzip: true, max: d.lim.page})
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, errSourceGone) {

@@ -129,7 +129,10 @@ func TestAuditByBadInventory(t *testing.T) {
 		"lies": func(b *bench, s *testSource) {
 			xmlAt(s, "/set/inventory.json", `{"digest":"sha-256:`+strings.Repeat("0", 64)+`","root":"`+s.url("/set/inventory/node.json")+`"}`)
 		},
-		"no promise": func(b *bench, s *testSource) { s.ours = false },
+		"no promise": func(b *bench, s *testSource) {
+			s.ours = false
+			xmlAt(s, "/set/inventory.json", `{"digest":"sha-256:`+strings.Repeat("0", 64)+`"}`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

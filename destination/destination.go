@@ -112,46 +112,47 @@ type Destination struct {
 
 // meta is the record of a destination: where it stands.
 type meta struct {
-	Version    int            `json:"version"`
-	Name       string         `json:"name"`
-	Mark       string         `json:"mark"` // subject of the checkpoint in the mirror
-	Source     string         `json:"source"`
-	Set        string         `json:"set,omitempty"`
-	Resolved   resolvedSource `json:"resolved,omitzero"`
-	Recheck    recheck        `json:"recheck,omitzero"`
-	Damage     string         `json:"damage,omitempty"` // Damage tells that an audit found the store otherwise than the records
-	Graph      string         `json:"graph"`            // layout and graph, never changed
-	Space      uint32         `json:"space"`
-	Authority  string         `json:"authority,omitempty"` // of skolem IRIs, never changed
-	Phase      string         `json:"phase,omitempty"`     // "", baseline, current
-	ByList     bool           `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
-	Generation uint64         `json:"generation"`          // last write that the mirror has confirmed
-	Writer     string         `json:"writer,omitempty"`    // that made it
-	Compare    string         `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
-	Again      bool           `json:"again,omitempty"`     // records were forgotten: everything must be compared with the source before the next increment
-	Dirty      bool           `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
-	Owned      bool           `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
-	Resources  int64          `json:"resources"`
-	NotRDF     int64          `json:"not_rdf,omitempty"`    // of them
-	Unselected int64          `json:"unselected,omitempty"` // of them
-	Unmapped   int64          `json:"unmapped,omitempty"`   // of them, those of which map makes nothing
-	UnmappedN  bool           `json:"unmapped_n,omitempty"` // that they were counted; false: by a version that did not
-	Counted    bool           `json:"counted,omitempty"`    // that they were; false: by a version that did not
-	Others     bool           `json:"others,omitempty"`     // those that are no RDF are indexed
-	Files      string         `json:"files,omitempty"`      // where their files are
-	Told       string         `json:"told,omitempty"`       // source that the provenance in the mirror names; "": there is none
-	Versions   uint64         `json:"versions,omitempty"`   // number of the last version that was kept
-	Cursor     cursor         `json:"cursor"`
-	Inventory  listState      `json:"inventory"`      // the Resource List or Dump that was last processed whole
-	Map        string         `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
-	Part       string         `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
-	Until      time.Time      `json:"until,omitzero"` // the mirror is what the source was then
-	Gap        string         `json:"gap,omitempty"`
-	Missing    missing        `json:"missing,omitzero"`
-	Absent     []string       `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have.
-	Rises      bool           `json:"rises,omitempty"`  // the Change Lists of an index that tells no times were in their order
-	Held       string         `json:"held,omitempty"`   // a gap that waits for a person
-	Hold       *heldDeletions `json:"hold,omitempty"`   // deletions that do
+	Version     int            `json:"version"`
+	Name        string         `json:"name"`
+	Mark        string         `json:"mark"` // subject of the checkpoint in the mirror
+	Source      string         `json:"source"`
+	Set         string         `json:"set,omitempty"`
+	Resolved    resolvedSource `json:"resolved,omitzero"`
+	Recheck     recheck        `json:"recheck,omitzero"`
+	Damage      string         `json:"damage,omitempty"` // Damage tells that an audit found the store otherwise than the records
+	Graph       string         `json:"graph"`            // layout and graph, never changed
+	Space       uint32         `json:"space"`
+	Authority   string         `json:"authority,omitempty"` // of skolem IRIs, never changed
+	Phase       string         `json:"phase,omitempty"`     // "", baseline, current
+	ByList      bool           `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
+	Generation  uint64         `json:"generation"`          // last write that the mirror has confirmed
+	Writer      string         `json:"writer,omitempty"`    // that made it
+	Compare     string         `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
+	Again       bool           `json:"again,omitempty"`     // records were forgotten: everything must be compared with the source before the next increment
+	Dirty       bool           `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
+	Owned       bool           `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
+	Resources   int64          `json:"resources"`
+	NotRDF      int64          `json:"not_rdf,omitempty"`    // of them
+	Unselected  int64          `json:"unselected,omitempty"` // of them
+	Unmapped    int64          `json:"unmapped,omitempty"`   // of them, those of which map makes nothing
+	UnmappedN   bool           `json:"unmapped_n,omitempty"` // that they were counted; false: by a version that did not
+	Counted     bool           `json:"counted,omitempty"`    // that they were; false: by a version that did not
+	Others      bool           `json:"others,omitempty"`     // those that are no RDF are indexed
+	Files       string         `json:"files,omitempty"`      // where their files are
+	Told        string         `json:"told,omitempty"`       // source that the provenance in the mirror names; "": there is none
+	Versions    uint64         `json:"versions,omitempty"`   // number of the last version that was kept
+	Cursor      cursor         `json:"cursor"`
+	Inventory   listState      `json:"inventory"`      // the Resource List or Dump that was last processed whole
+	Map         string         `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
+	Part        string         `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
+	Until       time.Time      `json:"until,omitzero"` // the mirror is what the source was then
+	Gap         string         `json:"gap,omitempty"`
+	Missing     missing        `json:"missing,omitzero"`
+	Unpublished unpublished    `json:"unpublished,omitzero"`
+	Absent      []string       `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have.
+	Rises       bool           `json:"rises,omitempty"`  // the Change Lists of an index that tells no times were in their order
+	Held        string         `json:"held,omitempty"`   // a gap that waits for a person
+	Hold        *heldDeletions `json:"hold,omitempty"`   // deletions that do
 
 	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`

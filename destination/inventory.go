@@ -463,6 +463,15 @@ func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" 
 // here tells whether we have it as current.
 func (p *pairing) here() bool { return p.rec != nil && !p.rec.has(flagKept) }
 
+// disagrees tells that the two are otherwise.
+func (p *pairing) disagrees() bool {
+	if p.there() && p.here() {
+		v, _ := p.it.differs(p.rec)
+		return v == different
+	}
+	return p.there() != p.here()
+}
+
 // file tells a file that descriptions lead to.
 func (p *pairing) file() bool {
 	return p.it != nil && p.it.File || p.rec != nil && p.rec.has(flagFile)

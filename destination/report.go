@@ -53,7 +53,8 @@ type AuditOptions struct {
 type AuditReport struct {
 	Name      string       `json:"name"`
 	Inventory string       `json:"inventory,omitempty"` // digest of the source's inventory, where it is that of the records
-	Equal     bool         `json:"equal"`               // missing, extra and different are 0, and the source was asked and tells all
+	Verdict   string       `json:"verdict"`             // equal (to what the source has now), different or not proven
+	Equal     bool         `json:"equal"`               // the verdict is equal
 	Resources int64        `json:"resources"`           // of the source, as far as they are selected
 	Missing   int64        `json:"missing"`
 	Extra     int64        `json:"extra"`
@@ -71,20 +72,24 @@ type AuditReport struct {
 	Mended []Difference `json:"mended,omitempty"` // what a repair has put right, at most 100
 
 	Held        string `json:"held,omitempty"`         // what waits for a person: a repair leaves it as it is
-	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all: the rest is of the records and the mirror alone
+	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all that it has now
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
+
+	ProvenUntil *time.Time `json:"proven_until,omitempty"` // of a verdict not proven: the mirror is equal to what the source was then
 }
 
-// Verdict is what a report comes to, in words: equal, different, or not proven, where the
-// mirror is as recorded and the source could not be asked, or does not tell all.
-func (r *AuditReport) Verdict() string {
+// judge gives the verdict. The mirror is different where something is found, and equal where
+// nothing is and the source tells all that it has now. Else nothing is proven of now.
+func (r *AuditReport) judge() {
 	switch {
-	case r.Equal:
-		return "equal"
-	case r.findings() == 0:
-		return "not proven"
+	case r.findings() > 0:
+		r.Verdict, r.ProvenUntil = "different", nil
+	case r.SourceError != "" || r.SourceOlder:
+		r.Verdict = "not proven"
+	default:
+		r.Verdict = "equal"
 	}
-	return "different"
+	r.Equal = r.Verdict == "equal"
 }
 
 // findings counts what keeps a mirror from being equal.
@@ -129,6 +134,7 @@ type Status struct {
 	LastError     string       `json:"last_error"`
 	Held          string       `json:"held,omitempty"`
 	Source        string       `json:"source,omitempty"`
-	Absent        []string     `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have. The mirror follows the others.
-	Until         *time.Time   `json:"until,omitempty"`  // the mirror is what the source was then, as was asked for
+	Unpublished   uint64       `json:"unpublished,omitempty"` // Unpublished is the source's newest change, where no list or dump of it has that yet.
+	Absent        []string     `json:"absent,omitempty"`      // Absent are lists and dumps that the source names and does not have. The mirror follows the others.
+	Until         *time.Time   `json:"until,omitempty"`       // the mirror is what the source was then, as was asked for
 }

@@ -58,6 +58,7 @@ type run struct {
 	compared     bool            // with a list or dump
 	accept       string          // id of the deletions that are held and go
 	departs      bool            // what is leaving is weighed at the end
+	root         *inventoryDoc   // of the source as the run begins, where that alone tells how far it is
 	planGone     int64           // dry run: resources that a list lacks
 	planEmpty    bool            // dry run: that list is empty
 	passed       map[hash16]bool // changes that are behind what was compared, though the cursor is before them
@@ -149,6 +150,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	}
 	if err := d.stillNamed(offer); err != nil {
 		return err
+	}
+	if offer.ChangeList == "" { // which tells each change as soon as the inventory
+		if r.root, err = d.inventoryRoot(ctx, offer); err != nil {
+			return err
+		}
 	}
 	m := d.snapshotMeta()
 	if err := d.checkMirror(ctx, r, &m); err != nil {
@@ -615,7 +621,17 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		}
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
+	if r.complete && r.until.IsZero() {
+		if err := d.notePublished(r.root); err != nil {
+			return err
+		}
+	}
 	m := d.snapshotMeta()
+	if why := m.notPublished(); why != "" {
+		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
+			oldest = m.Unpublished.Since
+		}
+	}
 	for _, a := range m.Absent {
 		r.why("%s is named and not there", shorten(a))
 	}
@@ -629,7 +645,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if !r.until.IsZero() {
 		rep.Until = &r.until
 	}
-	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == "" && !m.Again
+	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == "" && !m.Again && m.Unpublished.Sequence == 0
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
 		if runErr == nil {

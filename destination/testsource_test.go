@@ -814,7 +814,11 @@ func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 // changeZip packages the changes of the Change List.
 func (s *testSource) changeZip(first, last int, m rs.Meta) (z, manifest []byte) {
 	var b bytes.Buffer
-	w, err := rs.NewPackageWriter(&b, s.head(rs.ChangeDumpManifest, m))
+	h := s.head(rs.ChangeDumpManifest, m)
+	if s.ours {
+		h.Meta.Ext[rs.ExtSequence] = fmt.Sprint(last)
+	}
+	w, err := rs.NewPackageWriter(&b, h)
 	if err != nil {
 		s.t.Error(err)
 		return nil, nil

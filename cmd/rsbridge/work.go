@@ -402,17 +402,21 @@ destinations unless some are named. --depth inventory compares the source's
 inventory, or its lists where it has none, with the record; store also reads every
 description from the mirror; origin also fetches every representation from the
 source again, and from where the source has it (via) if that host is allowed. An
-inventory that proves the record equal spares reading the lists. Where the source
-cannot be asked, as when it has ended, store compares the mirror with the record all
-the same, and --repair puts back what the record has; then it says NOT PROVEN or
-DIFFERENT, and why the source was not asked; the other depths fail. Exit code 3: they
-differ, or it is not proven that they do not.
+inventory that proves the record equal spares reading the lists.
 
---json: {"destinations":[{"name","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
-with "source_error" where the source could not be asked, or a gap is open that its list
-does not close: equal is false then, whatever the counts are; with "source_older"
-where its list is older than the mirror, and what was mirrored of later changes was not
-compared with it; with "mended", the differences that --repair put right; with "held" where a
+EQUAL: the mirror is equal to what the source has now. DIFFERENT: something is missing,
+extra or different. NOT PROVEN: nothing is, but the source does not tell all that it
+has now; the report says why, and until when the mirror is proven. Exit code 3 for
+DIFFERENT and NOT PROVEN. Where the source cannot be asked, as when it has ended, store
+compares the mirror with the record, and --repair puts back what the record has; the
+other depths fail.
+
+--json: {"destinations":[{"name","verdict","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
+"verdict" is "equal", "different" or "not proven"; with "source_error" where the source
+could not be asked, has changes that it has not published, or a gap is open that its
+list does not close; with "source_older" where its list is older than the mirror, and
+what was mirrored of later changes was not compared with it; with "proven_until", the
+time of the source to which the mirror is proven equal; with "mended", the differences that --repair put right; with "held" where a
 repair waits for a person; a destination that failed is {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -432,7 +436,7 @@ repair waits for a person; a destination that failed is {"name","error"}`,
 
 func sayAudit(w io.Writer, r destination.AuditReport) {
 	fmt.Fprintf(w, "%s: %s: %d resources, %d missing, %d extra, %d different, %d rewritten by the store, %d repaired (depth %s, %.1f s)\n",
-		r.Name, strings.ToUpper(r.Verdict()), r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
+		r.Name, strings.ToUpper(r.Verdict), r.Resources, r.Missing, r.Extra, r.Different, r.Rewritten, r.Repaired, r.Depth, r.Seconds)
 	if r.Inventory != "" {
 		fmt.Fprintf(w, "  the source's inventory and the records have the digest %s\n", r.Inventory)
 	}
@@ -443,7 +447,10 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 		fmt.Fprintln(w, "  the source's list is older than the mirror: what was mirrored of later changes was not compared with it")
 	}
 	if r.SourceError != "" {
-		fmt.Fprintf(w, "  the source could not tell, and the mirror was compared with what is recorded: %s\n", oneLine(r.SourceError))
+		fmt.Fprintf(w, "  the source does not tell all that it has now: %s\n", oneLine(r.SourceError))
+	}
+	if r.ProvenUntil != nil {
+		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*r.ProvenUntil))
 	}
 	if r.Origins > 0 {
 		fmt.Fprintf(w, "  compared with the first source (via) too: %s\n", plural(r.Origins, "resource"))
@@ -583,7 +590,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			behind = fmt.Sprintf("%.0f s", *d.BehindSeconds)
 		}
 		if d.LastAudit != nil {
-			audit = d.LastAudit.Verdict() + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
+			audit = d.LastAudit.Verdict + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
 		}
 		if d.Fault != "" {
 			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))
@@ -595,6 +602,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 		if d.Held != "" {
 			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
+		}
+		if d.Unpublished > 0 {
+			fmt.Fprintf(w, "  the source has changes up to %d that none of its lists and dumps has yet\n", d.Unpublished)
 		}
 		for _, address := range d.Absent {
 			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)

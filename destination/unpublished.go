@@ -1,0 +1,70 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A source may publish its changes later than it makes them: with the next dump, or by a schedule
+// of its list. Its inventory tells how far it is. Until the changes are published the mirror is
+// neither in sync nor proven to be equal.
+
+// unpublished is what a source has changed and not published yet.
+type unpublished struct {
+	Sequence uint64    `json:"sequence,omitempty"` // Sequence is that of its newest change, 0: everything is published.
+	Since    time.Time `json:"since,omitzero"`     // Since is the time of the first such change, as far as polls have seen it.
+}
+
+// beyond tells that an inventory has changes that are not applied.
+func (n *inventoryDoc) beyond(c *cursor) bool {
+	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
+}
+
+// inventoryRoot is the source's present inventory, nil where none can be used.
+func (d *Destination) inventoryRoot(ctx context.Context, o *offer) (*inventoryDoc, error) {
+	if o.Inventory == "" || !d.snapshotMeta().Until.IsZero() {
+		return nil, nil
+	}
+	root, err := d.inventoryNode(ctx, o.Inventory)
+	if errors.Is(err, errInventory) {
+		d.log.Info("the source's inventory is passed over", "why", err)
+		return nil, nil
+	}
+	return root, err
+}
+
+// notePublished keeps what the source had changed when the run began and what no list or dump had
+// at its end. root is of the beginning.
+func (d *Destination) notePublished(root *inventoryDoc) error {
+	m := d.snapshotMeta()
+	var next unpublished
+	if root.beyond(&m.Cursor) {
+		if next = m.Unpublished; next.Sequence == 0 {
+			if next.Since = root.Time; next.Since.IsZero() {
+				next.Since = m.Cursor.Time
+			}
+		}
+		next.Sequence = root.Sequence
+	}
+	if next == m.Unpublished {
+		return nil
+	}
+	return d.saveMeta(func(m *meta) { m.Unpublished = next })
+}
+
+// notPublished says so in words, "" where everything is published.
+func (m *meta) notPublished() string {
+	if m.Unpublished.Sequence == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.Cursor.number())
+}
+
+// behind tells whether changes are published that are not applied.
+func (a *auditRun) behind(ctx context.Context) (bool, error) {
+	probe := &auditRun{d: a.d, offer: a.offer, depth: a.depth, silently: true}
+	err := probe.published(ctx, false)
+	return probe.sourceDiffers, err
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -185,7 +186,14 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return rep, err
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
-		m.bridge.log.Info("synced", "destination", m.name, "mode", rep.Mode, "why", rep.Why, "created", rep.Created, "updated", rep.Updated,
+		level, said := slog.LevelInfo, "synced"
+		switch {
+		case o.DryRun:
+			said = "dry run of a sync: nothing was written"
+		case !rep.InSync && rep.Until == nil:
+			level, said = slog.LevelWarn, "a sync ended, and the mirror is not in sync"
+		}
+		m.bridge.log.Log(ctx, level, said, "destination", m.name, "mode", rep.Mode, "why", rep.Why, "created", rep.Created, "updated", rep.Updated,
 			"deleted", rep.Deleted, "failed", rep.Failed, "pending", rep.Pending, "in_sync", rep.InSync, "seconds", rep.Seconds)
 	}
 	return rep, nil
@@ -212,7 +220,11 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return rep, err
 	}
-	m.bridge.log.Info("audited", "destination", m.name, "equal", rep.Equal, "missing", rep.Missing, "extra", rep.Extra,
+	level, said := slog.LevelInfo, "audited"
+	if !rep.Equal {
+		level, said = slog.LevelWarn, "an audit ended, and the mirror is not proven equal"
+	}
+	m.bridge.log.Log(ctx, level, said, "destination", m.name, "equal", rep.Equal, "missing", rep.Missing, "extra", rep.Extra,
 		"different", rep.Different, "rewritten", rep.Rewritten, "repaired", rep.Repaired, "seconds", rep.Seconds)
 	if rep.Repaired > 0 {
 		m.bridge.log.Warn("the mirror was repaired", "destination", m.name, "repaired", rep.Repaired, "some", firstMended(rep))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -192,5 +193,14 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 		return Status{}, err
 	}
 	defer func() { err = errors.Join(err, b.runner.Close(0)) }()
-	return b.Status(ctx)
+	st, err := b.Status(ctx)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sets)) {
+		if b.sets[name] == nil {
+			unknown := SetStatus{Name: name}
+			unknown.judge(true, nil, false)
+			st.Sets = append(st.Sets, unknown)
+		}
+	}
+	slices.SortFunc(st.Sets, func(a, b SetStatus) int { return strings.Compare(a.Name, b.Name) })
+	return st, err
 }

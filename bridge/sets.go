@@ -293,7 +293,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Held = s.held(res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
-	s.bridge.log.Info("scanned", "set", s.name, "resources", rep.Resources, "created", rep.Created, "updated", rep.Updated,
+	said := "scanned"
+	if res.Held != nil {
+		said = "a scan ended, and what it found is held"
+	}
+	s.bridge.log.Info(said, "set", s.name, "resources", rep.Resources, "created", rep.Created, "updated", rep.Updated,
 		"deleted", rep.Deleted, "found", "scan", "failed", rep.Failed, "held", rep.Held != nil, "way", rep.Way, "seconds", rep.Seconds)
 	return rep, nil
 }

@@ -30,6 +30,8 @@ type Disk struct {
 // SetStatus is how a set stands.
 type SetStatus struct {
 	Name        string            `json:"name"`
+	State       State             `json:"state"`
+	Why         string            `json:"why,omitempty"` // what is not well; left out when all is
 	Resources   int64             `json:"resources"`
 	Sequence    uint64            `json:"sequence"`
 	LastChange  *time.Time        `json:"last_change"`
@@ -51,7 +53,9 @@ type SetStatus struct {
 
 // DestinationStatus is how a mirror stands.
 type DestinationStatus struct {
-	Name string `json:"name"`
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Why   string `json:"why,omitempty"` // what is not well; left out when all is
 	destination.Status
 	// Fault is why the destination could not be opened; "": it was. Then nothing
 	// else is known, and the others go on without it.
@@ -152,10 +156,11 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	if out.Files, err = s.filesStatus(); err != nil {
 		return out, err
 	}
-	if out.LastError, err = b.lastError("scan:" + name); err != nil || out.LastError != "" || s.source == nil {
-		return out, err
+	failed, busy, err := b.lastRuns(setJobs, name)
+	if failed != nil {
+		out.LastError = failed.Error
 	}
-	out.LastError, err = b.lastError("hint:" + name)
+	out.judge(out.LastScan == nil, failed, busy)
 	return out, err
 }
 
@@ -170,6 +175,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	d, err := m.opened()
 	if err != nil {
 		out.Fault, out.LastError = err.Error(), err.Error()
+		out.judge(nil, false)
 		return out, nil
 	}
 	if out.Status, err = d.Status(ctx); err != nil {
@@ -178,12 +184,12 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Paused, err = m.paused(); err != nil {
 		return out, err
 	}
-	if e, err := b.lastError("sync:" + name); err != nil {
-		return out, err
-	} else if e != "" {
-		out.LastError = e
+	failed, busy, err := b.lastRuns(destinationJobs, name)
+	if failed != nil {
+		out.LastError = failed.Error
 	}
-	return out, nil
+	out.judge(failed, busy)
+	return out, err
 }
 
 // Faults are the destinations that could not be opened, by name, and why.
@@ -215,19 +221,6 @@ func (b *Bridge) StoreFaults() map[string]error {
 		}
 	}
 	return out
-}
-
-// lastError is the error of a job's last ended run, "" if that went well.
-func (b *Bridge) lastError(job string) (string, error) {
-	for run, err := range b.runner.Runs(job) {
-		if err != nil {
-			return "", err
-		}
-		if run.Over() {
-			return run.Error, nil
-		}
-	}
-	return "", nil
 }
 
 func moment(t time.Time) *time.Time {

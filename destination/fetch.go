@@ -59,6 +59,11 @@ func (e *fetchError) hint() string {
 }
 func (e *fetchError) Unwrap() error { return e.Err }
 
+// Unreachable tells whether the source, or a proxy in front of it, gave no answer of its own.
+func (e *fetchError) Unreachable() bool {
+	return webguard.GatewayStatus(e.Status) || webguard.NoAnswer(e.Err) || errors.Is(e.Err, errStalled)
+}
+
 var (
 	errNotAllowed = webguard.ErrNotAllowed
 	errScheme     = webguard.ErrScheme

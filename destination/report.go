@@ -132,7 +132,8 @@ type Status struct {
 	Pending       int64        `json:"pending"`            // failed ones included
 	Problems      []Problem    `json:"problems,omitempty"` // some of them; Differences names all
 	LastError     string       `json:"last_error"`
-	Held          string       `json:"held,omitempty"`
+	Held          string       `json:"held,omitempty"` // why it is not in sync until somebody, or the source, does something
+	Decision      bool         `json:"-"`              // that a person must decide
 	Source        string       `json:"source,omitempty"`
 	Unpublished   uint64       `json:"unpublished,omitempty"` // Unpublished is the source's newest change, where no list or dump of it has that yet.
 	Absent        []string     `json:"absent,omitempty"`      // Absent are lists and dumps that the source names and does not have. The mirror follows the others.

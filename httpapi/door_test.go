@@ -213,9 +213,17 @@ func TestBeside(t *testing.T) {
 	w.start("/api/v1/sets/data/scan", "")
 	w.is(w.do("GET", "/healthz", ""), 200)
 	w.is(w.do("GET", "/readyz", ""), 503)
+	if a := w.do("GET", "/readyz", "", "Accept", "application/json"); a.StatusCode != 503 || string(a.body) != "{\"status\":\"starting\",\"unwell\":[]}\n" {
+		t.Errorf("while it starts: %d %s", a.StatusCode, a.body)
+	}
 	ready = true
-	w.is(w.do("GET", "/readyz", ""), 200)
-	for _, line := range []string{`rsbridge_set_resources{set="data"} 4`, `rsbridge_set_resources{set="slow"} 0`, `rsbridge_destination_in_sync{destination="copy"} 0`, `rsbridge_disk_bytes{of="temporary"} 0`, `rsbridge_disk_bytes{of="store local"} `, "go_goroutines "} {
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 200 || string(a.body) != "ready\nnever: set slow: it was never scanned\nnever: destination copy: it has never been synced\n" {
+		t.Errorf("ready: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("GET", "/readyz", "", "Accept", "application/json"); a.StatusCode != 200 || !strings.Contains(string(a.body), `{"status":"ready","unwell":[{"kind":"set","name":"slow","state":"never","why":"it was never scanned"},`) {
+		t.Errorf("ready: %d %s", a.StatusCode, a.body)
+	}
+	for _, line := range []string{`rsbridge_set_resources{set="data"} 4`, `rsbridge_set_resources{set="slow"} 0`, `rsbridge_set_state{set="data",state="ok"} 1`, `rsbridge_set_state{set="slow",state="ok"} 0`, `rsbridge_set_state{set="slow",state="never"} 1`, `rsbridge_destination_state{destination="copy",state="never"} 1`, `rsbridge_destination_in_sync{destination="copy"} 0`, `rsbridge_disk_bytes{of="temporary"} 0`, `rsbridge_disk_bytes{of="store local"} `, "go_goroutines "} {
 		if a := w.do("GET", "/metrics", ""); a.StatusCode != 200 || !strings.Contains(string(a.body), line) {
 			t.Errorf("/metrics has no %s", line)
 		}
@@ -259,7 +267,7 @@ func TestStoreGone(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "failed: store local: ") || !strings.Contains(string(a.body), dir) {
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "failing: store local: ") || !strings.Contains(string(a.body), dir) {
 		t.Errorf("/readyz: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("GET", "/stores/local/query?query=ASK%20%7B%7D", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "removed or replaced") {
@@ -326,7 +334,7 @@ func TestStateFault(t *testing.T) {
 	}
 	w.b = nil
 	defer w.srv.Close()
-	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "failed: state: ") {
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 || !strings.Contains(string(a.body), "failing: state: ") {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 }

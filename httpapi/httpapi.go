@@ -5,15 +5,13 @@ import (
 	"crypto/sha256"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/accept"
 )
 
 // Options of New; the zero value serves loopback without a token.
@@ -93,35 +91,37 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	return g
 }
 
-// readyz tells whether the bridge does its work: not yet while it starts, no
-// longer while it stops, and not when its state cannot be written, as on a full disk,
-// or an embedded store cannot be used, as after its folder was removed. A destination
-// that cannot be opened is named, a line each; the rest works, so the answer is still 200.
+// readiness is /readyz as JSON.
+type readiness struct {
+	Status string          `json:"status"` // ready, starting, stopping, failing
+	Unwell []bridge.Unwell `json:"unwell"`
+}
+
+// readyz tells whether the bridge does its work: not yet while it starts, no longer
+// while it stops, and not without its state and its embedded stores (503). What else is
+// not well is named, a line each; the rest works, so the answer is 200.
 func (a *api) readyz(c *gin.Context) {
+	said, status := readiness{Status: "ready", Unwell: []bridge.Unwell{}}, http.StatusOK
 	switch {
 	case a.stopping.Err() != nil:
-		c.String(http.StatusServiceUnavailable, "stopping\n")
+		said.Status, status = "stopping", http.StatusServiceUnavailable
 	case !a.ready():
-		c.String(http.StatusServiceUnavailable, "starting\n")
+		said.Status, status = "starting", http.StatusServiceUnavailable
 	default:
-		text, status := "ready\n", http.StatusOK
-		line := func(what string, err error) {
-			text += "failed: " + what + ": " + strings.Join(strings.Fields(err.Error()), " ") + "\n"
+		ready, unwell := a.b.Readiness(c.Request.Context())
+		if said.Unwell = append(said.Unwell, unwell...); !ready {
+			said.Status, status = "failing", http.StatusServiceUnavailable
 		}
-		if faults := a.b.StoreFaults(); len(faults) > 0 {
-			text, status = "", http.StatusServiceUnavailable
-			for _, name := range slices.Sorted(maps.Keys(faults)) {
-				line("store "+name, faults[name])
-			}
-		}
-		if err := a.b.StateFault(); err != nil {
-			text, status = strings.TrimPrefix(text, "ready\n"), http.StatusServiceUnavailable
-			line("state", err)
-		}
-		faults := a.b.Faults()
-		for _, name := range slices.Sorted(maps.Keys(faults)) {
-			line("destination "+name, faults[name])
-		}
-		c.Data(status, "text/plain; charset=utf-8", []byte(text))
 	}
+	c.Header("Cache-Control", "no-store")
+	c.Header("Vary", "Accept")
+	if best, _ := accept.Best(c.Request.Header.Values("Accept"), []string{"text/plain"}, []string{"application/json"}); best == 1 {
+		c.PureJSON(status, said)
+		return
+	}
+	text := said.Status + "\n"
+	for _, u := range said.Unwell {
+		text += u.String() + "\n"
+	}
+	c.Data(status, "text/plain; charset=utf-8", []byte(text))
 }

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,10 +63,25 @@ var destinationGauges = []struct {
 	{desc("destination_last_sync_timestamp_seconds", "time of the last sync", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return unix(d.LastSync), d.LastSync != nil }},
 }
 
+// The states are enumerations: one series a state, 1 for the present one.
+var (
+	setState         = desc("set_state", "1 for the present state: "+words(), "set", "state")
+	destinationState = desc("destination_state", "1 for the present state: "+words(), "destination", "state")
+)
+
+func words() string { return strings.Trim(fmt.Sprint(bridge.States), "[]") }
+
+// tellState sends one series a state.
+func tellState(ch chan<- prometheus.Metric, d *prometheus.Desc, name string, now bridge.State) {
+	for _, s := range bridge.States {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, one(s == now), name, string(s))
+	}
+}
+
 var diskGauge = desc("disk_bytes", "room that is taken: records, published, temporary, or an embedded store", "of")
 
-func desc(name, help, label string) *prometheus.Desc {
-	return prometheus.NewDesc("rsbridge_"+name, help, []string{label}, nil)
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("rsbridge_"+name, help, labels, nil)
 }
 
 func one(b bool) float64 {
@@ -88,6 +105,8 @@ func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range destinationGauges {
 		ch <- g.desc
 	}
+	ch <- setState
+	ch <- destinationState
 	ch <- diskGauge
 }
 
@@ -98,11 +117,13 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for _, s := range st.Sets {
+		tellState(ch, setState, s.Name, s.State)
 		for _, g := range setGauges {
 			ch <- prometheus.MustNewConstMetric(g.set, prometheus.GaugeValue, g.read(s), s.Name)
 		}
 	}
 	for _, d := range st.Destinations {
+		tellState(ch, destinationState, d.Name, d.State)
 		for _, g := range destinationGauges {
 			if v, ok := g.read(d); ok {
 				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, d.Name)

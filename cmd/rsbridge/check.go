@@ -116,7 +116,7 @@ func (a *app) sayChecked(doc checked) {
 		fmt.Fprintf(a.out, "%s %s: %s\n", name, what, doc.State[name])
 	}
 	if len(doc.Unreachable)+len(doc.State) == 0 {
-		fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)
+		fmt.Fprintf(a.out, "%s is right, and everything in it answers%s\n", a.config, yes(len(doc.Empty) > 0, "; the graphs named above hold nothing", ""))
 	}
 }
 

@@ -32,7 +32,9 @@ ended: the new configuration is used when the runs under way have ended, which t
 tells. One with faults, or one that cannot be opened, is told and the old one stays.
 
 A state folder that another process holds is an error that names it. /readyz of the
-administration answers 200 while the daemon works, and names what does not.`,
+administration answers 200 while the daemon works, and names every set and destination
+that is not well, a line each: STATE: set NAME: WHY. As application/json it answers
+{"status","unwell":[{"kind","name","state","why"}]}. The states are those of status.`,
 		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.daemonLog()

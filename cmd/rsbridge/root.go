@@ -119,7 +119,7 @@ type toldLater struct{ slog.Handler }
 
 func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
 	switch r.Message {
-	case "run failed", "scan is held", "deletions are held", "a destination cannot be opened; the rest goes on without it":
+	case "run failed", "scan is held", "deletions are held", "a sync ended, and the mirror is not in sync", "an audit ended, and the mirror is not proven equal", "a destination cannot be opened; the rest goes on without it":
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

@@ -379,6 +379,9 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	if r.Held != "" {
 		fmt.Fprintf(w, "  held: %s\n", r.Held)
 	}
+	if !r.InSync && r.Until == nil {
+		fmt.Fprintln(w, "  the mirror is not in sync with its source")
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, p.Reason)
 	}
@@ -488,13 +491,25 @@ func (a *app) status() *cobra.Command {
 	var watch bool
 	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and what needs a person", Args: cobra.NoArgs,
 		Long: `Asks the daemon that holds the state or, when there is none, reads the state
-itself. in_sync: the last poll succeeded, nothing newer was published then, and
+itself. Exit code 0: all is well; 3: something is held, failing, out of sync,
+unreachable or was never run; 1: the status itself could not be read.
+
+The state of a set or destination is one word:
+  never        no run has ended well yet
+  running      a run is under way, and all was well before it
+  ok           the last run of every job ended well, and nothing is left to do
+  held         a person must decide: rsbridge accept
+  failing      a run failed, or left something undone
+  paused       the schedule of a destination rests
+  unreachable  a run failed because a server did not answer
+
+in_sync: the last poll succeeded, nothing newer was published then, and
 nothing is pending; behind_seconds: age of the oldest change not applied, null
 when it is not known; held of a set: null, or what waits for rsbridge accept.
 
---json: {"sets":[{"name","resources","sequence","last_change","last_scan","next_scan","held"}],
-"destinations":[{"name","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
-"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name; with "held" where
+--json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
+"destinations":[{"name","state","why","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
+"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name; "why" says what is not well, and is left out when all is; with "held" where
 something waits for a person, "problems" where resources are pending or failed (some of them),
 "until" where the mirror is of that time`,
 		Example: "  rsbridge status --watch",
@@ -506,18 +521,17 @@ something waits for a person, "problems" where resources are pending or failed (
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, end()) }()
+			defer func() {
+				if e := end(); e != nil {
+					err = errors.Join(err, e)
+				}
+			}()
 			for {
 				st, err := s.Status(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if a.json {
-					err = a.print(st)
-				} else {
-					err = sayStatus(a.out, st)
-				}
-				if err != nil || !watch {
+				if err := a.tellStatus(st); !watch || err != nil && err != part {
 					return err
 				}
 				select {
@@ -543,10 +557,20 @@ func (a *app) readStatus(ctx context.Context, why error) error {
 		return errors.Join(why, err)
 	}
 	fmt.Fprintf(a.err, "rsbridge: the state is only read, nothing can run: %v\n", why)
+	return a.tellStatus(st)
+}
+
+// tellStatus prints a status; it is part when something in it is not well.
+func (a *app) tellStatus(st bridge.Status) (err error) {
 	if a.json {
-		return a.print(st)
+		err = a.print(st)
+	} else {
+		err = sayStatus(a.out, st)
 	}
-	return sayStatus(a.out, st)
+	if err == nil && len(st.Unwell()) > 0 {
+		return part
+	}
+	return err
 }
 
 // described is how much of a set's graphs is described.
@@ -560,10 +584,10 @@ func described(s bridge.SetStatus) string {
 func sayStatus(out io.Writer, st bridge.Status) error {
 	w := new(strings.Builder)
 	if len(st.Sets) > 0 {
-		fmt.Fprintln(w, "SET\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
+		fmt.Fprintln(w, "SET\tSTATE\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
 	}
 	for _, s := range st.Sets {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), described(s))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.State, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), described(s))
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}
@@ -582,7 +606,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 	}
 	if len(st.Destinations) > 0 {
-		fmt.Fprintln(w, "DESTINATION\tRESOURCES\tIN SYNC\tBEHIND\tLAST SYNC\tNEXT\tPENDING\tLAST AUDIT\t")
+		fmt.Fprintln(w, "DESTINATION\tSTATE\tRESOURCES\tIN SYNC\tBEHIND\tLAST SYNC\tNEXT\tPENDING\tLAST AUDIT\t")
 	}
 	for _, d := range st.Destinations {
 		behind, audit := "unknown", "never"
@@ -593,10 +617,10 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			audit = d.LastAudit.Verdict + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
 		}
 		if d.Fault != "" {
-			fmt.Fprintf(w, "%s\t-\tfailed\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, behind, ago(d.NextSync), oneLine(d.Fault))
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, d.State, behind, ago(d.NextSync), oneLine(d.Fault))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%t\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.Resources, d.InSync, behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.State, d.Resources, yes(d.InSync, "yes", "no"), behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
 		if d.Until != nil {
 			fmt.Fprintf(w, "  as the source was at %s, until the next sync without --until\n", resourcesync.FormatTime(*d.Until))
 		}

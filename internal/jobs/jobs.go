@@ -63,6 +63,9 @@ type Run struct {
 	Total   int64           `json:"total,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   string          `json:"error,omitempty"`
+	// Unreachable tells that it failed because a server did not answer: the job
+	// returned an error with Unreachable() bool.
+	Unreachable bool `json:"unreachable,omitempty"`
 
 	progress func(stage string, done, total int64)
 }

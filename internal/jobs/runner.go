@@ -241,6 +241,8 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 		run.Ended, run.State = r.now().UTC(), state
 		if err != nil {
 			run.Error = err.Error()
+			var u interface{ Unreachable() bool }
+			run.Unreachable = errors.As(err, &u) && u.Unreachable()
 		}
 	}, true)
 	r.mu.Lock()
@@ -419,17 +421,19 @@ func (r *Runner) Get(id uint64) (Run, error) {
 // Runs yields runs, newest first; job "" is all of them.
 func (r *Runner) Runs(job string) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
-		for p, err := range r.store.ScanReverse([]byte{'r'}, []byte{'s'}) {
+		lo, hi := []byte{'r'}, []byte{'s'}
+		if job != "" {
+			lo = append([]byte{'j'}, job+"\x00"...)
+			hi = kv.PrefixEnd(lo)
+		}
+		for p, err := range r.store.ScanReverse(lo, hi) {
 			if err != nil {
 				yield(Run{}, fmt.Errorf("read the runs: %w", err))
 				return
 			}
-			run, err := r.Get(binary.BigEndian.Uint64(p.Key[1:]))
+			run, err := r.Get(binary.BigEndian.Uint64(p.Key[len(p.Key)-8:]))
 			if errors.Is(err, ErrUnknown) {
 				continue // trimmed meanwhile
-			}
-			if err == nil && job != "" && run.Job != job {
-				continue
 			}
 			if !yield(run, err) || err != nil {
 				return

@@ -73,6 +73,11 @@ func (e *Error) Error() string {
 // Unwrap gives the cause, nil for a plain HTTP status.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Unreachable tells whether the store, or a proxy in front of it, gave no answer of its own.
+func (e *Error) Unreachable() bool {
+	return webguard.GatewayStatus(e.Status) || webguard.NoAnswer(e.Err) || errors.Is(e.Err, errStalled)
+}
+
 // IsTooLarge tells whether the store refused a request or an answer for its
 // size, or may have: half as much may pass. So may what was asked for in a form that
 // it is not for, which is not asked for again. An answer that ends as another one, in

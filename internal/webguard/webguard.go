@@ -14,6 +14,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -217,6 +218,22 @@ func Public(a netip.Addr) bool {
 		}
 	}
 	return true
+}
+
+// NoAnswer tells whether a request failed because nobody answered: the name of the host
+// is unknown, the connection was refused or lost, or time ran out.
+func NoAnswer(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	var timeout net.Error
+	lost := errors.Is(err, io.EOF) // before the first byte of an answer
+	return lost || errors.As(err, &dns) || errors.As(err, &op) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// GatewayStatus tells whether an HTTP status says that a server behind a proxy does not
+// answer, or not now.
+func GatewayStatus(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
 // Hint is what a person may do about an error of a request to a source with which no

@@ -3,6 +3,7 @@ package webguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -103,6 +104,45 @@ func TestMasked(t *testing.T) {
 	} {
 		if got := Masked(address); got != want {
 			t.Errorf("%s: %s", address, got)
+		}
+	}
+}
+
+// TestNoAnswer: which errors of real requests say that nobody answered.
+func TestNoAnswer(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	dropped := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer dropped.Close()
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer slow.Close()
+	late, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, tc := range []struct {
+		ctx  context.Context
+		url  string
+		want bool
+	}{
+		{t.Context(), closed.URL, true}, {t.Context(), dropped.URL, true}, {late, slow.URL, true},
+		{t.Context(), "http://no-such-host.invalid/", true}, {stopped, slow.URL, false}, {t.Context(), "ftp://127.0.0.1/", false},
+	} {
+		req, err := http.NewRequestWithContext(tc.ctx, http.MethodGet, tc.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err == nil {
+			res.Body.Close()
+		}
+		if err == nil || NoAnswer(fmt.Errorf("read it: %w", err)) != tc.want {
+			t.Errorf("%s: %v: no answer is %t", tc.url, err, !tc.want)
+		}
+	}
+	for status, want := range map[int]bool{200: false, 404: false, 500: false, 502: true, 503: true, 504: true} {
+		if GatewayStatus(status) != want {
+			t.Errorf("status %d: %t", status, !want)
 		}
 	}
 }

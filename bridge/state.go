@@ -1,0 +1,234 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+)
+
+// State is how a set or a destination stands, in one word. Status, API, dashboard,
+// metrics and /readyz all say this word.
+type State string
+
+// The states.
+const (
+	StateNever       State = "never"       // no run has ended well yet
+	StateRunning     State = "running"     // a run is under way, and all was well before it
+	StateOK          State = "ok"          // the last run of every job ended well and left nothing undone
+	StateHeld        State = "held"        // a person must decide
+	StateFailing     State = "failing"     // a run failed, or left something undone
+	StatePaused      State = "paused"      // the schedule of a destination rests
+	StateUnreachable State = "unreachable" // a run failed because a server did not answer
+)
+
+// States are all of them, in the order of the contract.
+var States = []State{StateNever, StateRunning, StateOK, StateHeld, StateFailing, StatePaused, StateUnreachable}
+
+// standing is what the state of a set or a destination follows from.
+type standing struct {
+	fault  string    // why it cannot be opened
+	held   string    // what waits for a person
+	failed *jobs.Run // the run of a job that failed
+	undone string    // what the last run left undone
+	never  string    // why nothing is known yet
+	paused bool
+	busy   bool // a run is under way
+}
+
+// state is the word, and in a line what is not well; the line is "" when all is.
+// A bad word stays until a run has ended well: "running" hides nothing.
+func (s standing) state() (State, string) {
+	state, why := StateOK, ""
+	switch {
+	case s.fault != "":
+		return StateFailing, s.fault
+	case s.held != "":
+		state, why = StateHeld, s.held
+	case s.failed != nil && s.failed.Unreachable:
+		state, why = StateUnreachable, s.failed.Error
+	case s.failed != nil:
+		state, why = StateFailing, s.failed.Error
+	case s.never != "":
+		state, why = StateNever, s.never
+	case s.undone != "":
+		state, why = StateFailing, s.undone
+	}
+	switch {
+	case s.paused:
+		state = StatePaused
+	case s.busy && (state == StateOK || state == StateNever):
+		state = StateRunning
+	}
+	return state, strings.Join(strings.Fields(why), " ")
+}
+
+// setJobs are the jobs whose failures a set is judged by. A rebase is a person's.
+var setJobs = []string{"scan:", "hint:", "dump:", "changedump:", "list:", "archive:", "retain:"}
+
+// destinationJobs are those of a destination.
+var destinationJobs = []string{"sync:", "audit:"}
+
+// lastRuns looks at the jobs of a set or destination: the first of which the last run
+// failed, and whether a run is under way.
+func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
+	for _, kind := range kinds {
+		if run, ok := b.runner.Busy(kind + name); ok && run.State == jobs.Running {
+			busy = true
+		}
+		for run, err := range b.runner.Runs(kind + name) {
+			if err != nil {
+				return nil, false, err
+			}
+			if !decides(run) {
+				continue
+			}
+			if run.State == jobs.Failed && failed == nil {
+				failed = &run
+			}
+			break
+		}
+	}
+	return failed, busy, nil
+}
+
+// decides tells whether the state follows from a run: not from one that was cut off or
+// did nothing, and of audits from those of the schedule alone.
+func decides(run jobs.Run) bool {
+	if run.State != jobs.Done && run.State != jobs.Failed {
+		return false
+	}
+	switch kind, _, _ := strings.Cut(run.Job, ":"); kind {
+	case "sync":
+		var args SyncArgs
+		_ = json.Unmarshal(run.Args, &args) // none are none
+		return !args.DryRun && !rested(run)
+	case "audit":
+		return run.Cause == "schedule" && !rested(run)
+	}
+	return true
+}
+
+// rested tells whether a run of a destination did nothing, since that is paused.
+func rested(run jobs.Run) bool {
+	var s skipped
+	return json.Unmarshal(run.Result, &s) == nil && s.Paused
+}
+
+// judge fills in the state of a set.
+func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
+	st := standing{failed: failed, busy: busy}
+	if s.Held != nil {
+		st.held = s.Held.Reason
+	}
+	if never {
+		st.never = "it was never scanned"
+	}
+	switch {
+	case s.Failed > 0:
+		st.undone = fmt.Sprintf("%d of its entities could not be described at the last scan", s.Failed)
+	case s.Dump != nil && len(s.Dump.Incomplete) > 0:
+		f := s.Dump.Incomplete[0]
+		st.undone = fmt.Sprintf("the newest dump is not complete: %s: %s", f.Path, f.Why)
+	}
+	s.State, s.Why = st.state()
+}
+
+// judge fills in the state of a destination.
+func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
+	st := standing{fault: d.Fault, failed: failed, busy: busy, paused: d.Paused}
+	if d.Decision {
+		st.held = d.Held
+	}
+	if st.failed == nil && d.LastError != "" {
+		st.failed = &jobs.Run{Error: d.LastError} // of a sync whose run is forgotten
+	}
+	if d.LastSync == nil {
+		st.never = "it has never been synced"
+	}
+	if !d.InSync {
+		st.undone = cmp.Or(d.Held, d.pending(), "the mirror is not in sync: the last sync did not come to its end")
+	}
+	if d.Until != nil {
+		st.paused, st.undone = true, "the mirror is of "+d.Until.UTC().Format(time.RFC3339)+", until the next sync without --until"
+	}
+	d.State, d.Why = st.state()
+}
+
+// pending tells what the last sync left, and the first of it.
+func (d *DestinationStatus) pending() string {
+	if d.Pending == 0 {
+		return ""
+	}
+	left := fmt.Sprintf("%d resources are pending or failed", d.Pending)
+	if d.Pending == 1 {
+		left = "1 resource is pending or failed"
+	}
+	if len(d.Problems) > 0 {
+		left += fmt.Sprintf(", as %s: %s", d.Problems[0].Location, d.Problems[0].Reason)
+	}
+	return left
+}
+
+// Unwell is something that is not well.
+type Unwell struct {
+	Kind  string `json:"kind"` // set, destination, store, state
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Why   string `json:"why"`
+}
+
+// String is one line.
+func (u Unwell) String() string {
+	what := u.Kind
+	if u.Name != "" {
+		what += " " + u.Name
+	}
+	return fmt.Sprintf("%s: %s: %s", u.State, what, u.Why)
+}
+
+// Unwell are the sets and destinations that are not well.
+func (st Status) Unwell() (all []Unwell) {
+	for _, s := range st.Sets {
+		if s.Why != "" {
+			all = append(all, Unwell{"set", s.Name, s.State, s.Why})
+		}
+	}
+	for _, d := range st.Destinations {
+		if d.Why != "" {
+			all = append(all, Unwell{"destination", d.Name, d.State, d.Why})
+		}
+	}
+	return all
+}
+
+// Readiness tells what is not well, and whether the bridge can work all the same: it
+// cannot while its state cannot be written, as on a full disk, or an embedded store
+// cannot be used, as after its folder was removed.
+func (b *Bridge) Readiness(ctx context.Context) (ready bool, all []Unwell) {
+	fault := func(kind, name string, err error) {
+		all = append(all, Unwell{kind, name, StateFailing, strings.Join(strings.Fields(err.Error()), " ")})
+	}
+	faults := b.StoreFaults()
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		fault("store", name, faults[name])
+	}
+	err := b.StateFault()
+	var st Status
+	if err == nil {
+		st.Sets, err = b.SetStatuses()
+	}
+	if err == nil {
+		st.Destinations, err = b.DestinationStatuses(ctx)
+	}
+	if err != nil {
+		fault("state", "", err)
+	}
+	return len(all) == 0, append(all, st.Unwell()...)
+}

@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
+)
+
+// TestStateWords: the word of every standing, and whether anything is not well.
+func TestStateWords(t *testing.T) {
+	failed, lost := &jobs.Run{Error: "no\nroom"}, &jobs.Run{Error: "refused", Unreachable: true}
+	for _, tc := range []struct {
+		name string
+		s    standing
+		want State
+		why  string
+	}{
+		{"well", standing{}, StateOK, ""},
+		{"well, and at it", standing{busy: true}, StateRunning, ""},
+		{"well, and resting", standing{paused: true}, StatePaused, ""},
+		{"never run", standing{never: "n"}, StateNever, "n"},
+		{"first run", standing{never: "n", busy: true}, StateRunning, "n"},
+		{"first run failed", standing{never: "n", failed: failed}, StateFailing, "no room"},
+		{"first run reached nothing, now another", standing{never: "n", failed: lost, busy: true}, StateUnreachable, "refused"},
+		{"pending", standing{undone: "u", busy: true}, StateFailing, "u"},
+		{"pending and resting", standing{undone: "u", paused: true}, StatePaused, "u"},
+		{"held and failed", standing{held: "h", failed: lost}, StateHeld, "h"},
+		{"held and at it", standing{held: "h", busy: true}, StateHeld, "h"},
+		{"not opened", standing{fault: "f", held: "h", paused: true}, StateFailing, "f"},
+	} {
+		if state, why := tc.s.state(); state != tc.want || why != tc.why {
+			t.Errorf("%s: %s %q, want %s %q", tc.name, state, why, tc.want, tc.why)
+		}
+	}
+	now := time.Now()
+	for _, tc := range []struct {
+		name string
+		d    DestinationStatus
+		want State
+		why  string
+	}{
+		{"an audit found differences", DestinationStatus{Status: destination.Status{LastSync: &now, Held: "an audit found more"}}, StateFailing, "an audit found more"},
+		{"deletions wait", DestinationStatus{Status: destination.Status{LastSync: &now, Held: "too many", Decision: true}}, StateHeld, "too many"},
+		{"some are pending", DestinationStatus{Status: destination.Status{LastSync: &now, Pending: 2, Problems: []destination.Problem{{Location: "http://l", Reason: "404"}}}}, StateFailing, "2 resources are pending or failed, as http://l: 404"},
+		{"of a time", DestinationStatus{Status: destination.Status{LastSync: &now, Until: &time.Time{}}}, StatePaused, "the mirror is of 0001-01-01T00:00:00Z, until the next sync without --until"},
+		{"of an older error", DestinationStatus{Status: destination.Status{InSync: true, LastSync: &now, LastError: "no"}}, StateFailing, "no"},
+	} {
+		if tc.d.judge(nil, false); tc.d.State != tc.want || tc.d.Why != tc.why {
+			t.Errorf("%s: %s %q, want %s %q", tc.name, tc.d.State, tc.d.Why, tc.want, tc.why)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		s    SetStatus
+		want State
+	}{
+		{"held", SetStatus{Held: &changetrack.Held{Reason: "r"}}, StateHeld},
+		{"some entities failed", SetStatus{Failed: 1}, StateFailing},
+		{"the newest dump is cut", SetStatus{Dump: &DumpStatus{Incomplete: []sparqlsrc.IncompleteDump{{}}}}, StateFailing},
+		{"well", SetStatus{}, StateOK},
+	} {
+		if tc.s.judge(false, nil, false); tc.s.State != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, tc.s.State, tc.want)
+		}
+	}
+}
+
+// TestDecides: the state does not follow from runs that did nothing, or were cut off.
+func TestDecides(t *testing.T) {
+	for _, tc := range []struct {
+		run  jobs.Run
+		want bool
+	}{
+		{jobs.Run{Job: "sync:a", State: jobs.Done}, true},
+		{jobs.Run{Job: "sync:a", State: jobs.Failed}, true},
+		{jobs.Run{Job: "sync:a", State: jobs.Cancelled}, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Interrupted}, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Args: []byte(`{"dry_run":true}`)}, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Result: []byte(`{"paused":true}`)}, false},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "command"}, false},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "schedule"}, true},
+		{jobs.Run{Job: "scan:a", State: jobs.Running}, false},
+	} {
+		if got := decides(tc.run); got != tc.want {
+			t.Errorf("%+v decides: %t", tc.run, got)
+		}
+	}
+}
+
+// TestStates: one bridge on its way. A dry run changes no word, nor does a pause hide
+// what is not well.
+func TestStates(t *testing.T) {
+	cfg := small(t.TempDir())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := NewDestination()
+	gone.Source, gone.Store, gone.GraphIRI = "http://"+l.Addr().String(), "mirror", "http://e.example/gone"
+	l.Close()
+	cfg.Destinations["gone"] = gone
+	b := mustOpen(t, cfg)
+	defer b.Close()
+	words := func(unwell int) string {
+		st, err := b.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := string(st.Sets[0].State)
+		for _, d := range st.Destinations {
+			said += " " + string(d.State)
+		}
+		if ready, named := b.Readiness(t.Context()); !ready || len(named) != unwell {
+			t.Errorf("%s: ready %t, named are %v", said, ready, named)
+		}
+		return said
+	}
+	try := func(action, name string, args any, unwell int, want string) {
+		t.Helper()
+		_ = b.Do(t.Context(), action, name, args, nil) // the words tell
+		if got := words(unwell); got != want {
+			t.Errorf("after %s %s: %s, want %s", action, name, got, want)
+		}
+	}
+	if got := words(3); got != "never never never" {
+		t.Errorf("at first: %s", got)
+	}
+	const triple = "<http://e.example/%d> <http://e.example/p> \"1\" .\n"
+	all := ""
+	for i := range 20 {
+		all += fmt.Sprintf(triple, i)
+	}
+	fill(t, b, "source", all)
+	try("scan", "data", nil, 2, "ok never never")
+	try("sync", "copy", SyncArgs{DryRun: true}, 2, "ok never never")
+	try("sync", "copy", nil, 1, "ok ok never")
+	try("sync", "gone", nil, 1, "ok ok unreachable")
+	for _, name := range []string{"copy", "gone"} {
+		if err := b.Pause(name, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := words(1); got != "ok paused paused" {
+		t.Errorf("paused: %s", got)
+	}
+	fill(t, b, "source", fmt.Sprintf(triple, 1))
+	try("scan", "data", nil, 2, "held paused paused")
+	fill(t, b, "source", all)
+	try("scan", "data", nil, 1, "ok paused paused")
+	if err := b.Pause("copy", false); err != nil {
+		t.Fatal(err)
+	}
+	if got := words(1); got != "ok ok paused" {
+		t.Errorf("resumed: %s", got)
+	}
+}

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -255,13 +254,7 @@ func TestPackedResources(t *testing.T) {
 				b := newBench(t)
 				s := b.src
 				s.list, s.changes, s.dump = !dump, !dump, dump
-				pack := func(text string) string {
-					var out strings.Builder
-					z := gzip.NewWriter(&out)
-					io.WriteString(z, text)
-					z.Close()
-					return out.String()
-				}
+				pack := func(text string) string { return string(gz([]byte(text))) }
 				put := func(name, body string) {
 					if typ != "" {
 						s.types[name] = typ

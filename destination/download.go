@@ -175,9 +175,10 @@ func readAhead(r io.Reader) (ahead io.Reader, stop func()) {
 
 // unzipped undoes gzip, where it shows in the bytes: twice where a file that is packed
 // was packed once more on its way.
-func unzipped(r io.Reader, limit int64, what string) (io.Reader, error) {
+func unzipped(in sized, limit int64, what string) (io.Reader, error) {
+	r, buffer := io.Reader(in), int(min(max(in.Size(), 4<<10), 64<<10))
 	for layer := 0; ; layer++ {
-		b := bufio.NewReaderSize(r, 64<<10)
+		b := bufio.NewReaderSize(r, buffer)
 		magic, _ := b.Peek(2)
 		if !bytes.Equal(magic, gzipBytes) || layer == 2 {
 			if layer > 0 {
@@ -189,8 +190,14 @@ func unzipped(r io.Reader, limit int64, what string) (io.Reader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: gzip: %w", shorten(what), err)
 		}
-		r = &boundedReader{r: z, left: limit, what: what}
+		r, buffer = &boundedReader{r: z, left: limit, what: what}, 4<<10 // for a look at its first bytes
 	}
+}
+
+// sized is a body of known length: most are short, and so is their buffer.
+type sized interface {
+	io.Reader
+	Size() int64
 }
 
 // boundedReader fails beyond a number of bytes instead of ending silently.

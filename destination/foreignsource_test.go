@@ -3,7 +3,6 @@ package destination
 import (
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -712,11 +711,7 @@ func (s *foreignSource) putDoc(address string, index bool, capability string, md
 	body := s.document(address, index, capability, md, up, above, entries)
 	s.next = ""
 	if s.gzip == 2 {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		z.Write(body)
-		z.Close()
-		body = b.Bytes()
+		body = gz(body)
 	}
 	s.put(address, body, "application/xml")
 }

@@ -3,7 +3,6 @@ package destination
 import (
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -95,14 +94,6 @@ func dumpOf(s *testSource, pkg []byte, md string) {
 
 func manifest(entries string) string {
 	return urlset + `<rs:md capability="resourcedump-manifest" at="2026-01-01T00:00:00Z"/>` + entries + "</urlset>"
-}
-
-func gz(b []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	w.Write(b)
-	w.Close()
-	return out.Bytes()
 }
 
 func clique(n int) string {

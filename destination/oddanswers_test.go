@@ -2,7 +2,6 @@ package destination
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -12,19 +11,6 @@ import (
 	"time"
 )
 
-func packed(t *testing.T, b []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	if _, err := z.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 // TestOddAnswers: servers write charsets where codings belong, pack twice or not at all,
 // answer a part where nobody asked for one, or a part of something else. Either way the
 // bytes that come are those of the document, or none.
@@ -32,7 +18,7 @@ func TestOddAnswers(t *testing.T) {
 	const text = "<http://e.example/a> <http://p.example/n> \"A\" .\n"
 	whole := []byte(strings.Repeat(text, 4000))
 	half := len(whole) / 2 // of 192,000
-	once := packed(t, whole)
+	once := gz(whole)
 	type reply struct {
 		status int
 		header string // "Name: value" lines
@@ -57,8 +43,8 @@ func TestOddAnswers(t *testing.T) {
 		"charset as coding, document": {plain(reply{200, "Content-Encoding: iso-8859-1", whole}), true, ""},
 		"none":                        {plain(reply{200, "Content-Encoding: none", whole}), false, ""},
 		"packed":                      {plain(reply{200, "Content-Encoding: gzip", once}), false, ""},
-		"packed twice":                {plain(reply{200, "Content-Encoding: gzip, gzip", packed(t, once)}), false, ""},
-		"packed twice, document":      {plain(reply{200, "Content-Encoding: gzip", packed(t, once)}), true, ""},
+		"packed twice":                {plain(reply{200, "Content-Encoding: gzip, gzip", gz(once)}), false, ""},
+		"packed twice, document":      {plain(reply{200, "Content-Encoding: gzip", gz(once)}), true, ""},
 		"packed without a word":       {plain(reply{200, "X: y", once}), true, ""},
 		"not packed":                  {plain(reply{200, "Content-Encoding: gzip", whole}), false, ""},
 		"not packed, document":        {plain(reply{200, "Content-Encoding: gzip", whole}), true, ""},

@@ -335,9 +335,20 @@ func writePacked(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
+	w.Write(gz(body))
+}
+
+// packers are kept: each takes a megabyte, and the sources pack all that they say.
+var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+func gz(body []byte) []byte {
+	var b bytes.Buffer
+	z := packers.Get().(*gzip.Writer)
+	defer packers.Put(z)
+	z.Reset(&b)
 	z.Write(body)
 	z.Close()
+	return b.Bytes()
 }
 
 func (s *testSource) head(c rs.Capability, m rs.Meta) rs.Head {

@@ -40,7 +40,7 @@ func NewWriter(w io.Writer, h Head) (*Writer, error) {
 	if err := checkHead(&h); err != nil {
 		return nil, fmt.Errorf("resourcesync: writing a document: %w", err)
 	}
-	out := &Writer{w: w, index: h.Index, buf: make([]byte, 0, writerFlush+4096)}
+	out := &Writer{w: w, index: h.Index, buf: make([]byte, 0, 4<<10)}
 	b := append(out.buf, xmlHead...)
 	if h.Index {
 		b = append(b, "<sitemapindex"...)

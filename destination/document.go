@@ -97,49 +97,14 @@ func notXML(head []byte) bool {
 // head, XHTML with an XML declaration. What is served as a page is one unless its root is
 // that of a document.
 func isPage(head []byte, contentType string) bool {
-	switch name := rootName(head); strings.ToLower(name) {
-	case "!doctype html", "html", "head", "body", "title", "meta", "link", "base", "style", "script":
+	switch strings.ToLower(resourcesync.RootName(head)) {
+	case "html", "head", "body", "title", "meta", "link", "base", "style", "script":
 		return true
 	case "urlset", "sitemapindex":
 		return false
 	}
 	t := essence(contentType)
 	return t == "text/html" || t == "application/xhtml+xml"
-}
-
-// rootName is the local name of the first element, or "!doctype html".
-func rootName(head []byte) string {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for {
-		head = bytes.TrimLeft(head, " \t\r\n")
-		end := ""
-		switch {
-		case bytes.HasPrefix(head, []byte("<!--")):
-			end = "-->"
-		case bytes.HasPrefix(head, []byte("<?")):
-			end = "?>"
-		}
-		_, rest, ok := bytes.Cut(head, []byte(end))
-		if end == "" || !ok {
-			break
-		}
-		head = rest
-	}
-	const html = "<!doctype html"
-	if len(head) >= len(html) && bytes.EqualFold(head[:len(html)], []byte(html)) {
-		return html[1:]
-	}
-	name, ok := strings.CutPrefix(string(head[:min(len(head), 256)]), "<")
-	if !ok {
-		return ""
-	}
-	if i := strings.IndexAny(name, " \t\r\n/>"); i >= 0 {
-		name = name[:i]
-	}
-	if _, local, ok := strings.Cut(name, ":"); ok {
-		name = local
-	}
-	return name
 }
 
 // document downloads and opens a document that must be of the given capability;

@@ -381,7 +381,7 @@ func listKind(body []byte) string {
 		first, _ = io.ReadAll(io.LimitReader(z, firstBytes)) // the root is enough
 	}
 	wide := bytes.HasPrefix(first, []byte{0xfe, 0xff}) || bytes.HasPrefix(first, []byte{0xff, 0xfe})
-	if name := rootName(first); name != "urlset" && name != "sitemapindex" && !wide {
+	if name := resourcesync.RootName(first); name != "urlset" && name != "sitemapindex" && !wide {
 		return ""
 	}
 	h, err := resourcesync.ReadHead(bytes.NewReader(first), resourcesync.ReaderOptions{})

@@ -36,6 +36,10 @@ func (r *Reader) checkRoot() error {
 		if err := r.d.lapse("namespace", "<%s> has no namespace, want xmlns=%q", local, NamespaceSitemap); err != nil {
 			return err
 		}
+	case root.Space == xmlscan.Other:
+		if err := r.d.lapse("namespace", "<%s> is in the unknown namespace %q, want %q", local, clip(root.URI), NamespaceSitemap); err != nil {
+			return err
+		}
 	default:
 		return s.Failf(ErrNotResourceSync, "<%s> is in the namespace %q, want %q", clip(root.Raw()), clip(root.URI), NamespaceSitemap)
 	}
@@ -44,7 +48,7 @@ func (r *Reader) checkRoot() error {
 			return r.refuse01("attribute " + clip(a.Raw()) + " of the root")
 		}
 	}
-	r.ns = root.Space
+	r.ns, r.uri = root.Space, root.URI
 	r.sitemaps = local == "sitemapindex"
 	r.head.Index = r.sitemaps
 	return nil
@@ -54,7 +58,7 @@ func (r *Reader) checkRoot() error {
 // as well where the root has the namespace and they have none, or the other way round:
 // none is lost in silence.
 func (r *Reader) sitemap(n *xmlscan.Name) bool {
-	return n.Space == r.ns || n.Space == SpaceSitemap || n.Space == xmlscan.None
+	return n.Space == SpaceSitemap || n.Space == xmlscan.None || n.Space == r.ns && n.URI == r.uri
 }
 
 // refuse01 is the error for the alpha of August 2012.

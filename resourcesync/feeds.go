@@ -3,7 +3,6 @@ package resourcesync
 import (
 	"bytes"
 	"cmp"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/html/charset"
+	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
 const (
@@ -20,13 +19,13 @@ const (
 	maxFeedItems = 100_000
 )
 
-// feedItem is an item of RSS or an entry of Atom.
+// feedItem is an item of RSS (0.9 to 2.0) or an entry of Atom (0.3, 1.0).
 type feedItem struct {
 	loc  string
 	time time.Time
 }
 
-// feedAsList gives a feed of RSS 2.0 or Atom as a Change List, the oldest first. A feed
+// feedAsList gives a feed of RSS or Atom as a Change List, the oldest first. A feed
 // is read whole: it has its newest first, and few items.
 func feedAsList(r io.Reader, maxBytes int64) io.Reader {
 	limit := int64(maxFeed)
@@ -39,9 +38,6 @@ func feedAsList(r io.Reader, maxBytes int64) io.Reader {
 	case limited.N <= 0:
 		return failedReader{fmt.Errorf("the feed is longer than %d bytes", limit)}
 	case err != nil:
-		if errors.As(err, new(*xml.SyntaxError)) {
-			err = fmt.Errorf("%w: %w", ErrSyntax, err)
-		}
 		return failedReader{fmt.Errorf("the feed cannot be read: %w", err)}
 	}
 	slices.Reverse(items) // where no times tell
@@ -69,81 +65,101 @@ func feedAsList(r io.Reader, maxBytes int64) io.Reader {
 	return &b
 }
 
-type feedElement struct {
-	Links []struct {
-		Rel  string `xml:"rel,attr"`
-		Href string `xml:"href,attr"`
-		Text string `xml:",chardata"`
-	} `xml:"link"`
-	GUID struct {
-		Permalink string `xml:"isPermaLink,attr"`
-		Text      string `xml:",chardata"`
-	} `xml:"guid"`
-	PubDate   string `xml:"pubDate"`
-	Date      string `xml:"date"` // Dublin Core
-	Updated   string `xml:"updated"`
-	Published string `xml:"published"`
-}
-
 func readFeed(r io.Reader) (items []feedItem, err error) {
-	d := xml.NewDecoder(r)
-	d.CharsetReader = func(label string, in io.Reader) (io.Reader, error) { return charset.NewReaderLabel(label, in) }
-	ended := false
+	s := xmlscan.New(r, xmlscan.Options{
+		MaxValue: 256 << 10, Spaces: func(string) xmlscan.Space { return xmlscan.Other },
+		Slip: func(error, string) {}, Undeclared: func(n *xmlscan.Name) string { return "undeclared:" + string(n.Prefix) },
+		Fail: func(line int, kind error, message string) error {
+			return fmt.Errorf("line %d: %s (%w)", line, message, kind)
+		},
+	})
 	for {
-		tok, err := d.Token()
-		if err == io.EOF {
-			if !ended {
-				return nil, io.ErrUnexpectedEOF
-			}
+		tok, err := s.Next()
+		switch {
+		case err != nil:
+			return nil, err
+		case tok == xmlscan.EOF:
 			return items, nil
+		case tok != xmlscan.Start || string(s.Name.Local) != "item" && string(s.Name.Local) != "entry":
+			continue
+		case len(items) == maxFeedItems:
+			return nil, errors.New("it has too many items")
 		}
+		item, err := readItem(s)
 		if err != nil {
 			return nil, err
 		}
-		switch t := tok.(type) {
-		case xml.EndElement:
-			ended = t.Name.Local == "rss" || t.Name.Local == "feed"
-		case xml.StartElement:
-			if t.Name.Local != "item" && t.Name.Local != "entry" {
-				continue
+		items = append(items, item)
+	}
+}
+
+// feedTimes are the elements that tell when an item was changed last, the best first.
+var feedTimes = []string{"updated", "modified", "pubDate", "date", "published", "issued"}
+
+// readItem reads the item whose start tag was just read. Its loc is "" if it has none.
+func readItem(s *xmlscan.Scanner) (item feedItem, err error) {
+	about := attribute(s, "about") // of RSS 1.0
+	guid := ""
+	times := map[string]string{}
+	for {
+		tok, err := s.Next()
+		if err != nil {
+			return item, err
+		}
+		if tok == xmlscan.End {
+			item.loc = cmp.Or(item.loc, guid, about)
+			item.time = itemTime(times)
+			return item, nil
+		}
+		switch name := string(s.Name.Local); {
+		case name == "link":
+			rel, href := attribute(s, "rel"), attribute(s, "href")
+			text, err := s.Leaf()
+			if err != nil {
+				return item, err
 			}
-			if len(items) == maxFeedItems {
-				return nil, errors.New("it has too many items")
+			if rel == "" || rel == RelAlternate {
+				item.loc = cmp.Or(item.loc, href, strings.TrimSpace(string(text)))
 			}
-			var e feedElement
-			if err := d.DecodeElement(&e, &t); err != nil {
-				return nil, err
+		case name == "guid":
+			permalink := attribute(s, "isPermaLink") != "false"
+			text, err := s.Leaf()
+			if err != nil {
+				return item, err
 			}
-			items = append(items, feedItem{e.loc(), e.time()})
+			if address := strings.TrimSpace(string(text)); permalink && HasScheme(address) {
+				guid = address
+			}
+		case slices.Contains(feedTimes, name):
+			text, err := s.Leaf()
+			if err != nil {
+				return item, err
+			}
+			times[name] = strings.TrimSpace(string(text))
+		default:
+			if err := s.Skip(); err != nil {
+				return item, err
+			}
 		}
 	}
 }
 
-// loc is the address of what an item is about, "" if it has none.
-func (e *feedElement) loc() string {
-	for _, l := range e.Links {
-		if l.Rel == "" || l.Rel == RelAlternate {
-			if loc := cmp.Or(strings.TrimSpace(l.Href), strings.TrimSpace(l.Text)); loc != "" {
-				return loc
-			}
+// attribute gives an attribute of the current tag, "" if absent.
+func attribute(s *xmlscan.Scanner, local string) string {
+	for i := range s.Attrs {
+		if a := &s.Attrs[i]; string(a.Local) == local {
+			return strings.TrimSpace(string(a.Value))
 		}
-	}
-	if e.GUID.Permalink != "false" && HasScheme(strings.TrimSpace(e.GUID.Text)) {
-		return strings.TrimSpace(e.GUID.Text)
 	}
 	return ""
 }
 
-// time is when an item was changed last, zero if it does not tell.
-func (e *feedElement) time() time.Time {
-	for _, s := range []string{e.Updated, e.PubDate, e.Date, e.Published} {
-		if s = strings.TrimSpace(s); s == "" {
-			continue
-		}
-		if t, _, ok := ScanTime(s); ok {
+func itemTime(times map[string]string) time.Time {
+	for _, name := range feedTimes {
+		if t, _, ok := ScanTime(times[name]); ok {
 			return t
 		}
-		if t, err := mail.ParseDate(s); err == nil {
+		if t, err := mail.ParseDate(times[name]); err == nil {
 			return t.UTC()
 		}
 	}

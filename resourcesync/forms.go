@@ -29,6 +29,8 @@ type Slip struct {
 	Feed bool // it is a feed
 }
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 var newline = []byte{'\n'}
 
 // firstBytes are looked at to find the form of a document.
@@ -48,10 +50,14 @@ func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []S
 	if what := foreign(head); what != "" {
 		return nil, nil, &DocumentError{Location: location, Line: 1, Kind: xmlscan.ErrNotRead, Message: what}
 	}
-	start := bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	start := bytes.TrimPrefix(head, byteOrderMark)
 	mark := len(head) - len(start)
-	blank := len(start) - len(bytes.TrimLeft(start, " \t\r\n"))
-	start = start[blank:]
+	for blank := true; blank; { // a mark behind white space is no mark, and nothing else either
+		trimmed := bytes.TrimPrefix(bytes.TrimLeft(start, " \t\r\n"), byteOrderMark)
+		blank = len(trimmed) < len(start)
+		start = trimmed
+	}
+	blank := len(head) - mark - len(start)
 	if d := declaration.Find(start); d != nil {
 		label := ""
 		if m := declaredEncoding.FindSubmatch(d); m != nil {
@@ -73,9 +79,13 @@ func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []S
 		}
 		start = bytes.TrimLeft(start[len(d):], " \t\r\n")
 	}
-	switch name := rootName(start); {
-	case name == "rss", name == "feed" && !bytes.Contains(start, []byte("openarchives.org/rs")):
-		kind := map[string]string{"rss": "an RSS", "feed": "an Atom"}[name]
+	has := func(s string) bool { return bytes.Contains(start, []byte(s)) }
+	switch name := RootName(start); {
+	case name == "rss", name == "feed" && !has("openarchives.org/rs"), name == "RDF" && (has("purl.org/rss/1.0/") || has("my.netscape.com/rdf/simple/0.9/")):
+		kind := "an RSS"
+		if name == "feed" {
+			kind = "an Atom"
+		}
 		slips = append(slips, Slip{Rule: 3, Text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", Feed: true})
 		return feedAsList(r, maxBytes), slips, nil
 	case IsTextList(head):
@@ -176,8 +186,10 @@ func (d *wholeDecoded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// rootName gives the local name of the first element in the beginning of a document.
-func rootName(b []byte) string {
+// RootName gives the local name of the first element in the beginning of a document, or
+// "html" behind the declaration of HTML.
+func RootName(b []byte) string {
+	b = bytes.TrimPrefix(b, byteOrderMark)
 	for {
 		b = bytes.TrimLeft(b, " \t\r\n")
 		end := ""
@@ -186,6 +198,15 @@ func rootName(b []byte) string {
 			end = "-->"
 		case bytes.HasPrefix(b, []byte("<?")):
 			end = "?>"
+		case bytes.HasPrefix(b, []byte("<!")):
+			const html = "<!doctype html"
+			if len(b) >= len(html) && bytes.EqualFold(b[:len(html)], []byte(html)) {
+				return "html"
+			}
+			end = ">"
+			if begin, _, _ := bytes.Cut(b, []byte(end)); bytes.IndexByte(begin, '[') >= 0 { // declarations of its own
+				_, b, _ = bytes.Cut(b, []byte("]"))
+			}
 		case bytes.HasPrefix(b, []byte("<")):
 			name := b[1:]
 			if i := bytes.IndexAny(name, " \t\r\n/>"); i >= 0 {
@@ -209,7 +230,7 @@ func IsTextList(head []byte) bool {
 	if e, _ := wideEncoding(head); e != nil {
 		head, _ = peek(decoded(bytes.NewReader(head), e))
 	}
-	head = bytes.TrimPrefix(head[:min(len(head), firstBytes)], []byte("\xef\xbb\xbf"))
+	head = bytes.TrimPrefix(head[:min(len(head), firstBytes)], byteOrderMark)
 	some := false
 	for len(head) > 0 {
 		line, rest, whole := bytes.Cut(head, newline)
@@ -248,7 +269,7 @@ func (t *textList) Read(b []byte) (int, error) {
 			t.out = append(t.out, `<urlset xmlns="`+NamespaceSitemap+`">`...)
 		}
 		line, err := t.lines.next()
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 		if len(line) > 0 && line[0] != '#' {
 			t.out = append(t.out, "<url><loc>"...)
 			t.out = escapeText(t.out, line)

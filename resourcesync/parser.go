@@ -15,18 +15,20 @@ type Parser struct {
 
 // NewParser begins with a document at an address. A document in another form is read as
 // the one that it stands for, and slips tell; after a slip with Feed there is no document.
-func NewParser(r io.Reader, location string) (p *Parser, slips []Slip, err error) {
+// slip is told of slips in the document itself, as xmlscan.Options says.
+func NewParser(r io.Reader, location string, slip func(kind error, message string)) (p *Parser, slips []Slip, err error) {
 	r, slips, err = inXML(r, location, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := newScanner(r, location, 0, 256<<10, nil)
+	s := newScanner(r, location, 0, 256<<10, slip)
 	return &Parser{Scanner: s, d: decoder{s: s, base: location}}, slips, nil
 }
 
-func newScanner(r io.Reader, location string, maxBytes int64, maxValue int, undeclared func(prefix []byte) string) *xmlscan.Scanner {
+func newScanner(r io.Reader, location string, maxBytes int64, maxValue int, slip func(kind error, message string)) *xmlscan.Scanner {
 	return xmlscan.New(r, xmlscan.Options{
-		MaxBytes: maxBytes, MaxValue: maxValue, Spaces: spaceOf, Undeclared: undeclared,
+		MaxBytes: maxBytes, MaxValue: maxValue, Spaces: spaceOf, Slip: slip,
+		Undeclared: undeclared,
 		Fail: func(line int, kind error, message string) error {
 			if kind == xmlscan.ErrElement {
 				kind = ErrInvalid
@@ -34,6 +36,18 @@ func newScanner(r io.Reader, location string, maxBytes int64, maxValue int, unde
 			return &DocumentError{Location: location, Line: line, Kind: kind, Message: message}
 		},
 	})
+}
+
+// undeclared gives namespaces to prefixes that are not declared: rs is ours, others are of
+// elements that are left out, unless they could be ours under another prefix.
+func undeclared(n *xmlscan.Name) string {
+	switch local := string(n.Local); {
+	case string(n.Prefix) == "rs":
+		return NamespaceRS
+	case local == "md" || local == "ln":
+		return ""
+	}
+	return "undeclared:" + string(n.Prefix)
 }
 
 // Meta reads the rs:md whose tag was just read into m.

@@ -60,6 +60,7 @@ type Reader struct {
 	d    decoder
 	head Head
 	ns   xmlscan.Space // of urlset, url, loc ...: the Sitemap namespace, or none
+	uri  string        // the same, by name
 
 	sawMeta, sawDLib, wasResourceSync bool
 	sawDateTime, sawLastMod           bool
@@ -93,8 +94,12 @@ func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	var slip func(error, string)
+	if !o.Strict {
+		slip = func(_ error, message string) { _ = out.d.lapse(message, "%s", message) }
+	}
 	out.d = decoder{
-		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes, undeclared),
+		s:      newScanner(r, o.BaseURL, o.MaxBytes, o.MaxValueBytes, slip),
 		strict: o.Strict, base: o.BaseURL, warn: warnings{tell: o.Warn},
 	}
 	if _, err := out.d.s.Next(); err != nil { // the first token is always a start tag
@@ -342,21 +347,9 @@ func (r *Reader) rootRS() error {
 	return s.Skip()
 }
 
-// undeclared lets the prefix rs pass where it is not declared.
-func undeclared(prefix []byte) string {
-	if string(prefix) == "rs" {
-		return NamespaceRS
-	}
-	return ""
-}
-
 // rsNamespace warns of a namespace that is misspelt.
 func (r *Reader) rsNamespace() error {
-	n := &r.d.s.Name
-	if n.Undeclared {
-		return r.d.lapse("rs undeclared", "the prefix of <%s> is not declared, want xmlns:rs=%q", clip(n.Raw()), NamespaceRS)
-	}
-	if n.Space == SpaceRS && n.URI != NamespaceRS {
+	if n := &r.d.s.Name; n.Space == SpaceRS && n.URI != NamespaceRS {
 		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), NamespaceRS)
 	}
 	return nil

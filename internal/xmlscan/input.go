@@ -177,6 +177,15 @@ func (in *input) Failf(kind error, format string, args ...any) error {
 	return in.Fail(kind, fmt.Sprintf(format, args...))
 }
 
+// slip forgives something, if the caller does.
+func (in *input) slip(kind error, message string) error {
+	if in.o.Slip == nil {
+		return in.Fail(kind, message)
+	}
+	in.o.Slip(kind, message)
+	return nil
+}
+
 // inputError makes an error of what more gave: the end of the input is a
 // document that was cut short.
 func (in *input) inputError(err error, inside string) error {
@@ -253,7 +262,11 @@ func (in *input) xmlDeclaration(s string) error {
 	default:
 		return in.Fail(ErrSyntax, "the XML declaration is broken: want version, encoding, standalone in this order")
 	}
-	if v := values["version"]; v != "1.0" {
+	switch v := values["version"]; {
+	case v == "1.0":
+	case v == "1.1" && in.o.Slip != nil:
+		in.o.Slip(ErrNotRead, "XML version 1.1 is read as 1.0")
+	default:
 		return in.Failf(ErrSyntax, "XML version %q; only 1.0 is read", Clip(v))
 	}
 	if e, ok := values["encoding"]; ok {

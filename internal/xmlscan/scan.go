@@ -36,16 +36,20 @@ const (
 	NamespaceXMLNS = "http://www.w3.org/2000/xmlns/"
 )
 
-// Options of New. All but Undeclared are needed.
+// Options of New.
 type Options struct {
 	MaxBytes int64 // of the document; 0: any number
 	MaxValue int   // bytes of one attribute or text
 
 	// Spaces gives the number of a namespace, or Other.
 	Spaces func(uri string) Space
-	// Undeclared gives the namespace of a prefix without declaration, "" if the prefix
-	// is an error. May be nil.
-	Undeclared func(prefix []byte) string
+	// Slip is told of slips that lose nothing, and they are forgiven: a bare &, a DTD, a
+	// prefix without declaration, text behind the root, -- in a comment. kind is ErrSyntax,
+	// or ErrNotRead for what is well-formed. nil: each is an error.
+	Slip func(kind error, message string)
+	// Undeclared gives the namespace of a name whose prefix is not declared, "" if that is
+	// an error all the same. It is asked where there is Slip.
+	Undeclared func(n *Name) string
 	// Fail makes an error. Its kind is one of the Err values above, or the error of the
 	// underlying reader; line is 0 if unknown.
 	Fail func(line int, kind error, message string) error
@@ -55,7 +59,6 @@ type Options struct {
 type Name struct {
 	Prefix, Local []byte
 	Space         Space
-	Undeclared    bool // the namespace is that of Options.Undeclared
 	URI           string
 }
 
@@ -115,6 +118,7 @@ type Scanner struct {
 	bindings []binding
 	selfEnd  bool // the start tag was an empty element: its end comes next
 	rooted   bool // the root element has begun
+	typed    bool // a DTD was passed over
 }
 
 // New makes a Scanner.

@@ -132,7 +132,7 @@ func (s *Scanner) finishTag() error {
 			return s.Failf(ErrLimit, "the attribute %s is longer than %d bytes", Clip(a.Raw()), s.o.MaxValue)
 		}
 		if a.decode {
-			v, err := decodeValue(a.Value)
+			v, err := s.decodeValue(a.Value)
 			if err != nil {
 				return s.Failf(ErrSyntax, "attribute %s: %s", Clip(a.Raw()), err)
 			}
@@ -207,7 +207,6 @@ func (s *Scanner) number(uri string) Space {
 
 // resolve finds the namespace of a name. Attributes without prefix have none.
 func (s *Scanner) resolve(n *Name, element bool) error {
-	n.Undeclared = false
 	if len(n.Prefix) == 0 {
 		n.Space, n.URI = None, ""
 		if !element {
@@ -229,11 +228,14 @@ func (s *Scanner) resolve(n *Name, element bool) error {
 			return nil
 		}
 	}
-	if s.o.Undeclared != nil {
-		if uri := s.o.Undeclared(n.Prefix); uri != "" {
-			n.Space, n.URI, n.Undeclared = s.number(uri), uri, true
-			return nil
-		}
+	uri := ""
+	if s.o.Slip != nil {
+		uri = s.o.Undeclared(n)
 	}
-	return s.Failf(ErrSyntax, "the prefix of %s is not declared (xmlns:%s=...)", Clip(n.Raw()), Clip(string(n.Prefix)))
+	if uri == "" {
+		return s.Failf(ErrSyntax, "the prefix of %s is not declared (xmlns:%s=...)", Clip(n.Raw()), Clip(string(n.Prefix)))
+	}
+	s.o.Slip(ErrSyntax, fmt.Sprintf("the prefix %s is not declared (xmlns:%[1]s=...)", Clip(string(n.Prefix))))
+	n.Space, n.URI = s.number(uri), uri
+	return nil
 }

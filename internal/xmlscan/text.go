@@ -36,8 +36,9 @@ func (s *Scanner) skipText() error {
 				return s.Failf(ErrSyntax, "%s", err)
 			}
 			if n > 0 && s.depth() == 0 {
-				s.tok = s.pos
-				return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(w[:n])))
+				if err := s.outside(w[:n]); err != nil {
+					return err
+				}
 			}
 			s.pos += n
 			if err := s.textBound(); err != nil || final {
@@ -45,12 +46,23 @@ func (s *Scanner) skipText() error {
 			}
 		}
 		if err := s.more(); err == io.EOF && s.pos < s.end && s.depth() == 0 {
-			s.tok = s.pos
-			return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(s.buf[s.pos:s.end])))
+			if err := s.outside(s.buf[s.pos:s.end]); err != nil {
+				return err
+			}
+			return io.EOF
 		} else if err != nil {
 			return err
 		}
 	}
+}
+
+// outside looks at text outside of the root element. Behind it, it is forgiven.
+func (s *Scanner) outside(text []byte) error {
+	s.tok = s.pos
+	if !s.rooted || s.o.Slip == nil {
+		return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(text)))
+	}
+	return s.slip(ErrSyntax, "there is text behind the root element; it is left out")
 }
 
 // textBound ends a text that is too long to collect.
@@ -79,7 +91,13 @@ func (s *Scanner) takeText(w []byte, final bool) (int, error) {
 					s.collect(w[start:i])
 					return i, nil
 				}
-				return 0, err
+				if s.o.Slip == nil || !bare(w[i:]) {
+					return 0, err
+				}
+				s.tok = s.pos
+				s.o.Slip(ErrSyntax, bareAmpersand)
+				i++
+				continue
 			}
 			s.collect(w[start:i])
 			s.collect(utf8.AppendRune(nil, r))
@@ -117,13 +135,13 @@ func (s *Scanner) collect(b []byte) {
 	}
 }
 
-const maxReference = 16
+const maxReference = 64
 
 // reference decodes the entity or character reference at the start of w.
 func reference(w []byte) (r rune, n int, err error) {
 	end := bytes.IndexByte(w[:min(len(w), maxReference)], ';')
 	if end < 0 {
-		return 0, 0, fmt.Errorf("%q is no reference; & is written &amp;", Clip(string(w[:min(len(w), maxReference)])))
+		return 0, 0, fmt.Errorf("%q is no reference; & is written &amp;", Clip(string(w[:min(len(w), 16)])))
 	}
 	name := string(w[1:end])
 	switch name {
@@ -152,19 +170,40 @@ func reference(w []byte) (r rune, n int, err error) {
 	return rune(code), end + 1, nil
 }
 
+const bareAmpersand = "an & that begins no reference is read as it is; & is written &amp;"
+
+// bare tells that the & at the start of w begins no reference: what follows is no name or
+// number that ends in a semicolon.
+func bare(w []byte) bool {
+	i := 1
+	if i < len(w) && w[i] == '#' {
+		i++
+	}
+	start := i
+	for i < len(w) && (nameByte[w[i]] != 0 || w[i] >= utf8.RuneSelf) {
+		i++
+	}
+	return i == start || i == len(w) || w[i] != ';'
+}
+
 func xmlChar(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 && r <= 0x10FFFF
 }
 
 // decodeValue replaces references and normalizes white space in an attribute.
-func decodeValue(v []byte) ([]byte, error) {
+func (s *Scanner) decodeValue(v []byte) ([]byte, error) {
 	out := make([]byte, 0, len(v))
 	for i := 0; i < len(v); {
 		switch c := v[i]; c {
 		case '&':
 			r, n, err := reference(v[i:])
-			if err != nil {
+			switch {
+			case err == nil:
+			case s.o.Slip == nil || !bare(v[i:]):
 				return nil, err
+			default:
+				s.o.Slip(ErrSyntax, bareAmpersand)
+				r, n = '&', 1
 			}
 			out = utf8.AppendRune(out, r)
 			i += n
@@ -187,6 +226,8 @@ func decodeValue(v []byte) ([]byte, error) {
 var (
 	cdataStart = []byte("<![CDATA[")
 	cdataEnd   = []byte("]]>")
+
+	doctypeStart = []byte("<!DOCTYPE")
 )
 
 // declaration reads what begins with <!: a comment, CDATA, or what is refused.
@@ -208,10 +249,67 @@ func (s *Scanner) declaration() error {
 		}
 		s.pos += len(cdataStart)
 		return s.cdata()
-	case bytes.HasPrefix(w, []byte("<!DOCTYPE")):
-		return s.Failf(ErrNotRead, "the document has a DTD (<!DOCTYPE); DTDs and entities are refused")
+	case bytes.HasPrefix(w, doctypeStart):
+		return s.doctype()
 	}
 	return s.Failf(ErrSyntax, "a declaration that is neither a comment nor CDATA")
+}
+
+// doctype passes over a DTD before the root element. What it declares is not known: a
+// reference to an entity of it is an error.
+func (s *Scanner) doctype() error {
+	const refused = "the document has a DTD (<!DOCTYPE); DTDs and entities are refused"
+	if s.rooted || s.typed || s.o.Slip == nil {
+		return s.Fail(ErrNotRead, refused)
+	}
+	s.o.Slip(ErrNotRead, "the document has a DTD (<!DOCTYPE); it is passed over, and its entities are not known")
+	s.typed = true
+	s.pos += len(doctypeStart)
+	inside := false // of [ ]
+	for quote := byte(0); ; {
+		if err := s.need(1); err != nil {
+			return s.inputError(err, "a DTD")
+		}
+		c := s.buf[s.pos]
+		s.pos++
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"', c == '\'':
+			quote = c
+		case c == '[':
+			inside = true
+		case c == ']':
+			inside = false
+		case c == '>' && !inside:
+			return nil
+		case c == '<':
+			if err := s.declared(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// declared passes over a comment or an instruction in a DTD, whose < was read. It refuses
+// what could give elements other attributes than they show.
+func (s *Scanner) declared() error {
+	const attributes = "!ATTLIST"
+	if err := s.need(len(attributes)); err != nil {
+		return s.inputError(err, "a DTD")
+	}
+	switch w := s.buf[s.pos:s.end]; {
+	case bytes.HasPrefix(w, []byte("!--")):
+		s.pos += len("!--")
+		return s.comment()
+	case w[0] == '?':
+		return s.until([]byte("?>"), "a processing instruction", ignore)
+	case bytes.HasPrefix(w, []byte(attributes)):
+		return s.Failf(ErrNotRead, "the DTD of the document declares attributes (<!ATTLIST); their defaults are not read")
+	}
+	return nil
 }
 
 // until consumes up to and with mark, handing on what stands before it.
@@ -244,11 +342,14 @@ func (s *Scanner) comment() error {
 	if err := s.need(1); err != nil {
 		return s.inputError(err, "a comment")
 	}
-	if s.buf[s.pos] != '>' {
-		return s.Failf(ErrSyntax, "-- inside a comment")
+	if s.buf[s.pos] == '>' {
+		s.pos++
+		return nil
 	}
-	s.pos++
-	return nil
+	if err := s.slip(ErrSyntax, "-- inside a comment"); err != nil {
+		return err
+	}
+	return s.until([]byte("-->"), "a comment", ignore)
 }
 
 func (s *Scanner) cdata() error {

@@ -5,5 +5,5 @@
 //   - [Explore] walks a source and tells what it offers, without judging.
 //
 // It is for people who look at a source: no source and no destination needs it. The rules and
-// their numbers are in docs/rules.md.
+// their numbers are in docs/reference/rules.md.
 package check

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -10,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -83,7 +80,7 @@ type explorer struct {
 	read int
 	seen map[string]bool
 
-	refused error // a document in a form that is not read
+	failed error // why the document that was read last is none
 }
 
 // Explore walks a source from an address down and tells what it offers. The
@@ -181,15 +178,11 @@ func (x *explorer) body(n *Node, got *Fetched) (io.Reader, error) {
 		n.Redirect = got.URL
 		x.seen[got.URL] = true
 	}
-	buffered := bufio.NewReader(got.Body)
-	var r io.Reader = buffered
-	if head, _ := buffered.Peek(4); len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, fmt.Errorf("it begins as gzip and is none: %w", err)
-		}
-		r = z
-	} else if string(head) == "PK\x03\x04" {
+	r, err := unpacked(got.Body)
+	if err != nil {
+		return nil, err
+	}
+	if begin, _ := r.Peek(4); string(begin) == "PK\x03\x04" {
 		n.Kind = "package"
 		return nil, errors.New("it is a ZIP package; give the address of the document that lists it")
 	}
@@ -225,9 +218,7 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 		Page: func(address string) (*resourcesync.Page, error) { return x.page(ctx, n, got, address) }})
 	if err != nil {
 		n.Faults = append(n.Faults, err.Error())
-		if errors.Is(err, resourcesync.ErrDialect) {
-			x.refused = err
-		}
+		x.failed = err
 		return nil
 	}
 	h := r.Head()

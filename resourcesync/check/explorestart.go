@@ -41,8 +41,8 @@ func (x *explorer) start(ctx context.Context, n *Node) error {
 			x.follow(ctx, n, leads, x.o.Depth)
 			return nil
 		}
-		if x.refused != nil {
-			return x.refused
+		if name := resourcesync.RootName(kept.data); name == "urlset" || name == "sitemapindex" || errors.Is(x.failed, resourcesync.ErrDialect) {
+			return x.failed
 		}
 		// The reader stopped at the root element; the rest of the page has links.
 		_, _ = io.CopyN(kept, body, maxPage) // what could be read is looked at

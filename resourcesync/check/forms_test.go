@@ -1,6 +1,7 @@
 package check
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"strings"
@@ -22,6 +23,14 @@ func encoded(t *testing.T, e encoding.Encoding, s string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func gzipped(s string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, s)
+	z.Close()
+	return b.String()
 }
 
 // TestForms: what the Sitemap protocol allows beside XML in UTF-8, and the slips that
@@ -72,6 +81,26 @@ func TestForms(t *testing.T) {
 		"Atom":                       {`<feed xmlns="http://www.w3.org/2005/Atom">` + itemsA + `</feed>`, "Atom feed", "E3"},
 		"RSS":                        {decl + `<rss version="2.0"><channel><title>a</title><link>http://src.example/</link>` + itemsR + `</channel></rss>`, "RSS feed", "E3"},
 		"RSS in Latin-1":             {encoded(t, charmap.ISO8859_1, `<?xml version="1.0" encoding="ISO-8859-1"?><rss><channel>`+itemsR+`</channel></rss>`), "RSS feed", "E2"},
+		"RSS 0.91": {decl + `<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" "http://127.0.0.1:1/rss-0.91.dtd">` +
+			`<rss version="0.91"><channel>` + itemsR + `</channel></rss>`, "RSS feed", "E3"},
+		"RSS 1.0": {decl + `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns="http://purl.org/rss/1.0/">` +
+			`<channel rdf:about="http://src.example/"><link>http://src.example/</link><items><rdf:Seq><rdf:li resource="/b"/></rdf:Seq></items></channel>` +
+			`<item rdf:about="urn:x:1"><link>http://src.example/b</link><dc:date>2024-05-02</dc:date></item>` +
+			`<item rdf:about="http://src.example/a?x=1&amp;y=é"><dc:date>2024-05-01T00:00:00Z</dc:date></item></rdf:RDF>`, "RSS feed", "E3"},
+		"RSS with slips": {decl + `<rss><channel>` + strings.Replace(itemsR, "&amp;", "&", 1) + `<media:x/></channel></rss>`, "RSS feed", "E3"},
+		"Atom 0.3": {`<feed version="0.3" xmlns="http://purl.org/atom/ns#"><entry><link rel="alternate" href="/b"/><modified>2024-05-02T00:00:00Z</modified></entry>` +
+			`<entry><link href="/a?x=1&amp;y=é"/><issued>2024-05-01T00:00:00Z</issued></entry></feed>`, "Atom feed", "E3"},
+		"bare ampersand":              {strings.Replace(rs, "&amp;", "&", 1), "&amp;", "E1"},
+		"bare ampersand in href":      {strings.Replace(rs, "<rs:md", `<rs:ln rel="up" href="http://src.example/c?a&b"/><rs:md`, 1), "&amp;", "E1"},
+		"DTD":                         {decl + "<!DOCTYPE urlset SYSTEM 'http://127.0.0.1:1/x.dtd'>" + rs, "DTD", "W2"},
+		"DTD with declarations":       {`<!DOCTYPE urlset [<!ENTITY a "]>"><!-- ]> ' --><!ELEMENT urlset (url*)><?p ]>?>]>` + rs, "DTD", "W2"},
+		"unknown namespace":           {strings.Replace(rs, resourcesync.NamespaceSitemap, "http://x.example/sitemap", 1), "unknown namespace", "E3"},
+		"unknown namespace, extended": {strings.Replace(strings.Replace(list, resourcesync.NamespaceSitemap, "http://x.example/sitemap", 1), "<url>", `<url><i:loc xmlns:i="urn:i">urn:no</i:loc>`, 1), "unknown namespace", "E3"},
+		"undeclared prefix":           {strings.Replace(rs, "<url>", `<url><image:image/>`, 1), "prefix image is not declared", "E1"},
+		"text behind":                 {rs + "\n0\n", "behind the root", "E1"},
+		"-- in a comment":             {strings.Replace(rs, "<url>", "<!-- a -- b ---><url>", 1), "inside a comment", "E1"},
+		"XML 1.1":                     {strings.Replace(decl, "1.0", "1.1", 1) + rs, "1.1", "W2"},
+		"mark behind a blank line":    {"\n\xef\xbb\xbf" + decl + rs, "white space before", "E1"},
 	} {
 		for _, in := range []io.Reader{strings.NewReader(c.doc), iotest.OneByteReader(strings.NewReader(c.doc))} {
 			r, err := resourcesync.NewReader(in, resourcesync.ReaderOptions{BaseURL: "http://src.example/list.xml"})
@@ -106,6 +135,9 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: read strictly without a fault", name)
 		}
 		_, findings, err := Validate(strings.NewReader(c.doc), ValidateOptions{Location: "http://src.example/list.xml"})
+		if _, packed, err := Validate(strings.NewReader(gzipped(c.doc)), ValidateOptions{Location: "http://src.example/list.xml"}); err != nil || fmt.Sprint(packed) != fmt.Sprint(findings) {
+			t.Errorf("%s: packed with gzip the validator finds %v, not %v (%v)", name, packed, findings, err)
+		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -20,7 +23,7 @@ const (
 	SeverityInfo    = "I" // advice
 )
 
-// Finding is one rule that a document breaks; docs/rules.md has them all.
+// Finding is one rule that a document breaks; docs/reference/rules.md has them all.
 type Finding struct {
 	Rule     int    `json:"rule"`
 	Severity string `json:"severity"` // E, W, I
@@ -73,8 +76,13 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 		o.MaxPerRule = 100
 	}
 	v := &validator{o: o, counts: map[int]int{}, highest: map[int]string{}}
+	body, err := unpacked(r)
+	if err != nil {
+		v.add(2, SeverityError, 1, "%v", err)
+		return v.head, v.findings, nil
+	}
 	var slips []resourcesync.Slip
-	v.s, slips, err = resourcesync.NewParser(r, o.Location)
+	v.s, slips, err = resourcesync.NewParser(body, o.Location, v.slip)
 	for _, s := range slips {
 		v.add(s.Rule, SeverityError, 1, "%s", s.Text)
 	}
@@ -95,6 +103,19 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 	}
 	v.summarize()
 	return v.head, v.findings, err
+}
+
+// unpacked gives what is packed with gzip, as the Sitemap protocol allows it.
+func unpacked(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReader(r)
+	if begin, _ := in.Peek(2); string(begin) != "\x1f\x8b" {
+		return in, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("it begins as gzip and is none: %w", err)
+	}
+	return bufio.NewReader(z), nil
 }
 
 // validator goes through a document once.
@@ -121,6 +142,15 @@ type validator struct {
 	counts   map[int]int
 	highest  map[int]string // severity of the findings that are left out
 	stopped  error          // of ValidateOptions.Entry
+}
+
+// slip reports what a Reader forgives.
+func (v *validator) slip(kind error, message string) {
+	if errors.Is(kind, xmlscan.ErrNotRead) {
+		v.add(2, SeverityWarning, v.s.Line(), "%s; many destinations refuse it", message)
+		return
+	}
+	v.add(1, SeverityError, v.s.Line(), "%s", message)
 }
 
 // since tells whether the version that is meant has what came with a later one.

@@ -176,7 +176,7 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known 
 	return d.compareWith(ctx, r, o, v)
 }
 
-// dumpNewer is dump, unless that is stale.
+// dumpNewer is dumpIf, unless that is stale.
 func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
 	c := d.snapshotMeta().Cursor
 	return d.dumpIf(ctx, r, o, known, func(v *inventory) (bool, error) {
@@ -430,13 +430,8 @@ type packageError struct{ err error }
 func (e *packageError) Error() string { return e.err.Error() }
 func (e *packageError) Unwrap() error { return e.err }
 
-// dump loads the packages of a Resource Dump. What a package does not have in
-// order is fetched from its own location.
-func (d *Destination) dump(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
-	return d.dumpIf(ctx, r, o, known, func(*inventory) (bool, error) { return true, nil })
-}
-
-// dumpIf is dump if it is wanted, else errStaleList. Of the inventory there are only
+// dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. What a
+// package does not have in order is fetched from its own location. Of the inventory there are only
 // the times.
 func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
 	dl, rd, err := d.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
@@ -450,6 +445,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
 	state := dl.listState(o.ResourceDump, h)
 	state.At = v.at
+	v.state = state
+	v.outdated = d.olderThanTaken(o, v, dl, h)
 	switch ok, err := wanted(v); {
 	case err != nil:
 		return nil, err

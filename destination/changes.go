@@ -803,6 +803,11 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		err = w.unmet()
 	}
 	if errors.As(err, &gap) {
+		if depth == 0 && gap.missing == nil && !d.pastCaches(gap.why) {
+			w.close()
+			r.plan, r.planned = planning{}, counts{}
+			return d.incrementOnce(ctx, r, o, depth)
+		}
 		if gap.behind && kind == resourcesync.ChangeDump {
 			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); done || err != nil {
 				return err
@@ -1046,9 +1051,20 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 	var err error
 	switch {
 	case o.ResourceList != "":
-		end, err = d.compare(ctx, r, o, known)
+		var v *inventory
+		if v, err = d.readInventory(ctx, o, known); err != nil {
+			break
+		}
+		if v.outdated {
+			return errors.Join(d.waitOlder(r, resourcesync.ResourceList, v), v.Close())
+		}
+		end, err = d.compareWith(ctx, r, o, v)
 	case o.ResourceDump != "":
-		end, err = d.dump(ctx, r, o, known)
+		var v *inventory
+		end, err = d.dumpIf(ctx, r, o, known, func(of *inventory) (bool, error) { v = of; return !of.outdated, nil })
+		if v != nil && v.outdated {
+			return d.waitOlder(r, resourcesync.ResourceDump, v)
+		}
 	default:
 		return errors.New("the source offers neither lists nor dumps")
 	}

@@ -149,6 +149,7 @@ type meta struct {
 	Gap         string         `json:"gap,omitempty"`
 	Missing     missing        `json:"missing,omitzero"`
 	Unpublished unpublished    `json:"unpublished,omitzero"`
+	Older       olderList      `json:"older,omitzero"`
 	Absent      []string       `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have.
 	Rises       bool           `json:"rises,omitempty"`  // the Change Lists of an index that tells no times were in their order
 	Held        string         `json:"held,omitempty"`   // a gap that waits for a person

@@ -87,6 +87,7 @@ type fetcher struct {
 	log    *slog.Logger
 	jar    webclient.Cookies // of this run
 
+	fresh    atomic.Bool // for the rest of this run caches shall ask the source
 	bytes    atomic.Int64
 	requests atomic.Int64
 	runs     atomic.Int64
@@ -131,6 +132,7 @@ func (f *fetcher) begin() {
 	f.runs.Add(1)
 	f.bytes.Store(0)
 	f.failures.Store(0)
+	f.fresh.Store(false)
 	f.jar.Clear()
 }
 
@@ -213,7 +215,7 @@ func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
 	if !r.asOf.IsZero() {
 		req.Header.Set("Accept-Datetime", r.asOf.UTC().Format(http.TimeFormat))
 	}
-	if r.fresh {
+	if r.fresh || f.fresh.Load() {
 		req.Header.Set("Cache-Control", "no-cache")
 	}
 	if r.rangeFrom > 0 {

@@ -29,6 +29,7 @@ type inventory struct {
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
 	overlaid bool
 	blind    int64           // entries that do not tell which resource they mean
+	outdated bool            // it is older than the one that was taken, and waits
 	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
 	missing  *gapError       // no changes were added, since lists of them are missing
 	void     [2]uint64       // what was added from the one order to before the other does not count
@@ -172,6 +173,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	h := r.Head()
 	v.isOf(h, dl, d.opt.Now())
 	v.state = dl.listState(o.ResourceList, h)
+	v.outdated = d.olderThanTaken(o, v, dl, h)
 	if !h.Index && (v.state.past || !v.state.Fresh && lasts(v.state.At) < time.Minute) {
 		v.state.Size = dl.length()
 	}
@@ -226,6 +228,12 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 		req.unchanged = d.sameRoot(known)
 	}
 	dl, r, err := d.document(ctx, req, kind)
+	if m := d.snapshotMeta(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !d.pastCaches(shorten(address)+" is older than the list that was taken") {
+		if err := dl.Close(); err != nil {
+			return nil, nil, err
+		}
+		dl, r, err = d.document(ctx, request{url: address}, kind)
+	}
 	if nerr := d.noteThere(address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
 	}
@@ -376,6 +384,9 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 // stale tells that the list is not newer than where we stand, and that what was changed
 // since is not all there: it says no more than what is mirrored, and maybe less.
 func (v *inventory) stale(c *cursor) bool {
+	if v.outdated {
+		return true
+	}
 	if v.sequence != nil && c.Sequence != nil {
 		return v.hole && *v.sequence < *c.Sequence
 	}

@@ -15,6 +15,7 @@ import (
 // cached is a cache before the source: of some documents it gives what they were.
 type cached struct {
 	bodies map[string][]byte
+	header map[string]http.Header
 	stiff  bool // it does not ask the source, whatever a request says
 	asked  int  // it was asked to
 }
@@ -28,6 +29,9 @@ func (c *cached) before(s *testSource) {
 		}
 		if body == nil || fresh && !c.stiff {
 			return false
+		}
+		if m := c.header[r.URL.Path].Get("Last-Modified"); m != "" {
+			w.Header().Set("Last-Modified", m)
 		}
 		w.Write(body)
 		return true
@@ -45,6 +49,10 @@ func (c *cached) take(t *testing.T, s *testSource, paths ...string) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
+		if c.header == nil {
+			c.header = map[string]http.Header{}
+		}
+		c.header[p] = resp.Header
 	}
 }
 

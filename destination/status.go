@@ -30,7 +30,7 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 
 // waits is what keeps the mirror from being in sync until somebody, or the source, does
 // something.
-func (m *meta) waits() string { return cmp.Or(m.told(), m.gap(), m.Recheck.Why, m.Damage) }
+func (m *meta) waits() string { return cmp.Or(m.told(), m.gap(), m.Older.Why, m.Recheck.Why, m.Damage) }
 
 // inSync tells whether the last sync ended in sync, and no audit has found otherwise since.
 func (m *meta) inSync() bool { return m.InSync && m.Recheck.Why == "" && m.Damage == "" }

@@ -625,6 +625,11 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		if err := d.notePublished(r.root); err != nil {
 			return err
 		}
+		if d.snapshotMeta().Older != (olderList{}) {
+			if err := d.saveMeta(func(m *meta) { m.Older = olderList{} }); err != nil {
+				return err
+			}
+		}
 	}
 	m := d.snapshotMeta()
 	if why := m.notPublished(); why != "" {

@@ -78,7 +78,8 @@ type testSource struct {
 
 	dialect string // "": 1.1; "no until": lists tell no end; "0.5", "D-Lib": as those of then
 
-	date time.Time // zero: now
+	date     time.Time // zero: now
+	modified bool      // documents tell when they were written
 }
 
 // frozen is a dump that does not change any more.
@@ -320,6 +321,9 @@ func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) 
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	w.Header().Set("ETag", tag)
+	if s.modified {
+		w.Header().Set("Last-Modified", s.stateTime().UTC().Format(http.TimeFormat))
+	}
 	if r.Header.Get("If-None-Match") == tag || s.frozenIndex && r.URL.Path == "/set/changelist.xml" && r.Header.Get("If-None-Match") != "" {
 		s.notModified++
 		w.WriteHeader(http.StatusNotModified)

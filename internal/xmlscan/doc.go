@@ -2,8 +2,8 @@
 // namespaces, in UTF-8.
 //
 // It exists because lists have millions of entries and encoding/xml is many times
-// slower. What it accepts, encoding/xml accepts and reads the same; a fuzz test holds
-// them against each other. Beyond that it refuses DTDs, encodings other than UTF-8,
+// slower. Every document it accepts, encoding/xml accepts and reads the same; a fuzz test
+// holds them against each other. It refuses more: DTDs, encodings other than UTF-8,
 // undeclared prefixes, doubled attributes, more than one root, and input beyond its
 // bounds.
 //

@@ -10,18 +10,18 @@ import (
 )
 
 // input is the tokenizer's window on the document: buf[pos:end] is read,
-// checked to be characters that XML allows, and not consumed.
+// checked to be characters of XML, and not consumed.
 type input struct {
 	src io.Reader
 	o   Options
 
 	buf      []byte
-	tok      int // where the current token began
+	tok      int // begin of the current token
 	pos, end int
 	tail     int   // buf[end:tail] is read but not checked, or is bad
 	base     int64 // bytes before buf[0]
 	read     int64
-	bad      error // what waits at end: io.EOF, a read error, a bad character
+	bad      error // waits at end: io.EOF, a read error, a bad character
 
 	line    int // line of buf[counted]
 	counted int
@@ -44,7 +44,7 @@ func (in *input) more() error {
 		in.counted -= in.pos
 		in.pos, in.tok = 0, 0
 	}
-	want := max(512, in.end) // at least double, so that a token is looked at a few times only
+	want := max(512, in.end) // at least double: a token is looked at a few times only
 	if in.end > 4*in.o.MaxValue {
 		return in.Fail(ErrLimit, fmt.Sprintf("a tag is longer than %d bytes", 4*in.o.MaxValue))
 	}
@@ -60,7 +60,7 @@ func (in *input) more() error {
 	return nil
 }
 
-// fill reads at least want bytes, or up to what ends the input.
+// fill reads at least want bytes, or up to the end of the input.
 func (in *input) fill(want int) {
 	for got, idle := 0, 0; got < want && in.bad == nil; {
 		n, err := in.src.Read(in.buf[in.tail:])
@@ -87,7 +87,7 @@ func (in *input) fill(want int) {
 	}
 }
 
-// check moves end over the characters that XML allows.
+// check moves end over the characters of XML.
 func (in *input) check() {
 	n, ok := validXML(in.buf[in.end:in.tail])
 	in.end += n
@@ -104,8 +104,8 @@ func (in *input) check() {
 	}
 }
 
-// validXML gives how many bytes are whole characters that XML allows. It stops,
-// and is still ok, at a character that is not complete.
+// validXML gives the number of bytes with whole characters of XML. It stops, and is still
+// ok, at an incomplete character.
 func validXML(b []byte) (n int, ok bool) {
 	const high, low = 0x8080808080808080, 0x2020202020202020
 	for n < len(b) {
@@ -135,10 +135,10 @@ func validXML(b []byte) (n int, ok bool) {
 	return n, true
 }
 
-// BytesRead is the number of bytes that were taken from the reader.
+// BytesRead is the number of bytes taken from the reader.
 func (in *input) BytesRead() int64 { return in.read }
 
-// need makes sure that n bytes are in the window.
+// need brings n bytes into the window.
 func (in *input) need(n int) error {
 	for in.end-in.pos < n {
 		if err := in.more(); err != nil {
@@ -166,7 +166,7 @@ var newline = []byte{'\n'}
 
 const space = " \t\r\n"
 
-// Line is the line where the current token begins.
+// Line is the first line of the current token.
 func (in *input) Line() int { return in.lineAt(in.tok) }
 
 func (in *input) Fail(kind error, message string) error {
@@ -186,8 +186,8 @@ func (in *input) slip(kind error, message string) error {
 	return nil
 }
 
-// inputError makes an error of what more gave: the end of the input is a
-// document that was cut short.
+// inputError makes an error of the result of more: the end of the input means a
+// document cut short.
 func (in *input) inputError(err error, inside string) error {
 	if err != io.EOF {
 		return err
@@ -198,8 +198,7 @@ func (in *input) inputError(err error, inside string) error {
 	return in.o.Fail(in.lineHere(in.end), ErrSyntax, fmt.Sprintf("the document ends inside %s after %d bytes: it was cut short", inside, in.read))
 }
 
-// begin looks at the first bytes: byte order marks, what is no XML at all, the
-// XML declaration.
+// begin looks at the first bytes: byte order marks, the XML declaration.
 func (in *input) begin() error {
 	in.fill(4)
 	in.check()

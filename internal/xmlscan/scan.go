@@ -18,7 +18,7 @@ var (
 	ErrLimit   = errors.New("limit exceeded")
 )
 
-// Space is a namespace by number, so that names are compared quickly.
+// Space is a namespace by number, for quick comparisons.
 type Space uint8
 
 // The namespaces of XML itself. A caller numbers its own from First on.
@@ -43,12 +43,12 @@ type Options struct {
 
 	// Spaces gives the number of a namespace, or Other.
 	Spaces func(uri string) Space
-	// Slip is told of slips that lose nothing, and they are forgiven: a bare &, a DTD, a
+	// Slip is told of slips without a loss, and they are forgiven: a bare &, a DTD, a
 	// prefix without declaration, text behind the root, -- in a comment. kind is ErrSyntax,
-	// or ErrNotRead for what is well-formed. nil: each is an error.
+	// or ErrNotRead if the document is well-formed. nil: each is an error.
 	Slip func(kind error, message string)
-	// Undeclared gives the namespace of a name whose prefix is not declared, "" if that is
-	// an error all the same. It is asked where there is Slip.
+	// Undeclared gives the namespace of a name with an undeclared prefix, "" for an error
+	// all the same. It is asked only beside Slip.
 	Undeclared func(n *Name) string
 	// Fail makes an error. Its kind is one of the Err values above, or the error of the
 	// underlying reader; line is 0 if unknown.
@@ -80,10 +80,10 @@ type Attr struct {
 type binding struct {
 	prefix, uri string
 	space       Space
-	depth       int // of the element that made it
+	depth       int // of its element
 }
 
-// Token is what Next has read.
+// Token is a result of Next.
 type Token uint8
 
 // The tokens.
@@ -93,7 +93,7 @@ const (
 	End
 )
 
-// Bounds that are not options.
+// Fixed bounds.
 const (
 	maxDepth = 64
 	maxAttrs = 256
@@ -104,10 +104,10 @@ type Scanner struct {
 	input
 	Name  Name   // of the start tag
 	Attrs []Attr // of the start tag
-	Stray bool   // there was text where it is not collected; the caller resets it
+	Stray bool   // there was text between elements; the caller resets it
 
-	// Pass lets empty elements whose tags begin so be passed over without a look at what
-	// is in them; empty: all are read.
+	// Pass is the begin of tags: empty elements with such a tag are passed over unread.
+	// Empty: all are read.
 	Pass []byte
 
 	keep bool   // text is collected
@@ -179,8 +179,7 @@ func (s *Scanner) Next() (Token, error) {
 	}
 }
 
-// passed passes over an empty element that need not be read, where its end is seen at
-// once: no single quotes, and no < or > in a value.
+// passed passes over an empty element of Pass, if its end is seen at once: no single quotes, and no < or > in a value.
 func (s *Scanner) passed() bool {
 	w := s.buf[s.pos:s.end]
 	if !bytes.HasPrefix(w, s.Pass) {
@@ -200,7 +199,7 @@ func (s *Scanner) passed() bool {
 
 var doubleQuote = []byte{'"'}
 
-// where names what the document ended in.
+// where names the place of the document's end.
 func (s *Scanner) where() string {
 	if s.depth() == 0 {
 		return "the document before its root element"
@@ -208,7 +207,7 @@ func (s *Scanner) where() string {
 	return "<" + string(s.top()) + ">"
 }
 
-// Skip passes over the element whose start tag was just read.
+// Skip passes over the element of the start tag just read.
 func (s *Scanner) Skip() error {
 	keep, stray := s.keep, s.Stray
 	s.keep = false
@@ -221,7 +220,7 @@ func (s *Scanner) Skip() error {
 	return nil
 }
 
-// Leaf gives the text of the element whose start tag was just read. An element
+// Leaf gives the text of the element of the start tag just read. An element
 // inside is an error, since part of the value might be lost.
 func (s *Scanner) Leaf() ([]byte, error) {
 	s.keep = true

@@ -120,7 +120,7 @@ func scanAttr(w []byte, i int, a *Attr) (int, error) {
 	return 0, errMore
 }
 
-// valueByte marks the bytes that scanAttr must look at.
+// valueByte marks the bytes of interest to scanAttr.
 var valueByte = [256]uint8{'"': 1, '\'': 1, '<': 1, '&': 1, '\t': 1, '\n': 1, '\r': 1}
 
 // finishTag decodes values, binds prefixes, resolves names and opens the element.

@@ -65,7 +65,7 @@ func (s *Scanner) outside(text []byte) error {
 	return s.slip(ErrSyntax, "there is text behind the root element; it is left out")
 }
 
-// textBound ends a text that is too long to collect.
+// textBound ends a text too long to collect.
 func (s *Scanner) textBound() error {
 	if !s.keep || len(s.text) <= s.o.MaxValue {
 		return nil
@@ -75,7 +75,7 @@ func (s *Scanner) textBound() error {
 }
 
 // takeText checks text and collects it; it gives how many bytes it took. Unless
-// the text is whole (final), it leaves what may need the bytes that follow.
+// the text is whole (final), it leaves bytes at the end that may belong to a longer token.
 func (s *Scanner) takeText(w []byte, final bool) (int, error) {
 	s.Stray = s.Stray || !s.keep
 	start := 0
@@ -172,8 +172,8 @@ func reference(w []byte) (r rune, n int, err error) {
 
 const bareAmpersand = "an & that begins no reference is read as it is; & is written &amp;"
 
-// bare tells that the & at the start of w begins no reference: what follows is no name or
-// number that ends in a semicolon.
+// bare tells an & at the start of w that begins no reference: no name or number with a
+// semicolon follows.
 func bare(w []byte) bool {
 	i := 1
 	if i < len(w) && w[i] == '#' {
@@ -230,7 +230,7 @@ var (
 	doctypeStart = []byte("<!DOCTYPE")
 )
 
-// declaration reads what begins with <!: a comment, CDATA, or what is refused.
+// declaration reads from <! on: a comment, CDATA, a DTD.
 func (s *Scanner) declaration() error {
 	if err := s.need(4); err != nil {
 		return s.inputError(err, "a comment")
@@ -255,7 +255,7 @@ func (s *Scanner) declaration() error {
 	return s.Failf(ErrSyntax, "a declaration that is neither a comment nor CDATA")
 }
 
-// doctype passes over a DTD before the root element. What it declares is not known: a
+// doctype passes over a DTD before the root element. Its declarations stay unknown: a
 // reference to an entity of it is an error.
 func (s *Scanner) doctype() error {
 	const refused = "the document has a DTD (<!DOCTYPE); DTDs and entities are refused"
@@ -293,8 +293,8 @@ func (s *Scanner) doctype() error {
 	}
 }
 
-// declared passes over a comment or an instruction in a DTD, whose < was read. It refuses
-// what could give elements other attributes than they show.
+// declared passes over a comment or an instruction in a DTD, behind its <. It refuses
+// declarations of attributes: elements could have other ones than they show.
 func (s *Scanner) declared() error {
 	const attributes = "!ATTLIST"
 	if err := s.need(len(attributes)); err != nil {
@@ -312,7 +312,7 @@ func (s *Scanner) declared() error {
 	return nil
 }
 
-// until consumes up to and with mark, handing on what stands before it.
+// until consumes up to and with mark, and hands on the bytes before it.
 func (s *Scanner) until(mark []byte, inside string, take func([]byte, bool) int) error {
 	for {
 		w := s.buf[s.pos:s.end]
@@ -407,7 +407,7 @@ func (s *Scanner) instruction() error {
 // IsSpace tells white space of XML.
 func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// Clip shortens what is quoted in messages, at a border of characters.
+// Clip shortens quotations in messages, at a border of characters.
 func Clip(s string) string {
 	const most = 120
 	if len(s) <= most {

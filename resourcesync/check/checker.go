@@ -15,9 +15,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Fetched is what an address gave.
+// Fetched is the answer of an address.
 type Fetched struct {
-	URL             string // where it came from in the end; "" if there was no redirection
+	URL             string // the address in the end; "" without redirection
 	Status          int    // of HTTP; 200 for a file
 	ContentType     string
 	ContentEncoding string
@@ -29,8 +29,8 @@ type Fetched struct {
 
 // CheckerOptions of NewChecker; only Fetch is needed.
 type CheckerOptions struct {
-	// Fetch gets an address, without content coding (or decoded). An answer that
-	// is no success is no error; it is given with its status. The Checker closes
+	// Fetch gets an address, without content coding (or decoded). A failure told by HTTP
+	// is no error; it is given with its status. The Checker closes
 	// the body.
 	Fetch func(ctx context.Context, url string) (*Fetched, error)
 
@@ -41,15 +41,15 @@ type CheckerOptions struct {
 
 	MaxDocuments int    // documents read by one Check; default 100,000
 	SkipPackages bool   // packages are not fetched: rules 73 to 75, 78, 79, 81 are left out
-	Sample       int    // resources of each set that are fetched for rules 67 and 106 to 112; default 0
-	TempDir      string // where packages are kept while they are checked; default the system's
+	Sample       int    // resources of each set to fetch for rules 67 and 106 to 112; default 0
+	TempDir      string // for packages while they are checked; default the system's
 	Package      resourcesync.PackageOptions
 
 	// Progress is called before each document is read; may be nil.
 	Progress func(location string)
 }
 
-// Report is what was found in one document.
+// Report holds the findings in one document.
 type Report struct {
 	Location   string // of a manifest in a package: ADDRESS!/manifest.xml
 	Capability resourcesync.Capability
@@ -60,22 +60,21 @@ type Report struct {
 }
 
 // Checker checks the rules between documents: it walks a source from any of its
-// documents down, validates each document on the way, and reads what up and
-// index lead to. One Check after the other on the same Checker also compares what
-// is seen then with what was seen before (rules 95 and 96).
+// documents down, validates each document on the way, and reads the targets of up and
+// index. A second Check on the same Checker also compares with the first one (rules 95
+// and 96).
 //
 // Rules covered beside the offline ones: 32, 35 to 37, 63, 64, 66 to 68 across
 // parts, 70, 73 to 75, 78, 79, 81, 88, 90, 95 to 97, 106 to 112, 114, 117, 121, 123.
 //
-// Memory: of documents that lead to others the entries are kept, at most 100,000 for each;
+// Memory: the entries of indexes and the like are kept, at most 100,000 for each;
 // addresses of resources for rules 64 and 68 are kept for at most 500,000
-// resources of a set, beyond which these rules are left out with a finding that
-// says so.
+// resources of a set. Beyond, these rules are left out, and a finding says so.
 type Checker struct {
 	o       CheckerOptions
 	docs    map[string]*seen
 	reports []*Report
-	cover   *coverage // of the set that is being walked
+	cover   *coverage // of the current set
 	memory  map[string]memory
 	random  *rand.Rand
 }
@@ -91,7 +90,7 @@ func NewChecker(o CheckerOptions) *Checker {
 	return &Checker{o: o, memory: map[string]memory{}}
 }
 
-// seen is what is kept of a document.
+// seen is kept of a document.
 type seen struct {
 	location string
 	head     resourcesync.Head
@@ -104,7 +103,7 @@ type seen struct {
 	counts   map[int]int
 }
 
-// seenEntry is what is kept of an entry that leads to a document.
+// seenEntry is kept of an entry with the address of a document.
 type seenEntry struct {
 	loc, contents, hub, index string
 	meta                      resourcesync.Meta
@@ -120,11 +119,11 @@ func leads(h *resourcesync.Head) bool {
 }
 
 // Check walks the source from the document at location and reports on every
-// document that it read, in the order of the walk. The address of a page leads to the
+// document, in the order of the walk. The address of a page leads to the
 // source as it does for Explore: by the well-known address, and by Link headers and links
-// of the page (specification, section 6.3). err says that the first
-// document could not be had, or that ctx has ended; the reports so far are
-// returned with it.
+// of the page (specification, section 6.3). err tells of a first
+// document without an answer, or of the end of ctx; the reports so far are returned
+// with it.
 func (c *Checker) Check(ctx context.Context, location string) ([]Report, error) {
 	c.docs = map[string]*seen{}
 	c.reports = nil
@@ -182,8 +181,8 @@ func (c *Checker) check(ctx context.Context, location string) error {
 	return nil
 }
 
-// pageOf gives what came from an address that answers with a page for people, or is the
-// root of a site that has none.
+// pageOf gives the page for people that an address answers with. The root of a site may
+// have none.
 func pageOf(location string, got *Fetched, err error) (page []byte, ok bool) {
 	if err != nil || !onWeb(location) {
 		return nil, false
@@ -193,7 +192,7 @@ func pageOf(location string, got *Fetched, err error) (page []byte, ok bool) {
 		return nil, err == nil && strings.Trim(u.Path, "/") == ""
 	}
 	in := bufio.NewReader(got.Body)
-	begin, _ := in.Peek(512) // what cannot be read is told where it is
+	begin, _ := in.Peek(512) // a failure comes again with the read below
 	got.Body = struct {
 		io.Reader
 		io.Closer
@@ -219,7 +218,7 @@ func (c *Checker) find(d *seen, rule int, severity string, line int, format stri
 	d.report.Findings = append(d.report.Findings, Finding{Rule: rule, Severity: severity, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// document fetches and validates a document once. Its error is that of ctx.
+// document fetches and validates a document once. Its error is ctx's.
 func (c *Checker) document(ctx context.Context, location string) (*seen, error) {
 	if d := c.docs[location]; d != nil {
 		return d, nil
@@ -234,7 +233,7 @@ func (c *Checker) document(ctx context.Context, location string) (*seen, error) 
 	return d, c.take(ctx, d, got, err)
 }
 
-// open begins with a document that was not seen before.
+// open begins with a new document.
 func (c *Checker) open(location string) *seen {
 	d := &seen{location: location, counts: map[int]int{}}
 	c.docs[location] = d
@@ -244,7 +243,7 @@ func (c *Checker) open(location string) *seen {
 	return d
 }
 
-// take validates what came of a document. Its error is that of ctx.
+// take validates the answer of a document. Its error is ctx's.
 func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) error {
 	if err == nil {
 		defer got.Body.Close()

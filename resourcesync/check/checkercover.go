@@ -7,12 +7,12 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// coverage is what the documents of one set say of its resources: rules 64 and
+// coverage holds the statements of a set's documents about its resources: rules 64 and
 // 68. A nil coverage notes nothing.
 type coverage struct {
 	listed, dumped map[string]struct{}
-	files          map[string]struct{} // listed as files that descriptions lead to (ExtKind)
-	withoutFiles   bool                // the dump says that it leaves them out (ExtFiles)
+	files          map[string]struct{} // listed as files (ExtKind)
+	withoutFiles   bool                // the dump leaves them out (ExtFiles)
 	changes        map[string]lastChange
 	listAt, dumpAt time.Time // the earliest of the parts
 	changesFrom    time.Time // the earliest of the Change Lists
@@ -67,7 +67,7 @@ func (c *coverage) add(h *resourcesync.Head, e *resourcesync.Entry, sample int, 
 	}
 }
 
-// root notes the times of a document that was read.
+// root notes the times of a document.
 func (c *coverage) root(h *resourcesync.Head, broken bool) {
 	if c == nil {
 		return
@@ -101,7 +101,7 @@ func (c *coverage) lost() {
 }
 
 // comparable says whether list and dump can be held against each other: they are
-// of one time, or the Change Lists tell what happened between them.
+// of one time, or the Change Lists tell of the time between them.
 func (c *coverage) comparable() bool {
 	if len(c.listed) == 0 || len(c.dumped) == 0 || c.listAt.IsZero() || c.dumpAt.IsZero() {
 		return false
@@ -143,8 +143,8 @@ func (c *coverage) endIndex() []string {
 	return doubles
 }
 
-// covers is rule 64. Resources that changed are left out of the comparison of
-// list and dump, which may be of different times. The findings are in no order.
+// covers is rule 64. Changed resources are left out of the comparison of list and dump:
+// these may be of different times. The findings are in no order.
 func (c *Checker) covers(d *seen) {
 	v := c.cover
 	if v.full {
@@ -152,7 +152,7 @@ func (c *Checker) covers(d *seen) {
 		return
 	}
 	if v.incomplete {
-		return // what is missing was told already
+		return // told already
 	}
 	changed := func(loc string) bool { _, ok := v.changes[loc]; return ok }
 	if v.comparable() {

@@ -59,7 +59,7 @@ func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) 
 	return nil
 }
 
-// promise is what a document says of a resource.
+// promise is a document's statement about a resource.
 type promise struct {
 	hash           *resourcesync.Hashes
 	length         int64
@@ -67,7 +67,7 @@ type promise struct {
 	lastModifiedAt time.Time
 }
 
-// sameAsPromised compares an answer with what was promised; rules are those for
+// sameAsPromised compares an answer with its promise; rules are those for
 // length, encoding, type and hash.
 func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p promise, got *Fetched, rules [4]int) error {
 	if p.typ != "" && got.ContentType != "" && resourcesync.NormalizeType(p.typ) != resourcesync.NormalizeType(got.ContentType) {
@@ -131,7 +131,7 @@ func resolve(base, ref string) string {
 }
 
 // coversLink is rule 67: a resourcesync link of a resource leads to a Capability
-// List whose set holds it.
+// List of its set.
 func (c *Checker) coversLink(ctx context.Context, d *seen, e *resourcesync.Entry, got *Fetched) error {
 	target := "" // the first
 	for _, l := range resourcesync.HeaderLinks(got.Links, resourcesync.RelResourceSync) {

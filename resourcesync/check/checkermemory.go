@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// memory is what is remembered of a change document for the next Check.
+// memory is kept of a change document for the next Check.
 type memory struct {
 	count  int64
 	digest [sha256.Size]byte // of the first count entries
@@ -49,13 +49,13 @@ func (r *running) sum() (d [sha256.Size]byte) {
 // digestEntry renders an entry for comparison: equal entries give equal bytes.
 func digestEntry(dst []byte, e *resourcesync.Entry) []byte {
 	b, err := resourcesync.AppendEntry(dst, e)
-	if err != nil { // something that 1.1 does not write: compared by its parts
+	if err != nil { // not of 1.1: compared by its parts
 		return fmt.Appendf(dst, "%q %v %+v %+v\n", e.Loc, e.LastMod, e.Meta, e.Links)
 	}
 	return b
 }
 
-// remember compares a change document with what it was before: rules 95, 96.
+// remember compares a change document with its state before: rules 95, 96.
 func (c *Checker) remember(d *seen, r *running) {
 	now := memory{count: r.count, digest: r.sum(), closed: d.head.Closed(), from: d.head.Meta.From}
 	before, known := c.memory[d.location]

@@ -30,7 +30,7 @@ func (c *Checker) walkDump(ctx context.Context, d *seen) error {
 	return nil
 }
 
-// dumpEntry fetches and checks one package. Its error is that of ctx, or of the
+// dumpEntry fetches and checks one package. Its error is of ctx, or of the
 // disk.
 func (c *Checker) dumpEntry(ctx context.Context, d *seen, e *seenEntry) error {
 	if typ := resourcesync.NormalizeType(e.meta.Type); typ != "" && typ != "application/zip" {
@@ -107,7 +107,7 @@ func (c *Checker) packageFile(ctx context.Context, d *seen, e *seenEntry, f io.R
 	return nil
 }
 
-// members holds the manifest against what is in the package: rules 78, 79.
+// members holds the manifest against the package: rules 78, 79.
 func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen) error {
 	r, closer, err := p.Manifest()
 	if err != nil {
@@ -243,7 +243,7 @@ func (d *digests) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// promises holds length and hashes against what was read.
+// promises holds length and hashes against the bytes.
 func (c *Checker) promises(d *seen, rule int, severity string, line int, what string, h *resourcesync.Hashes, length int64, sums *digests, size int64) {
 	if length >= 0 && length != size {
 		c.find(d, rule, severity, line, "%s has %d bytes, promised were %d", what, size, length)
@@ -261,7 +261,7 @@ func (c *Checker) promises(d *seen, rule int, severity string, line int, what st
 	}
 }
 
-// messageOf is the message of an error without the words that repeat the place.
+// messageOf is the message of an error without the place.
 func messageOf(err error) string {
 	if de, ok := err.(*resourcesync.DocumentError); ok {
 		if de.Line > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file goes from document to document and checks that they fit: rules 32,
+// This file goes from document to document and checks them against each other: rules 32,
 // 35 to 37, 63, 66, 70, 88, 90, 97, 114, 117, 121, 123.
 
 // walkParts goes through the entries of an index or a Source Description.
@@ -48,7 +48,7 @@ func (c *Checker) walkParts(ctx context.Context, d *seen) error {
 	return nil
 }
 
-// has checks that the target of an entry can be had and has a capability.
+// has checks the target of an entry: it can be fetched and has a capability.
 func (c *Checker) has(d *seen, e *seenEntry, target *seen, want resourcesync.Capability, rule int) bool {
 	switch given := target.head.Meta.Capability; {
 	case target.problem != "":
@@ -84,7 +84,7 @@ func (c *Checker) nextPage(ctx context.Context, d *seen) error {
 	return nil
 }
 
-// part checks a document against the entry of the index that holds it.
+// part checks a document against its entry in an index.
 func (c *Checker) part(d *seen, e *seenEntry, target *seen) {
 	k := d.head.Meta.Capability
 	if target.head.Index {
@@ -114,7 +114,7 @@ func (c *Checker) part(d *seen, e *seenEntry, target *seen) {
 	}
 }
 
-// partsAdjoin is rule 90 by what the parts say themselves, where the index does
+// partsAdjoin is rule 90 by the parts themselves, if the index does
 // not tell.
 func (c *Checker) partsAdjoin(d *seen) {
 	if k := d.head.Meta.Capability; k != resourcesync.ChangeList && k != resourcesync.ChangeDump {
@@ -206,7 +206,7 @@ func (c *Checker) topic(ctx context.Context, d *seen, e *seenEntry) error {
 // walkArchive goes through an archive: rule 117.
 func (c *Checker) walkArchive(ctx context.Context, d *seen) error {
 	outer := c.cover
-	c.cover = nil // what is archived does not tell of the present
+	c.cover = nil // an archive does not tell of the present
 	defer func() { c.cover = outer }()
 	want := d.head.Meta.Capability.Archived()
 	for i := range d.entries {
@@ -254,8 +254,8 @@ func (c *Checker) walkNotification(ctx context.Context, d *seen) error {
 	return nil
 }
 
-// navigation checks where the links of all documents lead that were walked:
-// rules 35 to 37. What they lead to is read, but not walked.
+// navigation checks the links of all documents of the walk: rules 35 to 37. Their
+// targets are read, but not walked.
 func (c *Checker) navigation(ctx context.Context) error {
 	var walked []*seen
 	for _, r := range c.reports {

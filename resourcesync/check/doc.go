@@ -2,8 +2,8 @@
 //
 //   - [Validate] checks one document, as it streams by.
 //   - [Checker] walks a source and checks the rules between its documents.
-//   - [Explore] walks a source and tells what it offers, without judging.
+//   - [Explore] walks a source and tells its offer, without judging.
 //
-// It is for people who look at a source: no source and no destination needs it. The rules and
+// It is for people in front of a source: no source and no destination needs it. The rules and
 // their numbers are in docs/reference/rules.md.
 package check

@@ -13,45 +13,44 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Node is one document of a source and what it leads to, as Explore finds it.
-// Times are nil where the document names none.
+// Node is one document of a source and its targets, as Explore finds them.
+// Times are nil if the document names none.
 type Node struct {
 	Location  string `json:"location"`
-	Redirect  string `json:"redirect,omitempty"`  // where the answer came from, when that is another address
-	Announced string `json:"announced,omitempty"` // capability by which the parent names it
+	Redirect  string `json:"redirect,omitempty"`  // the address of the answer, if that is another one
+	Announced string `json:"announced,omitempty"` // capability by its parent
 	// Kind is the capability of the document; "sitemap" for one without,
-	// "page" for what only has links to documents, "package" for a ZIP file, which
-	// is not fetched, "topic" for a channel of notifications, "" for what could not
-	// be read.
+	// "page" for a page with links to documents, "package" for a ZIP file (not
+	// fetched), "topic" for a channel of notifications, "" for a failure.
 	Kind    string `json:"kind"`
 	Index   bool   `json:"index,omitempty"`
 	Dialect string `json:"dialect,omitempty"`
 	Bytes   int64  `json:"bytes"`           // of the document, unpacked; of a package as announced
-	Entries int64  `json:"entries"`         // that it holds, on all its pages
-	Pages   int    `json:"pages,omitempty"` // of a document that goes on by next links
+	Entries int64  `json:"entries"`         // on all its pages
+	Pages   int    `json:"pages,omitempty"` // of a document with next links
 
 	At        *time.Time `json:"at,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
 	From      *time.Time `json:"from,omitempty"`
 	Until     *time.Time `json:"until,omitempty"`
-	Open      bool       `json:"open,omitempty"` // a change document that still grows
+	Open      bool       `json:"open,omitempty"` // a change document still growing
 
 	Up          string `json:"up,omitempty"`          // the document above, as it says
-	IndexOf     string `json:"index_of,omitempty"`    // the index that it says to be a part of
-	DescribedBy string `json:"describedby,omitempty"` // what describes the set or the source
+	IndexOf     string `json:"index_of,omitempty"`    // the index above, as it says
+	DescribedBy string `json:"describedby,omitempty"` // of the set or the source
 
-	Resources *Resources `json:"resources,omitempty"` // what the entries say, of documents that list resources
+	Resources *Resources `json:"resources,omitempty"` // sum of the entries, of lists of resources
 
-	Warnings []string `json:"warnings,omitempty"` // leniencies that reading it took
-	Faults   []string `json:"faults,omitempty"`   // what keeps it from being used, or is not as announced
-	Note     string   `json:"note,omitempty"`     // why nothing is told, where that is no fault
+	Warnings []string `json:"warnings,omitempty"` // slips forgiven while it was read
+	Faults   []string `json:"faults,omitempty"`   // reasons why it cannot be used, or is not as announced
+	Note     string   `json:"note,omitempty"`     // why nothing is told, if that is no fault
 	Children []*Node  `json:"children,omitempty"`
-	Skipped  int64    `json:"skipped,omitempty"` // documents that it leads to and that were not read: too deep, too many
+	Skipped  int64    `json:"skipped,omitempty"` // targets not read: too deep, too many
 }
 
 // Resources sums up the entries of a list.
 type Resources struct {
-	Bytes   int64            `json:"bytes"`   // of those that tell their length
+	Bytes   int64            `json:"bytes"`   // of those with a length
 	Sized   int64            `json:"sized"`   // how many do
 	Hashed  map[string]int64 `json:"hashed"`  // how many have a hash, by algorithm
 	Changes map[string]int64 `json:"changes"` // by kind: created, updated, deleted
@@ -65,11 +64,11 @@ type Resources struct {
 type ExploreOptions struct {
 	// Fetch gets an address, as in CheckerOptions.
 	Fetch func(ctx context.Context, url string) (*Fetched, error)
-	// Depth is how many links down documents are read; 0: only what is at the
+	// Depth is how many links down documents are read; 0: only the document at the
 	// address, less than 0: all.
 	Depth        int
 	MaxDocuments int   // documents read; default 1000
-	MaxChildren  int   // of one document that are told; default 1000
+	MaxChildren  int   // told of one document; default 1000
 	MaxBytes     int64 // of one document, unpacked; default 1 GiB
 	// Progress is called before each document is read; may be nil.
 	Progress func(location string)
@@ -80,13 +79,13 @@ type explorer struct {
 	read int
 	seen map[string]bool
 
-	failed error // why the document that was read last is none
+	failed error // why the last document is none
 }
 
-// Explore walks a source from an address down and tells what it offers. The
-// address is that of any document, of a site, or of a page that links to one. Every document
-// is streamed; what is kept does not grow with the entries of lists. What cannot be read is told in Faults,
-// and the walk goes on. err is for an address where nothing of ResourceSync was
+// Explore walks a source from an address down and tells its offer. The address is of any
+// document, of a site, or of a page with links to one. Every document is streamed; memory
+// does not grow with the entries of lists. Failures are told in Faults, and the walk goes
+// on. err is for an address at which nothing of ResourceSync was
 // found, and for the end of ctx; the tree so far is returned with it.
 func Explore(ctx context.Context, address string, o ExploreOptions) (*Node, error) {
 	if o.MaxDocuments == 0 {
@@ -107,7 +106,7 @@ func Explore(ctx context.Context, address string, o ExploreOptions) (*Node, erro
 	return n, err
 }
 
-// lead is an entry that leads to another document.
+// lead is an entry with the address of another document.
 type lead struct {
 	loc  string
 	want resourcesync.Capability
@@ -115,7 +114,7 @@ type lead struct {
 	meta resourcesync.Meta
 }
 
-// document reads what is at a node's address and goes on to what that leads to.
+// document reads the document of a node and goes on to its targets.
 // dialect and want are those of the parent.
 func (x *explorer) document(ctx context.Context, n *Node, want resourcesync.Capability, dialect string, depth int) {
 	if x.read++; x.o.Progress != nil {
@@ -142,7 +141,7 @@ func (x *explorer) document(ctx context.Context, n *Node, want resourcesync.Capa
 	x.follow(ctx, n, leads, depth)
 }
 
-// page opens a further page of a document, whose bytes count as those of the document.
+// page opens a further page of a document. Its bytes count as the document's.
 func (x *explorer) page(ctx context.Context, n *Node, got *Fetched, address string) (*resourcesync.Page, error) {
 	if x.read++; x.read > x.o.MaxDocuments {
 		return nil, fmt.Errorf("its page %s was not read, since %d documents were", clip(address), x.o.MaxDocuments)
@@ -158,7 +157,7 @@ func (x *explorer) page(ctx context.Context, n *Node, got *Fetched, address stri
 	if err != nil {
 		return nil, fmt.Errorf("its page %s cannot be fetched: %w", clip(address), err)
 	}
-	got.Body.Close() // of the page before, which was read
+	got.Body.Close() // of the page before
 	*got = *next
 	before := *n
 	body, err := x.body(n, got)
@@ -203,8 +202,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return k, err
 }
 
-// base is the address that relative ones of a node's document are resolved
-// against.
+// base is the base of relative addresses in a node's document.
 func (n *Node) base() string {
 	if n.Redirect != "" {
 		return n.Redirect
@@ -212,7 +210,7 @@ func (n *Node) base() string {
 	return n.Location
 }
 
-// parse reads a document into a node and gives what it leads to.
+// parse reads a document into a node and gives its targets.
 func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, want resourcesync.Capability, dialect string) (leads []lead) {
 	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: resourcesync.HeaderNext(got.Links, n.base()),
 		Page: func(address string) (*resourcesync.Page, error) { return x.page(ctx, n, got, address) }})
@@ -261,7 +259,7 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 	return leads
 }
 
-// root tells what the root of a document says.
+// root tells of the root of a document.
 func (n *Node) root(h *resourcesync.Head) {
 	m := &h.Meta
 	if m.Capability != "" {
@@ -283,7 +281,7 @@ func timeOf(t time.Time) *time.Time {
 	return &t
 }
 
-// leadOf says what an entry of a document that leads to others leads to.
+// leadOf gives the target of an entry.
 func leadOf(h *resourcesync.Head, e *resourcesync.Entry) lead {
 	l := lead{loc: e.Loc, meta: e.Meta}
 	switch k := h.Meta.Capability; {
@@ -303,7 +301,7 @@ func leadOf(h *resourcesync.Head, e *resourcesync.Entry) lead {
 	return l
 }
 
-// follow reads the documents that a node leads to.
+// follow reads the targets of a node.
 func (x *explorer) follow(ctx context.Context, n *Node, leads []lead, depth int) {
 	for i := range leads {
 		l := &leads[i]
@@ -335,13 +333,13 @@ func (x *explorer) follow(ctx context.Context, n *Node, leads []lead, depth int)
 }
 
 // onWeb tells whether an address can be fetched; a relative one comes from a
-// document that was given as a file.
+// document given as a file.
 func onWeb(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "" || u.Scheme == "http" || u.Scheme == "https")
 }
 
-const maxKinds = 50 // types and relations that are told by name
+const maxKinds = 50 // types and relations told by name
 
 func tally(m map[string]int64, key string) {
 	if _, ok := m[key]; !ok && len(m) >= maxKinds {

@@ -15,9 +15,9 @@ import (
 // This file finds the documents of a site: an address that is none itself may
 // link to some (specification, section 6.3).
 
-const maxPage = 4 << 20 // bytes of a page or robots.txt that are looked at
+const maxPage = 4 << 20 // bytes of a page or robots.txt
 
-// start explores the address that was given.
+// start explores the address of Explore.
 func (x *explorer) start(ctx context.Context, n *Node) error {
 	got, err := x.o.Fetch(ctx, n.Location)
 	if err != nil {
@@ -45,7 +45,7 @@ func (x *explorer) start(ctx context.Context, n *Node) error {
 			return x.failed
 		}
 		// The reader stopped at the root element; the rest of the page has links.
-		_, _ = io.CopyN(kept, body, maxPage) // what could be read is looked at
+		_, _ = io.CopyN(kept, body, maxPage) // a part is better than nothing
 		page = kept.data
 	}
 	n.Kind = "page"
@@ -71,7 +71,7 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// site goes on with the ways in that a site shows.
+// site goes on with the ways into a site.
 func (x *explorer) site(ctx context.Context, n *Node, got *Fetched, page []byte) error {
 	ways, err := fetch(x.o.Fetch).ways(ctx, n.base(), got.Links, page)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *explorer) site(ctx context.Context, n *Node, got *Fetched, page []byte)
 // fetch gets an address, as CheckerOptions.Fetch says.
 type fetch func(ctx context.Context, url string) (*Fetched, error)
 
-// ways looks for the ways in that a site can show, at the address of one of its pages:
+// ways looks for the ways into a site, at the address of one of its pages:
 // the well-known address, Link headers and links of the page, or else robots.txt.
 // There is one at least.
 func (f fetch) ways(ctx context.Context, address string, links []string, page []byte) (ways []string, err error) {

@@ -23,12 +23,12 @@ const (
 	SeverityInfo    = "I" // advice
 )
 
-// Finding is one rule that a document breaks; docs/reference/rules.md has them all.
+// Finding is one broken rule; docs/reference/rules.md has them all.
 type Finding struct {
 	Rule     int    `json:"rule"`
 	Severity string `json:"severity"` // E, W, I
 	Line     int    `json:"line"`     // from 1; 0: the document as a whole
-	Message  string `json:"message"`  // with the offending text and what would be right
+	Message  string `json:"message"`  // with the offending text and the right one
 }
 
 // String gives "E30 line 4: message".
@@ -43,7 +43,7 @@ func (f Finding) String() string {
 type ValidateOptions struct {
 	Location string    // the document's address
 	Strict   bool      // warnings are errors
-	Now      time.Time // for rule 27; zero: that rule is not checked
+	Now      time.Time // for rule 27; zero: it is not checked
 	Version  string    // of the specification, one of Versions; "" is the last of them
 
 	MaxPerRule int // findings of one rule in full, the rest is counted; default 100
@@ -52,24 +52,24 @@ type ValidateOptions struct {
 	Entry func(h *resourcesync.Head, e *resourcesync.Entry) error
 }
 
-// Versions of the specification that documents can be held against.
+// Versions of the specification, for ValidateOptions.
 var Versions = []string{"0.9", "1.0", "1.1"}
 
 // Validate checks one document against the offline rules of the framework,
-// streaming: its memory is bounded (what needs all entries at once, rules 68, 80,
+// streaming: its memory is bounded (rules about all entries at once, 68, 80,
 // 94 and 104, looks at the first 1,000,000 and says so).
 //
-// It checks against 1.1, archives 0.9.1 and notification 1.0.1, where Version names no
-// other. Documents of older dialects get findings for what has changed since (rule 11
+// It checks against 1.1, archives 0.9.1 and notification 1.0.1, unless Version names
+// another. Documents of older dialects get findings for later changes (rule 11
 // names the dialect). Of 0.9 and 1.0 the times and the links between documents are held
-// to what these versions say. Rules are checked as in the dossier, with these decisions: what
+// to these versions. Rules are checked as in the dossier, with these decisions: what
 // cannot be read to its end (not well-formed, not in UTF-8, with a DTD) ends with
 // an E under rule 1 or 2, as the rest of it was not seen; rule 77 is a W for
 // changedump-manifest, where type is strongly recommended, and an I for
-// resourcedump-manifest; rule 15 checks what the XML Schemas want beyond the text
+// resourcedump-manifest; rule 15 checks the XML Schemas' demands beyond the text
 // without a schema processor.
 //
-// err is only for a document that could not be read for another reason than its
+// err is only for a document not read for another reason than its
 // content, and for an error of Entry; the findings so far are returned with it.
 func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []Finding, err error) {
 	if o.MaxPerRule == 0 {
@@ -105,7 +105,7 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 	return v.head, v.findings, err
 }
 
-// unpacked gives what is packed with gzip, as the Sitemap protocol allows it.
+// unpacked gives a document without the gzip that the Sitemap protocol allows.
 func unpacked(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReader(r)
 	if begin, _ := in.Peek(2); string(begin) != "\x1f\x8b" {
@@ -140,11 +140,11 @@ type validator struct {
 
 	findings []Finding
 	counts   map[int]int
-	highest  map[int]string // severity of the findings that are left out
+	highest  map[int]string // severity of the findings left out
 	stopped  error          // of ValidateOptions.Entry
 }
 
-// slip reports what a Reader forgives.
+// slip reports a slip that a Reader forgives.
 func (v *validator) slip(kind error, message string) {
 	if errors.Is(kind, xmlscan.ErrNotRead) {
 		v.add(2, SeverityWarning, v.s.Line(), "%s; many destinations refuse it", message)
@@ -153,12 +153,12 @@ func (v *validator) slip(kind error, message string) {
 	v.add(1, SeverityError, v.s.Line(), "%s", message)
 }
 
-// since tells whether the version that is meant has what came with a later one.
+// since tells whether the version is this one or a later one.
 func (v *validator) since(version string) bool { return v.o.Version == "" || v.o.Version >= version }
 
 func (v *validator) add(rule int, severity string, line int, format string, args ...any) {
 	if rule == 11 && !v.since("1.0") {
-		return // it is the older dialect that is meant
+		return // the older dialect is meant
 	}
 	v.counts[rule]++
 	if v.o.Strict && severity == SeverityWarning {
@@ -200,7 +200,7 @@ func (v *validator) document() error {
 			return err
 		}
 	}
-	_, err := v.s.Next() // what follows the root
+	_, err := v.s.Next() // behind the root
 	if err == nil {
 		v.endOfDocument()
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file reads entries and checks what holds for all of them: rules 14, 40 to
+// This file reads entries and checks the rules for all of them: rules 14, 40 to
 // 44, 51 to 55, 98 to 103, 105.
 
-// entryState is the entry that is being read.
+// entryState is the current entry.
 type entryState struct {
 	e        resourcesync.Entry
 	locs     int
@@ -237,7 +237,7 @@ func (v *validator) checkEntry() {
 	v.sequence(e)
 }
 
-// attributePlaces checks where attributes may stand: rules 51 to 53.
+// attributePlaces checks the places of attributes: rules 51 to 53.
 func (v *validator) attributePlaces(e *resourcesync.Entry) {
 	c := v.head.Meta.Capability
 	if !c.Known() {

@@ -40,7 +40,7 @@ func (v *validator) rootRS() error {
 	return s.Skip()
 }
 
-// rootLinkPlace checks relations that belong to entries.
+// rootLinkPlace checks relations of entries.
 func (v *validator) rootLinkPlace(l *resourcesync.Link) {
 	switch l.Rel {
 	case resourcesync.RelPatch:
@@ -149,7 +149,7 @@ func (v *validator) beforeEntries() {
 	v.settleHead()
 }
 
-// endOfDocument checks what is known only now.
+// endOfDocument checks the rules about the whole document.
 func (v *validator) endOfDocument() {
 	v.settleHead()
 	if v.metas == 0 {

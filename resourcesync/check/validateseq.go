@@ -10,7 +10,7 @@ import (
 // This file checks entries against each other: rules 68, 80, 84 to 86, 89, 90,
 // 94, 104, 113, 115.
 
-// sequenceState is what is remembered of the entries so far.
+// sequenceState is kept of the entries so far.
 type sequenceState struct {
 	capabilities map[string]int // line of each, in a capabilitylist
 	packageType  string
@@ -88,7 +88,7 @@ func (v *validator) sequence(e *resourcesync.Entry) {
 	}
 }
 
-// notBefore reports an entry whose time is before that of an entry above it.
+// notBefore reports an entry with a time before that of an entry above it.
 func (v *validator) notBefore(rule int, severity string, e *resourcesync.Entry, t time.Time, what string) {
 	if t.IsZero() {
 		return
@@ -119,7 +119,7 @@ func (v *validator) partInOrder(e *resourcesync.Entry) {
 	}
 }
 
-// adjoins checks that an interval begins where the one before ended.
+// adjoins checks that an interval begins at the end of the one before.
 func (v *validator) adjoins(rule int, e *resourcesync.Entry) {
 	s := &v.seq
 	if from := e.Meta.From; s.any && !from.IsZero() && !s.until.IsZero() && !from.Equal(s.until) {
@@ -173,7 +173,7 @@ func changeCode(change string) uint8 {
 	return 0
 }
 
-// pairState watches that describedby and describes lead both ways.
+// pairState watches describedby and describes, for links back.
 type pairState struct {
 	seed maphash.Seed
 	locs map[uint64]struct{}
@@ -210,7 +210,7 @@ func (p *pairState) note(e *resourcesync.Entry) {
 	}
 }
 
-// endOfEntries reports what needed all entries.
+// endOfEntries reports on rules about all entries.
 func (v *validator) endOfEntries() {
 	if v.seq.locs.full || v.seq.paths.full {
 		rule := 68

@@ -11,7 +11,7 @@ import (
 // This file checks single attributes and texts: rules 9 to 11, 23, 24, 28, 29,
 // 38, 42, 43, 45 to 50, 54, 56.
 
-// place is where an rs element stands.
+// place is the place of an rs element.
 type place uint8
 
 const (
@@ -28,7 +28,7 @@ func (p place) String() string {
 	return [...]string{"root rs:md", "root rs:ln", "rs:md", "rs:ln"}[p]
 }
 
-// attributes checks all attributes of the rs element whose tag was just read.
+// attributes checks all attributes of the current rs element.
 func (v *validator) attributes(p place) {
 	for i := range v.s.Attrs {
 		a := &v.s.Attrs[i]
@@ -193,7 +193,7 @@ func (v *validator) checkRootTime(line int, name, value string) {
 	}
 }
 
-// checkTime checks a W3C Datetime, and notes what the schema would refuse.
+// checkTime checks a W3C Datetime, also by the schema.
 func (v *validator) checkTime(rule, line int, name, value string) (time.Time, bool) {
 	t, lapse, ok := resourcesync.ScanTime(value)
 	switch {
@@ -304,7 +304,7 @@ func escaped(s string) bool {
 
 func isHex(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
-// checkURI says what is wrong with an absolute URI. Letters beyond ASCII pass, as
+// checkURI tells the fault of an absolute URI. Letters beyond ASCII pass, as
 // the Sitemap protocol allows IRIs.
 func checkURI(s string) string {
 	if s != trimSpace(s) {

@@ -24,6 +24,6 @@
 // [Log.Retain] drops what is older. [Log.Check] verifies all that is promised.
 //
 // The package does not know where descriptions come from, nor what documents are
-// made of the log. Its records are described byte by byte in docs/format.md,
+// made of the log. Its records are described byte by byte in docs/reference/state-log.md,
 // section "State: changetrack".
 package changetrack

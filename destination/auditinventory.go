@@ -16,7 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A source with an in-sync inventory (docs/format.md, "Inventory") is compared by
+// A source with an in-sync inventory (docs/reference/inventory.md) is compared by
 // digests: the tree of what is recorded is made of the records, and where it
 // differs from the source's the nodes below are asked for. Of an equal mirror of
 // any size one small document is fetched.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The key space (docs/format.md, "State: destination"). All destinations of a
+// The key space (docs/reference/state-destination.md). All destinations of a
 // state share it, because ownership of a triple spans every destination that
 // writes into the same graph. The first byte is the kind of record:
 //

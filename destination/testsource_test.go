@@ -776,7 +776,7 @@ func (s *testSource) capabilityLinks() []rs.Link {
 	return links
 }
 
-// serveInventory gives the nodes of docs/format.md, "Inventory".
+// serveInventory gives the nodes of docs/reference/inventory.md.
 func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 	nodes := map[string]rdfres.InventoryNode{}
 	names := map[rdfres.Digest]string{}

@@ -16,5 +16,5 @@
 //	/SET/oai?verb=...            OAI-PMH 2.0
 //	/SET/activity, ...           IIIF Change Discovery 1.0
 //
-// The forms are described in docs/format.md, section "Other faces of the log".
+// The forms are described in docs/reference/faces.md.
 package faces

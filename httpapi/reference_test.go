@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents")
 
-// TestReference holds docs/reference/openapi.json to the table of routes.
+// TestReference holds the pages of the API in docs/reference to the table of routes.
 func TestReference(t *testing.T) {
 	var want bytes.Buffer
 	e := json.NewEncoder(&want)
@@ -24,17 +26,44 @@ func TestReference(t *testing.T) {
 	if err := e.Encode((&api{}).openAPI()); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(teststores.Root(t), "docs", "reference", "openapi.json")
-	if *update {
-		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
+	for name, want := range map[string]string{"openapi.json": want.String(), "api.md": apiPage((&api{}).routes())} {
+		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if d := cmp.Diff(want, string(got)); d != "" {
+			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
+		}
 	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// apiPage is docs/reference/api.md: a line for each route.
+func apiPage(routes []route) string {
+	var b strings.Builder
+	b.WriteString(`# Admin API
+
+The admin listener answers JSON at `+"`http://127.0.0.1:8081`"+`. Off loopback every request needs `+"`Authorization: Bearer TOKEN`"+`, or basic authentication with the token as password. [openapi.json](openapi.json) has all types; the daemon serves it at `+"`/openapi.json`"+`. Both are made from the code.
+
+A run begins with 202 and a `+"`Location`"+`, its address. The answer is 409 during a run of the same kind. Faults are problem documents (RFC 9457). `+"`GET`"+` also answers `+"`HEAD`"+`.
+
+| method | address | answers | parameters |
+|---|---|---|---|
+`)
+	for _, r := range routes {
+		var params []string
+		for _, q := range r.query {
+			params = append(params, "`"+q.name+"`")
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.method, pathParam.ReplaceAllString(r.path, "{$1}"), strings.ReplaceAll(r.summary, "|", "\\|"), strings.Join(params, ", "))
 	}
-	if d := cmp.Diff(want.String(), string(got)); d != "" {
-		t.Errorf("docs/reference/openapi.json is not what the code says (make generate writes it):\n%s", d)
-	}
+	b.WriteString(`
+Beside the API: `+"`/`"+` (dashboard), `+"`/healthz`, `/readyz`, `/metrics`"+` (Prometheus), and `+"`/stores/NAME/query`, `/update`, `/data`"+` of embedded stores.
+`)
+	return b.String()
 }

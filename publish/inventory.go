@@ -479,7 +479,7 @@ func (s *set) inventoryAddress(sequence uint64, path string) string {
 	return a + ".json"
 }
 
-// Forms of the answers, see docs/format.md.
+// Forms of the answers, see docs/reference/inventory.md.
 type (
 	inventoryDoc struct {
 		Set      string          `json:"set"`

@@ -14,7 +14,7 @@ import (
 //	how many bytes it shares with the term before it
 //	how many more it has, and those
 //
-// with the numbers as uvarints (docs/format.md). A term that is long, or comes in another way, stands alone
+// with the numbers as uvarints (docs/reference/state-embedded-store.md). A term that is long, or comes in another way, stands alone
 // under its id, as it is: none begins with pageMark. A page is of one write, so that it
 // stays or goes as a whole.
 const (

@@ -24,7 +24,7 @@ func Documents(t testing.TB, dir string) int {
 }
 
 // An urlset without url is forbidden by the schema and allowed by the specification.
-// It stands where nothing else says the same (docs/format.md): in the open Change List
+// It stands where nothing else says the same (docs/reference/published.md): in the open Change List
 // before the first change, in a Capability List before the first scan, in the Resource List
 // and the manifest of the dump of a set that holds nothing. Anywhere else it is a
 // fault. The library knows none of the notification capabilities, which are a

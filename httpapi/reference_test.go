@@ -48,9 +48,9 @@ func apiPage(routes []route) string {
 	var b strings.Builder
 	b.WriteString(`# Admin API
 
-The admin listener answers JSON at `+"`http://127.0.0.1:8081`"+`. Off loopback every request needs `+"`Authorization: Bearer TOKEN`"+`, or basic authentication with the token as password. [openapi.json](openapi.json) has all types; the daemon serves it at `+"`/openapi.json`"+`. Both are made from the code.
+The admin listener answers JSON at ` + "`http://127.0.0.1:8081`" + `. Off loopback every request needs ` + "`Authorization: Bearer TOKEN`" + `, or basic authentication with the token as password. [openapi.json](openapi.json) has all types; the daemon serves it at ` + "`/openapi.json`" + `. Both are made from the code.
 
-A run begins with 202 and a `+"`Location`"+`, its address. The answer is 409 during a run of the same kind. Faults are problem documents (RFC 9457). `+"`GET`"+` also answers `+"`HEAD`"+`.
+A run begins with 202 and a ` + "`Location`" + `, its address. The answer is 409 during a run of the same kind. Faults are problem documents (RFC 9457). ` + "`GET`" + ` also answers ` + "`HEAD`" + `.
 
 | method | address | answers | parameters |
 |---|---|---|---|
@@ -63,7 +63,7 @@ A run begins with 202 and a `+"`Location`"+`, its address. The answer is 409 dur
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.method, pathParam.ReplaceAllString(r.path, "{$1}"), strings.ReplaceAll(r.summary, "|", "\\|"), strings.Join(params, ", "))
 	}
 	b.WriteString(`
-Beside the API: `+"`/`"+` (dashboard), `+"`/healthz`, `/readyz`, `/metrics`"+` (Prometheus), and `+"`/stores/NAME/query`, `/update`, `/data`"+` of embedded stores.
+Beside the API: ` + "`/`" + ` (dashboard), ` + "`/healthz`, `/readyz`, `/metrics`" + ` (Prometheus), and ` + "`/stores/NAME/query`, `/update`, `/data`" + ` of embedded stores.
 `)
 	return b.String()
 }

@@ -76,7 +76,7 @@ func TestPages(t *testing.T) {
 	maps.Copy(cmds, faultyCmds())
 	maps.Copy(cmds, daemonCmds())
 	cmds["prints"] = func(ts *testscript.TestScript, _ bool, args []string) {
-		if out := ts.ReadFile("stdout") + ts.ReadFile("stderr"); !regexp.MustCompile("(?m)^\\s*"+args[0]+"\\s*$").MatchString(out) {
+		if out := ts.ReadFile("stdout") + ts.ReadFile("stderr"); !regexp.MustCompile("(?m)^\\s*" + args[0] + "\\s*$").MatchString(out) {
 			ts.Fatalf("it printed no line %s:\n%s", args[0], out)
 		}
 	}
@@ -310,7 +310,9 @@ func newSource(t *testing.T) string {
 	command("", "scan", "-c", conf)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan int)
-	go func() { ended <- run(ctx, []string{"run", "-c", conf}, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}) }()
+	go func() {
+		ended <- run(ctx, []string{"run", "-c", conf}, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+	}()
 	t.Cleanup(func() { stop(); <-ended })
 	if err := poll(ctx, func() bool {
 		res, err := http.Get("http://" + pub + "/.well-known/resourcesync")

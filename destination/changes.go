@@ -798,7 +798,21 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	}
 	w := d.window(r, o, from)
 	defer w.close()
-	err = missingOf(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error { return w.add(ctx, c) }))
+	reaches := from.reachesBack(!r.askedNewer && !r.compared && o.listed())
+	err = missingOf(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
+		if err := reaches(); err != nil {
+			return err
+		}
+		return w.add(ctx, c)
+	}))
+	if errors.Is(err, errUnreached) {
+		r.askedNewer = true
+		done, err := d.takeNewer(ctx, r, o, &m)
+		if done || err != nil {
+			return err
+		}
+		return d.incrementOnce(ctx, r, o, depth)
+	}
 	if err == nil && w.ahead != nil {
 		err = w.unmet()
 	}
@@ -822,6 +836,52 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		return err
 	}
 	return d.found(ctx, o, dl)
+}
+
+// errUnreached says that nothing in the Change Lists proves that they reach back to the list or
+// dump at which the cursor stands: they do not tell where they begin, and have later changes alone.
+var errUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
+
+// reachesBack watches that for the lists that are read from a cursor.
+func (c *cursor) reachesBack(ask bool) func() error {
+	unproven := false
+	if ask && c.Newest == nil {
+		c.unproven = &unproven
+	}
+	return func() error {
+		if unproven {
+			return errUnreached
+		}
+		return nil
+	}
+}
+
+// takeNewer compares with a list or dump that is newer than the one that was taken, before
+// changes are applied that may not be all. Without one they are applied as they are. done is for a
+// dry run that is planned to its end.
+func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta) (done bool, err error) {
+	var end func(*meta)
+	if o.ResourceList != "" {
+		end, err = d.compareNewer(ctx, r, o, &m.Inventory)
+	} else {
+		end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+		return false, nil
+	case ctx.Err() != nil || d.ownFailure(err):
+		return false, err
+	default:
+		d.log.Warn("the Change Lists may not have all changes since the list that is mirrored, and no newer list can be had", "error", err)
+		return false, nil
+	}
+	r.mode("baseline")
+	r.why("%v: compared with a newer one", errUnreached)
+	if r.dry {
+		return !r.plan.base, d.saveMeta(end)
+	}
+	return false, d.checkpoint(ctx, phaseCurrent, end)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we

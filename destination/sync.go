@@ -47,6 +47,7 @@ type run struct {
 	full         bool
 	retry        bool
 	gap          string          // the last one that was met
+	askedNewer   bool            // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
 	nothingNewer bool            // the list or dump was asked for to close a gap, and is not newer than the mirror
 	touched      map[hash16]bool // pending resources that this run has tried
 	planned      counts          // dry run

@@ -47,7 +47,7 @@ type testSource struct {
 	dumped              *frozen // the dump of before
 	parts               int     // of the Resource List; > 1: an index
 	changeParts         int     // entries of a closed Change List part; > 0: an index
-	bare                int     // 1: the index of the Change Lists tells nothing of them; 2: and they do not tell where they begin
+	bare                int     // 1: the index of the Change Lists tells nothing of them; 2: and they do not tell where they begin; 3: nor does one alone
 	allNamed            bool    // that index names all there ever were
 	reversed            bool    // and the newest first
 	drop                int     // changes lost from the beginning of the log
@@ -315,7 +315,7 @@ func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) 
 	if s.damage != nil && r.URL.Path == "/set/resourcelist.xml" {
 		b = []byte(s.damage(string(b)))
 	}
-	if s.bare == 2 && strings.HasPrefix(r.URL.Path, "/set/changelist-") {
+	if s.bare == 2 && strings.HasPrefix(r.URL.Path, "/set/changelist-") || s.bare == 3 && strings.HasPrefix(r.URL.Path, "/set/changelist") {
 		b = times.ReplaceAll(b, nil)
 	}
 	sum := sha256.Sum256(b)

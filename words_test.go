@@ -128,7 +128,7 @@ func pages(t *testing.T) (out []string) {
 // unwritten pages are of before these limits.
 var unwritten = map[string]bool{
 	"docs/benchmarks.md": true, "docs/campaigns.md": true, "docs/design.md": true, "docs/scaling.md": true,
-	"docs/reference/cli.md": true, "docs/reference/configuration.md": true, "docs/reference/rdf-formats.md": true,
+	"docs/reference/configuration.md": true, "docs/reference/rdf-formats.md": true,
 	"docs/reference/blank-nodes.md": true, "docs/reference/faces.md": true, "docs/reference/inventory.md": true, "docs/reference/published.md": true,
 	"docs/reference/state.md": true, "docs/reference/state-log.md": true, "docs/reference/state-destination.md": true, "docs/reference/state-mirror.md": true,
 	"docs/reference/state-publisher.md": true, "docs/reference/state-embedded-store.md": true, "README.md": true,

@@ -22,14 +22,14 @@ const heldItems = 10000
 
 func (a *app) accept() *cobra.Command {
 	var show bool
-	c := &cobra.Command{Use: "accept SET or DEST", Short: "Accept what is held: too many deletions, a changed configuration", Args: cobra.ExactArgs(1),
-		Long: `Accepts what waits for a person. rsbridge status shows that something does; --show
-lists the entities that would be deleted, and changes nothing.
+	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration", Args: cobra.ExactArgs(1),
+		Long: `Releases held deletions, or a held change of configuration. rsbridge status shows
+them. --show lists the entities to be deleted, and changes nothing.
 
-Of a set: scans it again and, if the log has not moved, allows the deletions or the
-change of configuration that were held. Of a destination: lets go exactly the resources
-that were held, and follows the source; what is deleted besides counts anew. A set comes
-before a destination of the same name, unless nothing of it is held.
+A set is scanned again. If the log has not moved, the held deletions or changes take
+place. A destination removes exactly the held resources, and follows its source;
+later deletions count anew. If a set and a destination share a name, the set comes
+first, unless nothing of it is held.
 
 --json: as scan, of a destination as sync; with --show
 {"id","reason","deletions","of","time","items":[{"entity","location","label"}],"next"}: up to 10,000

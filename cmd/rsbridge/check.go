@@ -28,15 +28,16 @@ type checked struct {
 func (a *app) check() *cobra.Command {
 	var records bool
 	cmd := &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
-		Long: `Reads the configuration and tells all its faults at once, each with file, line,
-value and what is allowed (exit code 2); then asks every store a question that
-costs it nothing, follows every source to the set that is mirrored, tries whether
-the folders of the state and of embedded stores can be made and written, whether
-these stores can be opened, and compares the destinations with what the state says
-of them, where there is one (exit code 1 when one does not answer, has no such set,
-or cannot be opened as it stands). Nothing stays
-written; the state of a running daemon is asked for over its API. With --records
-all that the state has of the sets is read, and its hashes are computed again.
+		Long: `Reads the configuration and reports all faults at once, with file, line, value and
+allowed values (exit code 2). Then it tries everything in it (exit code 1):
+
+  stores        does each one answer?
+  sources       is the mirrored set there?
+  folders       can state and embedded stores be made, written and opened?
+  destinations  do they agree with the state?
+
+Nothing stays written. A running daemon is asked for its state over the API.
+--records reads all records of the sets, and computes their hashes again.
 
 --json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",

@@ -20,24 +20,26 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents")
 
-// TestCommandReference holds docs/reference/cli.md to the tree of commands.
+// TestCommandReference holds the pages of commands in docs/reference to the tree of commands.
 func TestCommandReference(t *testing.T) {
 	root := (&app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}).root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
 	want := cliReference(root)
-	file := filepath.Join(teststores.Root(t), "docs", "reference", "cli.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+	for name, want := range want {
+		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Errorf("docs/reference/cli.md is not what the code says (make generate writes it):\n%s", d)
+		if d := cmp.Diff(want, string(got)); d != "" {
+			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
+		}
 	}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {

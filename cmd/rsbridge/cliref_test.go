@@ -2,25 +2,40 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// cliReference is docs/reference/cli.md: every command of the tree with its flags,
-// examples and what its --json has. A test holds the page to it.
-func cliReference(root *cobra.Command) string {
+// cliPages are the pages of docs/reference with commands: a name, a title, and the
+// commands. Those of no page stand on the last one.
+var cliPages = []struct {
+	name, title string
+	commands    []string
+}{
+	{"cli-publish.md", "Commands to publish", []string{"expose", "scan", "changes", "show", "diff", "export", "rebase", "accept", "doctor"}},
+	{"cli-mirror.md", "Commands to mirror", []string{"mirror", "sync", "audit", "explore", "validate"}},
+	{"cli-store.md", "Commands of the embedded store", []string{"store", "simulate"}},
+	{"cli-operate.md", "Commands to operate", nil},
+}
+
+// cliReference is the pages of the commands in docs/reference by name: every
+// command of the tree with its flags, examples and the form of its --json. A test
+// holds the pages to it.
+func cliReference(root *cobra.Command) map[string]string {
 	var b strings.Builder
 	about, _, _ := strings.Cut(root.Long, "\n\nExit codes")
 	b.WriteString(`# Commands
 
-` + "`rsbridge COMMAND`" + `. This page is made from the code (` + "`make generate`" + `).
+` + "`rsbridge COMMAND`" + `. The pages of commands are made from the code (` + "`make generate`" + `).
 
 ` + about + `
 
-Commands that need the state (` + "`scan`, `sync`, `audit`, `accept`, `status`, `changes`, `show`" + `) talk to the daemon that holds it, with the
-token of the configuration; when there is none they open the state themselves, serving the configuration's own addresses meanwhile.
+Commands on the state (` + "`scan`, `sync`, `audit`, `accept`, `status`, `changes`, `show`" + `) talk to the running daemon, with the token of the configuration. Without a daemon they open the state themselves, and serve the configured addresses meanwhile.
+
 Progress and the log go to standard error: a bar on a terminal, a line every few seconds elsewhere.
 
 ## Exit codes
@@ -36,32 +51,44 @@ Progress and the log go to standard error: a bar on a terminal, a line every few
 
 `)
 	flagTable(&b, root.PersistentFlags())
-	b.WriteString("\n## Overview\n\n| command | does |\n|---|---|\n")
-	var all []*cobra.Command
+	b.WriteString("\n## Overview\n\n| command | purpose |\n|---|---|\n")
+	sections := make([]strings.Builder, len(cliPages))
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {
 			continue
 		}
-		if subs := c.Commands(); len(subs) > 0 && c.Name() != "completion" {
-			all = append(all, c)
-			all = append(all, subs...)
-			for _, s := range subs {
-				overview(&b, s)
-			}
-			continue
+		page := slices.IndexFunc(cliPages, func(p struct {
+			name, title string
+			commands    []string
+		}) bool {
+			return p.commands == nil || slices.Contains(p.commands, c.Name())
+		})
+		subs := c.Commands()
+		if c.Name() == "completion" {
+			subs = nil
 		}
-		all = append(all, c)
-		overview(&b, c)
+		section(&sections[page], c)
+		for _, s := range subs {
+			overview(&b, s, cliPages[page].name)
+			section(&sections[page], s)
+		}
+		if len(subs) == 0 {
+			overview(&b, c, cliPages[page].name)
+		}
 	}
-	for _, c := range all {
-		section(&b, c)
+	out := map[string]string{"cli.md": b.String()}
+	for i, p := range cliPages {
+		out[p.name] = "# " + p.title + "\n\nExit codes and common flags: [commands](cli.md).\n" + sections[i].String()
 	}
-	return b.String()
+	return out
 }
 
-func overview(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "| [`%s`](#%s) | %s |\n", words(c), strings.ReplaceAll(words(c), " ", "-"), cell(c.Short))
+func overview(b *strings.Builder, c *cobra.Command, page string) {
+	fmt.Fprintf(b, "| [`%s`](%s#%s) | %s |\n", words(c), page, strings.ReplaceAll(words(c), " ", "-"), cell(c.Short))
 }
+
+// tables are the indented lines of a help text, without its lists.
+var tables = regexp.MustCompile(`(?m)\n((?:^  +[^- \n].*\n?)+)`)
 
 // words is the command without the name of the program.
 func words(c *cobra.Command) string {
@@ -79,7 +106,7 @@ func section(b *strings.Builder, c *cobra.Command) {
 	if c.Long != "" {
 		long, doc, found := strings.Cut(c.Long, "--json: ")
 		if long = strings.TrimSpace(long); long != "" {
-			b.WriteString("\n" + long + "\n")
+			b.WriteString("\n" + tables.ReplaceAllString(long, "\n```text\n$1```\n") + "\n")
 		}
 		if found {
 			b.WriteString("\n`--json`:\n\n    " + strings.ReplaceAll(strings.TrimSpace(doc), "\n", "\n    ") + "\n")

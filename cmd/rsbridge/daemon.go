@@ -24,16 +24,16 @@ import (
 func (a *app) run() *cobra.Command {
 	return &cobra.Command{Use: "run", Short: "Run the daemon: both listeners, all schedules", Args: cobra.NoArgs,
 		Long: `Serves the documents and the administration, and runs all schedules, until SIGTERM
-or an interrupt; then runs under way have 20 seconds to end. What schedules missed
-while no daemon ran, or was interrupted by its end, is made up for at the start, once.
+or an interrupt. Runs under way then have 20 seconds to end. The next start makes up
+once for missed and interrupted runs.
 
-SIGHUP reads the configuration again. Requests are answered all the time, and no run is
-ended: the new configuration is used when the runs under way have ended, which the log
-tells. One with faults, or one that cannot be opened, is told and the old one stays.
+SIGHUP reads the configuration again. No request is refused, and no run is ended: the
+new configuration takes effect after the runs under way, with a line in the log. If
+it has faults, or cannot be opened, the log says so and the old one stays.
 
-A state folder that another process holds is an error that names it. /readyz of the
-administration answers 200 while the daemon works, and names every set and destination
-that is not well, a line each: STATE: set NAME: WHY. As application/json it answers
+A state folder held by another process is an error with its name. /readyz of the
+administration answers 200 while the daemon works. It names every unwell set and
+destination, a line each: STATE: set NAME: WHY. As application/json it answers
 {"status","unwell":[{"kind","name","state","why"}]}. The states are those of status.`,
 		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -186,10 +186,9 @@ func (a *app) expose() *cobra.Command {
 	var graphs, classes []string
 	var listen, admin, baseURL, every, state, name, prefix, user, passwordFile string
 	c := &cobra.Command{Use: "expose ENDPOINT", Short: "Make a SPARQL endpoint a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
-		Long: `Scans the SPARQL endpoint, publishes what it holds, and looks for changes every
---every, until it is interrupted. What it knows is in --state: started again it
-goes on where it was. The administration is at --admin; when nothing was said and
-that port is taken, at another, which is told.`,
+		Long: `Scans the SPARQL endpoint, publishes its content, and looks for changes every
+--every, until an interrupt. --state keeps its knowledge for the next start. The
+administration is at --admin, or at another port if the default one is taken.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -249,18 +248,21 @@ func (a *app) mirror() *cobra.Command {
 	var allow []string
 	var once, adopt bool
 	c := &cobra.Command{Use: "mirror SOURCE", Short: "Keep a store equal to a ResourceSync source, with no configuration file", Args: cobra.ExactArgs(1),
-		Long: `Takes the baseline and the changes since, verifies everything that is fetched, and
-goes on following every --every; with --once it ends after that, and with --until too
-it makes a mirror of how the source was at a time.
+		Long: `Takes the baseline and all changes since, verifies every response, and follows the
+source every --every. With --once it ends after the first run. With --once and
+--until it mirrors the source as it was at a time.
+
 SOURCE is a site, a well-known address, a Source Description, a Capability List,
-a Resource List or a Change List. What it knows is in --state: started again it
-goes on where it was. --into files:DIR keeps the representations as files, RDF or
-not, at the paths of their addresses; dump:FILE one sorted file of N-Triples (.nt)
-or N-Quads (.nq), also .gz, replaced whole when something changed; audit works
-against both. The administration is at --admin; when nothing was said and
-that port is taken, at another, which is told. --json (with --once) prints what
-sync prints. Exit code 3 (with --once): resources are pending or failed, or
-something is held.`,
+a Resource List or a Change List. --state keeps its knowledge for the next start.
+
+--into embedded:DIR makes an embedded store. --into files:DIR keeps the
+representations as files, RDF or not, at the paths of their addresses.
+--into dump:FILE keeps one sorted file of N-Triples (.nt) or N-Quads (.nq), also .gz,
+replaced as a whole after changes. Audits work against all three.
+
+The administration is at --admin, or at another port if the default one is taken.
+--json (with --once) prints the report of sync. Exit code 3 (with --once): resources
+are pending, failed or held.`,
 		Example: `  rsbridge mirror https://data.example --into embedded:./mirror --once
   rsbridge mirror https://data.example --set books --query http://localhost:3030/ds/query \
     --update http://localhost:3030/ds/update --graph-store http://localhost:3030/ds/data --graph-iri http://example.org/mirror`,

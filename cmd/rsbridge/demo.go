@@ -26,10 +26,10 @@ func (a *app) demo() *cobra.Command {
 	var dir string
 	c := &cobra.Command{Use: "demo", Short: "The tour: real data in one embedded store, exposed, mirrored into another, changed, proven equal", Args: cobra.NoArgs,
 		Long: `Loads a release of the schema.org vocabulary into an embedded store, exposes it,
-mirrors it into a second store and audits the mirror; then the next release
-arrives, is found, published, followed and audited. It prints each step and the
-addresses, and keeps serving until it is interrupted. With --once it ends, exit
-code 0 only if the mirror was proven equal.
+mirrors it into a second store and audits the mirror. Then the next release arrives:
+it is found, published, followed and audited. Each step is printed with its
+addresses. The demo serves until an interrupt. With --once it ends, with exit code 0
+only for a mirror proven equal.
 
 --json: {"equal","scans":[...],"syncs":[...],"audits":[...]}, the reports of the steps, once the mirror is proven equal`,
 		Example: "  rsbridge demo --once",

@@ -13,11 +13,10 @@ import (
 )
 
 func (a *app) diff() *cobra.Command {
-	return &cobra.Command{Use: "diff SET ENTITY [FROM [TO]]", Short: "Print what changed in the description of an entity", Args: cobra.RangeArgs(2, 4),
-		Long: `Compares the description of an entity at two points of the log, each a sequence
-(digits alone: after that change) or a time. TO is now unless it is given, FROM
-the version before. Prints the triples that went with - and those that came
-with +, in canonical N-Triples.
+	return &cobra.Command{Use: "diff SET ENTITY [FROM [TO]]", Short: "Print the changes in the description of an entity", Args: cobra.RangeArgs(2, 4),
+		Long: `Compares the description of an entity at two points of the log: sequences (digits
+alone) or times. TO is now by default, FROM the version before. Prints removed triples
+with - and added triples with +, in canonical N-Triples.
 
 --json: {"entity","from":{"sequence","time",...},"to":{...},"removed":["..."],"added":["..."]}; from or to is null where the entity was not there`,
 		Example: "  rsbridge diff books http://example.org/book/1\n  rsbridge diff books http://example.org/book/1 17 2026-01-31T12:00:00Z",

@@ -23,14 +23,16 @@ func (a *app) doctor() *cobra.Command {
 	var e sparql.Endpoint
 	var passwordFile string
 	var o sparql.ProbeOptions
-	c := &cobra.Command{Use: "doctor STORE or URL", Short: "Probe a store: what it can do, its limits, and what rsbridge will do because of it", Args: cobra.ExactArgs(1),
-		Long: `Asks the store of that name in the configuration, the SPARQL endpoint at an
-address, or the embedded store in a folder some bounded questions: who it is, which ways of
-reading work and how fast, where it cuts answers, what its default graph shows, how many IRIs a VALUES may
-hold, how large a query may be, in which formats answers come, whether it sorts, what DESCRIBE gives, whether it keeps the labels of blank nodes. With --write
-it also writes into a scratch graph, which is removed: which literals it rewrites, how large an update may be, how fast
-it takes them, whether several operations of one request are atomic. Then it tells what rsbridge does
-because of that, and what could be changed in the store.
+	c := &cobra.Command{Use: "doctor STORE or URL", Short: "Probe a store: its abilities, its limits, and the consequences for rsbridge", Args: cobra.ExactArgs(1),
+		Long: `Asks a store some bounded questions: one of the configuration, a SPARQL endpoint, or
+an embedded store in a folder. It reports product, ways of reading and their speed,
+row limits, default graph, sizes of VALUES and queries, formats, sorting, DESCRIBE,
+and blank-node labels.
+
+--write also writes into a scratch graph, and removes it: rewritten literals, size and
+speed of updates, and whether several operations of a request are atomic.
+
+At the end stand the consequences for rsbridge, and advice for the store.
 
 --json: {"store","addresses","product","version","found","graphs","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
 "write_error","removed","update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,

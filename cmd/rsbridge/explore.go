@@ -20,11 +20,12 @@ import (
 func (a *app) explore() *cobra.Command {
 	var depth, limit int
 	var allow []string
-	c := &cobra.Command{Use: "explore URL", Short: "Walk any ResourceSync source and say what it offers", Args: cobra.ExactArgs(1),
-		Long: `Walks the documents of a source from any address: a site, a page that links to
-one, a Source Description, a Capability List, a list, a Sitemap, a file. Tells of each document what it is, how much
-it holds, its times, its dialect where that is not 1.1, and what is wrong with it. Packages of dumps are told, not
-fetched. Exit code 1: nothing of ResourceSync was found; 3: a document cannot be read, or is not as announced.
+	c := &cobra.Command{Use: "explore URL", Short: "Walk any ResourceSync source and list its offers", Args: cobra.ExactArgs(1),
+		Long: `Walks the documents of a source from any address: a site, a page, a Source
+Description, a Capability List, a list, a Sitemap, a file. For each document it
+reports kind, size, times, faults, and any dialect other than 1.1. Packages of dumps
+are reported, not fetched. Exit code 1: no ResourceSync was found; 3: a document is
+unreadable, or not as announced.
 
 --json: the tree: {"location","kind","index","dialect","bytes","entries","at","from","until","resources":{"bytes","sized","hashed","changes","types","links","oldest","newest"},
 "warnings","faults","children":[...],"skipped"}`,

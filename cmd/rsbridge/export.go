@@ -13,14 +13,14 @@ import (
 
 func (a *app) export() *cobra.Command {
 	return &cobra.Command{Use: "export SET DIR", Short: "Write a set as a static site, for any file server or object store", Args: cobra.ExactArgs(2),
-		Long: `Writes the documents, representations and packages of the set below DIR: what
-is served there at the address public.base_url is a complete, valid source. Run again, it
-writes what changed, the documents last, and removes what has gone. Several sets
-may share DIR. Versions and negotiated formats need a program that answers;
-documents of a static site do not offer them, and other faces of the log (event
-stream, OAI-PMH, IIIF) are neither written nor linked. The file server should know the media
-types of .jsonld, .nt, .ttl and .rdf. It tells the set as it was
-last published: scan before, where that matters.
+		Long: `Writes the documents, representations and packages of a set below DIR. Served at
+public.base_url the folder is a complete, valid source. A second run writes changed
+files, the documents last, and removes old ones. Several sets may share DIR.
+
+The files are those of the last publication: scan before. Old versions, negotiated
+formats and other faces of the log (event stream, OAI-PMH, IIIF) need a running
+daemon; exported documents do not offer them. The file server should know the media
+types of .jsonld, .nt, .ttl and .rdf.
 
 --json: {"set","dir","documents","resources","packages","written","unchanged","removed","bytes","seconds"}`,
 		Example: "  rsbridge scan books && rsbridge export books ./site",

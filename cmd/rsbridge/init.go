@@ -19,7 +19,10 @@ import (
 func (a *app) init() *cobra.Command {
 	var endpoint, source, dumps, out string
 	c := &cobra.Command{Use: "init", Short: "Write a commented configuration that runs as it is", Args: cobra.NoArgs,
-		Long:    "Probes what it is given: --endpoint, a SPARQL endpoint to expose; --source, a ResourceSync source to mirror into an embedded store; --dumps, a pattern of files that are published without a store. Without any it writes a configuration that exposes an embedded store. A file that is there already is never overwritten (exit code 2).",
+		Long: `Probes its argument and writes a configuration: --endpoint, a SPARQL endpoint to
+expose; --source, a ResourceSync source to mirror into an embedded store; --dumps, a
+pattern of files to publish. Without any it exposes an embedded store. An existing
+file is never overwritten (exit code 2).`,
 		Example: "  rsbridge init --endpoint http://localhost:3030/ds/query\n  rsbridge init --source https://data.example -o mirror.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if endpoint != "" && dumps != "" {

@@ -12,14 +12,16 @@ import (
 
 func (a *app) rebase() *cobra.Command {
 	return &cobra.Command{Use: "rebase SET", Short: "New addresses after base_url or prefix changed: close the old lists, start new ones", Args: cobra.ExactArgs(1),
-		Long: `After base_url or prefix changed in the configuration a set stays at its old
-addresses (rsbridge status shows it as held) until this command, or accept, moves
-it: the log says so, the old Change Lists and dumps are closed and gone, a new
-Change List begins at that moment, the Resource List is complete at the new
-addresses, and names that were made with the old prefix are redirected to the new
-ones. Mirrors find the gap, and compare with the new Resource List. What else is
-held (a scan, another format) stays held and is told; exit code 3 when there was
-nothing but that.
+		Long: `After a change of base_url or prefix a set stays at its old addresses, and rsbridge
+status shows it as held. rebase, or accept, moves it:
+
+  - old Change Lists and dumps are closed and withdrawn
+  - a new Change List begins
+  - the Resource List is complete at the new addresses
+  - names with the old prefix are redirected
+
+Mirrors find the gap, and compare with the new Resource List. Other held things (a
+scan, another format) stay held. Exit code 3: there was nothing to move.
 
 --json: {"sets":[{"name","rebased","from","to","sequence","time","resources","address","seconds","held"}]}`,
 		Example: "  rsbridge rebase books",

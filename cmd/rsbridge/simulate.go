@@ -35,11 +35,11 @@ func (a *app) simulate() *cobra.Command {
 	var mix, scenario string
 	var during time.Duration
 	c := &cobra.Command{Use: "simulate DIR", Short: "Fill an embedded store with DBpedia-like data and change it at a rate", Args: cobra.ExactArgs(1),
-		Long: `Fills the embedded store in DIR with entities when it is empty, then changes them.
-DIR may be the address of a store that serves /query, /update and /data below it
-(rsbridge store serve). What it remembers is in the graph urn:rsbridge:simulate.
+		Long: `Fills an empty embedded store in DIR with entities, then changes them. DIR may also
+be the address of a store with /query, /update and /data below it (rsbridge store
+serve). The simulation's own memory is the graph urn:rsbridge:simulate.
 
---scenario takes size, pace and mix from a source that there is or was:
+--scenario takes size, pace and mix from a real source:
 ` + scenarios() + `--speed 1000 lets its time pass a thousand times faster.
 
 --json: {"entities","triples","changes":{"create","update","delete"},"seconds"}`,

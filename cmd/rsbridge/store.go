@@ -25,7 +25,7 @@ import (
 // store is the embedded triple store on its own.
 func (a *app) store() *cobra.Command {
 	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs,
-		Long: "Works on the folder of an embedded store. One process at a time has it: while a daemon does, use its address /stores/NAME instead.",
+		Long: "Works on the folder of an embedded store. One process holds it at a time. While a daemon does, use its address /stores/NAME.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	c.PersistentFlags().DurationVar(&a.budget.Time, "query-time", 0, "time that one query or update may take (default 10m)")
 	c.PersistentFlags().Int64Var(&a.budget.MemoryBytes, "query-memory", 0, "bytes that one query or update may hold at once (default 256 MiB)")
@@ -75,7 +75,7 @@ func (a *app) storeLoad() *cobra.Command {
 	var graph, format, base string
 	var replace bool
 	c := &cobra.Command{Use: "load DIR FILE...", Short: "Load files, each as one transaction; - is standard input", Args: cobra.MinimumNArgs(2),
-		Long:    "Loads RDF files, compressed with gzip if their names end in .gz, each as one transaction: whole or not at all. Prints how many triples were not there before.\n\n--json: {\"dir\",\"files\":[{\"file\",\"added\"}],\"triples\",\"graphs\",\"seconds\"}: triples and graphs are what the store holds then",
+		Long:    "Loads RDF files, compressed with gzip if their names end in .gz, each as one transaction. Prints the number of new triples.\n\n--json: {\"dir\",\"files\":[{\"file\",\"added\"}],\"triples\",\"graphs\",\"seconds\"}: triples and graphs are what the store holds then",
 		Example: "  rsbridge store load ./origin data.nt.gz\n  rsbridge store load ./origin --graph http://example.org/g --format turtle -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
@@ -233,7 +233,7 @@ func (a *app) storeDump() *cobra.Command {
 func (a *app) storeQuery() *cobra.Command {
 	var accept string
 	c := &cobra.Command{Use: "query DIR QUERY", Short: "Answer a SPARQL query; - reads it from standard input", Args: cobra.ExactArgs(2),
-		Long:    "DIR must hold a store; only load, update and serve make one. Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type. --json: SPARQL 1.1 Query Results JSON.",
+		Long:    "DIR must hold a store; only load, update and serve make one. Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type.\n\n--json: SPARQL 1.1 Query Results JSON.",
 		Example: "  rsbridge store query ./mirror 'SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.text(args[1])

@@ -44,13 +44,15 @@ func (a *app) validate() *cobra.Command {
 	v := &validation{a: a}
 	var allow []string
 	c := &cobra.Command{Use: "validate PATH or URL...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
-		Long: `Checks each document that is named: a file, a package (ZIP), all documents below a
-folder, or an address on the web. With --follow it goes on from there: down to the documents
-that it leads to, and up and across to see that the links fit; it fetches the
-packages of dumps, and some resources of each set to compare them with what the lists
-promise; then the address may also be that of a site, whose page or well-known address leads
-to the source. Prints each finding with its line, rule and what would be right: E errors,
-W warnings, I advice. Exit code 3: there are errors.
+		Long: `Checks documents: files, packages (ZIP), all documents below a folder, or addresses
+on the web.
+
+--follow goes on to linked documents in all directions, and checks their links. It
+fetches the packages of dumps, and a sample of resources from each set, and compares
+them with the promises of the lists. It may begin at a site.
+
+Each finding has its line, rule and remedy: E errors, W warnings, I advice. Exit
+code 3: there are errors.
 
 --json: {"documents":[{"location","kind","index","dialect","entries","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,
 		Example: `  rsbridge validate capabilitylist.xml changelist.xml

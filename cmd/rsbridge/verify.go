@@ -11,13 +11,12 @@ import (
 
 func (a *app) verify() *cobra.Command {
 	var args bridge.VerifyArgs
-	c := &cobra.Command{Use: "verify", Short: "Read what is kept here, and compare it with its checksums", Args: cobra.NoArgs,
-		Long: `Reads the records of the state and the published files (packages of dumps,
-archives), and compares them with their checksums. A damaged file is not offered
-any more, and is made again. With --read-data the representations of the sets and
-the embedded stores are read too. Works with the daemon that holds the state, or by
-itself. A damaged log of the state or of a store is refused when it is opened.
-Exit code 1: something was damaged.
+	c := &cobra.Command{Use: "verify", Short: "Compare state, published files and stores with their checksums", Args: cobra.NoArgs,
+		Long: `Compares the records of the state and the published files (packages of dumps,
+archives) with their checksums. A damaged file is withdrawn and made again.
+--read-data also reads the representations of the sets and the embedded stores. It
+works with the running daemon, or alone. A damaged log of the state or of a store
+is refused when it is opened. Exit code 1: something was damaged.
 
 --json: {"records","files","representations","triples","read_data","faults":[{"what","file","error","made_again"}],"seconds"}`,
 		Example: "  rsbridge verify\n  rsbridge verify --read-data --json",

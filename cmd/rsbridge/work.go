@@ -124,13 +124,13 @@ func tell[R any](a *app, key string, out []outcome[R], say func(io.Writer, R), f
 func (a *app) scan() *cobra.Command {
 	var named bridge.ScanArgs
 	c := &cobra.Command{Use: "scan [SET...]", Short: "Look for changes now, and publish them",
-		Long: `Scans the sets (default: all) and publishes what changed, with the daemon that
-holds the state or, when there is none, by itself. Waits for a run that started
-after the command. Exit code 3: a scan is held, entities could not be
-described, or the newest of the dumps is not complete yet. With --entity or --hints only the
-entities that are named are described again: one that the store has no triples of is
-deleted from the set. What schedules bring, as new dumps and the end of what is kept
-(retention), comes with the daemon: scans alone only add to the state.
+		Long: `Scans the sets (default: all) and publishes the changes, through the running daemon,
+or alone. It waits for a run begun after the command. Exit code 3: a scan is held,
+entities failed, or the newest dump is incomplete.
+
+With --entity or --hints only named entities are described again. An entity without
+triples is deleted from the set. New dumps and retention come with the daemon's
+schedules: scans alone only add to the state.
 
 --json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
 a set that failed is {"name","error"}`,
@@ -254,20 +254,18 @@ func (a *app) sync() *cobra.Command {
 	var args bridge.SyncArgs
 	var until string
 	c := &cobra.Command{Use: "sync [DEST...]", Short: "Make mirrors follow their sources now",
-		Long: `Takes the baseline or the changes, whichever is right, and says which and why; for
-all destinations unless some are named. Waits for a run that started after the
-command. Exit code 3: resources are pending or failed, or something is held.
+		Long: `Takes the baseline or the changes, and says why, for the named destinations or for
+all. It waits for a run begun after the command. Exit code 3: resources are pending,
+failed or held.
 
---dry-run says what a sync would do, and writes nothing into the mirror or its
-records: the baseline or the changes, of how many resources, from which documents,
-into which graph, and how many bytes of packages and representations the source
-tells (at most: patches and Change Dumps may make it less). Exit code 0 when that
-can be said.
+--dry-run reports the plan and writes nothing: baseline or changes, number of
+resources, documents, target graph, and bytes to fetch. Patches and Change Dumps may
+need fewer bytes. Exit code 0: there is a plan.
 
---until makes a mirror of how the source was at a time, from its versions, Change
-Lists and archives, and says so when they do not reach. The mirror stays there, and
-audit compares it with that time, until the next sync without it: destinations that
-are to stay have no schedule, or are paused.
+--until makes the mirror equal to the source at an earlier time, from its versions,
+Change Lists and archives, or says how far they reach. The mirror stays there until
+the next sync without it, and audits compare with that time. So give such a
+destination no schedule, or pause it.
 
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
 with "unselected" resources that were met and are outside of what is selected, which the
@@ -399,20 +397,23 @@ func areNot(n int64) string {
 
 func (a *app) audit() *cobra.Command {
 	var args bridge.AuditArgs
-	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove that mirrors hold what their sources say",
-		Long: `Compares what the mirror really holds with what the source says now; for all
-destinations unless some are named. --depth inventory compares the source's
-inventory, or its lists where it has none, with the record; store also reads every
-description from the mirror; origin also fetches every representation from the
-source again, and from where the source has it (via) if that host is allowed. An
-inventory that proves the record equal spares reading the lists.
+	c := &cobra.Command{Use: "audit [DEST...]", Short: "Prove mirrors equal to their sources",
+		Long: `Compares the mirror's real content with the source's present state, for the named
+destinations or for all.
 
-EQUAL: the mirror is equal to what the source has now. DIFFERENT: something is missing,
-extra or different. NOT PROVEN: nothing is, but the source does not tell all that it
-has now; the report says why, and until when the mirror is proven. Exit code 3 for
-DIFFERENT and NOT PROVEN. Where the source cannot be asked, as when it has ended, store
-compares the mirror with the record, and --repair puts back what the record has; the
-other depths fail.
+--depth inventory compares the source's inventory, or its lists, with the record.
+--depth store (default) also reads every description from the mirror. --depth origin
+also fetches every representation again, from the source and from its own source
+(via) if that host is allowed. An inventory equal to the record spares the lists.
+
+  EQUAL       the mirror is equal to the source now
+  DIFFERENT   resources are missing, extra or different
+  NOT PROVEN  no difference, but the source does not tell its present state; the
+              report has the reason, and the time of the last proof
+
+Exit code 3 for DIFFERENT and NOT PROVEN. If the source does not answer, depth store
+compares the mirror with the record, and --repair restores the record; the other
+depths fail.
 
 --json: {"destinations":[{"name","verdict","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
 "verdict" is "equal", "different" or "not proven"; with "source_error" where the source
@@ -489,10 +490,10 @@ func sayMended(w io.Writer, r destination.AuditReport) {
 
 func (a *app) status() *cobra.Command {
 	var watch bool
-	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and what needs a person", Args: cobra.NoArgs,
-		Long: `Asks the daemon that holds the state or, when there is none, reads the state
-itself. Exit code 0: all is well; 3: something is held, failing, out of sync,
-unreachable or was never run; 1: the status itself could not be read.
+	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and decisions to make", Args: cobra.NoArgs,
+		Long: `Asks the running daemon, or reads the state itself. Exit code 0: all is well; 3:
+something is held, failing, out of sync, unreachable or was never run; 1: the status
+could not be read.
 
 The state of a set or destination is one word:
   never        no run has ended well yet
@@ -503,9 +504,9 @@ The state of a set or destination is one word:
   paused       the schedule of a destination rests
   unreachable  a run failed because a server did not answer
 
-in_sync: the last poll succeeded, nothing newer was published then, and
-nothing is pending; behind_seconds: age of the oldest change not applied, null
-when it is not known; held of a set: null, or what waits for rsbridge accept.
+in_sync: the last poll succeeded, found nothing newer, and nothing is pending.
+behind_seconds: age of the oldest change not yet applied, null if unknown. held of a
+set: null, or the reason to wait for rsbridge accept.
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","state","why","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
@@ -687,9 +688,9 @@ func (a *app) changes() *cobra.Command {
 	var since string
 	var follow bool
 	c := &cobra.Command{Use: "changes SET", Short: "Print the log, one change a line", Args: cobra.ExactArgs(1),
-		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity, and hint where a hint and no full scan found it. --since
-takes a sequence (digits alone) or a time like 2026-01-31T12:00:00Z, which is left
-out itself; where changes after it are no longer kept, or the log has not come so far, that is an error.
+		Long: `Prints the changes of a set, oldest first: sequence, time, change, entity, and "hint"
+for changes found by hints. --since takes a sequence (digits alone) or a time like
+2026-01-31T12:00:00Z, itself excluded. A point beyond the kept log is an error.
 
 --json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is
 scan, hint or files; of a file that descriptions lead to, "kind" is "file", "location" its address, "entity" empty`,
@@ -750,11 +751,10 @@ scan, hint or files; of a file that descriptions lead to, "kind" is "file", "loc
 func (a *app) show() *cobra.Command {
 	var at, as string
 	c := &cobra.Command{Use: "show NAME ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
-		Long: `Prints the description of an entity as it is in the log of a set now or, with --at, as
-it was then; in the format of the set unless --as names another. Of a file that
-descriptions lead to, named by its address: what is known of it, as JSON. Of a
-destination: as it is in the mirror, in N-Triples unless --as names another; what was
-before is known where the destination keeps versions (keep: versions).`,
+		Long: `Prints the description of an entity, now or --at a time. From a set it comes in the
+format of the set, from a destination in N-Triples, or --as another format. Earlier
+states of a destination need keep: versions. For the address of a file it prints the
+file's record, as JSON.`,
 		Example: "  rsbridge show books http://example.org/book/1 --as turtle\n  rsbridge show copy http://example.org/book/1 --at 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var f rdfres.Format

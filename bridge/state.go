@@ -37,6 +37,7 @@ type standing struct {
 	held   string    // what waits for a person
 	failed *jobs.Run // the run of a job that failed
 	undone string    // what the last run left undone
+	behind string    // what the source has not published yet
 	never  string    // why nothing is known yet
 	paused bool
 	busy   bool // a run is under way
@@ -59,6 +60,8 @@ func (s standing) state() (State, string) {
 		state, why = StateNever, s.never
 	case s.undone != "":
 		state, why = StateFailing, s.undone
+	case s.behind != "": // every run ended well
+		why = s.behind
 	}
 	switch {
 	case s.paused:
@@ -152,7 +155,11 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 	if d.LastSync == nil {
 		st.never = "it has never been synced"
 	}
-	if !d.InSync {
+	switch {
+	case d.InSync:
+	case d.Unpublished > 0 && d.Held == "" && d.Pending == 0:
+		st.behind = fmt.Sprintf("the source has changes up to %d in none of its lists and dumps yet", d.Unpublished)
+	default:
 		st.undone = cmp.Or(d.Held, d.pending(), "the mirror is not in sync: the last sync did not come to its end")
 	}
 	if d.Until != nil {

@@ -48,6 +48,7 @@ func TestStateWords(t *testing.T) {
 		{"an audit found differences", DestinationStatus{Status: destination.Status{LastSync: &now, Held: "an audit found more"}}, StateFailing, "an audit found more"},
 		{"deletions wait", DestinationStatus{Status: destination.Status{LastSync: &now, Held: "too many", Decision: true}}, StateHeld, "too many"},
 		{"some are pending", DestinationStatus{Status: destination.Status{LastSync: &now, Pending: 2, Problems: []destination.Problem{{Location: "http://l", Reason: "404"}}}}, StateFailing, "2 resources are pending or failed, as http://l: 404"},
+		{"not published", DestinationStatus{Status: destination.Status{LastSync: &now, Unpublished: 23}}, StateOK, "the source has changes up to 23 in none of its lists and dumps yet"},
 		{"of a time", DestinationStatus{Status: destination.Status{LastSync: &now, Until: &time.Time{}}}, StatePaused, "the mirror is of 0001-01-01T00:00:00Z, until the next sync without --until"},
 		{"of an older error", DestinationStatus{Status: destination.Status{InSync: true, LastSync: &now, LastError: "no"}}, StateFailing, "no"},
 	} {

@@ -125,7 +125,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			m.Damage = ""
 		}
 		if a.storeDiffers {
-			m.Damage = "an audit found the store otherwise than it was written: audit --repair puts it right"
+			m.Damage = "an audit found the mirror's store changed or incomplete; audit --repair restores it"
 		}
 	})
 }

@@ -12,12 +12,14 @@ func Reference() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-YAML. All faults are reported at once, each with file, line, value and what is allowed. ` + "`${NAME}`" + ` takes a value from the environment;
-` + "`token_file` and `password_file`" + ` take secrets from files. Paths are relative to the configuration's folder. Durations are written
-` + "`90s`, `5m`, `24h`" + `; schedules as five cron fields, ` + "`@hourly`, `@every 5m`, with `CRON_TZ=Europe/Berlin`" + ` before them if wanted
-(what is set for an hour that the clocks skip in spring comes when that hour begins; in one that they repeat in autumn it comes twice).
-A daemon that starts makes up once for what its schedules missed while none ran, at fixed times too, and for a run that was stopped with the last one. Periods (@every) go on over restarts.
-A JSON Schema is in [configuration.schema.json](configuration.schema.json). This page is made from the code.
+YAML. All faults are reported at once, with file, line, value and allowed values. A [JSON Schema](configuration.schema.json) helps editors. This page is made from the code.
+
+* ` + "`${NAME}`" + ` takes a value from the environment. ` + "`token_file` and `password_file`" + ` take secrets from files.
+* Paths are relative to the configuration's folder.
+* Durations are ` + "`90s`, `5m`, `24h`" + `.
+* Schedules are five cron fields, ` + "`@hourly`, `@daily` or `@every 5m`, with `CRON_TZ=Europe/Berlin`" + ` before them if wanted.
+
+A schedule in an hour skipped in spring comes at its begin; in an hour repeated in autumn it comes twice. Missed runs are made up for once at the next start, as is a run interrupted by the last end. Periods (` + "`@every`" + `) go on over restarts.
 `)
 	section(&b, reflect.TypeFor[Config](), "Top level", "")
 	return b.String()

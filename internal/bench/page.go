@@ -79,9 +79,8 @@ func (r result) limit() string {
 // writePage writes the results in a folder as a page with a plot beside it.
 func writePage(page, results string) error {
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\nMade by `make bench` and `make bench-large`; each row is a ratio against a baseline of the same run:\n" +
-		"the median of so many interleaved runs, with the spread of the ratio.\n" +
-		"A row that does not hold is shown as it is, and one that was not measured again stands with the day when it was.\n\n![Every ratio beside its limit](benchmarks.svg)\n")
+	b.WriteString("# Benchmarks\n\nMade by `make bench` and `make bench-large`. Each row is a ratio against a baseline of the same run: " +
+		"the median of interleaved runs, with its spread.\n\nRows keep the day of their measurement. A row over its limit is shown as it is.\n\n![Every ratio beside its limit](benchmarks.svg)\n")
 	var all []result
 	for _, part := range []struct{ file, title string }{
 		{"bench.json", "Beside the stores and tools themselves"},
@@ -133,7 +132,7 @@ func outOfReach(rows []result) string {
 			continue
 		}
 		if most := d.Base / rows[i].Base; most < d.Limit {
-			fmt.Fprintf(&b, "\n`%s` cannot hold here: one by one takes %.1f times as long as the fastest plain download, so that a scan that costs nothing else would have %.1f.\n", d.ID, most, most)
+			fmt.Fprintf(&b, "\n`%s` cannot hold here: one by one takes %.1f times as long as the fastest plain download. A scan without other costs would have %.1f.\n", d.ID, most, most)
 		}
 	}
 	return b.String()

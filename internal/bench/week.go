@@ -484,7 +484,7 @@ func (w weekResult) head() string {
 		}
 		return fmt.Sprintf(" (divided by %.3g)", by)
 	}
-	return fmt.Sprintf("%s: %s. %d resources%s, %d changes%s; filled in %.0f s, the week took %.0f s (%.0f times compressed); at its end the mirror was equal (%d resources, audited in %.1f s)",
+	return fmt.Sprintf("**%s**: %s.\n\n%d resources%s, %d changes%s. It was filled in %.0f s, and the week took %.0f s (%.0f times compressed). At its end the mirror was equal (%d resources, audited in %.1f s)",
 		w.Scenario, w.What, w.Entities, divided(w.EntitiesDiv), w.Changes, divided(w.ChangesDiv), w.FillSeconds, w.Seconds, weekDays*86400/cmp.Or(w.Seconds, 1), w.Resources, w.AuditSeconds)
 }
 

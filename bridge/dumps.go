@@ -102,9 +102,12 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 // nothingNew is the end of a scan that found no newer file.
 func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles bool) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
-	if err := s.asBefore(rep); err != nil {
+	old, err := s.lastReport()
+	if err != nil {
 		return nil, err
 	}
+	rep.asBefore(old)
+	rep.Unpublished = s.unpublished(old)
 	if rec, err := s.dumpRecord(); err == nil && rec != nil {
 		d.Proof = rec.Proof
 	}
@@ -119,7 +122,6 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	if err := s.publish(ctx, run); err != nil {
 		return rep, err
 	}
-	var err error
 	if rep.Files, err = s.followFiles(ctx, run, acceptFiles); err != nil {
 		return rep, err
 	}

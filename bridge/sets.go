@@ -57,6 +57,7 @@ type ScanReport struct {
 	Covered     int64                 `json:"covered"`
 	LeftOut     int64                 `json:"left_out"`
 	Constructed int64                 `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; what they cover of the graphs is not known then
+	Unpublished *Unpublished          `json:"unpublished,omitempty"` // of the same data, in graphs of no set; null: not known
 	Own         int64                 `json:"own"`                   // triples of rsbridge's own bookkeeping, which are no data
 	Orphans     int64                 `json:"orphans"`
 	Fallback    int64                 `json:"fallback"`
@@ -81,6 +82,7 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
 	sc := c.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
+	sc.Others = b.cfg.others(name)
 	sc.Ahead = func() sparqlsrc.Ahead { return s.log.Ahead(s.formatOptions()) }
 	var err error
 	if len(c.Dumps) > 0 {
@@ -235,11 +237,14 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures, Same: found.Same(),
 	}
-	if rep.Same {
-		if err := s.asBefore(rep); err != nil {
-			return nil, err
-		}
+	old, err := s.lastReport()
+	if err != nil {
+		return nil, err
 	}
+	if rep.Same {
+		rep.asBefore(old)
+	}
+	rep.Unpublished = s.countUnpublished(ctx, s.unpublished(old), found)
 	if res.Held != nil {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
@@ -428,14 +433,11 @@ func (s *set) lastReport() (*ScanReport, error) {
 	return rep, json.Unmarshal(raw, rep)
 }
 
-// asBefore takes over what a scan of the same answer has reported.
-func (s *set) asBefore(rep *ScanReport) error {
-	old, err := s.lastReport()
-	if err != nil || old == nil {
-		return err
+// asBefore takes over what a scan of the same answer has reported, if there was one.
+func (r *ScanReport) asBefore(old *ScanReport) {
+	if old != nil {
+		r.Triples, r.Covered, r.LeftOut, r.Unpublished, r.Own, r.Orphans, r.Failed, r.Failures = old.Triples, old.Covered, old.LeftOut, old.Unpublished, old.Own, old.Orphans, old.Failed, old.Failures
 	}
-	rep.Triples, rep.Covered, rep.LeftOut, rep.Own, rep.Orphans, rep.Failed, rep.Failures = old.Triples, old.Covered, old.LeftOut, old.Own, old.Orphans, old.Failed, old.Failures
-	return nil
 }
 
 // knownTriples is how many triples the last complete scan found in the graphs.

@@ -42,6 +42,7 @@ type SetStatus struct {
 	Triples     int64             `json:"triples"` // in the graphs, at the last complete scan
 	Covered     int64             `json:"covered"` // of them in at least one description
 	LeftOut     int64             `json:"left_out"`
+	Unpublished *Unpublished      `json:"unpublished,omitempty"` // of the same data, in graphs of no set, at the last complete scan; null: not known
 	Constructed int64             `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; covered and left_out are not known then
 	Failed      int64             `json:"failed"`
 	Generation  uint64            `json:"generation"`
@@ -144,6 +145,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	}
 	if rep != nil {
 		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
+		out.Unpublished = s.unpublished(rep)
 	}
 	if rec, err := s.dumpRecord(); err != nil {
 		return out, err

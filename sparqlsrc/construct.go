@@ -23,6 +23,7 @@ type construct struct {
 	template []templateTriple
 	vars     []string // of the template, ?entity first
 	where    string   // between the outer braces
+	graphs   bool     // WHERE names graphs, which need not be those of the set
 }
 
 type templateTriple [3]node
@@ -78,6 +79,7 @@ func parseConstruct(text string) (*construct, error) {
 	}
 	c.where = text[toks[0].at+1 : toks[end].at]
 	where := toks[1:end]
+	c.graphs = slices.ContainsFunc(where, func(t token) bool { return t.kind == tokWord && strings.EqualFold(t.text, "GRAPH") })
 	if template == nil {
 		template = where // CONSTRUCT WHERE { ... }
 	}

@@ -36,9 +36,6 @@ func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// nilGraph names, in a FROM of RDF4J and of what is made from it, the triples of no graph.
-const nilGraph = "<http://www.openrdf.org/schema/sesame#nil>"
-
 // noGraph is one that nobody has: a FROM of nothing cannot be written.
 const noGraph = "<urn:rsbridge:none>"
 
@@ -56,9 +53,9 @@ func (s *Source) butOwn(ctx context.Context) ([]string, error) {
 		outside, err = s.client.Ask(ctx, "ASK { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g)) } }")
 	}
 	if err == nil && outside {
-		out = append(out, nilGraph)
+		out = append(out, sparql.NilGraph)
 		var named bool
-		if named, err = s.client.Ask(ctx, "ASK FROM "+nilGraph+" { ?s ?p ?o }"); err == nil && !named {
+		if named, err = s.client.Ask(ctx, "ASK FROM "+sparql.NilGraph+" { ?s ?p ?o }"); err == nil && !named {
 			err = errOutside
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -316,12 +318,12 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, provenBy string
 		}
 	}()
 	sc := &Scan{cfg: &d.s.cfg, group: g, selects: !d.s.cfg.Select.isZero(), byGraph: d.s.byGraph}
-	graphs := d.s.cfg.Graphs
-	if d.s.byGraph && len(graphs) == 0 {
-		graphs = []string{"*"}
+	pick, err := newGraphPick(&d.s.cfg, g.dir)
+	if err != nil {
+		return nil, "", err
 	}
-	pick := newGraphPick(graphs)
-	statements, unnamed := int64(0), int64(0)
+	defer func() { _ = pick.rest.graphs.Close() }() // its folder goes with the grouper's
+	statements := int64(0)
 	err = in.each(func(s, p, o, graph []byte) error {
 		if statements++; statements&0x3fff == 0 {
 			if ctx.Err() != nil {
@@ -329,19 +331,13 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, provenBy string
 			}
 			d.s.cfg.Progress("read", g.rows, 0)
 		}
-		switch {
-		case !pick.has(graph):
-			return nil
-		case !d.s.byGraph:
-			return g.add(s, p, o)
-		case len(graph) == 0:
-			sc.outside++
-			return nil
-		case graph[0] == '<':
+		switch ok, err := pick.has(graph); {
+		case err != nil || !ok:
+			return err
+		case d.s.byGraph:
 			return g.addQuad(graph, s, p, o)
 		}
-		unnamed++
-		return nil
+		return g.add(s, p, o)
 	})
 	if err != nil {
 		return nil, "", err
@@ -355,10 +351,6 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, provenBy string
 	if err := proof.holds(in.in, statements, in.last.String()); err != nil {
 		return nil, "", err
 	}
-	if unnamed > 0 {
-		d.s.log.Warn("graphs whose name is a blank node are left out", "file", f.Path, "statements", unnamed)
-		sc.outside += unnamed
-	}
 	if now, err := stat(f.Path); err != nil || !now.Same(*f) {
 		return nil, "", &cutError{"it changed while it was read"}
 	}
@@ -370,7 +362,10 @@ func (d *Dumps) read(ctx context.Context, f *DumpFile) (_ *Scan, provenBy string
 		return nil, "", err
 	}
 	sc.rows = g.rows
-	sc.stats = Stats{Triples: g.rows, LeftOut: sc.outside, Own: pick.own, Bytes: in.packed(), Way: "dump"}
+	sc.stats = Stats{Triples: g.rows, Own: pick.own, Bytes: in.packed(), Way: "dump"}
+	if sc.rest, err = pick.rest.remainder(); err != nil {
+		return nil, "", err
+	}
 	if pick.own > 0 {
 		d.s.log.Info("graphs of rsbridge itself are left out", "triples", pick.own)
 	}
@@ -416,42 +411,43 @@ func (d *Dumps) Confirm(f DumpFile) func(context.Context, []string) ([]rdfres.De
 
 // graphPick decides which graphs of a file are read.
 type graphPick struct {
-	all   bool
-	names map[string]bool // as canonical terms, "" the default graph
-	own   int64           // statements of rsbridge's own graphs
-	other string          // a graph that was left out
+	mine, every sparql.Part // of the set, and with all other sets of the file
+	own         int64       // statements of rsbridge's own graphs
+	rest        *restCount  // what no set publishes
+	other       string      // a graph that was left out
 
-	last []byte // the last graph and what was decided
-	ok   bool
-	mine bool
+	last   []byte // the last graph and what was decided
+	reads  bool
+	isOwn  bool
+	counts bool
 }
 
-func newGraphPick(graphs []string) *graphPick {
-	p := &graphPick{names: map[string]bool{}}
-	for _, g := range graphs {
-		if g == "*" {
-			p.all = true
-			continue
-		}
-		p.names[string(rdfres.NewIRI(g))] = true
-	}
-	if len(graphs) == 0 {
-		p.names[""] = true
-	}
-	return p
+func newGraphPick(cfg *Config, dir string) (*graphPick, error) {
+	mine := PartOf(cfg.Graphs, cfg.Describe)
+	sorter, err := extsort.New(dir, cfg.MemoryBytes/16)
+	return &graphPick{mine: mine, every: mine.And(cfg.Others), rest: &restCount{graphs: sorter}}, err
 }
 
-func (p *graphPick) has(graph []byte) bool {
+func (p *graphPick) has(graph []byte) (bool, error) {
 	if p.last == nil || string(graph) != string(p.last) {
 		p.last = append(make([]byte, 0, max(1, len(graph))), graph...)
-		p.mine = isOwnGraph(graph)
-		p.ok = !p.mine && (p.all || p.names[string(graph)])
-		if !p.ok && !p.mine && p.other == "" {
+		p.isOwn = isOwnGraph(graph)
+		// What a blank node names is read with everything else, and not alone.
+		blank := len(graph) > 0 && graph[0] == '_'
+		in := func(part sparql.Part) bool {
+			return part.Has(rdfres.Term(graph)) || blank && part.Named && part.Default
+		}
+		p.reads = !p.isOwn && in(p.mine)
+		p.counts = !p.isOwn && !p.reads && !in(p.every)
+		if !p.reads && !p.isOwn && p.other == "" {
 			p.other = string(graph)
 		}
 	}
-	if p.mine && p.all {
+	if p.isOwn && p.mine.Named {
 		p.own++
 	}
-	return p.ok
+	if p.counts {
+		return false, p.rest.add(graph)
+	}
+	return p.reads, nil
 }

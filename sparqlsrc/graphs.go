@@ -101,10 +101,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 		}
 		last = nil
 	}
-	if last != nil {
-		return last
-	}
-	return s.countOutside(ctx, caps, sc)
+	return last
 }
 
 // graphwise tells that some graphs are read at a time, from the first on.
@@ -377,28 +374,6 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 	}
 	for _, why := range sc.Failed() {
 		return &entityError{graph, why}
-	}
-	return nil
-}
-
-// countOutside counts the triples of no named graph, where the store can tell them.
-func (s *Source) countOutside(ctx context.Context, caps sparql.Capabilities, sc *Scan) error {
-	if !s.everyGraph() {
-		return nil
-	}
-	union, err := s.showsUnion(ctx, caps)
-	switch {
-	case err != nil:
-	case union == separate:
-		sc.outside, err = s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
-	case s.client.LikeRDF4J():
-		sc.outside, err = s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) FROM "+nilGraph+" WHERE { ?s ?p ?o }")
-	}
-	if err != nil {
-		return fmt.Errorf("count the default graph: %w", err)
-	}
-	if sc.outside > 0 {
-		s.log.Info("the default graph has no name and is left out", "triples", sc.outside)
 	}
 	return nil
 }

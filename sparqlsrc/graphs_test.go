@@ -112,8 +112,12 @@ func TestGraphsAreEntities(t *testing.T) {
 		got, st := scanAll(t, s)
 		diff(t, name, got, tc.want)
 		all := len(tc.cfg.Graphs) == 0 || tc.cfg.Graphs[0] == "*"
-		if tc.way != "" && (st.Covered != st.Triples || !strings.HasPrefix(st.Way, tc.way)) || all && tc.cfg.Select.isZero() && st.LeftOut != 1 {
+		if tc.way != "" && (st.Covered != st.Triples || !strings.HasPrefix(st.Way, tc.way)) || tc.cfg.Select.isZero() && st.LeftOut != 0 {
 			t.Errorf("%s: %+v", name, st)
+		}
+		rest, err := s.Remainder(ctx)
+		if err != nil || all && fmt.Sprint(rest) != "1 triple in 1 graph: the default graph (1)" || !all && rest.Graphs != 11 {
+			t.Errorf("%s: outside of it are %v, %v", name, rest, err)
 		}
 		ds, err := s.Describe(ctx, []string{"http://g.example/3", "http://g.example/4", "http://g.example/none", "urn:rsbridge:state"})
 		if err != nil {
@@ -136,8 +140,11 @@ func TestGraphsAreEntities(t *testing.T) {
 		t.Fatal(err)
 	}
 	diff(t, "dump", readScan(t, got.Scan), want)
-	if st := got.Stats(); st.LeftOut != 2 || st.Own != 1 || st.Covered != st.Triples {
+	if st := got.Stats(); st.LeftOut != 0 || st.Own != 1 || st.Covered != st.Triples {
 		t.Errorf("dump: %+v", st)
+	}
+	if rest := fmt.Sprint(got.Remainder()); rest != "2 triples in 2 graphs: the default graph (1), _:g (1)" {
+		t.Errorf("outside of the dump's graphs: %s", rest)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -35,11 +36,11 @@ type Stats struct {
 type Scan struct {
 	group   *grouper
 	cfg     *Config
-	selects bool  // there is a selection
-	marked  bool  // by the user's SELECT
-	built   bool  // by a CONSTRUCT
-	byGraph bool  // each named graph is an entity; its blank nodes have no names yet
-	outside int64 // triples of the default graph, which is no entity
+	selects bool             // there is a selection
+	marked  bool             // by the user's SELECT
+	built   bool             // by a CONSTRUCT
+	byGraph bool             // each named graph is an entity; its blank nodes have no names yet
+	rest    sparql.Remainder // of a dump
 	stats   Stats
 	scope   *scope                                 // that was read
 	verify  func(distinct int64, d *doubles) error // nil where no count is known
@@ -66,6 +67,9 @@ func (sc *Scan) IsFailed(entity string) bool {
 
 // Stats tells what the scan found; complete once Descriptions was read to its end.
 func (sc *Scan) Stats() Stats { return sc.stats }
+
+// Remainder is what the dump holds outside of this set and of Config.Others.
+func (sc *Scan) Remainder() sparql.Remainder { return sc.rest }
 
 // Close removes the spill files. It is safe to call twice.
 func (sc *Scan) Close() error { return sc.group.close() }
@@ -283,7 +287,6 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	} else if sc.selects {
 		st.LeftOut = max(0, st.Triples-st.Covered-failedTriples)
 	}
-	st.LeftOut += sc.outside
 	return nil
 }
 

@@ -29,7 +29,8 @@ func (s Select) isZero() bool { return len(s.Classes) == 0 && len(s.Prefixes) ==
 // Config of a source.
 type Config struct {
 	Name                  string
-	Graphs                []string // nil: the default graph; "*": all
+	Graphs                []string    // nil: the default graph; "*": all
+	Others                sparql.Part // graphs that other sets of the same data publish: nothing is read of them, and they are no remainder
 	Select                Select
 	Describe              string // "cbd" (default), "scbd", "graph" (each named graph is an entity), or a CONSTRUCT with ?entity
 	TempDir               string // spill files; removed by Close

@@ -13,16 +13,18 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 // checked is `check --json`.
 type checked struct {
-	Findings    []bridge.Finding    `json:"findings"`
-	Unreachable map[string]string   `json:"unreachable"`
-	State       map[string]string   `json:"state"`
-	Dumps       map[string]string   `json:"dumps,omitempty"` // the newest file of each set that is made from dumps
-	Empty       map[string][]string `json:"empty,omitempty"` // the graphs of each set that hold nothing
+	Findings    []bridge.Finding            `json:"findings"`
+	Unreachable map[string]string           `json:"unreachable"`
+	State       map[string]string           `json:"state"`
+	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file of each set that is made from dumps
+	Empty       map[string][]string         `json:"empty,omitempty"`       // the graphs of each set that hold nothing
+	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // what each store holds in graphs of no set
 }
 
 func (a *app) check() *cobra.Command {
@@ -33,13 +35,14 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
 
   stores        does each one answer?
   sources       is the mirrored set there?
+  other graphs  is there data in graphs of no set?
   folders       can state and embedded stores be made, written and opened?
   destinations  do they agree with the state?
 
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
@@ -67,7 +70,8 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				doc.Dumps[name] = f.Path
 			}
 			doc.Empty = bridge.EmptyGraphs(cmd.Context(), cfg, a.log)
-			if err := a.checkState(cmd.Context(), cfg, doc.State); err != nil {
+			doc.Unpublished = bridge.FindUnpublished(cmd.Context(), cfg, a.log)
+			if err := a.checkState(cmd.Context(), cfg, &doc); err != nil {
 				return err
 			}
 			if records {
@@ -109,6 +113,9 @@ func (a *app) sayChecked(doc checked) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Empty)) {
 		fmt.Fprintf(a.out, "set %s: nothing is in the graph %s: is its name right?\n", name, strings.Join(doc.Empty[name], ", nor in "))
 	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Unpublished)) {
+		fmt.Fprintf(a.out, "store %s: not published: %s%s\n", name, oneLine(doc.Unpublished[name].String()), howToPublish)
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
 		what := "cannot be opened"
 		if strings.HasPrefix(name, "set ") {
@@ -123,7 +130,8 @@ func (a *app) sayChecked(doc checked) {
 
 // checkState compares the configuration with the state, or with what the daemon
 // that holds it says.
-func (a *app) checkState(ctx context.Context, cfg *bridge.Config, wrong map[string]string) error {
+func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) error {
+	wrong := doc.State
 	found, err := bridge.CheckState(ctx, cfg, a.log)
 	var held *bridge.HeldError
 	switch {
@@ -133,6 +141,11 @@ func (a *app) checkState(ctx context.Context, cfg *bridge.Config, wrong map[stri
 		st, err := httpapi.NewClient(held.Admin, string(cfg.Admin.Token)).Status(ctx)
 		if err != nil {
 			return fmt.Errorf("%w; its API does not answer: %w", held, err)
+		}
+		for _, s := range st.Sets { // of embedded stores, which the daemon has open
+			if store := cfg.Sets[s.Name].Store; cfg.Stores[store].Embedded != "" && s.Unpublished.Told() {
+				doc.Unpublished[store] = s.Unpublished.Remainder
+			}
 		}
 		for _, d := range st.Destinations {
 			c, configured := cfg.Destinations[d.Name]

@@ -26,7 +26,7 @@ func (a *app) doctor() *cobra.Command {
 	c := &cobra.Command{Use: "doctor STORE or URL", Short: "Probe a store: its abilities, its limits, and the consequences for rsbridge", Args: cobra.ExactArgs(1),
 		Long: `Asks a store some bounded questions: one of the configuration, a SPARQL endpoint, or
 an embedded store in a folder. It reports product, ways of reading and their speed,
-row limits, default graph, sizes of VALUES and queries, formats, sorting, DESCRIBE,
+row limits, default graph, other graphs, sizes of VALUES and queries, formats, sorting, DESCRIBE,
 and blank-node labels.
 
 --write also writes into a scratch graph, and removes it: rewritten literals, size and
@@ -34,7 +34,7 @@ speed of updates, and whether several operations of a request are atomic.
 
 At the end stand the consequences for rsbridge, and advice for the store.
 
---json: {"store","addresses","product","version","found","graphs","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
+--json: {"store","addresses","product","version","found","graphs","outside","readings","speed","sample","batch_speed","row_limit","union_default","values_limit","stable_labels","written","writable",
 "write_error","removed","update_triples","transactional","normal_form","unexplained","write_speed","manners","limits","unanswered","will","could","seconds"}`,
 		Example: "  rsbridge doctor http://localhost:3030/ds/query --update http://localhost:3030/ds/update --write\n  rsbridge doctor fuseki -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -61,6 +61,11 @@ At the end stand the consequences for rsbridge, and advice for the store.
 				found.Addresses = map[string]string{"embedded": args[0]}
 				found.Could = slices.DeleteFunc(found.Could, func(s string) bool { return s == sparql.CouldCompress })
 			}
+			published, err := a.publishedOf(args[0], o.Graphs)
+			if err != nil {
+				return err
+			}
+			found.Outside = client.Remainder(cmd.Context(), published, found.Product, sparqlsrc.RemainderPatience)
 			if a.json {
 				return a.print(found)
 			}
@@ -74,6 +79,21 @@ At the end stand the consequences for rsbridge, and advice for the store.
 	f.StringVar(&e.Username, "username", "", "for the store")
 	f.StringVar(&passwordFile, "password-file", "", "`FILE` with the password for the store")
 	return c
+}
+
+// publishedOf is the graphs that would be published of a store: those that are asked for,
+// or else those of its sets, where the configuration names it.
+func (a *app) publishedOf(store string, graphs []string) (sparql.Part, error) {
+	if len(graphs) == 0 && !onWeb(store) && !strings.ContainsAny(store, `/\`) {
+		cfg, err := bridge.Load(a.config)
+		if err != nil {
+			return sparql.Part{}, err
+		}
+		if p, sets := cfg.Published(store); sets {
+			return p, nil
+		}
+	}
+	return sparqlsrc.PartOf(graphs, ""), nil
 }
 
 // shownName is the name, folder or address of a store as it may be printed.
@@ -173,6 +193,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	_, known := sparql.KnownUnion(x.Product)
 	union := yes(known || x.Written && x.Writable, "shows the named graphs too", "shows what was looked at of the named graphs too, or holds the same triples (--write tells which)")
 	w.line("default graph %s", yes(x.UnionDefault, union, found("union default graph", "is a graph of its own")))
+	w.line("other graphs  %s", yes(x.Outside.Nothing(), x.Outside.String(), x.Outside.String()+howToPublish))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits
@@ -220,6 +241,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	}
 	return w.err
 }
+
+// howToPublish ends what is told of graphs that no set publishes.
+const howToPublish = "; to publish them, name them in the graphs of a set (\"*\": all)"
 
 func yes[T any](is bool, text, other T) T {
 	if is {

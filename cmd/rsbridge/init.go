@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
+	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
 func (a *app) init() *cobra.Command {
@@ -28,7 +29,14 @@ file is never overwritten (exit code 2).`,
 			if endpoint != "" && dumps != "" {
 				return usage("a set is made from an endpoint or from dumps, not from both")
 			}
-			var notes, graphs, sets []string
+			switch {
+			case out == "":
+				out = a.config
+			case out != a.config && cmd.Flags().Changed("config"):
+				return usage("-o %s and -c %s name two files: give one of them", out, a.config)
+			}
+			var notes, sets []string
+			graphs := allInDefault
 			if endpoint != "" {
 				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
 				if err != nil {
@@ -36,7 +44,7 @@ file is never overwritten (exit code 2).`,
 				}
 				caps, err := c.Probe(cmd.Context(), sparql.ProbeOptions{})
 				if err == nil {
-					graphs, err = namedOnly(cmd.Context(), c)
+					graphs, err = graphsToPublish(cmd.Context(), c, caps)
 				}
 				if err = errors.Join(err, c.Close()); err != nil {
 					return fmt.Errorf("probe %s: %w", sparql.Redact(endpoint), err)
@@ -85,7 +93,7 @@ file is never overwritten (exit code 2).`,
 	c.Flags().StringVar(&endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
 	c.Flags().StringVar(&source, "source", "", "`URL` of a ResourceSync source to mirror")
 	c.Flags().StringVar(&dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
-	c.Flags().StringVarP(&out, "out", "o", "rsbridge.yaml", "the `FILE` to write; - is standard output")
+	c.Flags().StringVarP(&out, "out", "o", "", "the `FILE` to write; - is standard output (default: the file of --config)")
 	return c
 }
 
@@ -114,13 +122,43 @@ func (a *app) probeSource(ctx context.Context, source string) (sets []string, er
 	return sets, err
 }
 
-// namedOnly gives some of the named graphs of a store whose default graph is
-// empty, else none.
-func namedOnly(ctx context.Context, c *sparql.Client) (graphs []string, err error) {
-	if filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); err != nil || filled {
-		return nil, err
+const (
+	allInDefault = "# graphs: [\"*\"]                # default: the default graph; or IRIs of named graphs"
+	everyGraph   = "graphs: [\"*\"]                  # all; or IRIs of those that the set is to publish"
+)
+
+// graphsToPublish is the graphs of a set that publishes all data of a store, in lines of YAML.
+func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabilities) (string, error) {
+	filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
+	if err != nil {
+		return "", err
 	}
-	return c.NamedGraphs(ctx, 8)
+	rest := c.Remainder(ctx, sparql.Part{Default: caps.Product != "Virtuoso"}, caps.Product, sparqlsrc.RemainderPatience)
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	list := rest.Unknown == "" && int64(len(rest.Largest)) == rest.Graphs // all graphs have a name, and stand here
+	var names []string
+	for _, g := range rest.Largest {
+		list = list && sparqlsrc.CheckGraphs([]string{g.Graph}) == nil
+		names = append(names, fmt.Sprintf("%q", g.Graph))
+	}
+	line, why := "graphs: ["+strings.Join(names, ", ")+"]", oneLine(rest.String())
+	switch {
+	case rest.Nothing(), caps.UnionDefault && len(names) == 0:
+		return allInDefault, nil
+	case caps.UnionDefault && !list:
+		line, why = allInDefault, "the default graph shows all: "+why
+	case caps.UnionDefault: // without those of the store itself
+	case !filled:
+		why = "the default graph is empty; " + why
+		if !list || len(names) > 1 {
+			line = everyGraph
+		}
+	default:
+		line, why = everyGraph, "the default graph, and "+why
+	}
+	return "# " + why + "\n    " + line, nil
 }
 
 func oneLine(words ...string) string {
@@ -129,7 +167,7 @@ func oneLine(words ...string) string {
 
 // initText is a configuration that runs as it is. %q writes JSON-like strings,
 // which YAML reads.
-func initText(endpoint, source, dumps string, notes, graphs, sets []string) string {
+func initText(endpoint, source, dumps string, notes []string, graphs string, sets []string) string {
 	var b strings.Builder
 	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md
 state: ./state                     # log, representations, cursors, documents
@@ -160,14 +198,7 @@ sets:
 		} else {
 			b.WriteString("    store: origin\n")
 		}
-		switch {
-		case len(graphs) == 0:
-			b.WriteString("    # graphs: [\"*\"]                # default: the default graph; or IRIs of named graphs\n")
-		case len(graphs) == 1:
-			fmt.Fprintf(&b, "    graphs: [%q]   # the default graph is empty\n", graphs[0])
-		default:
-			fmt.Fprintf(&b, "    graphs: [\"*\"]                  # the default graph is empty; among the others: %s\n", strings.Join(graphs, " "))
-		}
+		b.WriteString("    " + graphs + "\n")
 		b.WriteString(`    # select: {classes: [], prefixes: []}   # default: every subject that is an IRI
     # prefix: http://example.org/  # removed from entity IRIs to make readable addresses
     schedule: "@every 5m"

@@ -132,8 +132,9 @@ With --entity or --hints only named entities are described again. An entity with
 triples is deleted from the set. New dumps and retention come with the daemon's
 schedules: scans alone only add to the state.
 
---json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","seconds"}]};
-a set that failed is {"name","error"}`,
+--json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","unpublished","seconds"}]};
+with "unpublished": {"triples","graphs","largest":[{"graph","triples"}]}, what the same data has in
+graphs of no set, and "unknown" where it could not be counted; a set that failed is {"name","error"}`,
 		Example: "  rsbridge scan\n  rsbridge scan books --json\n  rsbridge scan books --entity http://example.org/book/1 --entity http://example.org/book/2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(named.Entities) > 0 && len(args) != 1 {
@@ -226,6 +227,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "  the selection leaves out %d triples\n", r.LeftOut)
 	}
+	sayUnpublished(w, r.Unpublished)
 	if r.Own > 0 {
 		fmt.Fprintf(w, "  %d triples of rsbridge's own bookkeeping are in the store and no data\n", r.Own)
 	}
@@ -234,6 +236,13 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
+	}
+}
+
+// sayUnpublished tells what no set publishes of the data of a set.
+func sayUnpublished(w io.Writer, u *bridge.Unpublished) {
+	if u.Told() {
+		fmt.Fprintf(w, "  not published: %s%s\n", oneLine(u.String()), howToPublish)
 	}
 }
 
@@ -592,6 +601,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}
+		sayUnpublished(w, s.Unpublished)
 		if f := s.Files; f != nil {
 			fmt.Fprintf(w, "  files: %d, of %d that descriptions lead to (%d elsewhere, %d missing, %d failing, %d wait)\n", f.Resources, f.Led, f.Elsewhere, f.Missing, f.Failing, f.Waiting)
 		}

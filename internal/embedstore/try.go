@@ -19,7 +19,28 @@ import (
 // Try tells why Open could not open the store in a folder, and leaves the folder as it
 // is: one that is held (ErrLocked), damaged, of a newer version, or of something else. A
 // folder that is not there, or has no store yet, is right.
-func Try(dir string) (err error) {
+func Try(dir string) error { return readOnly(dir, func(view) error { return nil }) }
+
+// Graphs gives the graphs of the store in a folder, as terms ("": the default graph), and
+// their numbers of triples. Like Try, it leaves the folder as it is.
+func Graphs(dir string, f func(graph string, triples int64) error) error {
+	return readOnly(dir, func(v view) error {
+		r := newTermReader(v, nil)
+		defer r.close()
+		var wrong error
+		err := graphCounts(v, func(g id, n int64) bool {
+			name := ""
+			if name, wrong = r.term(g); wrong == nil && n > 0 {
+				wrong = f(name, n)
+			}
+			return wrong == nil
+		})
+		return errors.Join(err, wrong)
+	})
+}
+
+// readOnly opens the store in a folder for reading, if there is one.
+func readOnly(dir string, look func(view) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open store %s: %w", dir, err)
@@ -63,7 +84,10 @@ func Try(dir string) (err error) {
 		return err
 	}
 	val, ok, err = v.get(keyNext)
-	return errors.Join(err, nextFault(val, ok, err))
+	if err = errors.Join(err, nextFault(val, ok, err)); err != nil {
+		return err
+	}
+	return look(v)
 }
 
 // openError is what Pebble could not open.

@@ -322,6 +322,7 @@ type Examination struct {
 	Version   string            `json:"version"`
 
 	Graphs        []string            `json:"graphs,omitempty"` // that were read; none: the default graph. "*", though not asked for, where that is empty
+	Outside       Remainder           `json:"outside"`          // of the graphs that were asked for, or that the sets of the store publish
 	Readings      []Reading           `json:"readings"`         // that work, fastest first
 	Speed         map[Reading]float64 `json:"speed"`            // triples per second on the sample
 	Sample        int64               `json:"sample"`

@@ -243,7 +243,7 @@ func (c *Client) Count(ctx context.Context, query string) (int64, error) {
 	fail := func(err error) (int64, error) {
 		return 0, &Error{Op: c.op("count"), URL: redact(c.endpoint.Query), Err: err}
 	}
-	var lexical string
+	var n int64
 	rows := 0
 	for row, err := range sol.Rows {
 		if err != nil {
@@ -253,11 +253,22 @@ func (c *Client) Count(ctx context.Context, query string) (int64, error) {
 		if len(row) != 1 {
 			return fail(fmt.Errorf("a count has one variable, the answer has %d", len(row)))
 		}
-		lexical, _, _ = row[0].Literal()
+		if n, err = number(row[0]); err != nil {
+			return fail(err)
+		}
 	}
+	if rows != 1 {
+		return fail(fmt.Errorf("the answer is no count: %d rows", rows))
+	}
+	return n, nil
+}
+
+// number reads a count.
+func number(t rdfres.Term) (int64, error) {
+	lexical, _, _ := t.Literal()
 	n, err := strconv.ParseInt(strings.TrimPrefix(lexical, "+"), 10, 64)
-	if rows != 1 || err != nil || n < 0 {
-		return fail(fmt.Errorf("the answer is no count: %d rows, %q", rows, lexical))
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("the answer is no count: %q", lexical)
 	}
 	return n, nil
 }

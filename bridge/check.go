@@ -109,7 +109,11 @@ func (c *Config) check() (out []Finding) {
 		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: webguard.Masked(value), Message: fmt.Sprintf(format, args...)})
 	}
 	httpURL := func(path, v string) {
-		if u, err := url.Parse(v); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		u, err := url.Parse(v)
+		switch {
+		case !strings.Contains(v, "://") && !strings.HasPrefix(v, "/") && strings.ContainsAny(v, ".:/"):
+			fault(path, v, "has no scheme: write http://%s, or https://", webguard.Masked(v))
+		case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
 			fault(path, v, "is no http or https address")
 		}
 	}
@@ -144,30 +148,43 @@ func (c *Config) check() (out []Finding) {
 	if c.State == "" {
 		fault("state", "", "is needed: a folder")
 	}
-	if c.Public.BaseURL != "" {
+	derived := c.Public.BaseURL == "http://"+c.Public.Listen // a fault of listen is told once
+	if c.Public.BaseURL != "" && !derived {
 		httpURL("public.base_url", c.Public.BaseURL)
 		if strings.ContainsAny(c.Public.BaseURL, "?#") {
 			fault("public.base_url", c.Public.BaseURL, "has a query or a fragment: the addresses of all documents begin with it")
 		}
 		if u, err := url.Parse(c.Public.BaseURL); err == nil && u.User != nil {
 			fault("public.base_url", u.Redacted(), "names a user: it is what everybody sees")
+		} else if err == nil && net.ParseIP(u.Hostname()).IsUnspecified() {
+			fault("public.base_url", c.Public.BaseURL, "names no host that others could ask")
 		}
-	} else if len(c.Sets) > 0 {
-		fault("public.base_url", "", "is needed: the addresses of all documents begin with it%s", map[bool]string{true: ", and listen names no host that others could ask"}[c.Public.Listen != ""])
+	} else if len(c.Sets) > 0 && c.Public.BaseURL == "" && (c.Public.Listen == "" || listens(c.Public.Listen)) {
+		why := ""
+		if c.Public.Listen != "" {
+			why = fmt.Sprintf(", and public.listen %q names no host", c.Public.Listen)
+		}
+		fault("public.base_url", "", "is needed: all published addresses begin with it%s; give the address that others use, like http://data.example.org", why)
 	}
 	for _, l := range []struct{ path, v string }{{"public.listen", c.Public.Listen}, {"admin.listen", c.Admin.Listen}} {
-		if l.v != "" {
-			_, port, err := net.SplitHostPort(l.v)
-			if n, digits := strconv.Atoi(port); err != nil || digits == nil && n > 65535 {
-				fault(l.path, l.v, "is no address with a port, like 127.0.0.1:8080")
-			}
+		if l.v != "" && !listens(l.v) {
+			fault(l.path, l.v, "is no address with a port, like 127.0.0.1:8080")
 		}
 	}
 	if c.Admin.Listen != "" && c.Admin.Listen == c.Public.Listen && !strings.HasSuffix(c.Admin.Listen, ":0") {
 		fault("admin.listen", c.Admin.Listen, "is where the documents are served: give it another port")
 	}
-	if c.Admin.Listen != "" && c.Admin.Token == "" && !loopback(c.Admin.Listen) {
-		fault("admin.listen", c.Admin.Listen, "is not loopback: set admin.token_file, or listen on 127.0.0.1")
+	if c.Admin.Listen != "" && !loopback(c.Admin.Listen) {
+		token := "admin.token"
+		if c.Admin.TokenFile != "" {
+			token = "admin.token_file"
+		}
+		switch {
+		case c.Admin.Token == "":
+			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: set admin.token_file, or listen on 127.0.0.1")
+		case !strong(string(c.Admin.Token)):
+			fault(token, "", "is easy to guess: off loopback a token has %d characters or more, %d of them different; make one with: openssl rand -hex 16", tokenLength, tokenVariety)
+		}
 	}
 	c.checkStores(fault, httpURL)
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
@@ -456,6 +473,13 @@ func namesHost(listen string) bool {
 	return err == nil && host != "" && !net.ParseIP(host).IsUnspecified()
 }
 
+// listens tells whether one can listen at an address: a host, or none, and a port.
+func listens(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	n, digits := strconv.ParseUint(port, 10, 16)
+	return err == nil && digits == nil && n <= 65535 && !strings.ContainsAny(host, "/?#@ ")
+}
+
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -463,6 +487,21 @@ func loopback(listen string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// A token that others than this machine can try is at least so long, of so many
+// different characters.
+const (
+	tokenLength  = 16
+	tokenVariety = 8
+)
+
+func strong(token string) bool {
+	seen := map[rune]bool{}
+	for _, r := range token {
+		seen[r] = true
+	}
+	return len(token) >= tokenLength && len(seen) >= tokenVariety
 }
 
 func names[T any](m map[string]T) string {

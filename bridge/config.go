@@ -47,7 +47,7 @@ type Public struct {
 
 // Admin is the listener of the administration.
 type Admin struct {
-	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required; port 0: one that is free" default:"127.0.0.1:8081"`
+	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required, of 16 characters or more, 8 of them different; port 0: one that is free" default:"127.0.0.1:8081"`
 	Token     Secret `yaml:"token" doc:"bearer token that the API asks for"`
 	TokenFile string `yaml:"token_file" doc:"file that holds the token"`
 }

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ destinations:
 		t.Fatalf("Parse gives %v, want a *ConfigError", err)
 	}
 	for _, want := range []string{
-		`test.yaml:3: admin.listen: "0.0.0.0:8081": is not loopback`,
+		`test.yaml:3: admin.listen: "0.0.0.0:8081": is not loopback, and there is no token`,
 		`test.yaml:5: stores.one.query: "nonsense": is no http`,
 		`test.yaml:5: stores.one.timeout: "soon": is no duration`,
 		`test.yaml:6: stores.two: is either embedded or has addresses`,
@@ -226,12 +227,27 @@ func TestParseExtremes(t *testing.T) {
 	}
 }
 
+// TestTokens: off loopback a token is not easy to guess, and never told.
+func TestTokens(t *testing.T) {
+	for token, strong := range map[string]bool{"": false, "a": false, "secret": false, "aaaaaaaaaaaaaaaaaaaaaaaa": false, "abababababababababab": false, "0123456789abcde": false, "9f86d081884c7d659a2feaa0c55ad015": true, "correct horse battery": true} {
+		for listen, asks := range map[string]bool{"127.0.0.1:8081": false, "localhost:8081": false, "[::1]:8081": false, "0.0.0.0:8081": true, ":8081": true, "192.0.2.1:8081": true} {
+			_, err := bridge.Parse([]byte("state: ./s\nadmin: {listen: \""+listen+"\", token: \""+token+"\"}\n"), "test.yaml")
+			if bad := err != nil; bad != (asks && !strong) {
+				t.Errorf("%s with %q: %v", listen, token, err)
+			}
+			if err != nil && token != "" && (!strings.Contains(err.Error(), "admin.token: is easy to guess") || !strings.Contains(err.Error(), "openssl rand") || len(token) > 1 && strings.Contains(err.Error(), token)) {
+				t.Errorf("%s with %q: %v", listen, token, err)
+			}
+		}
+	}
+}
+
 // What others call this machine is not told by an address of all its networks.
 func TestBaseURLOfListen(t *testing.T) {
 	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": ""} {
 		c, err := bridge.Parse([]byte("state: ./s\npublic: {listen: \""+listen+"\"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
 		switch {
-		case want == "" && (err == nil || !strings.Contains(err.Error(), "public.base_url: is needed: the addresses of all documents begin with it, and listen names no host")):
+		case want == "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("public.base_url: is needed: all published addresses begin with it, and public.listen %q names no host; give the address that others use", listen))):
 			t.Errorf("%s: %v", listen, err)
 		case want != "" && (err != nil || c.Public.BaseURL != want):
 			t.Errorf("%s: %v, want %s", listen, err, want)

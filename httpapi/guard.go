@@ -37,6 +37,12 @@ func (a *api) guard(c *gin.Context) {
 		} else {
 			c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
 		}
+		if given != "" && !a.logins.failed(c.Request.Context(), c.Request.RemoteAddr) {
+			c.Header("Connection", "close")
+			c.Header("Retry-After", "10")
+			writeProblem(c, fail(http.StatusTooManyRequests, "too many logins from this address have failed", "wait, then send the right token"))
+			return
+		}
 		writeProblem(c, fail(http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN, or the token as the password of basic authentication; admin.token_file holds it"))
 		return
 	}

@@ -32,6 +32,7 @@ type api struct {
 	open     bool
 	ready    func() bool
 	stopping context.Context
+	logins   *logins
 	starting sync.Mutex // held from "is it busy?" to the start of a run
 }
 
@@ -41,6 +42,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.logins = newLogins(a.log)
 	if a.ready == nil {
 		a.ready = func() bool { return true }
 	}

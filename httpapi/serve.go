@@ -38,7 +38,7 @@ type Listeners struct{ Public, Admin net.Listener }
 // what is published tells the port. The ports that were taken are written into
 // cfg, also into a base URL that follows from the listener.
 func Listen(cfg *bridge.Config) (l Listeners, err error) {
-	derived := cfg.Public.BaseURL == "" || cfg.Public.BaseURL == "http://"+cfg.Public.Listen
+	derived := cfg.Public.BaseURL == "http://"+cfg.Public.Listen
 	if l.Public, err = listenAny(&cfg.Public.Listen, "public documents"); err != nil {
 		return l, err
 	}

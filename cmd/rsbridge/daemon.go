@@ -193,6 +193,9 @@ administration is at --admin, or at another port if the default one is taken.`,
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.daemonLog()
+			if err := period(every); err != nil {
+				return err
+			}
 			if !cmd.Flags().Changed("admin") {
 				admin = freePort(admin)
 			}
@@ -207,7 +210,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 			set.Store, set.Graphs, set.Select.Classes, set.Prefix, set.Schedule = "endpoint", graphs, classes, prefix, "@every "+every
 			cfg.Sets[name] = set
 			if err := cfg.Complete("."); err != nil {
-				return err
+				return asFlags(err, exposeFlags(name))
 			}
 			return a.serve(cmd.Context(), cfg, "rsbridge expose "+sparql.Redact(args[0]), func(ctx context.Context, b *bridge.Bridge) error {
 				if err := ownAddresses(ctx, b); err != nil {
@@ -274,6 +277,9 @@ are pending, failed or held.`,
 			case !at.IsZero() && !once:
 				return usage("--until is for --once: a mirror that goes on does not stay at a time")
 			}
+			if err := period(every); err != nil {
+				return err
+			}
 			if !cmd.Flags().Changed("admin") {
 				admin = freePort(admin)
 			}
@@ -284,6 +290,10 @@ are pending, failed or held.`,
 			switch {
 			case into != "" && query+update+graphStore != "":
 				return usage("give --into or the addresses of a store, not both")
+			case graph != "single" && graph != "per-entity":
+				return usage("--graph %s: it is single or per-entity", graph)
+			case query != "" && update+graphStore == "":
+				return usage("--query is to read by: give --update URL or --graph-store URL too")
 			case into == "" && query == "":
 				return usage("say where to: --into embedded:DIR, files:DIR or dump:FILE, or --query URL with --update URL or --graph-store URL")
 			case into == "":
@@ -308,7 +318,7 @@ are pending, failed or held.`,
 				cfg.Admin.Listen = ""
 			}
 			if err := cfg.Complete("."); err != nil {
-				return err
+				return asFlags(err, mirrorFlags)
 			}
 			if once {
 				return a.mirrorOnce(cmd.Context(), cfg, bridge.SyncArgs{Until: at})
@@ -357,7 +367,7 @@ func mirrorOpened(b *bridge.Bridge) error {
 
 func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.SyncArgs) (err error) {
 	limitMemory(cfg.Embedded())
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: "rsbridge mirror --once"})
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.commandLog(), Command: "rsbridge mirror --once"})
 	if err != nil {
 		return err
 	}

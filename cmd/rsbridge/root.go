@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -69,8 +70,11 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return usage("%w; use %s", err, cmd.UseLine())
+			if check(cmd, args) != nil {
+				if len(args) == 0 || check(cmd, append(slices.Clone(args), "more")) == nil {
+					return usage("an argument is missing: use %s", cmd.UseLine())
+				}
+				return usage("there is an argument too many, %q: use %s", args[len(args)-1], cmd.UseLine())
 			}
 			return nil
 		}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge"
+)
+
+// asFlags tells the faults of a configuration that was made of flags in words of those
+// flags. flags are the flags and arguments by the keys that they set.
+func asFlags(err error, flags map[string]string) error {
+	var faults *bridge.ConfigError
+	if !errors.As(err, &faults) {
+		return err
+	}
+	keys := slices.SortedFunc(maps.Keys(flags), func(a, b string) int { return len(b) - len(a) }) // the longest first
+	words := []string{"admin.token_file", "admin.token_file in a configuration file (rsbridge init writes one)"}
+	for _, key := range keys {
+		words = append(words, key, flags[key])
+	}
+	inWords := strings.NewReplacer(words...)
+	var lines []string
+	for _, f := range faults.Findings {
+		line := f.Key
+		for _, key := range keys {
+			if f.Key == key || strings.HasPrefix(f.Key, key+".") {
+				line = flags[key]
+				break
+			}
+		}
+		if f.Value != "" {
+			line += fmt.Sprintf(" %q", strings.TrimPrefix(f.Value, "@every "))
+		}
+		lines = append(lines, line+": "+inWords.Replace(f.Message))
+	}
+	return usage("%s", strings.Join(lines, "\n  "))
+}
+
+// period checks the flag --every.
+func period(every string) error {
+	if d, err := time.ParseDuration(every); err != nil || d < time.Second {
+		return usage("--every %s: it is no duration of a second or more, like 30s, 5m or 24h", every)
+	}
+	return nil
+}
+
+// exposeFlags are those of rsbridge expose, which makes the set name.
+func exposeFlags(name string) map[string]string {
+	set := "sets." + name
+	return map[string]string{
+		"state": "--state", "public.listen": "--listen", "public.base_url": "--base-url", "admin.listen": "--admin",
+		"stores.endpoint": "ENDPOINT", "stores.endpoint.query": "ENDPOINT", "stores.endpoint.username": "--username", "stores.endpoint.password_file": "--password-file",
+		set: "--name", set + ".graphs": "--graph", set + ".select.classes": "--class", set + ".prefix": "--prefix", set + ".schedule": "--every",
+	}
+}
+
+// mirrorFlags are those of rsbridge mirror.
+var mirrorFlags = map[string]string{
+	"state": "--state", "admin.listen": "--admin",
+	"stores.mirror": "--into", "stores.mirror.query": "--query", "stores.mirror.update": "--update", "stores.mirror.graph_store": "--graph-store",
+	"stores.mirror.username": "--username", "stores.mirror.password_file": "--password-file",
+	"destinations.mirror.source": "SOURCE", "destinations.mirror.set": "--set", "destinations.mirror.graph": "--graph", "destinations.mirror.graph_iri": "--graph-iri",
+	"destinations.mirror.schedule": "--every", "destinations.mirror.allow": "--allow", "destinations.mirror.store": "--update or --graph-store",
+}

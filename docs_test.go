@@ -111,6 +111,52 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+var (
+	citedPage = regexp.MustCompile(`\b[\w./-]+\.(?:md|txtar|schema\.json)\b`)
+	citedFile = regexp.MustCompile("`([a-z][\\w/-]*/[\\w.-]+\\.(?:go|md|json|svg))`")
+	outside   = regexp.MustCompile(`(?i)\bdossier\b|\(house\b|\bdecision \d`)
+)
+
+// TestCitations: comments and pages name files only that are there, and no
+// document from outside of the repository.
+func TestCitations(t *testing.T) {
+	there := func(from, name string) bool {
+		for _, dir := range []string{".", filepath.Dir(from), "docs"} {
+			if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	n := 0
+	for file, texts := range allComments(t) {
+		for _, text := range texts {
+			if cited := outside.FindString(text); cited != "" {
+				t.Errorf("%s cites %q, a document that is not in the repository", file, cited)
+			}
+			for _, name := range citedPage.FindAllString(text, -1) {
+				if n++; !there(file, name) {
+					t.Errorf("%s names %s, a file that is not there", file, name)
+				}
+			}
+		}
+	}
+	for _, file := range pages(t) {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range citedFile.FindAllStringSubmatch(string(raw), -1) {
+			if n++; !there(file, m[1]) {
+				t.Errorf("%s names %s, a file that is not there", file, m[1])
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d names were looked at", n)
+	}
+}
+
 // anchors are those of the headings of a document.
 func anchors(text string) (out []string) {
 	for line := range strings.Lines(text) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -197,35 +196,42 @@ func TestPlainComments(t *testing.T) {
 	}
 }
 
-// comments counts those of each package, by its folder. Directives and tests are
-// left out.
+// comments counts those of each package, by its folder, without tests.
 func comments(t *testing.T) map[string]prose {
 	t.Helper()
 	out := map[string]prose{}
+	for file, texts := range allComments(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		dir := filepath.ToSlash(filepath.Dir(file))
+		p := out[dir]
+		p.add(count(texts))
+		out[dir] = p
+	}
+	return out
+}
+
+// allComments are the paragraphs of all comments by file, without directives.
+func allComments(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+		if err != nil || filepath.Ext(path) != ".go" {
 			return err
 		}
 		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		dir := filepath.ToSlash(filepath.Dir(path))
-		p := out[dir]
-		p.add(count(commentTexts(file)))
-		out[dir] = p
+		for _, g := range file.Comments {
+			out[path] = append(out[path], strings.Split(g.Text(), "\n\n")...)
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	return out
-}
-
-func commentTexts(file *ast.File) (out []string) {
-	for _, g := range file.Comments {
-		out = append(out, strings.Split(g.Text(), "\n\n")...)
 	}
 	return out
 }

@@ -11,7 +11,7 @@
 // [Bridge.Status] tells how things stand.
 //
 // One process holds one state folder. Jobs on one set, and jobs on one
-// destination, never overlap (house, decision 27). A destination whose source is
+// destination, never overlap. A destination whose source is
 // this bridge's own base URL fetches through the bridge's handler, without a
 // socket, so that a configuration that mirrors itself works whether a daemon
 // runs or not.

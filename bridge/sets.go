@@ -158,8 +158,7 @@ func (s *set) settings() []byte {
 	return raw
 }
 
-// fingerprint is of the settings: a change of it must be accepted (house,
-// decision 15).
+// fingerprint is of the settings: a change of it must be accepted.
 func (s *set) fingerprint() string {
 	sum := sha256.Sum256(s.settings())
 	return hex.EncodeToString(sum[:])

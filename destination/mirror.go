@@ -22,7 +22,7 @@ const (
 	propPrefix = "urn:rsbridge:terms#"
 )
 
-// checkpoint is what state and mirror both carry (house, decision 23).
+// checkpoint is what state and mirror both carry.
 type checkpoint struct {
 	Generation string
 	Writer     string

@@ -14,7 +14,7 @@ import (
 )
 
 // makeChangeDumps packages the closed Change Lists that have no packages yet. A
-// package holds a bitstream for every change but deletions (dossier, 1.10.10), so
+// package holds a bitstream for every change but deletions, so
 // a list of which a version is no longer kept cannot be packaged: the Change
 // Dump then begins after it. A list of nothing but new and changed files, which
 // packages leave out, would make a package without an entry: the package of the
@@ -215,7 +215,7 @@ func (s *set) dropChangeDumps(drop []packageRecord) error {
 	return s.removeFiles(drop)
 }
 
-// changeDumpDoc lists the packages (dossier, 1.10.9): page 0 is
+// changeDumpDoc lists the packages: page 0 is
 // /SET/changedump.xml, the one list or the index; the others are its parts. All
 // but the last are closed; that is open, for packages will be appended.
 func (s *set) changeDumpDoc(page int) (*document, error) {

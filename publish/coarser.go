@@ -16,7 +16,7 @@ const (
 func (l *listRecord) lastNumber() uint64 { return max(l.Number, l.Through) }
 
 // mergeLists makes older Change Lists coarser where there are too many: nothing is
-// refused and nothing is lost (house, decision 20). A merged list has an address
+// refused and nothing is lost. A merged list has an address
 // of its own, to which those of its parts lead. A list that waits for its Change
 // Dump package is left alone, and so are those with very many entries. A list of nothing
 // but new and changed files waits for none.

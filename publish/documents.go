@@ -86,7 +86,7 @@ func (p *Publisher) sourceDescriptionPart(page int) string {
 	return fmt.Sprintf("%s/sourcedescription-%05d.xml", p.base, page)
 }
 
-// sourceDescription lists every set (dossier, 1.10.1): page 0 is the one document
+// sourceDescription lists every set: page 0 is the one document
 // or, where there are too many sets for one, the index; the others are its parts.
 func (p *Publisher) sourceDescription(page int) (*document, error) {
 	head := resourcesync.Head{
@@ -119,7 +119,7 @@ func (p *Publisher) sourceDescription(page int) (*document, error) {
 	return p.document(head, entries)
 }
 
-// capabilityListDoc lists what can be had now (dossier, 1.10.2): nothing before
+// capabilityListDoc lists what can be had now: nothing before
 // the first complete scan.
 func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	head := resourcesync.Head{
@@ -235,7 +235,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 	return snap.resourceListPart(ctx, whole, true)
 }
 
-// resourceListPart assembles a part (dossier, 1.10.3).
+// resourceListPart assembles a part.
 func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
 	s := snap.set
 	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
@@ -408,8 +408,7 @@ func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*docume
 	return snap.makeChangeList(ctx, l)
 }
 
-// makeChangeList puts a Change List together from its rendered entries (dossier,
-// 1.10.7).
+// makeChangeList puts a Change List together from its rendered entries.
 func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*document, error) {
 	s, number := snap.set, l.Number
 	head := s.root(resourcesync.ChangeList)

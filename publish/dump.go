@@ -33,7 +33,7 @@ const (
 	dumpDocEntries = 10000
 )
 
-// Dump makes a new Resource Dump of the published state (dossier, 1.10.5) and,
+// Dump makes a new Resource Dump of the published state and,
 // unless that has a schedule of its own (SetConfig.ScheduledChangeDump), the
 // packages of the Change Dump for lists that were closed since the last time. Files
 // that descriptions lead to are in the dump as far as SetConfig.DumpFiles allows and
@@ -55,7 +55,7 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 }
 
 // DumpChanges makes the packages of the Change Dump for lists that were closed
-// since the last time (dossier, 1.10.9), and nothing where a set offers none.
+// since the last time, and nothing where a set offers none.
 func (p *Publisher) DumpChanges(ctx context.Context, name string) error {
 	return p.dump(name, func(s *set, snap *snapshot) error { return s.dumpChanges(ctx, snap) })
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A set whose descriptions lead to files lists the files as resources of their own,
-// at their own addresses (dossier, 1.7: describes and describedby).
+// at their own addresses.
 
 // mostDescribedBy is how many of the descriptions that lead to a file its entry
 // links to: a logo may be on every one.

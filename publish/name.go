@@ -33,7 +33,7 @@ var suffixes = []string{".jsonld", ".nt", ".ttl", ".rdf", ".html", ".nq", ".xml"
 
 const upperHex = "0123456789ABCDEF"
 
-// EncodeName is NAME of an address (house, decision 7): the entity IRI without
+// EncodeName is NAME of an address: the entity IRI without
 // prefix, where every byte outside [A-Za-z0-9_/:,().-] is ~XX (upper-case hex),
 // and so are a dot before a known suffix at the end of a segment, the dots of
 // the segments . and .., and slashes that would make an empty segment.

@@ -50,7 +50,7 @@ const (
 )
 
 // youngest is the age below which If-Modified-Since is not believed: another
-// change may follow within the same second (house, decision 16).
+// change may follow within the same second.
 const youngest = 2 * time.Second
 
 // notModified decides a conditional GET (RFC 9110, 13.2.2). ETags decide; dates

@@ -6,8 +6,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// This file decides which version of ResourceSync a document speaks (dossier,
-// section 4): what its links and times mean, and which forms are refused.
+// This file decides which version of ResourceSync a document speaks: what its
+// links and times mean, and which forms are refused.
 
 // checkRoot accepts the root element of what can be read, and names the rest.
 func (r *Reader) checkRoot() error {

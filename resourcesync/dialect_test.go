@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each fixture is one rule of the tolerant reader (dossier, section 4.2); what is
+// Each fixture is one rule of the tolerant reader; what is
 // read of it stands in the file beside it.
 func TestDialects(t *testing.T) {
 	files, err := filepath.Glob("testdata/dialects/*.xml")

@@ -34,9 +34,6 @@
 // Packages (ZIP files with a manifest) are written by [PackageWriter] and read
 // by [OpenPackage]. Package check holds documents against the rules of the framework.
 //
-// Where comments cite the dossier, they mean the project's digest of the
-// specifications; section 4.2 is its algorithm for a tolerant reader.
-//
 // The package does not fetch anything and knows nothing of RDF. It leaves
 // content codings (gzip) to whoever fetches. Values of one Reader, Writer or
 // package are for one goroutine at a time; everything else is safe for many.

@@ -39,7 +39,7 @@ type Head struct {
 	Links []Link // href resolved against the document's address
 	// Reader only:
 	Dialect     string   // see the Dialect constants
-	LegacyLinks bool     // links and times have the meaning they had before 0.9.1 (dossier, section 4.2, step 3)
+	LegacyLinks bool     // links and times have the meaning they had before 0.9.1
 	Warnings    []string // leniencies used, one for each kind, at most 100
 
 	inherited bool // the dialect of a document without links is known from the one that led to it
@@ -161,7 +161,7 @@ func (e *Entry) Link(rel string) *Link {
 }
 
 // IsPackage says whether the entry of a Change List is in truth a package, as in
-// the feeds of CORE (dossier, section 4.2, step 12): it names no change, and its
+// the feeds of CORE: it names no change, and its
 // type is an archive's, or it has an interval and a length.
 func (e *Entry) IsPackage() bool {
 	m := &e.Meta

@@ -70,7 +70,7 @@ func (r *Reader) Order() Order {
 }
 
 // Arrange brings the entries of a change document that was read to its end into
-// the order of time (dossier, section 4.2, step 7): a legacy document that runs
+// the order of time: a legacy document that runs
 // newest first is reversed, one in mixed order is sorted, and entries without
 // time stay behind the one they followed. It says what it did: InOrder if
 // nothing.

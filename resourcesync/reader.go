@@ -50,9 +50,9 @@ func (o *ReaderOptions) defaults() {
 }
 
 // Reader streams a document of any dialect from the D-Lib form and 0.5 to 1.1
-// in constant memory. It follows the tolerant algorithm of the dossier, section
-// 4.2; what needs more than one document (is the target of up the index?) or
-// more than one pass (lists in reverse order, see Order) it leaves to the caller.
+// in constant memory. It leaves to the caller questions of several documents (is the
+// target of up the index?) and of several passes (lists in reverse order, see
+// Order).
 //
 // Its errors are of type *DocumentError, with the document's address and line.
 type Reader struct {

@@ -30,7 +30,7 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes (house, decision 29).
+// Exit codes.
 const (
 	exitDone   = 0 // done and equal
 	exitFailed = 1

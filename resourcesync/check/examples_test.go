@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// faulty are the official examples that break rules, by the dossier.
+// faulty are the official examples that break rules.
 var faulty = map[int]string{1: "E30", 2: "E30", 3: "E30", 4: "E30 W71", 5: "E30", 8: "E30", 27: "E47"}
 
 func exampleNumber(t *testing.T, path string) int {

@@ -62,7 +62,7 @@ var Versions = []string{"0.9", "1.0", "1.1"}
 // It checks against 1.1, archives 0.9.1 and notification 1.0.1, unless Version names
 // another. Documents of older dialects get findings for later changes (rule 11
 // names the dialect). Of 0.9 and 1.0 the times and the links between documents are held
-// to these versions. Rules are checked as in the dossier, with these decisions: what
+// to these versions. The rules are in docs/reference/rules.md, with these decisions: what
 // cannot be read to its end (not well-formed, not in UTF-8, with a DTD) ends with
 // an E under rule 1 or 2, as the rest of it was not seen; rule 77 is a W for
 // changedump-manifest, where type is strongly recommended, and an I for

@@ -92,9 +92,6 @@ func checkLang[T ~string | ~[]byte](t T) error {
 	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", cut(string(t)), cut(tag), more)
 }
 
-// noTripleTerms is said of a document that has some, with where.
-const noTripleTerms = "triple terms and reified triples (<< of RDF 1.2) cannot be read: have the source write RDF 1.1"
-
 // TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) that
 // was read from where nothing can be done about it: an IRI of its text, which
 // begins with << and so is none (CheckIRI). What it stands in is refused, not the

@@ -1,7 +1,6 @@
 package rdfres
 
 import (
-	"errors"
 	"testing"
 )
 
@@ -12,17 +11,6 @@ func TestCheckTerm(t *testing.T) {
 	} {
 		if err := CheckTerm(term); (err == nil) != ok {
 			t.Errorf("%s: %v", term, err)
-		}
-	}
-}
-
-// No format promises a literal that another reader of ours refuses.
-func TestEncodeCheckedLanguage(t *testing.T) {
-	for _, f := range []Format{JSONLD, NTriples, Turtle, RDFXML} {
-		if _, err := EncodeChecked(f, "http://e/s", []Triple{{"<http://e/s>", "<http://e/p>", `"x"@en--ltr`}}); err == nil {
-			t.Errorf("%s carries a language tag that is none", f)
-		} else if f == JSONLD && !errors.Is(err, ErrCannotCarry) {
-			t.Error(err)
 		}
 	}
 }

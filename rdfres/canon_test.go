@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // TestRDFC10Suite is the whole W3C suite of RDFC-1.0.
 func TestRDFC10Suite(t *testing.T) {
-	manifest, err := csv.NewReader(bytes.NewReader(shared(t, "fixtures/rdfc10/manifest.csv"))).ReadAll()
+	manifest, err := csv.NewReader(bytes.NewReader(teststores.ReadShared(t, "fixtures/rdfc10/manifest.csv"))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func TestRDFC10Suite(t *testing.T) {
 		name, hash, eval, hasMap := row[0], row[5], row[6], row[7] == "TRUE"
 		ran++
 		t.Run(name, func(t *testing.T) {
-			in := readQuads(t, shared(t, "fixtures/rdfc10/"+name+"-in.nq"))
+			in := readQuads(t, teststores.ReadShared(t, "fixtures/rdfc10/"+name+"-in.nq"))
 			got, issued, err := Canonicalize(in, CanonOptions{Hash: hash})
 			if eval == "RDFC10NegativeEvalTest" {
 				if !errors.Is(err, ErrWorkLimit) {
@@ -34,12 +35,12 @@ func TestRDFC10Suite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := shared(t, "fixtures/rdfc10/"+name+"-rdfc10.nq"); !bytes.Equal(got, want) {
+			if want := teststores.ReadShared(t, "fixtures/rdfc10/"+name+"-rdfc10.nq"); !bytes.Equal(got, want) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			if hasMap {
 				var want map[string]string
-				if err := json.Unmarshal(shared(t, "fixtures/rdfc10/"+name+"-rdfc10map.json"), &want); err != nil {
+				if err := json.Unmarshal(teststores.ReadShared(t, "fixtures/rdfc10/"+name+"-rdfc10map.json"), &want); err != nil {
 					t.Fatal(err)
 				}
 				if !maps.Equal(issued, want) {

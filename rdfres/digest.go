@@ -89,12 +89,3 @@ func ComputeFixity(data []byte, withMD5, withSHA1 bool) Fixity {
 	}
 	return f
 }
-
-// cut shortens what an error message quotes.
-func cut(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}

@@ -75,3 +75,14 @@ func TestEncodeCheckedTellsWhatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// No format promises a literal that another reader of ours refuses.
+func TestEncodeCheckedLanguage(t *testing.T) {
+	for _, f := range []Format{JSONLD, NTriples, Turtle, RDFXML} {
+		if _, err := EncodeChecked(f, "http://e/s", []Triple{{"<http://e/s>", "<http://e/p>", `"x"@en--ltr`}}); err == nil {
+			t.Errorf("%s carries a language tag that is none", f)
+		} else if f == JSONLD && !errors.Is(err, ErrCannotCarry) {
+			t.Error(err)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/knakk/rdf"
@@ -29,16 +28,6 @@ func readKnakk(doc []byte) (ts []Triple, ok bool) {
 		}
 		ts = append(ts, Triple{FromRDF(t.Subj), FromRDF(t.Pred), FromRDF(t.Obj)})
 	}
-}
-
-func readAll(doc []byte, f Format, o ReadOptions) (qs []Quad, err error) {
-	for q, err := range Read(bytes.NewReader(doc), f, o) {
-		if err != nil {
-			return nil, err
-		}
-		qs = append(qs, q)
-	}
-	return qs, nil
 }
 
 // compareKnakk checks one document: what knakk/rdf takes we take, and it is the
@@ -143,88 +132,12 @@ func TestNTriplesAgainstKnakk(t *testing.T) {
 	}
 }
 
-// checkGraph checks what a reader of a whole format gave: canonical terms, and
-// a graph that the deterministic formats carry.
-func checkGraph(t *testing.T, doc []byte, qs []Quad) {
-	t.Helper()
-	var ts []Triple
-	for _, q := range qs {
-		for _, term := range []Term{q.S, q.P, q.O} {
-			if err := term.Check(); err != nil && !strings.Contains(err.Error(), "language tag") && !strings.Contains(err.Error(), "after the term") {
-				t.Fatalf("%q: %v", doc, err)
-			}
-		}
-		if q.P.Kind() != KindIRI || q.S.Kind() == KindLiteral || q.S.Kind() == KindNone {
-			t.Fatalf("%q: no triple: %s", doc, q.AppendLine(nil))
-		}
-		ts = append(ts, q.Triple)
-	}
-	ts = SortUnique(ts)
-	data, err := Encode(JSONLD, "http://e/s", ts)
-	if err != nil {
-		t.Fatalf("%q: %v", doc, err)
-	}
-	back, err := Decode(JSONLD, data, ReadOptions{})
-	if err != nil || !slices.Equal(back, ts) {
-		t.Fatalf("%q: %v\n%s\n%swant\n%s", doc, err, data, lines(back), lines(ts))
-	}
-}
-
-func fuzzFormat(f *testing.F, format Format) {
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		o := ReadOptions{Base: "http://e/base", Context: func(address string) ([]byte, string, error) {
-			return []byte(`{"@context":{"e":"http://e/","far":{"@id":"e:far","@context":"http://c/next"}}}`), address, nil
-		}}
-		qs, err := readAll(doc, format, o)
-		if err != nil {
-			return
-		}
-		checkGraph(t, doc, qs)
-	})
-}
-
 func FuzzTurtle(f *testing.F) {
 	for _, c := range turtleGood {
 		f.Add([]byte(c.doc))
 	}
 	f.Add([]byte("@prefix : <http://e/> . GRAPH :g { :s a [ :p (1 2.5 'x'@en) ] }"))
 	fuzzFormat(f, TriG)
-}
-
-func FuzzRDFXML(f *testing.F) {
-	for _, c := range rdfxmlGood {
-		f.Add([]byte(c.doc))
-	}
-	f.Add([]byte(inXML(`<?xml version="1.0" encoding="windows-1252"?><!DOCTYPE x PUBLIC "a" 'b' [<!ENTITY % d "<!ENTITY a '[&b;]'>"> %d;<!ENTITY b "<![CDATA[<]]>&#60;c/>"><!ATTLIST e:p e:d (a|b) 'a' e:f NMTOKENS #FIXED ' c  d '><!NOTATION n SYSTEM "n"><?p?><!-- - -->]>`, "&#x41;&a;]]")))
-	f.Add([]byte(inUTF16(inXML("", "\U0001D538"), true, true)))
-	fuzzFormat(f, RDFXML)
-}
-
-func FuzzJSONLD(f *testing.F) {
-	for _, s := range []string{
-		`[{"@id":"http://e/s","@type":["http://e/C"],"http://e/p":[{"@value":"a","@language":"en"},{"@list":[1,2.5,true]}]}]`,
-		`{"@context":{"a":"http://e/a"},"a":{"@id":"_:b"},"@graph":[]}`, `{"@graph":[{"http://e/p":{"@set":["\ud83c\udf03"]}}]}`, `{"http://e/p":{},"@id":"b","@reverse":{"http://e/q":{}}}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Add([]byte(`{"@context":[null,"http://c/far",{"@version":1.1,"@vocab":"http://e/","@base":"x/","@language":"en","p":{"@id":"e:p","@container":["@graph","@id"]},"r":{"@reverse":"e:r","@container":"@index"},"T":{"@id":"e:T","@context":{"@propagate":true,"q":{"@type":"@vocab"}}},"t":{"@id":"e:t","@container":"@type"},"l":{"@id":"l","@container":"@language"},"j":{"@type":"@json"},"n":"@nest","i":{"@id":"i","@container":"@index","@index":"e:x"},"li":{"@container":"@list","@protected":true}}],"@type":"T","q":"T","p":{"a":{"q":1}},"r":{"x":{"@id":"y"}},"t":{"T":{"q":"a"}},"l":{"en":["a",null],"@none":"b"},"j":{"b":[1.50,null],"a":"\u20ac"},"n":{"z":2},"i":{"k":{"@id":"m"}},"li":[[1],[]],"@included":[{"@id":"u","z":{"@value":"v","@type":"e:d"}}]}`))
-	fuzzFormat(f, JSONLD)
-}
-
-func FuzzTSVTerm(f *testing.F) {
-	for _, s := range []string{"42", "'a'", `"""a"""@en`, "<http://e/{}>", "_:nodeID://b1", "-.5e3", `"a"^^<http://e/d>`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, field []byte) {
-		term, err := ParseTSVTerm(field)
-		if err != nil || term == "" {
-			return
-		}
-		again, err := ParseTSVTerm([]byte(term))
-		if err != nil || again != term {
-			t.Fatalf("%q: %s is read again as %s: %v", field, term, again, err)
-		}
-	})
 }
 
 func FuzzSniffFormat(f *testing.F) {

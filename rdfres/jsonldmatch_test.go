@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -142,15 +141,4 @@ func FuzzMatchJSONLD(f *testing.F) {
 			checkMatch(t, data, ts)
 		}
 	})
-}
-
-func TestPlainLen(t *testing.T) {
-	for _, bad := range []string{"\"", "\\", "\n", "\x1f", "\x00", "\x7f", "\xef"} {
-		for n := range 20 {
-			s := strings.Repeat("a\u00e4 ~", 9)[:n] + bad + strings.Repeat(" b", 9)
-			if got := plainLen([]byte(s)); got != n {
-				t.Errorf("%q: %d, want %d", s, got, n)
-			}
-		}
-	}
 }

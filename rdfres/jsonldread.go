@@ -33,12 +33,12 @@ type jsonldReader struct {
 // decodeJSONLD gives the statements of a document in the order of the document.
 func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, err error) {
 	if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
-		return nil, nil, tooLarge(JSONLD, o)
+		return nil, nil, o.tooLarge(JSONLD)
 	}
 	most := o.expandsTo(int64(len(data)))
 	r := jsonldReader{jsonScanner: jsonScanner{data: data}, opts: o, most: most, triples: make([]Triple, 0, 4+len(data)/80), known: &interner{}}
 	if len(data) > 1<<13 {
-		r.known.slots = make([]Term, internSlots)
+		r.known = newInterner()
 	}
 	why := ""
 	if o.LinkedContext == "" {
@@ -50,7 +50,7 @@ func decodeJSONLD(data []byte, o ReadOptions) (triples []Triple, named []Quad, e
 			return nil, nil, err
 		}
 		o.LinkedContext, o.Base = "", "" // it is applied
-		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, most: most, known: &interner{slots: make([]Term, internSlots)}}
+		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, most: most, known: newInterner()}
 		if why = r.document(); why != "" {
 			return nil, nil, &SyntaxError{Name: o.Name, Format: JSONLD, Reason: "after its expansion: " + why}
 		}
@@ -530,7 +530,7 @@ func (r *jsonldReader) idTerm(s jsonString) (Term, string) {
 	if plain && hasScheme(s.raw) {
 		var buf [160]byte
 		b := append(append(append(buf[:0], '<'), s.raw...), '>')
-		if r.known.slots != nil && len(b) <= internLen {
+		if r.known.shares(len(b)) {
 			return r.known.share(b), ""
 		}
 		return Term(b), ""

@@ -20,7 +20,7 @@ import (
 func unpacked(tb testing.TB, name string) map[string][]byte {
 	tb.Helper()
 	files := map[string][]byte{}
-	for in := tar.NewReader(bytes.NewReader(shared(tb, name))); ; {
+	for in := tar.NewReader(bytes.NewReader(teststores.ReadShared(tb, name))); ; {
 		h, err := in.Next()
 		if err == io.EOF {
 			return files

@@ -2,13 +2,9 @@ package rdfres
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 )
-
-// maxLine bounds what one N-Triples line may hold in memory.
-const maxLine = 256 << 20
 
 // Lines scans the lines of an N-Triples or N-Quads document one after the
 // other, in a buffer that is as large as the longest line. It is the way for
@@ -42,7 +38,7 @@ func NewLines(r io.Reader, f Format, o ReadOptions) *Lines {
 func newLinesOf(data []byte, f Format, o ReadOptions) *Lines {
 	in := &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, buf: data, eof: true, read: int64(len(data))}
 	if o.MaxBytes > 0 && in.read > o.MaxBytes {
-		in.err = tooLarge(f, o)
+		in.err = o.tooLarge(f)
 	}
 	return in
 }
@@ -147,7 +143,7 @@ func (in *Lines) fill() bool {
 		in.buf = in.buf[:len(in.buf)+n]
 		in.read += int64(n)
 		if in.opts.MaxBytes > 0 && in.read > in.opts.MaxBytes {
-			in.err = tooLarge(in.format, in.opts)
+			in.err = in.opts.tooLarge(in.format)
 			return false
 		}
 		switch {
@@ -155,28 +151,12 @@ func (in *Lines) fill() bool {
 			in.eof = true
 			return true
 		case err != nil:
-			in.err = readError(in.format, in.opts, in.line, err)
+			in.err = in.opts.readError(in.format, in.line, err)
 			return false
 		case n > 0:
 			return true
 		}
 	}
-	in.err = readError(in.format, in.opts, in.line, io.ErrNoProgress)
+	in.err = in.opts.readError(in.format, in.line, io.ErrNoProgress)
 	return false
-}
-
-func tooLarge(f Format, o ReadOptions) error {
-	return fmt.Errorf("rdfres: read %s %s: more than %d bytes: %w", f, o.Name, o.MaxBytes, ErrTooLarge)
-}
-
-func readError(f Format, o ReadOptions, line int, err error) error {
-	var bad textError
-	if errors.As(err, &bad) {
-		return &SyntaxError{Name: o.Name, Format: f, Line: max(1, line), Reason: string(bad)}
-	}
-	var already *SyntaxError
-	if errors.As(err, &already) || errors.Is(err, ErrTooLarge) {
-		return err
-	}
-	return fmt.Errorf("rdfres: read %s %s after line %d: %w", f, o.Name, line, err)
 }

@@ -433,42 +433,6 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 	return sc.scratch[start:len(sc.scratch):len(sc.scratch)], end, ""
 }
 
-// scanLaxLang takes every tag of letters, digits, '-' and '_'.
-func scanLaxLang(s []byte) int {
-	i := 0
-	for i < len(s) && class[s[i]]&labelByte != 0 {
-		i++
-	}
-	return i
-}
-
-func quoteByte(c byte) string {
-	switch {
-	case c == ' ':
-		return "a space"
-	case c == '\t':
-		return "a tab"
-	case c >= utf8.RuneSelf:
-		return "a character beyond ASCII"
-	}
-	return "'" + printable(c) + "'"
-}
-
-func invalidAt(b []byte) int {
-	i := 0
-	for i < len(b) {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return i
-}
-
-// column counts characters, from 1.
-func column(line []byte, at int) int { return utf8.RuneCount(line[:min(at, len(line))]) + 1 }
-
 // single reads text as one term and nothing else.
 func (sc *LineScanner) single(text []byte) (t Term, why string) {
 	if !utf8.Valid(text) {

@@ -1,7 +1,5 @@
 package rdfres
 
-import "strings"
-
 // commonPrefixes are the names under which people know namespaces. Writers
 // declare those that a document needs and no others. To add one is safe for
 // what is read, but changes the bytes of Turtle and RDF/XML that is written.
@@ -45,13 +43,4 @@ var commonPrefixes = map[string]string{
 	"http://data.ashrae.org/standard223#":           "s223",
 	"http://purl.org/vocab/vann/":                   "vann",
 	"http://www.w3.org/2003/06/sw-vocab-status/ns#": "vs",
-}
-
-// splitNamespace cuts an IRI after its last # or /.
-func splitNamespace(iri string) (namespace, local string) {
-	i := strings.LastIndexByte(iri, '#')
-	if i < 0 {
-		i = strings.LastIndexByte(iri, '/')
-	}
-	return iri[:i+1], iri[i+1:]
 }

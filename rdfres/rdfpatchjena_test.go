@@ -79,13 +79,8 @@ func TestJenaAppliesOurPatches(t *testing.T) {
 		t.Fatalf("Jena made %d graphs of %d patches", len(graphs), len(history))
 	}
 	for version, graph := range graphs {
-		var got, want []Quad
-		for q, err := range Read(bytes.NewReader(graph), NTriples, ReadOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, q)
-		}
+		var want []Quad
+		got := readQuads(t, graph)
 		for _, x := range history[version] {
 			want = append(want, Quad{Triple: x})
 		}

@@ -14,7 +14,7 @@ type rdfxmlParser struct {
 	yield  func(Quad, error) bool
 	labels docLabels
 	ids    map[string]bool // rdf:ID, with the base: each may stand once
-	known  interner
+	known  *interner
 	buf    []byte
 }
 
@@ -24,7 +24,7 @@ func readRDFXML(r io.Reader, o ReadOptions, yield func(Quad, error) bool) {
 		yield(Quad{}, err)
 		return
 	}
-	p := &rdfxmlParser{xmlReader: in, yield: yield, ids: map[string]bool{}, known: interner{slots: make([]Term, internSlots)}}
+	p := &rdfxmlParser{xmlReader: in, yield: yield, ids: map[string]bool{}, known: newInterner()}
 	if err := p.document(); err != nil && err != errStopped {
 		yield(Quad{}, err)
 	}

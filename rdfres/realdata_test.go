@@ -3,6 +3,7 @@ package rdfres
 import (
 	"bytes"
 	"errors"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"slices"
 	"testing"
 )
@@ -15,7 +16,7 @@ func TestRealData(t *testing.T) {
 		format  Format
 		triples int
 	}{{"data/223p.ttl.gz", Turtle, 8871}, {"data/schemaorg/15.0.nt.gz", NTriples, 16330}} {
-		data := shared(t, c.name)
+		data := teststores.ReadShared(t, c.name)
 		ts, err := Decode(c.format, data, ReadOptions{Name: c.name})
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,7 @@ func TestRealData(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 				continue
 			}
-			t.Logf("%s as %s: %d bytes, %d of N-Triples", c.name, f, len(out), len(encodeLines(ts)))
+			t.Logf("%s as %s: %d bytes, %d of N-Triples", c.name, f, len(out), len(lines(ts)))
 			if got, ok := SniffFormat(out[:min(len(out), 4096)]); !ok || got != f && !(f == Turtle && got == NTriples) {
 				t.Errorf("%s as %s: told to be %q", c.name, f, got)
 			}

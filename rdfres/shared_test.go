@@ -2,37 +2,9 @@ package rdfres
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/rsbridge/rsbridge/internal/teststores"
 )
-
-// shared is a file of the shared fixtures, unpacked. Without them the test is
-// passed over.
-func shared(tb testing.TB, name string) []byte {
-	tb.Helper()
-	data, err := os.ReadFile(teststores.Shared(tb, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if filepath.Ext(name) != ".gz" {
-		return data
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data, err = io.ReadAll(z)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
-}
 
 // benchDoc is DBpedia-like N-Triples: ten triples about each entity.
 func benchDoc(tb testing.TB) (doc []byte, triples int) {

@@ -28,25 +28,6 @@ const (
 	KindLiteral
 )
 
-// The datatypes and the namespace that the syntaxes themselves know.
-const (
-	xsdNS         = "http://www.w3.org/2001/XMLSchema#"
-	xsdString     = xsdNS + "string"
-	xsdBoolean    = xsdNS + "boolean"
-	xsdInteger    = xsdNS + "integer"
-	xsdDecimal    = xsdNS + "decimal"
-	xsdDouble     = xsdNS + "double"
-	rdfNS         = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-	rdfLangString = rdfNS + "langString"
-)
-
-const (
-	termType  Term = "<" + rdfNS + "type>"
-	termFirst Term = "<" + rdfNS + "first>"
-	termRest  Term = "<" + rdfNS + "rest>"
-	termNil   Term = "<" + rdfNS + "nil>"
-)
-
 // NewIRI makes the term of an IRI. The IRI is taken as it is: neither resolved
 // nor normalized, and not checked (see Check).
 func NewIRI(iri string) Term {
@@ -83,20 +64,6 @@ func AppendIRI(dst, iri []byte) []byte { return append(appendIRI(append(dst, '<'
 func AppendLiteral(dst, lexical, lang, datatype []byte) []byte {
 	dst = appendLiteral(append(dst, '"'), lexical)
 	return appendSuffix(append(dst, '"'), lang, datatype)
-}
-
-// appendSuffix appends what follows the closing quote.
-func appendSuffix[B []byte | string](b []byte, lang, datatype B) []byte {
-	switch {
-	case len(lang) > 0:
-		b = append(b, '@')
-		b = append(b, lang...)
-	case len(datatype) > 0 && string(datatype) != xsdString:
-		b = append(b, '^', '^', '<')
-		b = appendIRI(b, datatype)
-		b = append(b, '>')
-	}
-	return b
 }
 
 // Kind looks at the first byte only.

@@ -74,14 +74,6 @@ func shorthandType(s []byte) string {
 	return ""
 }
 
-func countDigits(s []byte) int {
-	i := 0
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		i++
-	}
-	return i
-}
-
 // parseQuoted reads a literal in any of Turtle's four quotes.
 func parseQuoted(field []byte) (Term, error) {
 	q := string(field[:1])

@@ -8,43 +8,6 @@ import (
 	"testing/iotest"
 )
 
-func lines(ts []Triple) string {
-	var b []byte
-	for _, t := range ts {
-		b = t.AppendLine(b)
-	}
-	return string(b)
-}
-
-// nt is a graph in N-Triples, abbreviated: <a> means <http://e/a>.
-func nt(tb testing.TB, text string) []Triple {
-	tb.Helper()
-	var ts []Triple
-	for _, line := range strings.Split(text, "\n") {
-		q, ok, err := ParseLine([]byte(expandIRIs(line)))
-		if err != nil {
-			tb.Fatalf("%s: %v", line, err)
-		}
-		if ok {
-			ts = append(ts, q.Triple)
-		}
-	}
-	return SortUnique(ts)
-}
-
-func expandIRIs(line string) string {
-	var b strings.Builder
-	for i := 0; i < len(line); i++ {
-		b.WriteByte(line[i])
-		if line[i] == '<' && !hasScheme(line[i+1:strings.IndexByte(line[i:], '>')+i]) {
-			b.WriteString("http://e/")
-		}
-	}
-	return b.String()
-}
-
-const xsdSuffix = "^^<http://www.w3.org/2001/XMLSchema#"
-
 var turtleGood = []struct{ name, doc, want string }{
 	{"empty", "", ""},
 	{"comments", "# a\n#b\r\n  # c", ""},

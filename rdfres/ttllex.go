@@ -2,7 +2,6 @@ package rdfres
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,13 +23,13 @@ type ttlLexer struct {
 	held     int64 // bytes of prefixes and bases
 	base     string
 	prefixes map[string]string
-	known    interner
+	known    *interner
 	scratch  []byte
 	labels   docLabels
 }
 
 func newTTLLexer(r io.Reader, f Format, o ReadOptions) *ttlLexer {
-	return &ttlLexer{format: f, opts: o, r: r, line: 1, col: 1, base: o.Base, prefixes: map[string]string{}, known: interner{slots: make([]Term, internSlots)}}
+	return &ttlLexer{format: f, opts: o, r: r, line: 1, col: 1, base: o.Base, prefixes: map[string]string{}, known: newInterner()}
 }
 
 // newTTLLexerOf reads data, without copying it.
@@ -89,19 +88,19 @@ func (l *ttlLexer) fill() error {
 		n, err := l.r.Read(l.buf[len(l.buf):cap(l.buf)])
 		l.buf = l.buf[:len(l.buf)+n]
 		if l.read += int64(n); l.opts.MaxBytes > 0 && l.read > l.opts.MaxBytes {
-			return tooLarge(l.format, l.opts)
+			return l.opts.tooLarge(l.format)
 		}
 		switch {
 		case err == io.EOF:
 			l.eof = true
 			return nil
 		case err != nil:
-			return readError(l.format, l.opts, l.line, err)
+			return l.opts.readError(l.format, l.line, err)
 		case n > 0:
 			return nil
 		}
 	}
-	return readError(l.format, l.opts, l.line, io.ErrNoProgress)
+	return l.opts.readError(l.format, l.line, io.ErrNoProgress)
 }
 
 func (l *ttlLexer) advance(n int) {
@@ -554,5 +553,3 @@ func (l *ttlLexer) unexpected() error {
 	}
 	return l.errorAt(0, "%s cannot stand here", quoteByte(c))
 }
-
-var errStopped = errors.New("the reader of the statements has stopped")

@@ -4,10 +4,6 @@ import (
 	"io"
 )
 
-// maxNesting bounds nested blank nodes and collections in Turtle and TriG, and
-// nested objects in JSON-LD.
-const maxNesting = 10_000
-
 // ttlParser is a streaming parser of Turtle 1.1 and TriG 1.1, written after
 // their grammars (the names of the productions are theirs).
 type ttlParser struct {

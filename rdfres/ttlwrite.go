@@ -144,3 +144,12 @@ func (w *turtleWriter) literal(t Term) {
 		w.iri("<" + Term(datatype) + ">")
 	}
 }
+
+// splitNamespace cuts an IRI after its last # or /.
+func splitNamespace(iri string) (namespace, local string) {
+	i := strings.LastIndexByte(iri, '#')
+	if i < 0 {
+		i = strings.LastIndexByte(iri, '/')
+	}
+	return iri[:i+1], iri[i+1:]
+}

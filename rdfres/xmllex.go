@@ -56,10 +56,10 @@ type attributeDecl struct {
 }
 
 func newXMLLexer(r io.Reader, o ReadOptions) (*xmlLexer, error) {
-	in := &countingReader{r: r}
+	in := newCountingReader(r)
 	text, err := newXMLText(in, o.Charset)
 	if err != nil {
-		return nil, readError(RDFXML, o, 0, err)
+		return nil, o.readError(RDFXML, 0, err)
 	}
 	return &xmlLexer{text: text, opts: o, length: in.count, start: true, entities: map[string]entityDecl{}, parameters: map[string]entityDecl{}, attributes: map[string][]attributeDecl{}}, nil
 }
@@ -102,7 +102,7 @@ func (l *xmlLexer) failed(err error) error {
 	if errors.As(err, &bad) {
 		return l.errorf("%s", bad)
 	}
-	return readError(RDFXML, l.opts, l.text.line, err)
+	return l.opts.readError(RDFXML, l.text.line, err)
 }
 
 func (l *xmlLexer) unread(r rune) { l.back = append(l.back, r) }

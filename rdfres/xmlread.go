@@ -43,7 +43,7 @@ type element struct {
 
 func newXMLReader(r io.Reader, o ReadOptions) (*xmlReader, error) {
 	if o.MaxBytes > 0 {
-		r = &boundedReader{r: r, left: o.MaxBytes, err: tooLarge(RDFXML, o)}
+		r = &boundedReader{r: r, left: o.MaxBytes, err: o.tooLarge(RDFXML)}
 	}
 	lex, err := newXMLLexer(r, o)
 	return &xmlReader{lex: lex, opts: o, space: map[string][]xmlSpaces{}}, err

@@ -9,6 +9,8 @@
 package teststores
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -227,6 +229,27 @@ func Shared(t testing.TB, name string) string {
 		Lack(t, "the shared fixtures, beside this checkout or in "+EnvShared+": "+err.Error())
 	}
 	return path
+}
+
+// ReadShared is the content of a shared fixture, unpacked when it is a .gz.
+func ReadShared(tb testing.TB, name string) []byte {
+	tb.Helper()
+	data, err := os.ReadFile(Shared(tb, name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if filepath.Ext(name) != ".gz" {
+		return data
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	data, err = io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
 }
 
 // Root is the folder of go.mod.

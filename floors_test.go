@@ -16,7 +16,8 @@ const module = "github.com/rsbridge/rsbridge/"
 // only. A new package must be entered here, and in the picture in
 // docs/design.md.
 var floors = map[string]int{
-	"rdfres": 0, "resourcesync": 0, "jsonpatch": 0,
+	"rdfres": 0, "rdfres/internal/chars": 0, "rdfres/internal/syntax": 0, "rdfres/jsonld": 0, "rdfres/rdfxml": 0, "rdfres/codec": 0,
+	"resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
 	"internal/accept": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/ownfile": 0, "internal/xmlscan": 0,
 
@@ -31,7 +32,7 @@ var floors = map[string]int{
 	"cmd/rsbridge": 5,
 
 	"internal/sparql/sparqltest": 6, "internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
-	"internal/bench": 6, "internal/notices": 6,
+	"internal/bench": 6, "internal/notices": 6, "rdfres/internal/rdftest": 6,
 }
 
 // level is the order of the rooms on the ground floor, which may lean on each
@@ -39,6 +40,7 @@ var floors = map[string]int{
 var ground = map[string]int{
 	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/webclient": 1,
 	"internal/xmlscan": 0, "resourcesync": 1,
+	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
 }
 
 // forbidden imports and why.
@@ -117,10 +119,13 @@ func TestFloors(t *testing.T) {
 			switch {
 			case floors[to] < floor:
 			case floor == 0 && floors[to] == 0 && ground[to] < ground[from]:
-			case floor == 0 && to == "rdfres" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "examples/schemaorg" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "httpapi":
+			case floor == 4 && strings.HasPrefix(from, "examples/") && to == "examples/schemaorg" || floor == 4 && strings.HasPrefix(from, "examples/") && to == "httpapi":
 			case floor == 6:
 			default:
 				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down only", from, floor, to, floors[to])
+			}
+			if floor == 0 && strings.HasPrefix(from, "rdfres") && !strings.HasPrefix(to, "rdfres") {
+				t.Errorf("%s imports %s: RDF and its formats stand alone", from, to)
 			}
 			if floors[to] == 6 && floor != 6 {
 				t.Errorf("%s imports %s, which is for tests and tools", from, to)

@@ -25,6 +25,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Options of Open; the zero value is sensible.
@@ -361,7 +362,7 @@ func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at tim
 	}
 	var data []byte
 	if err == nil {
-		data, err = rdfres.Encode(cmp.Or(f, rdfres.NTriples), entity, v.Triples)
+		data, err = codec.Encode(cmp.Or(f, rdfres.NTriples), entity, v.Triples)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s in destination %s: %w", entity, name, err)

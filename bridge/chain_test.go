@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -55,7 +56,7 @@ func TestChain(t *testing.T) {
 		req.Header.Set("Accept", "application/n-triples")
 		out := httptest.NewRecorder()
 		b.StoreHandler(store).ServeHTTP(out, req)
-		ts, err := rdfres.Decode(rdfres.NTriples, out.Body.Bytes(), rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.NTriples, out.Body.Bytes(), rdfres.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

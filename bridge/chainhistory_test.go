@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // TestChainHistories: B mirrors A and publishes its mirror, which C mirrors. A changes; each
@@ -110,7 +111,7 @@ func (l *link) holds() map[string]string {
 	req.Header.Set("Accept", "application/n-triples")
 	out := httptest.NewRecorder()
 	l.b.StoreHandler("source").ServeHTTP(out, req)
-	ts, err := rdfres.Decode(rdfres.NTriples, out.Body.Bytes(), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, out.Body.Bytes(), rdfres.ReadOptions{})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -145,8 +146,8 @@ func linesOf(v *changetrack.View, entity string, ver *changetrack.Version) ([]st
 	data, err := blob.Bytes()
 	if err == nil && ver.Format != rdfres.NTriples {
 		var ts []rdfres.Triple
-		if ts, err = rdfres.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity}); err == nil {
-			data, err = rdfres.Encode(rdfres.NTriples, entity, ts)
+		if ts, err = codec.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity}); err == nil {
+			data, err = codec.Encode(rdfres.NTriples, entity, ts)
 		}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Held is what waits for a person, of a set or of a destination, with a page of what would
@@ -70,7 +71,7 @@ func labelOf(v *changetrack.View, st changetrack.State) string {
 	if err != nil {
 		return ""
 	}
-	ts, err := rdfres.Decode(st.Current.Format, data, rdfres.ReadOptions{Name: st.Entity})
+	ts, err := codec.Decode(st.Current.Format, data, rdfres.ReadOptions{Name: st.Entity})
 	if err != nil {
 		return ""
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
@@ -438,7 +439,7 @@ func (w *life) wanted() map[string]string {
 	w.t.Helper()
 	var b bytes.Buffer
 	w.must(w.store.Dump(w.t.Context(), &b, rdfres.NTriples, embedstore.DumpOptions{}))
-	ts, err := rdfres.Decode(rdfres.NTriples, b.Bytes(), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, b.Bytes(), rdfres.ReadOptions{})
 	w.must(err)
 	sel := w.cfg.Sets["data"].Select
 	out := map[string]string{}
@@ -485,7 +486,7 @@ func (w *life) description(entity string) []rdfres.Triple {
 	w.t.Helper()
 	data, _, err := w.b.Describe("data", entity, time.Time{}, rdfres.NTriples)
 	w.must(err)
-	ts, err := rdfres.Decode(rdfres.NTriples, data, rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, data, rdfres.ReadOptions{})
 	w.must(err)
 	return ts
 }
@@ -906,7 +907,7 @@ func (f *follower) take(e *xmlEntry, data []byte) {
 	if strings.HasSuffix(e.Loc, ".nt") {
 		format = rdfres.NTriples
 	}
-	ts, err := rdfres.Decode(format, data, rdfres.ReadOptions{})
+	ts, err := codec.Decode(format, data, rdfres.ReadOptions{})
 	f.w.must(err)
 	entity := e.entity()
 	f.copies[e.Loc] = held{entity, plain(entity, ts, true)}

@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // lifeCopy is a destination of ours that follows a life from elsewhere, whatever becomes of
@@ -79,7 +80,7 @@ func (c *lifeCopy) equal() {
 	w.t.Helper()
 	var has bytes.Buffer
 	w.must(c.store.Dump(w.t.Context(), &has, rdfres.NTriples, embedstore.DumpOptions{}))
-	got, err := rdfres.Decode(rdfres.NTriples, has.Bytes(), rdfres.ReadOptions{})
+	got, err := codec.Decode(rdfres.NTriples, has.Bytes(), rdfres.ReadOptions{})
 	w.must(err)
 	for i := range got {
 		got[i].S, got[i].O = rdfres.Unskolemize(got[i].S), rdfres.Unskolemize(got[i].O)

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
@@ -500,9 +501,9 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 	if err != nil || f == "" || f == ver.Format {
 		return data, *ver, err
 	}
-	ts, err := rdfres.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity})
+	ts, err := codec.Decode(ver.Format, data, rdfres.ReadOptions{Name: entity})
 	if err == nil {
-		data, err = rdfres.Encode(f, entity, ts)
+		data, err = codec.Encode(f, entity, ts)
 	}
 	if err != nil {
 		return fail(err)

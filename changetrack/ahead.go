@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Ahead gives what makes ahead of a description what a first Scan with these options
@@ -62,6 +63,6 @@ func (a *foreseen) represented(o *ScanOptions, it *item) (data []byte, ok bool) 
 	if a.format != o.Format || o.MD5 != (a.fixity.MD5 != nil) || o.SHA1 != (a.fixity.SHA1 != nil) {
 		return nil, false
 	}
-	data, err := rdfres.Encode(a.format, it.entity, it.triples)
+	data, err := codec.Encode(a.format, it.entity, it.triples)
 	return data, err == nil && int64(len(data)) == a.fixity.Length && crc32.ChecksumIEEE(data) == a.crc
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // made has what ahead makes of them in some of the descriptions.
@@ -107,7 +108,7 @@ func TestMadeAheadIsUsed(t *testing.T) {
 		t.Fatalf("%+v, %v", a, ok)
 	}
 	data, represented := a.represented(&o, &item{entity: d.Entity, triples: d.Triples})
-	want, err := rdfres.EncodeChecked(rdfres.JSONLD, d.Entity, d.Triples)
+	want, err := codec.EncodeChecked(rdfres.JSONLD, d.Entity, d.Triples)
 	if err != nil || !represented || !bytes.Equal(data, want) {
 		t.Errorf("represented %v as %s, %v", represented, data, err)
 	}

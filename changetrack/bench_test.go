@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // generated makes n descriptions of ten triples, in order.
@@ -61,7 +62,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	format := rdfres.JSONLD
-	if _, err := rdfres.Encode(format, ds[0].Entity, ds[0].Triples); err != nil {
+	if _, err := codec.Encode(format, ds[0].Entity, ds[0].Triples); err != nil {
 		b.Logf("JSON-LD cannot be written yet (%v): N-Triples", err)
 		format = rdfres.NTriples
 	}

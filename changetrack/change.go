@@ -36,7 +36,7 @@ type Version struct {
 	Wanted   rdfres.Format // asked for; not Format where that could not carry the graph
 	Fixity   rdfres.Fixity
 	Triples  int
-	RDFXML   bool // RDF/XML can carry it too (rdfres.CarriesRDFXML)
+	RDFXML   bool // RDF/XML can carry it too (rdfxml.Carries)
 }
 
 // Change is one entry of the log. Before is nil for created, After for deleted.

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/rdfxml"
 )
 
 const (
@@ -103,7 +104,7 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 		cur = old.current
 	}
 	next := staged{kind: Created, entity: it.entity, old: it.old}
-	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples), RDFXML: rdfres.CarriesRDFXML(it.triples)}
+	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples), RDFXML: rdfxml.Carries(it.triples)}
 	if !c.dry {
 		data, format, fixity := []byte(nil), c.o.Format, foreseen.fixity
 		if ahead {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
+	"github.com/rsbridge/rsbridge/rdfres/rdfxml"
 )
 
 // source is a store as a test sees it: entity to the objects of its triples.
@@ -89,7 +91,7 @@ func failing(seq iter.Seq2[rdfres.Description, error], after int, err error) ite
 	}
 }
 
-// testEncode stands in for rdfres.Encode: the tracker does not care what the bytes
+// testEncode stands in for codec.Encode: the tracker does not care what the bytes
 // are, and the tests want to say what cannot be carried.
 func testEncode(f rdfres.Format, entity string, ts []rdfres.Triple) ([]byte, error) {
 	out := []byte(string(f) + " " + entity + "\n")
@@ -119,7 +121,7 @@ func testOptions(dir string, c *clock) Options {
 
 func testDecode(_ rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple, error) {
 	_, lines, _ := bytes.Cut(data, []byte("\n"))
-	return rdfres.Decode(rdfres.NTriples, lines, o)
+	return codec.Decode(rdfres.NTriples, lines, o)
 }
 
 func mustOpen(t testing.TB, s kv.Store, o Options) (*Tracker, *Log) {
@@ -263,7 +265,7 @@ func (m *model) scan(s source, names []string, o ScanOptions, failed map[string]
 		if !dry {
 			data, _ = testEncode(f, e, d.Triples)
 		}
-		v := &Version{Graph: g, Format: f, Wanted: o.Format, Fixity: rdfres.ComputeFixity(data, false, false), Triples: len(d.Triples), RDFXML: rdfres.CarriesRDFXML(d.Triples)}
+		v := &Version{Graph: g, Format: f, Wanted: o.Format, Fixity: rdfres.ComputeFixity(data, false, false), Triples: len(d.Triples), RDFXML: rdfxml.Carries(d.Triples)}
 		if cur == nil {
 			want.Created++
 			steps = append(steps, step{Created, e, v, data})

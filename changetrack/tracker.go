@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Errors that a caller branches on.
@@ -80,7 +81,7 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 		o.batchBytes = batchBytes
 	}
 	if o.encode == nil {
-		o.encode, o.decode = rdfres.EncodeChecked, rdfres.Decode
+		o.encode, o.decode = codec.EncodeChecked, codec.Decode
 	}
 	t := &Tracker{store: store, o: o, closed: make(chan struct{}), logs: map[string]*Log{}, next: 1}
 	if err := t.open(ctx); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Config of one set. Zero values of the limits are the defaults that stand beside them.
@@ -191,7 +192,7 @@ func (f *Follower) addresses(entity string, format rdfres.Format, data []byte) (
 	if !some {
 		return nil, nil
 	}
-	ts, err := rdfres.Decode(format, data, rdfres.ReadOptions{Name: entity})
+	ts, err := codec.Decode(format, data, rdfres.ReadOptions{Name: entity})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Whatever is missing in a mirror and whatever is too much, of few subjects or of
@@ -43,7 +44,7 @@ func TestAuditAgainstSets(t *testing.T) {
 				b.src.put(name, body.String())
 				loc := hashString(b.src.url("/set/r/" + name))
 				triples[loc] = map[rdfres.Triple]bool{}
-				for q, err := range rdfres.Read(strings.NewReader(body.String()), rdfres.NTriples, rdfres.ReadOptions{}) {
+				for q, err := range codec.Read(strings.NewReader(body.String()), rdfres.NTriples, rdfres.ReadOptions{}) {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -22,6 +22,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 const graphA = "http://mirror.example/g"
@@ -379,7 +380,7 @@ func TestPerEntityGraphs(t *testing.T) {
 		for i := range 6 {
 			name := fmt.Sprintf("e%d", i)
 			got := b.mir.lines("http://mirror.example/http://ex.org/" + name)
-			ts, _ := rdfres.Decode(rdfres.NTriples, b.src.bodies[name+".nt"], rdfres.ReadOptions{})
+			ts, _ := codec.Decode(rdfres.NTriples, b.src.bodies[name+".nt"], rdfres.ReadOptions{})
 			var lines []string
 			for _, tr := range rdfres.SortUnique(ts) {
 				lines = append(lines, string(tr.AppendLine(nil)))

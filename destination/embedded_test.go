@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // The embedded store as the mirror, probed for real, in both layouts.
@@ -86,7 +87,7 @@ func dumpAll(s *embedstore.Store, w io.Writer) error {
 
 // named is a document with wire names, as our own source writes it.
 func named(t *testing.T, doc string) string {
-	ts, err := rdfres.Decode(rdfres.NTriples, []byte(doc), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, []byte(doc), rdfres.ReadOptions{})
 	if err == nil {
 		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{})
 	}

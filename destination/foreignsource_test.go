@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // foreignForm is how a source publishes that we did not write: what the specifications
@@ -372,11 +373,11 @@ func (s *foreignSource) body(x *foreignResource) []byte {
 	case rdfres.TriG:
 		return []byte("<http://ex.org/graph> {\n" + x.lines + "}\n")
 	case rdfres.RDFXML, rdfres.JSONLD:
-		ts, err := rdfres.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
 		if err != nil {
 			panic(err)
 		}
-		b, err := rdfres.Encode(x.format, x.entity, ts)
+		b, err := codec.Encode(x.format, x.entity, ts)
 		if err != nil {
 			panic(err)
 		}
@@ -520,7 +521,7 @@ func (s *foreignSource) graphOf(x *foreignResource) string {
 }
 
 func triplesOf(x *foreignResource) []rdfres.Triple {
-	ts, err := rdfres.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, []byte(x.lines), rdfres.ReadOptions{})
 	if err != nil {
 		panic(err)
 	}

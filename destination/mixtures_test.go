@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // TestMixtures keeps several destinations of one state in one mirror, each with parts,
@@ -62,7 +63,7 @@ func (m *mixed) want(out map[string]bool) {
 			continue
 		}
 		entity := "http://ex.org/" + strings.TrimSuffix(name, ".nt")
-		ts, err := rdfres.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
 		if err != nil {
 			m.t.Fatal(err)
 		}

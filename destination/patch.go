@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -104,7 +105,7 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, r
 	}
 	var doc []byte
 	if p.Promise.Type == jsonPatchType {
-		if doc, err = rdfres.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
+		if doc, err = codec.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
 			return nil, err
 		}
 		if rdfres.Digest(sha256.Sum256(doc)) != p.base {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // An update is fetched as a patch where that is shorter and of what is kept; a
@@ -30,7 +31,7 @@ func TestPatches(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						raw, err := rdfres.Encode(rdfres.JSONLD, x, ts)
+						raw, err := codec.Encode(rdfres.JSONLD, x, ts)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -104,7 +105,7 @@ func TestPatchOfGraphFirst(t *testing.T) {
 					ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI(fmt.Sprint("http://ex.org/p", i)), O: rdfres.NewLiteral("a value that stays as it is", "", "")})
 				}
 				ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI("http://ex.org/v"), O: rdfres.NewLiteral(fmt.Sprint(round), "", "")})
-				body, err := rdfres.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
+				body, err := codec.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +143,7 @@ func TestPatchOfAlmostAll(t *testing.T) {
 		for i := range 20 {
 			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI("http://ex.org/e"), P: rdfres.NewIRI(fmt.Sprint("http://ex.org/p", i)), O: rdfres.NewLiteral(fmt.Sprint("round ", round), "", "")})
 		}
-		body, err := rdfres.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
+		body, err := codec.Encode(rdfres.JSONLD, "http://ex.org/e", rdfres.SortUnique(ts))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // told is what the mirror says of the descriptions, by location: predicates and
@@ -45,7 +46,7 @@ func (b *bench) toldRight() {
 	}
 	for name, body := range s.bodies {
 		p := got[s.url(s.folder+name)]
-		ts, err := rdfres.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -410,7 +411,7 @@ func (d *Destination) readRDF(ctx context.Context, p place, base string, body []
 		format, certain, ok = rdfres.JSONLD, true, true
 	}
 	if err = cmp.Or(err, several); ok && err == nil {
-		ts, err = rdfres.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
+		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
 			Context: func(address string) ([]byte, string, error) { return d.contexts.get(ctx, d, address) }})
 	}
 	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
@@ -504,7 +505,7 @@ func formatOfName(address string) (f rdfres.Format, certain, ok bool) {
 // sniff guesses the format by the content. What begins as Turtle may name its graph
 // further down, and is read as TriG, which takes both.
 func sniff(body []byte) (rdfres.Format, bool) {
-	f, ok := rdfres.SniffFormat(body[:min(len(body), 4096)])
+	f, ok := codec.SniffFormat(body[:min(len(body), 4096)])
 	if f == rdfres.Turtle {
 		f = rdfres.TriG
 	}

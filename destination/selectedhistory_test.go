@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // TestSelectedHistories changes what is selected, kept and mapped while the source changes,
@@ -207,7 +208,7 @@ func (h *selectedHistory) edition(loc string, body []byte) *edition {
 	if e := h.editions[id]; e != nil {
 		return e
 	}
-	ts, err := rdfres.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.NTriples, body, rdfres.ReadOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // TestSharedHistories keeps several destinations of one state in one store, most of them in
@@ -149,7 +150,7 @@ func (m *sharer) owns(name string, body []byte) (out []string) {
 	m.t.Helper()
 	f, _ := rdfres.FormatBySuffix(name)
 	loc := m.src.url(m.src.folder + name)
-	ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: loc})
+	ts, err := codec.Decode(f, body, rdfres.ReadOptions{Base: loc})
 	if err == nil {
 		ts, _, err = rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{Scope: loc})
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -419,7 +420,7 @@ func (s *testSource) entryIn(folder, name string, body []byte, version int, m rs
 	}
 	if s.ours {
 		if f, ok := rdfres.FormatBySuffix(name); ok {
-			ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
+			ts, err := codec.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
 			if err == nil {
 				e.Meta.Ext = map[string]string{rs.ExtGraph: "sha-256:" + rdfres.GraphDigest(rdfres.SortUnique(ts)).String()}
 			}
@@ -577,7 +578,7 @@ func (s *testSource) offerPatch(i int, e *rs.Entry) {
 	f, _ := rdfres.FormatBySuffix(l.name)
 	var graphs [2][]rdfres.Triple
 	for k, body := range [][]byte{before, l.body} {
-		ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
+		ts, err := codec.Decode(f, body, rdfres.ReadOptions{Base: e.Loc})
 		if err != nil {
 			s.t.Error(err)
 		}
@@ -745,7 +746,7 @@ func (s *testSource) want() []string {
 			continue
 		}
 		loc := s.url(s.folder + name)
-		ts, err := rdfres.Decode(f, body, rdfres.ReadOptions{Base: loc})
+		ts, err := codec.Decode(f, body, rdfres.ReadOptions{Base: loc})
 		if err != nil {
 			continue
 		}

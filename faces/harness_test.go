@@ -19,6 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 const testBase = "http://source.example/sync"
@@ -191,7 +192,7 @@ func (w *world) get(path string, header ...string) answer {
 // quads reads an answer.
 func (w *world) quads(path string, body string, f rdfres.Format) (out []rdfres.Quad) {
 	w.t.Helper()
-	for q, err := range rdfres.Read(strings.NewReader(body), f, rdfres.ReadOptions{Name: path}) {
+	for q, err := range codec.Read(strings.NewReader(body), f, rdfres.ReadOptions{Name: path}) {
 		if err != nil {
 			w.t.Fatalf("%s: %v\n%s", path, err, body)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 const (
@@ -340,7 +341,7 @@ func (q *request) iiifClassOf(entity string, v *changetrack.Version) string {
 	if err != nil || !bytes.Contains(data, []byte(iiifClass)) {
 		return ""
 	}
-	ts, err := rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+	ts, err := codec.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
 	if err != nil {
 		return ""
 	}

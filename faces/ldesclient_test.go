@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // ldesClient is the npm client over an event stream.
@@ -92,7 +93,7 @@ func (c *ldesClient) read(n int) {
 		}
 		c.seen[m.ID] = true
 		e := event{id: m.ID}
-		for q, err := range rdfres.Read(strings.NewReader(m.Quads), rdfres.NQuads, rdfres.ReadOptions{}) {
+		for q, err := range codec.Read(strings.NewReader(m.Quads), rdfres.NQuads, rdfres.ReadOptions{}) {
 			if err != nil {
 				c.t.Fatalf("%v\n%s", err, m.Quads)
 			}

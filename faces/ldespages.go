@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // pageForm is the version of the form of pages; it is part of their ETags.
@@ -282,7 +283,7 @@ func (q *request) triples(entity string, v *changetrack.Version) ([]rdfres.Tripl
 	}
 	var ts []rdfres.Triple
 	if err == nil {
-		ts, err = rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+		ts, err = codec.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("version %d of %s: %w", v.Sequence, entity, err)

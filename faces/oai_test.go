@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -130,7 +131,7 @@ func (w *world) checkCopy(have map[string]string) {
 	}
 	for entity, want := range w.model {
 		body := strings.TrimSpace(have[entity])
-		ts, err := rdfres.Decode(rdfres.RDFXML, []byte(body), rdfres.ReadOptions{Name: entity})
+		ts, err := codec.Decode(rdfres.RDFXML, []byte(body), rdfres.ReadOptions{Name: entity})
 		if err != nil {
 			w.t.Fatalf("%s: %v\n%s", entity, err, body)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // oaiFormats are the metadata formats; every item has the first.
@@ -51,7 +52,7 @@ func (q *request) metadata(m member, prefix string) ([]byte, error) {
 	if prefix == "oai_dc" {
 		return dublinCore(m.entity, ts), nil
 	}
-	data, err := rdfres.Encode(rdfres.RDFXML, m.entity, ts)
+	data, err := codec.Encode(rdfres.RDFXML, m.entity, ts)
 	if errors.Is(err, rdfres.ErrCannotCarry) {
 		return nil, errFormat
 	}

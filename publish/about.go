@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -235,7 +236,7 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 }
 
 func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject string, g *statements, format rdfres.Format) error {
-	data, err := rdfres.Encode(format, subject, rdfres.SortUnique(g.ts))
+	data, err := codec.Encode(format, subject, rdfres.SortUnique(g.ts))
 	if err != nil {
 		return err
 	}

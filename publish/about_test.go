@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // TestAbout: the description of a set tells a catalogue what there is, the same in
@@ -34,7 +35,7 @@ func TestAbout(t *testing.T) {
 	for _, suffix := range []string{".nt", ".ttl", ".jsonld", ".rdf"} {
 		res := w.get(w.url("about" + suffix))
 		f, _ := rdfres.FormatBySuffix(suffix)
-		ts, err := rdfres.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
+		ts, err := codec.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
 		w.must(err)
 		if digest := rdfres.GraphDigest(rdfres.SortUnique(ts)); first.IsZero() {
 			first = digest
@@ -65,7 +66,7 @@ func TestAbout(t *testing.T) {
 	}
 	for _, name := range []string{"Library: maps and plans", "urn:x:library", "http://"} {
 		a := newWorld(t, SetConfig{Licence: name, Publisher: name}).get("/data/about.ttl").Body.Bytes()
-		ts, err := rdfres.Decode(rdfres.Turtle, a, rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.Turtle, a, rdfres.ReadOptions{})
 		if err != nil {
 			t.Errorf("published by %s: %v\n%s", name, err, a)
 		}
@@ -92,7 +93,7 @@ func TestCatalogueOfAgents(t *testing.T) {
 	w := newWorld(t, SetConfig{Title: "Places"})
 	w.pub.o.Publisher = "City Library"
 	for _, address := range []string{testBase + "/about.nt", w.url("about.nt")} {
-		ts, err := rdfres.Decode(rdfres.NTriples, w.get(address).Body.Bytes(), rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.NTriples, w.get(address).Body.Bytes(), rdfres.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // errCannotCarry stands for rdfres.ErrCannotCarry in an answer.
@@ -279,7 +280,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		if err != nil {
 			return nil, err
 		}
-		data, err := rdfres.Encode(format, st.Entity, triples)
+		data, err := codec.Encode(format, st.Entity, triples)
 		if errors.Is(err, rdfres.ErrCannotCarry) {
 			return nil, cannotCarry(format, s.address(st.Entity, v.Format))
 		}
@@ -305,7 +306,7 @@ func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.T
 	if err != nil {
 		return nil, err
 	}
-	return rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+	return codec.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
 }
 
 // absolute tells whether an IRI can be a link on a page.

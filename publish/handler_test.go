@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
@@ -60,7 +61,7 @@ func TestRepresentations(t *testing.T) {
 			continue
 		}
 		f, _ := rdfres.FormatByMediaType(tt.contentType)
-		got, err := rdfres.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
+		got, err := codec.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
 		if err != nil || rdfres.GraphDigest(rdfres.SortUnique(got)) != rdfres.GraphDigest(want) {
 			t.Errorf("%q, Accept %q: another graph (%v)\n%s", tt.suffix, tt.accept, err, res.Body)
 		}
@@ -198,7 +199,7 @@ func TestVersions(t *testing.T) {
 		t.Fatalf("mementos %v", mementos)
 	}
 	old := w.get(mementos[0])
-	want, _ := rdfres.Encode(rdfres.JSONLD, berlin, triplesOf(berlin, 2))
+	want, _ := codec.Encode(rdfres.JSONLD, berlin, triplesOf(berlin, 2))
 	if old.Body.String() != string(want) || old.Header().Get("Memento-Datetime") != "Fri, 01 May 2026 13:00:00 GMT" || old.Header().Get("Cache-Control") != cacheForever {
 		t.Errorf("memento: %v\n%s", old.Header(), old.Body)
 	}
@@ -252,7 +253,7 @@ func TestPages(t *testing.T) {
 		for _, address := range []string{w.url("about" + suffix), testBase + "/about" + suffix} {
 			res := w.get(address)
 			f, _ := rdfres.FormatBySuffix(suffix)
-			ts, err := rdfres.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
+			ts, err := codec.Decode(f, res.Body.Bytes(), rdfres.ReadOptions{})
 			found := false
 			for _, tr := range ts {
 				found = found || tr.P.IRI() == nsVoID+"entities" && strings.Contains(string(tr.O), `"3"`)

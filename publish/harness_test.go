@@ -23,6 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
@@ -378,7 +379,7 @@ func (w *world) patches(before []byte, p *resourcesync.Link, e *resourcesync.Ent
 			w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Ext[resourcesync.ExtGraph])
 		}
 		format, _ := rdfres.FormatByMediaType(e.Meta.Type)
-		ts, err := rdfres.Decode(format, before, rdfres.ReadOptions{})
+		ts, err := codec.Decode(format, before, rdfres.ReadOptions{})
 		if err != nil || digestToken(rdfres.GraphDigest(ts)) != p.Ext[resourcesync.ExtBase] {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -265,5 +266,5 @@ func (s *set) linkTriples(view *source, entity string, v *changetrack.Version) (
 	if err != nil {
 		return nil, err
 	}
-	return rdfres.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
+	return codec.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
 }

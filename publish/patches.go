@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // largestPatched bounds the representations that patches are computed for.
@@ -155,11 +156,11 @@ func makePatches(ctx context.Context, view *changetrack.View, c *changetrack.Cha
 
 // makeRDFPatch gives the triples that go and come.
 func makeRDFPatch(c *changetrack.Change, before, after []byte) ([]byte, error) {
-	a, err := rdfres.Decode(c.Before.Format, before, rdfres.ReadOptions{Name: c.Entity})
+	a, err := codec.Decode(c.Before.Format, before, rdfres.ReadOptions{Name: c.Entity})
 	if err != nil {
 		return nil, err
 	}
-	b, err := rdfres.Decode(c.After.Format, after, rdfres.ReadOptions{Name: c.Entity})
+	b, err := codec.Decode(c.After.Format, after, rdfres.ReadOptions{Name: c.Entity})
 	if err != nil {
 		return nil, err
 	}

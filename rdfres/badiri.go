@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // IRIError is an IRI with a character that no IRI may have: a control, a space,
@@ -21,13 +23,13 @@ func (e *IRIError) Error() string {
 		return "a term of the answer cannot be read: " + why
 	}
 	if strings.HasPrefix(e.IRI, "<<") {
-		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over: have the source write RDF 1.1", cut(e.IRI))
+		return fmt.Sprintf("the triple term %s stands for an IRI or a literal: RDF 1.2 has such terms, RDF 1.1 has not, and no other store could take it over: have the source write RDF 1.1", chars.Cut(e.IRI))
 	}
 	name := fmt.Sprintf("%q (U+%04X)", e.Char, e.Char)
 	if e.Char == ' ' {
 		name = "a space (U+0020)"
 	}
-	return fmt.Sprintf("the IRI %q holds %s, which no IRI may have", cut(e.IRI), name)
+	return fmt.Sprintf("the IRI %q holds %s, which no IRI may have", chars.Cut(e.IRI), name)
 }
 
 // CheckIRI looks at the IRI of a term in canonical form, or at the datatype of a
@@ -52,11 +54,11 @@ func CheckIRI[T ~string | ~[]byte](t T) error {
 	}
 	for i := from; i < end; i++ {
 		if t[i] == '\\' { // canonical IRIs escape these characters and no others
-			r, _, why := readEscape(string(t[i:]), false, false)
+			r, _, why := chars.ReadEscape(string(t[i:]), false, false)
 			if why != "" {
 				r = '\\'
 			}
-			return &IRIError{IRI: unescape(string(t[from:end])), Char: r}
+			return &IRIError{IRI: chars.Unescape(string(t[from:end])), Char: r}
 		}
 	}
 	return nil
@@ -67,13 +69,13 @@ func CheckIRI[T ~string | ~[]byte](t T) error {
 // are lax, and stores, let such tags in.
 func CheckTerm[T ~string | ~[]byte](t T) error {
 	if len(t) > 2 && t[0] == '"' && t[len(t)-1] != '"' && t[len(t)-1] != '>' {
-		return checkLang(t)
+		return CheckLanguage(t)
 	}
 	return CheckIRI(t)
 }
 
-// checkLang looks at the language tag of a literal; other terms are passed over.
-func checkLang[T ~string | ~[]byte](t T) error {
+// CheckLanguage looks at the language tag of a literal; other terms are passed over.
+func CheckLanguage[T ~string | ~[]byte](t T) error {
 	if len(t) < 3 || t[0] != '"' || t[len(t)-1] == '"' || t[len(t)-1] == '>' {
 		return nil
 	}
@@ -82,14 +84,14 @@ func checkLang[T ~string | ~[]byte](t T) error {
 		at--
 	}
 	tag := string(t[min(at+2, len(t)):])
-	if tag != "" && scanLang(tag) == len(tag) {
+	if tag != "" && chars.ScanLang(tag) == len(tag) {
 		return nil
 	}
 	more := ""
 	if strings.Contains(tag, "--") {
 		more = " (a direction, as RDF 1.2 writes it, is beyond RDF 1.1)"
 	}
-	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", cut(string(t)), cut(tag), more)
+	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", chars.Cut(string(t)), chars.Cut(tag), more)
 }
 
 // TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) that
@@ -106,7 +108,7 @@ const unreadable = "<!"
 // entity and not the whole answer. Different texts give different terms.
 func Unreadable[B []byte | string](text B, why string) Term {
 	sum := sha256.Sum256([]byte(text))
-	return NewIRI(fmt.Sprintf("%s%s: %q (sha-256 %x)", unreadable, why, cut(string(text)), sum[:8]))
+	return NewIRI(fmt.Sprintf("%s%s: %q (sha-256 %x)", unreadable, why, chars.Cut(string(text)), sum[:8]))
 }
 
 // scanTripleTerm returns the length of the triple term that s begins with, 0 if
@@ -140,16 +142,16 @@ func scanTripleTerm(s []byte) int {
 	return 0
 }
 
-// checkIRIText is CheckIRI for an IRI that is not escaped.
-func checkIRIText(iri string) error {
-	if i := strings.IndexFunc(iri, func(r rune) bool { return r < utf8.RuneSelf && class[byte(r)]&badIRI != 0 }); i >= 0 {
+// CheckRawIRI is CheckIRI for an IRI that is not escaped.
+func CheckRawIRI(iri string) error {
+	if i := strings.IndexFunc(iri, func(r rune) bool { return r < utf8.RuneSelf && chars.Class[byte(r)]&chars.BadIRI != 0 }); i >= 0 {
 		return &IRIError{IRI: iri, Char: rune(iri[i])}
 	}
 	return nil
 }
 
-// checkIRIs is CheckIRI for all terms of a statement.
-func (q *Quad) checkIRIs() error {
+// CheckIRIs is CheckIRI for all terms of a statement.
+func (q *Quad) CheckIRIs() error {
 	for _, t := range [...]Term{q.S, q.P, q.O, q.G} {
 		if err := CheckIRI(t); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	stdhash "hash"
 	"sync"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // Digest is a SHA-256 value.
@@ -22,7 +24,7 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // ParseDigest reads 64 hexadecimal digits of either case.
 func ParseDigest(s string) (d Digest, err error) {
 	if len(s) != 2*len(d) {
-		return Digest{}, fmt.Errorf("rdfres: a SHA-256 digest has %d hexadecimal digits, %q has %d characters", 2*len(d), cut(s), len(s))
+		return Digest{}, fmt.Errorf("rdfres: a SHA-256 digest has %d hexadecimal digits, %q has %d characters", 2*len(d), chars.Cut(s), len(s))
 	}
 	if _, err := hex.Decode(d[:], []byte(s)); err != nil {
 		return Digest{}, fmt.Errorf("rdfres: %q is no SHA-256 digest: %w", s, err)

@@ -8,3 +8,9 @@ const (
 	goldenCycle = "59898659505eb60d2420c9ee140290fa32144aaaac594670cf56dc431c5e6d96"
 	goldenTies  = "7bf2dd4501487134d3cb9cb3b76661d43c41075fddb0bf0261fc451e9518e3e4"
 )
+
+const (
+	termFirst Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#first>"
+	termRest  Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>"
+	termNil   Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#nil>"
+)

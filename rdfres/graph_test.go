@@ -1,5 +1,7 @@
 package rdfres
 
+import ()
+
 import (
 	"errors"
 	"math/rand/v2"

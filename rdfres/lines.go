@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // Lines scans the lines of an N-Triples or N-Quads document one after the
@@ -34,11 +36,11 @@ func NewLines(r io.Reader, f Format, o ReadOptions) *Lines {
 	return &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, r: r}
 }
 
-// newLinesOf reads data, without copying it.
-func newLinesOf(data []byte, f Format, o ReadOptions) *Lines {
+// LinesOf reads data, without copying it.
+func LinesOf(data []byte, f Format, o ReadOptions) *Lines {
 	in := &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, buf: data, eof: true, read: int64(len(data))}
 	if o.MaxBytes > 0 && in.read > o.MaxBytes {
-		in.err = o.tooLarge(f)
+		in.err = o.TooLarge(f)
 	}
 	return in
 }
@@ -62,7 +64,7 @@ func (in *Lines) Next() bool {
 			why, in.at = "a fourth term: this is N-Quads, not N-Triples", 0
 		}
 		if why != "" {
-			in.err = &SyntaxError{Name: in.opts.Name, Format: in.format, Line: in.line, Column: column(line, in.at), Reason: why}
+			in.err = &SyntaxError{Name: in.opts.Name, Format: in.format, Line: in.line, Column: chars.Column(line, in.at), Reason: why}
 			return false
 		}
 		if ok {
@@ -130,8 +132,8 @@ func (in *Lines) fill() bool {
 		in.pos = 0
 	}
 	if cap(in.buf) == len(in.buf) {
-		if len(in.buf) >= maxLine {
-			in.err = fmt.Errorf("rdfres: read %s %s: line %d is longer than %d MiB: %w", in.format, in.opts.Name, in.line+1, maxLine>>20, ErrTooLarge)
+		if len(in.buf) >= chars.MaxLine {
+			in.err = fmt.Errorf("rdfres: read %s %s: line %d is longer than %d MiB: %w", in.format, in.opts.Name, in.line+1, chars.MaxLine>>20, ErrTooLarge)
 			return false
 		}
 		grown := make([]byte, len(in.buf), max(64<<10, 2*cap(in.buf)))
@@ -143,7 +145,7 @@ func (in *Lines) fill() bool {
 		in.buf = in.buf[:len(in.buf)+n]
 		in.read += int64(n)
 		if in.opts.MaxBytes > 0 && in.read > in.opts.MaxBytes {
-			in.err = in.opts.tooLarge(in.format)
+			in.err = in.opts.TooLarge(in.format)
 			return false
 		}
 		switch {
@@ -151,12 +153,12 @@ func (in *Lines) fill() bool {
 			in.eof = true
 			return true
 		case err != nil:
-			in.err = in.opts.readError(in.format, in.line, err)
+			in.err = in.opts.ReadError(in.format, in.line, err)
 			return false
 		case n > 0:
 			return true
 		}
 	}
-	in.err = in.opts.readError(in.format, in.line, io.ErrNoProgress)
+	in.err = in.opts.ReadError(in.format, in.line, io.ErrNoProgress)
 	return false
 }

@@ -3,6 +3,8 @@ package rdfres
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // LineScanner takes N-Triples and N-Quads lines apart without making terms: S,
@@ -64,7 +66,7 @@ func (sc *LineScanner) AppendLine(dst []byte) []byte {
 func (sc *LineScanner) Scan(line []byte) (ok bool, err error) {
 	ok, why := sc.scan(line)
 	if why != "" {
-		return false, &SyntaxError{Format: NTriples, Line: 1, Column: column(line, sc.at), Reason: why}
+		return false, &SyntaxError{Format: NTriples, Line: 1, Column: chars.Column(line, sc.at), Reason: why}
 	}
 	return ok, nil
 }
@@ -77,7 +79,7 @@ func (sc *LineScanner) scan(line []byte) (ok bool, why string) {
 		if sc.Lax {
 			return sc.scanBroken(line)
 		}
-		sc.at = invalidAt(line)
+		sc.at = chars.InvalidAt(line)
 		return false, "the text is not valid UTF-8"
 	}
 	i := sc.space(line, 0, 0)
@@ -181,7 +183,7 @@ func (sc *LineScanner) term(line []byte, i int, role string) (term []byte, end i
 	switch c := line[i]; {
 	case c == '<' && i+1 < len(line) && line[i+1] == '<':
 		if !sc.Lax {
-			return nil, i, noTripleTerms
+			return nil, i, chars.NoTripleTerms
 		}
 		n := scanTripleTerm(line[i:])
 		if n == 0 {
@@ -200,21 +202,21 @@ func (sc *LineScanner) term(line []byte, i int, role string) (term []byte, end i
 	case c == '_':
 		return nil, i, "a blank node cannot be the predicate"
 	default:
-		return nil, i, "the " + role + " cannot begin with " + quoteByte(c)
+		return nil, i, "the " + role + " cannot begin with " + chars.QuoteByte(c)
 	}
 }
 
 func (sc *LineScanner) iri(line []byte, i int) (term []byte, end int, why string) {
 	rest := line[i+1:]
 	for j, c := range rest {
-		if class[c]&badIRI == 0 {
+		if chars.Class[c]&chars.BadIRI == 0 {
 			continue
 		}
 		if c != '>' {
 			return sc.oddIRI(line, i, j)
 		}
-		if !hasScheme(rest[:j]) && !sc.Lax {
-			return nil, i, "the IRI <" + cut(string(rest[:j])) + "> is relative; here only absolute ones can be read"
+		if !chars.HasScheme(rest[:j]) && !sc.Lax {
+			return nil, i, "the IRI <" + chars.Cut(string(rest[:j])) + "> is relative; here only absolute ones can be read"
 		}
 		return line[i : i+j+2], i + j + 2, ""
 	}
@@ -233,12 +235,12 @@ func (sc *LineScanner) oddIRI(line []byte, i, good int) (term []byte, end int, w
 		case c == '>':
 			sc.scratch = append(sc.scratch, '>')
 			term = sc.scratch[start:len(sc.scratch):len(sc.scratch)]
-			if !hasScheme(term[1:]) && !sc.Lax {
-				return nil, i, "the IRI " + cut(string(term)) + " is relative; here only absolute ones can be read"
+			if !chars.HasScheme(term[1:]) && !sc.Lax {
+				return nil, i, "the IRI " + chars.Cut(string(term)) + " is relative; here only absolute ones can be read"
 			}
 			return term, j + 1, ""
 		case c == '\\':
-			r, n, bad := readEscape(line[j:], false, sc.Lax)
+			r, n, bad := chars.ReadEscape(line[j:], false, sc.Lax)
 			if bad != "" && (!sc.Lax || j+1 < len(line) && (line[j+1] == 'u' || line[j+1] == 'U')) {
 				sc.at = j
 				if n := bytes.IndexByte(line[j:], '>'); sc.Lax && n >= 0 {
@@ -250,14 +252,14 @@ func (sc *LineScanner) oddIRI(line []byte, i, good int) (term []byte, end int, w
 				r, n = '\\', 1
 			}
 			var buf [utf8.UTFMax]byte
-			sc.scratch = appendIRI(sc.scratch, buf[:utf8.EncodeRune(buf[:], r)])
+			sc.scratch = chars.AppendIRI(sc.scratch, buf[:utf8.EncodeRune(buf[:], r)])
 			j += n
-		case class[c]&badIRI != 0:
+		case chars.Class[c]&chars.BadIRI != 0:
 			if !sc.Lax || c == '<' {
 				sc.at = j
-				return nil, i, quoteByte(c) + " cannot stand in an IRI; it would be written \\u00" + string(upperHex[c>>4]) + string(upperHex[c&15])
+				return nil, i, chars.QuoteByte(c) + " cannot stand in an IRI; it would be written \\u00" + string(chars.UpperHex[c>>4]) + string(chars.UpperHex[c&15])
 			}
-			sc.scratch = appendIRI(sc.scratch, line[j:j+1])
+			sc.scratch = chars.AppendIRI(sc.scratch, line[j:j+1])
 			j++
 		default:
 			sc.scratch = append(sc.scratch, c)
@@ -271,7 +273,7 @@ func (sc *LineScanner) blank(line []byte, i int) (term []byte, end int, why stri
 	if i+1 >= len(line) || line[i+1] != ':' {
 		return nil, i, "a blank node begins with _:"
 	}
-	n := scanLabel(line[i+2:], true)
+	n := chars.ScanLabel(line[i+2:], true)
 	if n == 0 {
 		return nil, i, "the blank node has no label"
 	}
@@ -306,7 +308,7 @@ scan:
 			return nil, i, "the literal has no '\"' at its end"
 		}
 		c := line[j]
-		if class[c]&escLiteral == 0 {
+		if chars.Class[c]&chars.EscLiteral == 0 {
 			j++
 			continue
 		}
@@ -354,9 +356,9 @@ func (sc *LineScanner) literalTail(line []byte, i int, canonical *bool) (end int
 	}
 	switch line[i] {
 	case '@':
-		n := scanLang(line[i+1:])
+		n := chars.ScanLang(line[i+1:])
 		if sc.Lax {
-			n = scanLaxLang(line[i+1:])
+			n = chars.ScanLaxLang(line[i+1:])
 		}
 		if n == 0 {
 			sc.at = i
@@ -375,7 +377,7 @@ func (sc *LineScanner) literalTail(line []byte, i int, canonical *bool) (end int
 		if why != "" {
 			return i, why
 		}
-		if len(sc.scratch) != before || len(dt) == len(xsdString)+2 && string(dt[1:len(dt)-1]) == xsdString {
+		if len(sc.scratch) != before || len(dt) == len(chars.XSDString)+2 && string(dt[1:len(dt)-1]) == chars.XSDString {
 			*canonical = false // oddLiteral writes it again
 			sc.Canonical = was
 			sc.scratch = sc.scratch[:before]
@@ -396,11 +398,11 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 		if n < 0 {
 			n = quote - j
 		}
-		sc.scratch = appendLiteral(sc.scratch, line[j:j+n])
+		sc.scratch = chars.AppendLiteral(sc.scratch, line[j:j+n])
 		if j += n; j == quote {
 			break
 		}
-		r, n, bad := readEscape(line[j:quote], true, sc.Lax)
+		r, n, bad := chars.ReadEscape(line[j:quote], true, sc.Lax)
 		if bad != "" {
 			sc.at = j
 			if sc.Lax {
@@ -409,7 +411,7 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 			return nil, i, "in a literal: " + bad
 		}
 		var buf [utf8.UTFMax]byte
-		sc.scratch = appendLiteral(sc.scratch, buf[:utf8.EncodeRune(buf[:], r)])
+		sc.scratch = chars.AppendLiteral(sc.scratch, buf[:utf8.EncodeRune(buf[:], r)])
 		j += n
 	}
 	sc.scratch = append(sc.scratch, '"')
@@ -424,7 +426,7 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 		if len(sc.scratch) == at { // it was canonical as it stands
 			sc.scratch = append(sc.scratch, dt...)
 		}
-		if string(sc.scratch[at:]) == "<"+xsdString+">" {
+		if string(sc.scratch[at:]) == "<"+chars.XSDString+">" {
 			sc.scratch = sc.scratch[:mark]
 		}
 	} else {
@@ -436,7 +438,7 @@ func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, 
 // single reads text as one term and nothing else.
 func (sc *LineScanner) single(text []byte) (t Term, why string) {
 	if !utf8.Valid(text) {
-		sc.at = invalidAt(text)
+		sc.at = chars.InvalidAt(text)
 		return "", "the text is not valid UTF-8"
 	}
 	term, end, why := sc.term(text, 0, "object")

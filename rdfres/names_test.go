@@ -1,5 +1,7 @@
 package rdfres
 
+import ()
+
 import (
 	"bytes"
 	"cmp"
@@ -12,8 +14,8 @@ import (
 	"testing"
 )
 
-// shuffled is ts with fresh labels, in another order, with doubles.
-func shuffled(ts []Triple, rng *rand.Rand) []Triple {
+// Shuffled is ts with fresh labels, in another order, with doubles.
+func Shuffled(ts []Triple, rng *rand.Rand) []Triple {
 	qs := make([]Quad, len(ts))
 	for i, t := range ts {
 		qs[i] = Quad{Triple: t}
@@ -112,7 +114,7 @@ func bruteCanonical(ts []Triple) string {
 	}
 }
 
-func countNodes(ts []Triple) int {
+func CountNodes(ts []Triple) int {
 	nodes := map[Term]bool{}
 	for _, t := range ts {
 		for _, x := range []Term{t.S, t.O} {
@@ -124,8 +126,8 @@ func countNodes(ts []Triple) int {
 	return len(nodes)
 }
 
-// checkNames names ts and checks what every naming must hold to.
-func checkNames(t testing.TB, ts []Triple, o NameOptions) ([]Triple, []Component) {
+// CheckNames names ts and checks what every naming must hold to.
+func CheckNames(t testing.TB, ts []Triple, o NameOptions) ([]Triple, []Component) {
 	t.Helper()
 	before := slices.Clone(ts)
 	named, comps, err := NameBlanks(ts, o)
@@ -138,7 +140,7 @@ func checkNames(t testing.TB, ts []Triple, o NameOptions) ([]Triple, []Component
 	if got, want := len(named), len(SortUnique(before)); got != want {
 		t.Fatalf("%d triples, want %d", got, want)
 	}
-	if got, want := countNodes(named), countNodes(ts); got != want {
+	if got, want := CountNodes(named), CountNodes(ts); got != want {
 		t.Fatalf("%d blank nodes, want %d", got, want)
 	}
 	names := map[Term]Term{}
@@ -186,8 +188,8 @@ func TestNamesDoNotDependOnLabels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
 		ts := randomGraph(rng, 1+rng.IntN(12))
-		want, comps := checkNames(t, ts, NameOptions{WorkLimit: -1})
-		got, comps2 := checkNames(t, shuffled(ts, rng), NameOptions{WorkLimit: -1})
+		want, comps := CheckNames(t, ts, NameOptions{WorkLimit: -1})
+		got, comps2 := CheckNames(t, Shuffled(ts, rng), NameOptions{WorkLimit: -1})
 		if !slices.Equal(got, want) {
 			t.Fatalf("graph %d: relabelled\n%v\nwant\n%v\nof\n%v", i, got, want, ts)
 		}
@@ -195,7 +197,7 @@ func TestNamesDoNotDependOnLabels(t *testing.T) {
 			t.Fatalf("graph %d: other digests", i)
 		}
 		// Wire names in the input are labels like any other.
-		again, _ := checkNames(t, want, NameOptions{WorkLimit: -1})
+		again, _ := CheckNames(t, want, NameOptions{WorkLimit: -1})
 		if !slices.Equal(again, want) {
 			t.Fatalf("graph %d: named again\n%v\nwant\n%v", i, again, want)
 		}
@@ -210,7 +212,7 @@ func TestDigestsTellGraphsApart(t *testing.T) {
 	for range 2500 {
 		ts := randomGraph(rng, 1+rng.IntN(4))
 		brute := bruteCanonical(ts)
-		named, _ := checkNames(t, ts, NameOptions{WorkLimit: -1})
+		named, _ := CheckNames(t, ts, NameOptions{WorkLimit: -1})
 		var qs []Quad
 		for _, x := range ts {
 			qs = append(qs, Quad{Triple: x})
@@ -244,7 +246,7 @@ func TestSiblingsKeepTheirNames(t *testing.T) {
 	}
 	names := func(ts []Triple) map[Term]Term {
 		out := map[Term]Term{}
-		_, comps := checkNames(t, ts, NameOptions{})
+		_, comps := CheckNames(t, ts, NameOptions{})
 		for _, c := range comps {
 			for n := range c.Names.Position {
 				out[n] = c.Names.Name(n, c.Ordinal)
@@ -263,7 +265,7 @@ func TestSiblingsKeepTheirNames(t *testing.T) {
 
 func TestEqualNodesStayTwo(t *testing.T) {
 	ts := []Triple{{"<urn:e>", "<urn:p>", "_:a"}, {"<urn:e>", "<urn:p>", "_:b"}, {"_:a", "<urn:v>", `"1"`}, {"_:b", "<urn:v>", `"1"`}}
-	named, comps := checkNames(t, ts, NameOptions{})
+	named, comps := CheckNames(t, ts, NameOptions{})
 	if len(named) != 4 || len(comps) != 2 || comps[0].Ordinal != 0 || comps[1].Ordinal != 1 || comps[0].Names.Digest != comps[1].Names.Digest {
 		t.Fatalf("%v %v", named, comps)
 	}
@@ -277,8 +279,8 @@ func TestEqualNodesStayTwo(t *testing.T) {
 
 func TestScopeAndOrphans(t *testing.T) {
 	ts := []Triple{{"_:a", "<urn:v>", `"1"`}}
-	_, global := checkNames(t, ts, NameOptions{})
-	_, scoped := checkNames(t, ts, NameOptions{Scope: "http://example.org/doc"})
+	_, global := CheckNames(t, ts, NameOptions{})
+	_, scoped := CheckNames(t, ts, NameOptions{Scope: "http://example.org/doc"})
 	if global[0].Names.Digest == scoped[0].Names.Digest {
 		t.Error("the scope is not in the digest")
 	}
@@ -289,7 +291,7 @@ func TestScopeAndOrphans(t *testing.T) {
 	if got := OrphanEntity(d, 2); got != "urn:rsbridge:component:"+d.String()+"-2" {
 		t.Error(got)
 	}
-	_, led := checkNames(t, append(ts, Triple{"<urn:e>", "<urn:p>", "_:a"}), NameOptions{})
+	_, led := CheckNames(t, append(ts, Triple{"<urn:e>", "<urn:p>", "_:a"}), NameOptions{})
 	if led[0].Names.Orphan || led[0].Names.Digest == d {
 		t.Error("an IRI leads to it")
 	}
@@ -310,7 +312,7 @@ func TestNamesAreStable(t *testing.T) {
 		{"cycle", []Triple{{"_:a", "<urn:q>", "_:b"}, {"_:b", "<urn:q>", "_:a"}, {"<urn:e>", "<urn:p>", "_:a"}}, goldenCycle},
 		{"ties", []Triple{{"_:a", "<urn:q>", "_:b"}, {"_:b", "<urn:q>", "_:c"}, {"_:c", "<urn:q>", "_:a"}, {"_:c", "<urn:q>", "_:d"}, {"_:d", "<urn:q>", "_:b"}, {"_:a", "<urn:q>", "_:d"}}, goldenTies},
 	} {
-		_, comps := checkNames(t, tt.ts, NameOptions{})
+		_, comps := CheckNames(t, tt.ts, NameOptions{})
 		if got := comps[0].Names.Digest.String(); got != tt.want {
 			t.Errorf("%s: digest %s, want %s", tt.name, got, tt.want)
 		}
@@ -413,7 +415,7 @@ func TestLargeComponents(t *testing.T) {
 		if err != nil || one.Digest != two.Digest {
 			t.Errorf("%s: %v, other digest %v", name, err, one.Digest != two.Digest)
 		}
-		if len(slices.Compact(slices.Sorted(maps.Values(one.Position)))) != countNodes(ts) {
+		if len(slices.Compact(slices.Sorted(maps.Values(one.Position)))) != CountNodes(ts) {
 			t.Errorf("%s: positions are not unique", name)
 		}
 	}
@@ -439,8 +441,8 @@ func FuzzNameBlanks(f *testing.F) {
 		if errors.Is(err, ErrWorkLimit) {
 			return
 		}
-		checkNames(t, ts, NameOptions{WorkLimit: -1})
-		got, _ := checkNames(t, shuffled(ts, rand.New(rand.NewPCG(seed, 2))), NameOptions{WorkLimit: -1})
+		CheckNames(t, ts, NameOptions{WorkLimit: -1})
+		got, _ := CheckNames(t, Shuffled(ts, rand.New(rand.NewPCG(seed, 2))), NameOptions{WorkLimit: -1})
 		if !slices.Equal(got, want) {
 			t.Fatalf("relabelled\n%v\nwant\n%v", got, want)
 		}

@@ -3,6 +3,8 @@ package rdfres
 import (
 	"slices"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // NormalForm says how a store rewrites the terms it is given. It maps every
@@ -83,7 +85,7 @@ func (n NormalForm) Term(t Term) Term {
 		return lowerTag(t, quote+2)
 	}
 	lexical, datatype := string(t[1:quote]), string(t[quote+4:len(t)-1])
-	local, ok := strings.CutPrefix(datatype, xsdNS)
+	local, ok := strings.CutPrefix(datatype, chars.XSD)
 	if !ok {
 		return t
 	}
@@ -113,8 +115,8 @@ func (n NormalForm) Term(t Term) Term {
 	if string(out) == lexical && newLocal == local {
 		return t
 	}
-	b := make([]byte, 0, len(out)+len(xsdNS)+len(newLocal)+6)
-	b = append(append(append(b, '"'), out...), `"^^<`+xsdNS...)
+	b := make([]byte, 0, len(out)+len(chars.XSD)+len(newLocal)+6)
+	b = append(append(append(b, '"'), out...), `"^^<`+chars.XSD...)
 	return Term(append(append(b, newLocal...), '>'))
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 var update = flag.Bool("update-probes", false, "write testdata/normal/written.nt anew; the answers of the stores must be measured again then")
@@ -152,7 +154,7 @@ func xsdTerm(v string) Term {
 		lexical, lang, _ := strings.Cut(v, "@")
 		return NewLiteral(lexical, lang, "")
 	}
-	return NewLiteral(lexical, "", xsdNS+local)
+	return NewLiteral(lexical, "", chars.XSD+local)
 }
 
 func TestNormalTerm(t *testing.T) {
@@ -262,10 +264,10 @@ func TestValueEqual(t *testing.T) {
 func FuzzNormalForm(f *testing.F) {
 	for _, p := range ProbeTriples() {
 		lexical, lang, datatype := p.O.Literal()
-		f.Add(lexical, lang, strings.TrimPrefix(datatype, xsdNS))
+		f.Add(lexical, lang, strings.TrimPrefix(datatype, chars.XSD))
 	}
 	f.Fuzz(func(t *testing.T, lexical, lang, local string) {
-		term := NewLiteral(lexical, lang, xsdNS+local)
+		term := NewLiteral(lexical, lang, chars.XSD+local)
 		if term.Check() != nil {
 			return
 		}

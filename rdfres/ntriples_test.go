@@ -3,6 +3,8 @@ package rdfres
 import (
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 func TestParseLine(t *testing.T) {
@@ -145,11 +147,11 @@ func TestTermParts(t *testing.T) {
 		{NewIRI("http://e/a b"), KindIRI, "", "", "", "http://e/a b", ""},
 		{NewIRI(`http://e/"\`), KindIRI, "", "", "", `http://e/"\`, ""},
 		{NewBlank("a"), KindBlank, "", "", "", "", "a"},
-		{NewLiteral("", "", ""), KindLiteral, "", "", xsdString, "", ""},
-		{NewLiteral("a\n\"\\\x00", "", xsdString), KindLiteral, "a\n\"\\\x00", "", xsdString, "", ""},
-		{NewLiteral(`"@en`, "", ""), KindLiteral, `"@en`, "", xsdString, "", ""},
-		{NewLiteral("a", "en-GB", "ignored"), KindLiteral, "a", "en-GB", rdfLangString, "", ""},
-		{NewLiteral("a", "", rdfLangString), KindLiteral, "a", "", rdfLangString, "", ""},
+		{NewLiteral("", "", ""), KindLiteral, "", "", chars.XSDString, "", ""},
+		{NewLiteral("a\n\"\\\x00", "", chars.XSDString), KindLiteral, "a\n\"\\\x00", "", chars.XSDString, "", ""},
+		{NewLiteral(`"@en`, "", ""), KindLiteral, `"@en`, "", chars.XSDString, "", ""},
+		{NewLiteral("a", "en-GB", "ignored"), KindLiteral, "a", "en-GB", chars.RDFLangString, "", ""},
+		{NewLiteral("a", "", chars.RDFLangString), KindLiteral, "a", "", chars.RDFLangString, "", ""},
 		{NewLiteral("a", "", `http://e/">`), KindLiteral, "a", "", `http://e/">`, "", ""},
 		{"", KindNone, "", "", "", "", ""},
 	} {

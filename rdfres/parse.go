@@ -1,6 +1,10 @@
 package rdfres
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
+)
 
 // ParseLine reads one N-Triples or N-Quads line (without the newline) into
 // canonical terms. ok is false for blank and comment lines. It is strict and
@@ -23,7 +27,7 @@ func ParseTerm(text []byte) (Term, error) {
 	var sc LineScanner
 	t, why := sc.single(text)
 	if why != "" {
-		return "", fmt.Errorf("rdfres: read the term %q: column %d: %s", cut(string(text)), column(text, sc.at), why)
+		return "", fmt.Errorf("rdfres: read the term %q: column %d: %s", chars.Cut(string(text)), chars.Column(text, sc.at), why)
 	}
 	return t, nil
 }

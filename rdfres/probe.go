@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // probeNS begins the subject and the predicates of probe triples.
@@ -56,13 +58,13 @@ func ProbeTriples() []Triple {
 		p := NewIRI(fmt.Sprintf("%sg%02d", probeNS, i))
 		for _, v := range g {
 			lexical, local, _ := strings.Cut(v, " ")
-			ts = append(ts, Triple{NewIRI(probeNS + "groups"), p, NewLiteral(lexical, "", xsdNS+local)})
+			ts = append(ts, Triple{NewIRI(probeNS + "groups"), p, NewLiteral(lexical, "", chars.XSD+local)})
 		}
 	}
 	for _, line := range probes {
 		local, values, _ := strings.Cut(line, "|")
 		for v := range strings.SplitSeq(values, "|") {
-			o := NewLiteral(v, "", xsdNS+local)
+			o := NewLiteral(v, "", chars.XSD+local)
 			if local == "@" {
 				o = NewLiteral("tagged", v, "")
 			}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // RDFPatchType is the media type of the text form of RDF Patch, RDFPatchSuffix
@@ -108,7 +110,7 @@ func ReadPatch(r io.Reader, o ReadOptions) iter.Seq2[PatchRow, error] {
 			}
 			row, ok, why := p.row(line)
 			if why != "" {
-				yield(PatchRow{}, &SyntaxError{Name: o.Name, Format: "RDF Patch", Line: n, Column: column(line, p.sc.at), Reason: why})
+				yield(PatchRow{}, &SyntaxError{Name: o.Name, Format: "RDF Patch", Line: n, Column: chars.Column(line, p.sc.at), Reason: why})
 				return
 			}
 			row.Line = n
@@ -136,7 +138,7 @@ type patchReader struct {
 func (p *patchReader) row(line []byte) (row PatchRow, ok bool, why string) {
 	p.sc.at, p.sc.scratch = 0, p.sc.scratch[:0]
 	if !utf8.Valid(line) {
-		p.sc.at = invalidAt(line)
+		p.sc.at = chars.InvalidAt(line)
 		return row, false, "the text is not valid UTF-8"
 	}
 	i := p.sc.space(line, 0, 0)
@@ -178,7 +180,7 @@ func (p *patchReader) row(line []byte) (row PatchRow, ok bool, why string) {
 		return p.prefix(line, rest, row)
 	}
 	p.sc.at = i
-	return row, false, fmt.Sprintf("a row begins with H, A, D, PA, PD, TX, TC or TA, not with %q", cut(row.Code))
+	return row, false, fmt.Sprintf("a row begins with H, A, D, PA, PD, TX, TC or TA, not with %q", chars.Cut(row.Code))
 }
 
 // prefix reads what follows PA and PD: a prefix as a string or as name: and, for

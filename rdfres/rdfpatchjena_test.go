@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // TestJenaAppliesOurPatches: a history of graphs, each made from the one before by a patch
@@ -24,7 +25,7 @@ func TestJenaAppliesOurPatches(t *testing.T) {
 	}
 	odd := []Term{
 		NewLiteral("a \"quoted\"\nline \t\r\b\f\\ \x01\x7f\uffff \U0001F600 \u00e9 _:x <_:y>", "", ""), NewLiteral("é", "de-Latn-AT", ""),
-		NewLiteral("01", "", xsdInteger), NewLiteral("x", "", "http://example.org/Caf%C3%A9"), NewIRI("http://example.org/é%20?q=1#f"), NewIRI("urn:x:_:y"), NewLiteral("", "", ""),
+		NewLiteral("01", "", chars.XSDInteger), NewLiteral("x", "", "http://example.org/Caf%C3%A9"), NewIRI("http://example.org/é%20?q=1#f"), NewIRI("urn:x:_:y"), NewLiteral("", "", ""),
 	}
 	name := func() Term {
 		if r.IntN(2) == 0 {
@@ -40,7 +41,11 @@ func TestJenaAppliesOurPatches(t *testing.T) {
 		before = append(before, Triple{wire(i), NewIRI("http://example.org/p1"), wire(i / 2)}, Triple{name(), NewIRI("http://example.org/p2"), odd[i%len(odd)]})
 	}
 	before = SortUnique(before)
-	if err := os.WriteFile(first, encodeLines(before), 0o600); err != nil {
+	var lines []byte
+	for _, x := range before {
+		lines = x.AppendLine(lines)
+	}
+	if err := os.WriteFile(first, lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var history [][]Triple

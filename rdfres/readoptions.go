@@ -3,6 +3,8 @@ package rdfres
 import (
 	"errors"
 	"fmt"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // ReadOptions bound and place a reading. Zero values mean sensible defaults.
@@ -46,8 +48,8 @@ type ReadOptions struct {
 	LinkedContext string
 }
 
-// expandsTo is how much a document of a length may expand to.
-func (o *ReadOptions) expandsTo(length int64) int64 {
+// ExpandsTo is how much a document of a length may expand to.
+func (o *ReadOptions) ExpandsTo(length int64) int64 {
 	if o.MaxBytes > 0 {
 		return o.MaxBytes
 	}
@@ -57,15 +59,15 @@ func (o *ReadOptions) expandsTo(length int64) int64 {
 // maxUnbounded is what any document may expand to where no bound is given.
 const maxUnbounded = 256 << 20
 
-// tooLarge is the error of a document longer than MaxBytes.
-func (o *ReadOptions) tooLarge(f Format) error {
+// TooLarge is the error of a document longer than MaxBytes.
+func (o *ReadOptions) TooLarge(f Format) error {
 	return fmt.Errorf("rdfres: read %s %s: more than %d bytes: %w", f, o.Name, o.MaxBytes, ErrTooLarge)
 }
 
-// readError is an error met while reading after a line: a fault of the text is a
+// ReadError is an error met while reading after a line: a fault of the text is a
 // SyntaxError there.
-func (o *ReadOptions) readError(f Format, line int, err error) error {
-	var bad textError
+func (o *ReadOptions) ReadError(f Format, line int, err error) error {
+	var bad chars.Error
 	if errors.As(err, &bad) {
 		return &SyntaxError{Name: o.Name, Format: f, Line: max(1, line), Reason: string(bad)}
 	}

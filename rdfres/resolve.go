@@ -1,15 +1,19 @@
 package rdfres
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
+)
 
 // ResolveIRI resolves a reference against a base (RFC 3986, section 5.2,
 // strict), on IRIs, without any normalization: an IRI with a scheme comes back
 // as it is. ok is false for a relative reference without an absolute base.
 func ResolveIRI(base, ref string) (iri string, ok bool) {
-	if hasScheme(ref) {
+	if chars.HasScheme(ref) {
 		return ref, true
 	}
-	if !hasScheme(base) {
+	if !chars.HasScheme(base) {
 		return "", false
 	}
 	b, r := splitIRI(base), splitIRI(ref)
@@ -56,7 +60,7 @@ func (p iriParts) String() string {
 func splitIRI(s string) (p iriParts) {
 	s, p.fragment, p.hasFragment = strings.Cut(s, "#")
 	s, p.query, p.hasQuery = strings.Cut(s, "?")
-	if hasScheme(s) {
+	if chars.HasScheme(s) {
 		p.scheme, s, _ = strings.Cut(s, ":")
 	}
 	if strings.HasPrefix(s, "//") {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/knakk/rdf"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // Term is an RDF term in canonical N-Triples syntax: <iri>, _:label,
@@ -32,8 +34,8 @@ const (
 // nor normalized, and not checked (see Check).
 func NewIRI(iri string) Term {
 	for i := 0; i < len(iri); i++ {
-		if class[iri[i]]&badIRI != 0 {
-			return Term(append(appendIRI(append(make([]byte, 0, len(iri)+16), '<'), iri), '>'))
+		if chars.Class[iri[i]]&chars.BadIRI != 0 {
+			return Term(append(chars.AppendIRI(append(make([]byte, 0, len(iri)+16), '<'), iri), '>'))
 		}
 	}
 	return Term("<" + iri + ">")
@@ -43,7 +45,7 @@ func NewIRI(iri string) Term {
 // (Virtuoso's nodeID://b1 for example) becomes "x--" and its hexadecimal bytes,
 // so that different labels stay different.
 func NewBlank(label string) Term {
-	if scanLabel(label, true) != len(label) || label == "" {
+	if chars.ScanLabel(label, true) != len(label) || label == "" {
 		label = "x--" + hex.EncodeToString([]byte(label))
 	}
 	return Term("_:" + label)
@@ -52,18 +54,18 @@ func NewBlank(label string) Term {
 // NewLiteral makes the term of a literal. With a language tag the datatype is
 // not looked at; datatype "" means xsd:string. Nothing is checked (see Check).
 func NewLiteral(lexical, lang, datatype string) Term {
-	b := make([]byte, 0, len(lexical)+escapes(lexical)+len(lang)+len(datatype)+8)
-	b = appendLiteral(append(b, '"'), lexical)
-	return Term(ownString(appendSuffix(append(b, '"'), lang, datatype)))
+	b := make([]byte, 0, len(lexical)+chars.Escapes(lexical)+len(lang)+len(datatype)+8)
+	b = chars.AppendLiteral(append(b, '"'), lexical)
+	return Term(chars.OwnString(chars.AppendSuffix(append(b, '"'), lang, datatype)))
 }
 
 // AppendIRI appends the term that NewIRI makes.
-func AppendIRI(dst, iri []byte) []byte { return append(appendIRI(append(dst, '<'), iri), '>') }
+func AppendIRI(dst, iri []byte) []byte { return append(chars.AppendIRI(append(dst, '<'), iri), '>') }
 
 // AppendLiteral appends the term that NewLiteral makes.
 func AppendLiteral(dst, lexical, lang, datatype []byte) []byte {
-	dst = appendLiteral(append(dst, '"'), lexical)
-	return appendSuffix(append(dst, '"'), lang, datatype)
+	dst = chars.AppendLiteral(append(dst, '"'), lexical)
+	return chars.AppendSuffix(append(dst, '"'), lang, datatype)
 }
 
 // Kind looks at the first byte only.
@@ -86,7 +88,7 @@ func (t Term) IRI() string {
 	if len(t) < 2 || t[0] != '<' {
 		return ""
 	}
-	return unescape(string(t[1 : len(t)-1]))
+	return chars.Unescape(string(t[1 : len(t)-1]))
 }
 
 // Label is the label of a blank node without "_:"; "" when t is no blank node.
@@ -100,23 +102,23 @@ func (t Term) Label() string {
 // Literal takes a literal apart. The datatype is always told, also xsd:string
 // and rdf:langString. Three empty strings when t is no literal.
 func (t Term) Literal() (lexical, lang, datatype string) {
-	lex, lang, dt := t.literalParts()
+	lex, lang, dt := t.EscapedLiteral()
 	if lang == "" && dt == "" && lex == "" && t.Kind() != KindLiteral {
 		return "", "", ""
 	}
 	switch {
 	case lang != "":
-		datatype = rdfLangString
+		datatype = chars.RDFLangString
 	case dt == "":
-		datatype = xsdString
+		datatype = chars.XSDString
 	default:
-		datatype = unescape(dt)
+		datatype = chars.Unescape(dt)
 	}
-	return unescape(lex), lang, datatype
+	return chars.Unescape(lex), lang, datatype
 }
 
-// literalParts are the parts as they are written: escaped, xsd:string as "".
-func (t Term) literalParts() (lexical, lang, datatype string) {
+// EscapedLiteral are the parts as they are written: escaped, xsd:string as "".
+func (t Term) EscapedLiteral() (lexical, lang, datatype string) {
 	if len(t) < 2 || t[0] != '"' {
 		return "", "", ""
 	}
@@ -175,7 +177,7 @@ func (t Term) RDF() (rdf.Term, error) {
 // langLiteral goes through the decoder where rdf.NewLangLiteral refuses a good
 // tag: it takes at most one hyphen, so not zh-Hant-TW.
 func langLiteral(t Term, lexical, lang string) (rdf.Term, error) {
-	if strings.Count(lang, "-") < 2 && scanLang(lang) == len(lang) {
+	if strings.Count(lang, "-") < 2 && chars.ScanLang(lang) == len(lang) {
 		return rdf.NewLangLiteral(lexical, lang)
 	}
 	line := "<urn:s> <urn:p> " + string(t) + " .\n"

@@ -3,6 +3,8 @@ package rdfres
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
 // ParseTSVTerm reads one field of SPARQL 1.1 TSV results (section 4) into a
@@ -24,34 +26,34 @@ func ParseTSVTerm(field []byte) (Term, error) {
 		sc := LineScanner{Lax: true}
 		t, why := sc.single(field)
 		if why != "" {
-			return "", fmt.Errorf("rdfres: read the TSV field %q: column %d: %s", cut(string(field)), column(field, sc.at), why)
+			return "", fmt.Errorf("rdfres: read the TSV field %q: column %d: %s", chars.Cut(string(field)), chars.Column(field, sc.at), why)
 		}
 		return t, nil
 	case c == '"', c == '\'':
 		return parseQuoted(field)
 	}
-	if dt := shorthandType(field); dt != "" {
+	if dt := ShorthandType(field); dt != "" {
 		return NewLiteral(string(field), "", dt), nil
 	}
-	return "", fmt.Errorf("rdfres: the TSV field %q is no RDF term: neither <IRI>, _:label, \"literal\", number, true nor false", cut(string(field)))
+	return "", fmt.Errorf("rdfres: the TSV field %q is no RDF term: neither <IRI>, _:label, \"literal\", number, true nor false", chars.Cut(string(field)))
 }
 
-// shorthandType is the datatype that Turtle and SPARQL give to a bare number
+// ShorthandType is the datatype that Turtle and SPARQL give to a bare number
 // or boolean, "" when s is neither.
-func shorthandType(s []byte) string {
+func ShorthandType(s []byte) string {
 	if string(s) == "true" || string(s) == "false" {
-		return xsdBoolean
+		return chars.XSDBoolean
 	}
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
 		i++
 	}
-	before := countDigits(s[i:])
+	before := chars.CountDigits(s[i:])
 	i += before
 	after, point := 0, false
 	if i < len(s) && s[i] == '.' {
 		point = true
-		after = countDigits(s[i+1:])
+		after = chars.CountDigits(s[i+1:])
 		i += 1 + after
 	}
 	if before+after == 0 {
@@ -59,16 +61,16 @@ func shorthandType(s []byte) string {
 	}
 	switch {
 	case i == len(s) && !point:
-		return xsdInteger
+		return chars.XSDInteger
 	case i == len(s) && after > 0:
-		return xsdDecimal
+		return chars.XSDDecimal
 	case i < len(s) && (s[i] == 'e' || s[i] == 'E'):
 		i++
 		if i < len(s) && (s[i] == '+' || s[i] == '-') {
 			i++
 		}
-		if n := countDigits(s[i:]); n > 0 && i+n == len(s) {
-			return xsdDouble
+		if n := chars.CountDigits(s[i:]); n > 0 && i+n == len(s) {
+			return chars.XSDDouble
 		}
 	}
 	return ""
@@ -84,7 +86,7 @@ func parseQuoted(field []byte) (Term, error) {
 	var lexical []byte
 	for {
 		if i >= len(field) {
-			return "", fmt.Errorf("rdfres: the TSV field %q has no closing quote", cut(string(field)))
+			return "", fmt.Errorf("rdfres: the TSV field %q has no closing quote", chars.Cut(string(field)))
 		}
 		if bytes.HasPrefix(field[i:], []byte(q)) {
 			break
@@ -94,13 +96,13 @@ func parseQuoted(field []byte) (Term, error) {
 			i++
 			continue
 		}
-		r, n, why := readEscape(field[i:], true, true)
+		r, n, why := chars.ReadEscape(field[i:], true, true)
 		if why != "" {
-			return "", fmt.Errorf("rdfres: read the TSV field %q: %s", cut(string(field)), why)
+			return "", fmt.Errorf("rdfres: read the TSV field %q: %s", chars.Cut(string(field)), why)
 		}
 		lexical = append(lexical, string(r)...)
 		i += n
 	}
-	again := append(appendLiteral([]byte{'"'}, lexical), '"')
+	again := append(chars.AppendLiteral([]byte{'"'}, lexical), '"')
 	return ParseTSVTerm(append(again, field[i+len(q):]...))
 }

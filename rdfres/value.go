@@ -1,6 +1,10 @@
 package rdfres
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
+)
 
 // ValueEqual tells whether two literals have the same value although they are
 // written in two ways: the same value in the value space of XSD (numbers of
@@ -24,11 +28,11 @@ func ValueEqual(a, b Term) bool {
 // valueKey tells the value space of a literal, "" for one that is compared as it
 // is, and a key that equal values share.
 func valueKey(t Term) (space, key string) {
-	lexical, lang, datatype := t.literalParts()
+	lexical, lang, datatype := t.EscapedLiteral()
 	if lang != "" {
 		return "@", strings.ToLower(lang) + " " + lexical
 	}
-	local, ok := strings.CutPrefix(datatype, xsdNS)
+	local, ok := strings.CutPrefix(datatype, chars.XSD)
 	if !ok {
 		return "", ""
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // dumpReader reads the statements of one file.
@@ -224,7 +225,7 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 	if d.format == rdfres.Turtle {
 		o.Lax = false
 		var buf []byte
-		for q, err := range rdfres.Read(d, d.format, o) {
+		for q, err := range codec.Read(d, d.format, o) {
 			if err != nil {
 				return d.explain(err)
 			}

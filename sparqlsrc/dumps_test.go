@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // bzip2Hello is "<http://e.example/s> <http://e.example/p> "hello" .\n", packed.
@@ -86,7 +87,7 @@ func readScan(t testing.TB, sc *Scan) map[string][]rdfres.Triple {
 func TestDumpIsAScan(t *testing.T) {
 	ts := randomGraph(rand.New(rand.NewPCG(1, 2)), 400)
 	want := expected(t, ts, false)
-	nt, err := rdfres.Encode(rdfres.NTriples, "", ts)
+	nt, err := codec.Encode(rdfres.NTriples, "", ts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/knakk/rdf"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // decoded is how much of the data the decoders read: knakk/rdf takes a second or
@@ -33,7 +34,7 @@ func ntriples(terms bool) func(context.Context, *env) (time.Duration, time.Durat
 		want := bytes.Count(doc, []byte{'\n'})
 		began, n := time.Now(), 0
 		if terms {
-			for _, err := range rdfres.Read(bytes.NewReader(doc), rdfres.NTriples, rdfres.ReadOptions{}) {
+			for _, err := range codec.Read(bytes.NewReader(doc), rdfres.NTriples, rdfres.ReadOptions{}) {
 				if err != nil {
 					return 0, 0, err
 				}

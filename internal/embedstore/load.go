@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // LoadOptions for Load.
@@ -94,7 +95,7 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 		name = "the document"
 	}
 	n := 0
-	for q, err := range rdfres.Read(contextReader{ctx, r}, f, rdfres.ReadOptions{Base: o.Base, Name: name, CheckIRIs: true}) {
+	for q, err := range codec.Read(contextReader{ctx, r}, f, rdfres.ReadOptions{Base: o.Base, Name: name, CheckIRIs: true}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 func TestMapping(t *testing.T) {
-	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "A" ; e:part [ e:n 1 ] . e:b e:name "B" .`), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "A" ; e:part [ e:n 1 ] . e:b e:name "B" .`), rdfres.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestMappingOfNames(t *testing.T) {
 // What users write: values that are computed, blank nodes with properties, letters of
 // all languages, aggregates, ?entity wherever it stands.
 func TestMappingForms(t *testing.T) {
-	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "Zürich"@de , "Zurich" ; e:größe 3 , 4 ; e:part [ e:n 1 ] , [ e:n 2 ] ; e:as "7"^^<http://www.w3.org/2001/XMLSchema#integer> .`), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . e:a e:name "Zürich"@de , "Zurich" ; e:größe 3 , 4 ; e:part [ e:n 1 ] , [ e:n 2 ] ; e:as "7"^^<http://www.w3.org/2001/XMLSchema#integer> .`), rdfres.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestMappingForms(t *testing.T) {
 			t.Errorf("%s: %v", c.where, err)
 			continue
 		}
-		want, err := rdfres.Decode(rdfres.Turtle, []byte("PREFIX e: <http://e/> PREFIX s: <http://s/>\n"+c.want), rdfres.ReadOptions{})
+		want, err := codec.Decode(rdfres.Turtle, []byte("PREFIX e: <http://e/> PREFIX s: <http://s/>\n"+c.want), rdfres.ReadOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.want, err)
 		}
@@ -211,7 +212,7 @@ func TestMappingAgainstStore(t *testing.T) {
 // An expression without a value is told, since it empties what is made; one over an
 // unbound variable, or one that something else stands in for, is not.
 func TestMappingTellsErrors(t *testing.T) {
-	ts, err := rdfres.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . e:a e:name "A" ; e:from "2001-01-01"^^xsd:date ; e:to "2001-02-29"^^xsd:date ; e:n 3 .`), rdfres.ReadOptions{})
+	ts, err := codec.Decode(rdfres.Turtle, []byte(`@prefix e: <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . e:a e:name "A" ; e:from "2001-01-01"^^xsd:date ; e:to "2001-02-29"^^xsd:date ; e:n 3 .`), rdfres.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 const (
@@ -27,7 +28,7 @@ func (s *Store) describeService(w *response, r *http.Request, endpoint string) e
 	if err != nil {
 		return err
 	}
-	text, err := rdfres.Encode(rdfres.Format(f), endpoint, ts)
+	text, err := codec.Encode(rdfres.Format(f), endpoint, ts)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 const w3cBase = "https://w3c.github.io/rdf-tests/"
@@ -65,7 +66,7 @@ func w3cTriples(t *testing.T, files map[string][]byte, name string) []rdfres.Tri
 	if format == "" {
 		format = rdfres.Turtle
 	}
-	ts, err := rdfres.Decode(format, files[name], rdfres.ReadOptions{Base: w3cBase + name})
+	ts, err := codec.Decode(format, files[name], rdfres.ReadOptions{Base: w3cBase + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +211,11 @@ func w3cRequest(t *testing.T, s *Store, m manifest, test, req rdfres.Term, locat
 		t.Errorf("%s %s: %s, not %s", r.Method, target, w.Header(), want)
 	}
 	if want := m.text(m.one(resp, "body"), "chars"); want != "" {
-		got, err := rdfres.Decode(rdfres.Turtle, w.Body.Bytes(), rdfres.ReadOptions{})
+		got, err := codec.Decode(rdfres.Turtle, w.Body.Bytes(), rdfres.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ts, err := rdfres.Decode(rdfres.Turtle, []byte(here(want)), rdfres.ReadOptions{})
+		ts, err := codec.Decode(rdfres.Turtle, []byte(here(want)), rdfres.ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // Fault is what happens to one answer.
@@ -294,7 +295,7 @@ func (s *Store) data(out *bytes.Buffer, r *http.Request, body []byte) (mediaType
 		return "application/n-triples", http.StatusOK, nil
 	case http.MethodPut, http.MethodPost:
 		var ts []rdfres.Triple
-		for q, err := range rdfres.Read(bytes.NewReader(body), rdfres.NTriples, rdfres.ReadOptions{}) {
+		for q, err := range codec.Read(bytes.NewReader(body), rdfres.NTriples, rdfres.ReadOptions{}) {
 			if err != nil {
 				return "", http.StatusBadRequest, err
 			}

@@ -1,0 +1,2 @@
+// Package rdftest has graphs and checks for the tests of the formats.
+package rdftest

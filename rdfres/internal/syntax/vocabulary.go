@@ -1,0 +1,14 @@
+package syntax
+
+import (
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
+)
+
+// Terms that the syntaxes themselves know.
+const (
+	Type  rdfres.Term = "<" + chars.RDF + "type>"
+	First rdfres.Term = "<" + chars.RDF + "first>"
+	Rest  rdfres.Term = "<" + chars.RDF + "rest>"
+	Nil   rdfres.Term = "<" + chars.RDF + "nil>"
+)

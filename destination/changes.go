@@ -807,7 +807,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	}))
 	if errors.Is(err, errUnreached) {
 		r.askedNewer = true
-		done, err := d.takeNewer(ctx, r, o, &m)
+		done, err := d.takeNewer(ctx, r, o, &m, errUnreached.Error())
 		if done || err != nil {
 			return err
 		}
@@ -856,10 +856,9 @@ func (c *cursor) reachesBack(ask bool) func() error {
 	}
 }
 
-// takeNewer compares with a list or dump that is newer than the one that was taken, before
-// changes are applied that may not be all. Without one they are applied as they are. done is for a
-// dry run that is planned to its end.
-func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta) (done bool, err error) {
+// takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
+// may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
+func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, why string) (done bool, err error) {
 	var end func(*meta)
 	if o.ResourceList != "" {
 		end, err = d.compareNewer(ctx, r, o, &m.Inventory)
@@ -873,11 +872,11 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta) 
 	case ctx.Err() != nil || d.ownFailure(err):
 		return false, err
 	default:
-		d.log.Warn("the Change Lists may not have all changes since the list that is mirrored, and no newer list can be had", "error", err)
+		d.log.Warn("no newer list or dump can be had", "why", why, "error", err)
 		return false, nil
 	}
 	r.mode("baseline")
-	r.why("%v: compared with a newer one", errUnreached)
+	r.why("%s: compared with a newer one", why)
 	if r.dry {
 		return !r.plan.base, d.saveMeta(end)
 	}

@@ -128,7 +128,7 @@ func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) 
 		if m.Until.IsZero() {
 			m.closeGap()
 		}
-		if o.followed() {
+		if later := before.Sequence != nil && m.Cursor.number() > before.number(); o.followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
 			if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
 				before.Ahead = n
 			}

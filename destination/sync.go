@@ -246,6 +246,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
 	}
+	if m = d.snapshotMeta(); offer.followed() && offer.listed() && r.complete && !r.compared && r.root.beyond(&m.Cursor) {
+		if _, err := d.takeNewer(ctx, r, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
+			return err
+		}
+	}
 	if err := d.compareDue(ctx, r, offer); err != nil {
 		return err
 	}

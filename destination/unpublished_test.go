@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -100,4 +101,25 @@ func (b *bench) verdict(want string, until time.Time) {
 func (b *bench) cursorTime() *time.Time {
 	t := b.open().snapshotMeta().Cursor.Time
 	return &t
+}
+
+// A Change Dump ends before the source's newest change, and the Resource List or Dump beside it has
+// that: the mirror takes it, and is in sync.
+func TestListIsAheadOfChangeDump(t *testing.T) {
+	for _, list := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.inventory, s.list, s.dump, s.changes, s.changeDump, s.packed = true, true, list, !list, false, true, 5
+		fill(s, 10)
+		b.sync()
+		for i := range 4 {
+			s.put("e1.nt", nt("e1", fmt.Sprint("later ", i)))
+			s.remove(fmt.Sprintf("e%d.nt", i+2))
+			if rep := b.sync(); !rep.InSync || *rep.BehindSeconds != 0 {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			b.verdict("equal", time.Time{})
+		}
+	}
 }

@@ -48,6 +48,7 @@ type wrongSource interface {
 	addresses() []string        // of what it has, with their queries
 	proven(address string) bool // something is promised of the bytes there
 	unequal() bool              // its form is one that a mirror need not understand
+	published() bool            // its documents have all that it has
 	String() string
 }
 
@@ -387,6 +388,17 @@ func playWrong(t *testing.T, seed uint64) {
 		if err != nil {
 			fail("the source answers rightly, and the sync fails: %v", err)
 		}
+		if st, err := b.d.Status(context.Background()); err != nil || st.Unpublished > 0 != (!rep.InSync && rep.Held == "" && rep.Pending == 0) {
+			fail("%+v and %+v, %v", rep, st, err)
+		} else if st.Unpublished > 0 {
+			if src.published() {
+				fail("everything is published, and the status tells that the source stands at change %d", st.Unpublished)
+			}
+			for _, depth := range depths {
+				audit(AuditOptions{Depth: depth})
+			}
+			continue
+		}
 		if !rep.InSync && rep.Held == "" {
 			fail("it never gets in sync, and nothing is held: %+v", rep)
 		}
@@ -426,6 +438,7 @@ func (s *wrongForeign) pass(d time.Duration) { s.now = s.now.Add(d) }
 func (s *wrongForeign) time() time.Time      { return s.now }
 func (s *wrongForeign) lines() []string      { return s.want() }
 func (s *wrongForeign) unequal() bool        { return s.urlset == 3 }
+func (s *wrongForeign) published() bool      { return true }
 
 func (s *wrongForeign) addresses() []string {
 	all := append(slices.Collect(maps.Keys(s.docs)), "/", "/.well-known/resourcesync", "/robots.txt", "/about", "/resourcelist.xml", "/sitemap.xml")
@@ -455,7 +468,8 @@ func (s *wrongForeign) proven(address string) bool {
 // wrongOurs is a source in the form of our own.
 type wrongOurs struct {
 	*testSource
-	r *rand.Rand
+	r    *rand.Rand
+	late bool // lists and dumps are made now and then
 }
 
 func newOurs(t *testing.T, r *rand.Rand) (wrongSource, string) {
@@ -464,7 +478,14 @@ func newOurs(t *testing.T, r *rand.Rand) (wrongSource, string) {
 	s.ours, s.exact = true, true
 	s.inventory, s.dump, s.changeDump = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) == 0
 	s.parts, s.changeParts = r.IntN(3), r.IntN(2)*(2+r.IntN(4))
-	return &wrongOurs{s, r}, s.url([]string{"/.well-known/resourcesync", "/", "/set/capabilitylist.xml", "/set/resourcelist.xml"}[r.IntN(4)])
+	o := &wrongOurs{testSource: s, r: r}
+	if r.IntN(3) == 0 { // it publishes later than it changes
+		o.late, s.inventory, s.changes = true, true, false
+		s.list = r.IntN(2) == 0
+		s.dump, s.packed = !s.list || s.dump, 1+r.IntN(4)
+		return o, s.url([]string{"/.well-known/resourcesync", "/", "/set/capabilitylist.xml"}[r.IntN(3)])
+	}
+	return o, s.url([]string{"/.well-known/resourcesync", "/", "/set/capabilitylist.xml", "/set/resourcelist.xml"}[r.IntN(4)])
 }
 
 func (s *wrongOurs) change() {
@@ -479,6 +500,15 @@ func (s *wrongOurs) change() {
 	if len(s.bodies) == 0 {
 		s.put("e0.nt", nt("e0", "0"))
 	}
+	if s.late && (s.frozen == nil || s.r.IntN(2) == 0) {
+		s.frozen, s.listSeq, s.listAt, s.dumped = maps.Clone(s.bodies), len(s.log), s.now, nil
+		s.freezeDump()
+	}
+}
+
+// published tells that lists, dumps or changes have all that the source has.
+func (s *wrongOurs) published() bool {
+	return !s.late || s.listSeq == len(s.log) || s.changeDump && len(s.log)%s.packed == 0
 }
 
 func (s *wrongOurs) pass(d time.Duration) {
@@ -491,7 +521,7 @@ func (s *wrongOurs) knowable(lines []string) []string { return lines }
 func (s *wrongOurs) unequal() bool                    { return false }
 func (s *wrongOurs) proven(string) bool               { return true }
 func (s *wrongOurs) String() string {
-	return fmt.Sprintf("ours, inventory %t, dump %t, change dump %t, parts %d, change parts %d", s.inventory, s.dump, s.changeDump, s.parts, s.changeParts)
+	return fmt.Sprintf("ours, inventory %t, list %t, dump %t, change dump %t of %d, parts %d, change parts %d, late %t", s.inventory, s.list, s.dump, s.changeDump, s.packed, s.parts, s.changeParts, s.late)
 }
 
 func (s *wrongOurs) addresses() []string {
@@ -503,7 +533,10 @@ func (s *wrongOurs) addresses() []string {
 		all = append(all, "/set/resourcedump.xml", "/set/dump.zip")
 	}
 	if s.changeDump {
-		all = append(all, "/set/changedump.xml", "/set/changes0.zip")
+		all = append(all, "/set/changedump.xml")
+		for i := range s.changePackages() {
+			all = append(all, fmt.Sprintf("/set/changes%d.zip", i))
+		}
 	}
 	for i := range s.parts {
 		all = append(all, fmt.Sprintf("/set/resourcelist-%d.xml", i))

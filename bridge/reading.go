@@ -166,7 +166,7 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 		return Status{}, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, records: kv.Prefix(store, prefixOwn), sets: map[string]*set{}, dests: map[string]*mirror{}}
+	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, kv: store, records: kv.Prefix(store, prefixOwn), sets: map[string]*set{}, dests: map[string]*mirror{}}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Now: o.Now, Reading: true})
 	if err != nil {
 		return Status{}, fmt.Errorf("read the change log: %w", err)

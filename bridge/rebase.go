@@ -219,7 +219,7 @@ func (s *set) addresses() (inForce, configured publish.Addresses) {
 			return in, want
 		}
 	} else if b.kv != nil {
-		if in, known, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), s.name); err == nil && known {
+		if in, known, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), s.name, s.log); err == nil && known {
 			return in, configured
 		}
 	}

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -46,14 +47,15 @@ func (p *Publisher) Addresses(name string) (inForce, configured Addresses, err e
 	return s.at, Addresses{Base: p.base, Prefix: s.cfg.Prefix}, nil
 }
 
-// ReadAddresses tells the addresses in force of a set from the publisher's records
-// alone; false when nothing has been published yet.
-func ReadAddresses(store kv.Store, name string) (Addresses, bool, error) {
-	at, _, known, err := readAddresses(setKeys(store, name))
-	if err != nil {
+// ReadAddresses tells the addresses in force of a set from its log and the publisher's
+// records alone; false when nothing has been published yet.
+func ReadAddresses(store kv.Store, name string, log *changetrack.Log) (Addresses, bool, error) {
+	told, err := wasTold(log)
+	at, _, known, err2 := readAddresses(setKeys(store, name))
+	if err = errors.Join(err, err2); err != nil {
 		return Addresses{}, false, fmt.Errorf("publish: addresses of %s: %w", name, err)
 	}
-	return at, known, nil
+	return at, known && told, nil
 }
 
 // Bases are the base URLs at which sets are published, the configured one first.
@@ -88,6 +90,14 @@ func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err 
 		return Addresses{}, nil, false, err
 	}
 	return Addresses{anew.Base, anew.Prefix}, anew.Former, true, nil
+}
+
+// wasTold tells whether a set had ever something to publish. Before that nobody has an
+// address of it, so that those of the configuration are in force.
+func wasTold(log *changetrack.Log) (bool, error) {
+	view := log.View()
+	head, _ := view.Head()
+	return head > 0, errors.Join(view.Err(), view.Close())
 }
 
 // moved gives the set at its new addresses when the log says, after a sequence,

@@ -42,6 +42,8 @@ func (s *set) open(ctx context.Context) error {
 			why = "the log ends before what was published"
 		case tail > gen.Sequence:
 			why = "changes were dropped from the log before they were published"
+		case s.at != Addresses{gen.Base, gen.Prefix}:
+			why = "the addresses are others, and nothing was published at the old ones"
 		case gen.Names < namesVersion:
 			renamed, err := s.longNames()
 			if err != nil {

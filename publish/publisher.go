@@ -304,8 +304,12 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	if !known {
-		at = Addresses{Base: p.base, Prefix: cfg.Prefix}
+	told, err := wasTold(cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
+	}
+	if !known || !told {
+		at, former = Addresses{Base: p.base, Prefix: cfg.Prefix}, nil
 	}
 	s.setAddresses(at, former)
 	s.changeDumps.Store(&[]packageRecord{})

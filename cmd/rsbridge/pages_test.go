@@ -31,7 +31,8 @@ import (
 // Well-known addresses of the pages lead to stand-ins: localhost and the port of
 // a product to an embedded store that answers at the paths of the product, with
 // the graph http://example.org/books; https://data.example to a running source of
-// the same books. A block marked skip is not run.
+// the same books. The pages of one product meet the real one where it runs. A
+// block marked skip is not run.
 func TestPages(t *testing.T) {
 	if testing.Short() {
 		return // nothing here runs at once that no other test runs at once
@@ -86,10 +87,18 @@ func TestPages(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[proxiesKey{}] = proxies{}
 			env.Setenv("SOURCE", src)
-			for name, paths := range products {
-				srv := httptest.NewServer(newProduct(t, paths))
+			vars := map[string]string{"GRAPH": booksGraph, "REPOSITORY": "books", "READER": "reader", "WRITER": "writer", "PASSWORD": "secret"}
+			for name, p := range products {
+				if os.Getenv(p.env) != "" && strings.HasSuffix(env.WorkDir, "-"+strings.ToLower(name)) {
+					realProduct(t, name, p, vars)
+					continue
+				}
+				srv := httptest.NewServer(newProduct(t, p.paths))
 				env.Defer(srv.Close)
-				env.Setenv(name, strings.TrimPrefix(srv.URL, "http://"))
+				vars[name] = strings.TrimPrefix(srv.URL, "http://")
+			}
+			for name, value := range vars {
+				env.Setenv(name, value)
 			}
 			return nil
 		},
@@ -116,7 +125,9 @@ var (
 	daemonCmd = regexp.MustCompile(`^rsbridge (run|expose|mirror|store serve)\b`)
 	variable  = regexp.MustCompile(`\$\{[A-Z0-9]+\}`)
 	inYAML    = regexp.MustCompile(`^# (\S+\.(?:yaml|ttl|nt|json|rq))\b`)
-	wellKnown = strings.NewReplacer("https://data.example", "${SOURCE}", "localhost:3030", "${FUSEKI}", "localhost:8080", "${RDF4J}", "localhost:8890", "${VIRTUOSO}",
+	wellKnown = strings.NewReplacer("http://example.org/mirror", "${GRAPH}-copy", booksGraph, "${GRAPH}", "repositories/books", "repositories/${REPOSITORY}", "repository: books", "repository: ${REPOSITORY}",
+		"username reader", "username ${READER}", "username: reader", "username: ${READER}", "username writer", "username ${WRITER}", "username: writer", "username: ${WRITER}", "printf secret", "printf ${PASSWORD}",
+		"https://data.example", "${SOURCE}", "localhost:3030", "${FUSEKI}", "localhost:8080", "${RDF4J}", "localhost:8890", "${VIRTUOSO}",
 		"localhost:7878", "${OXIGRAPH}", "127.0.0.1:8080", "127.0.0.1:${PUB}", "127.0.0.1:7878", "127.0.0.1:${STORE}", "127.0.0.1:8081", "127.0.0.1:${ADM}")
 )
 
@@ -237,12 +248,45 @@ func (p *page) stop() {
 	p.daemons = nil
 }
 
-// products are the paths of some stores: of queries, of updates, of graphs.
-var products = map[string][3]string{
-	"FUSEKI":   {"/ds/query", "/ds/update", "/ds/data"},
-	"RDF4J":    {"/rdf4j-server/repositories/books", "/rdf4j-server/repositories/books/statements", "/rdf4j-server/repositories/books/rdf-graphs/service"},
-	"VIRTUOSO": {"/sparql-auth", "/sparql-auth", "/sparql-graph-crud-auth"},
-	"OXIGRAPH": {"/query", "/update", "/store"},
+const booksGraph = "http://example.org/books"
+
+// products are the stores of the pages: paths of queries, of updates, of graphs;
+// the variable with the address of the real one.
+var products = map[string]product{
+	"FUSEKI":   {[3]string{"/ds/query", "/ds/update", "/ds/data"}, teststores.EnvFuseki, teststores.Fuseki},
+	"RDF4J":    {[3]string{"/rdf4j-server/repositories/books", "/rdf4j-server/repositories/books/statements", "/rdf4j-server/repositories/books/rdf-graphs/service"}, teststores.EnvRDF4J, teststores.RDF4J},
+	"VIRTUOSO": {[3]string{"/sparql-auth", "/sparql-auth", "/sparql-graph-crud-auth"}, teststores.EnvVirtuoso, teststores.Virtuoso},
+	"OXIGRAPH": {[3]string{"/query", "/update", "/store"}, teststores.EnvOxigraph, teststores.Oxigraph},
+}
+
+type product struct {
+	paths  [3]string
+	env    string
+	server func(testing.TB) teststores.Server
+}
+
+// realProduct fills in the real store of a name, with the books in a graph of the test's
+// own. What the page writes there is removed at the end of the test.
+func realProduct(t *testing.T, name string, p product, vars map[string]string) {
+	s := p.server(t)
+	base, err := url.Parse(os.Getenv(p.env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars[name], vars["GRAPH"] = base.Host, s.Graph
+	if name == "RDF4J" {
+		vars["REPOSITORY"] = base.Path[strings.LastIndex(base.Path, "/")+1:]
+	}
+	if s.Username != "" {
+		vars["READER"], vars["WRITER"], vars["PASSWORD"] = s.Username, s.Username, s.Password
+	}
+	s.Put(t, s.Graph, "text/turtle", strings.NewReader(books(12)))
+	t.Cleanup(func() {
+		for _, graph := range []string{s.Graph + "-mirror", s.Graph + "-copy"} {
+			s.Clear(t, graph)
+			s.Run(t, "DELETE { GRAPH <urn:rsbridge:state> { ?s ?p ?o } } WHERE { GRAPH <urn:rsbridge:state> { ?s <urn:rsbridge:terms#graph> \""+graph+"\" ; ?p ?o } }")
+		}
+	})
 }
 
 // books are some in a graph of their own.
@@ -279,7 +323,7 @@ func newProduct(t *testing.T, paths [3]string) http.Handler {
 		mux.Handle(paths[1], at("/update"))
 	}
 	mux.Handle(paths[2], at("/data"))
-	put := httptest.NewRequest(http.MethodPut, paths[2]+"?graph="+url.QueryEscape("http://example.org/books"), strings.NewReader(books(12)))
+	put := httptest.NewRequest(http.MethodPut, paths[2]+"?graph="+url.QueryEscape(booksGraph), strings.NewReader(books(12)))
 	put.Header.Set("Content-Type", "text/turtle")
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, put)

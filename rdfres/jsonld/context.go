@@ -12,7 +12,7 @@ import (
 )
 
 // ldContext is an active context (JSON-LD 1.1 API, section 4.1). It is never changed once
-// it is in use: the next one stands on it, with the terms that it adds.
+// it is in use: the next one stands on it and adds its terms.
 type ldContext struct {
 	up    *ldContext
 	terms map[string]*ldTerm
@@ -25,11 +25,11 @@ type ldContext struct {
 	lang     string
 	previous *ldContext
 
-	level  int // of the embedded context that this one ends with
+	level  int // of the innermost embedded context
 	scoped map[scopedKey]*ldContext
 }
 
-// scopedKey tells what a context was made from, on the one that keeps it.
+// scopedKey names the source of a context, on the context with the cache.
 type scopedKey struct {
 	node      jsonNode
 	address   string
@@ -52,7 +52,7 @@ type ldTerm struct {
 	index     string
 	nest      string
 	context   jsonNode // scoped, if there
-	from      string   // the address that the definition was read from
+	from      string   // the address of the definition
 }
 
 // ldContainer is a set of containers.
@@ -92,7 +92,7 @@ func isKeyword(s string) bool {
 	return false
 }
 
-// looksLikeKeyword tells of @ and letters, which is kept for keywords to come.
+// looksLikeKeyword tells of @ and letters, reserved for keywords to come.
 func looksLikeKeyword(s string) bool {
 	if len(s) < 2 || s[0] != '@' {
 		return false
@@ -115,11 +115,11 @@ func (c *ldContext) term(name string) *ldTerm {
 }
 
 const (
-	contextDepth = 16      // of contexts that stand on each other before they are put together
-	contextWork  = 1 << 26 // terms that may be put together so, for a document
+	contextDepth = 16      // of contexts on each other, before they are merged
+	contextWork  = 1 << 26 // terms merged in this way, for a document
 )
 
-// on makes a context that stands on c.
+// on makes a context on top of c.
 func (x *ldExpander) on(c *ldContext) *ldContext {
 	n := *c
 	n.up, n.terms, n.scoped, n.depth, n.level = c, nil, nil, c.depth+1, x.level
@@ -138,7 +138,7 @@ func (x *ldExpander) on(c *ldContext) *ldContext {
 	return &n
 }
 
-// hold counts what contexts take, and fails when it is more than the document may.
+// hold counts the memory of contexts, and fails beyond the bound of the document.
 func (x *ldExpander) hold(n int) error {
 	for len(x.held) <= x.level {
 		x.held = append(x.held, 0)
@@ -150,7 +150,7 @@ func (x *ldExpander) hold(n int) error {
 	return nil
 }
 
-// leave forgets what the contexts of a level held, with all that stand on them.
+// leave forgets the memory of the contexts of a level, and of all on top of them.
 func (x *ldExpander) leave(level int) {
 	for len(x.held) > level {
 		x.total -= x.held[len(x.held)-1]
@@ -161,7 +161,7 @@ func (x *ldExpander) leave(level int) {
 
 // contextRun is the processing of one local context.
 type contextRun struct {
-	from      string   // the address of the document that the context is in
+	from      string   // the address of the document with the context
 	remote    []string // the addresses on the way to it
 	override  bool     // of protected terms
 	propagate bool
@@ -257,7 +257,7 @@ func (x *ldExpander) namedContext(active *ldContext, at jsonNode, run contextRun
 
 func (x *ldExpander) linked(active *ldContext, address string, run contextRun) (*ldContext, error) {
 	key := scopedKey{address: address, propagate: run.propagate, override: run.override}
-	keeps := active == x.first && len(run.remote) == 0 // which is where most documents begin
+	keeps := active == x.first && len(run.remote) == 0 // most documents begin here
 	if c, ok := active.scoped[key]; ok && keeps {
 		return c, nil
 	}
@@ -322,7 +322,7 @@ type loadedContext struct {
 // lead from one to another.
 const maxContexts = 256
 
-// localContext is a context object, and the one that it imports.
+// localContext is a context object and its import.
 type localContext struct{ own, imported jsonNode }
 
 func (l localContext) get(name string) jsonNode {

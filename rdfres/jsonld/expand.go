@@ -13,8 +13,8 @@ import (
 )
 
 // ldExpander expands a JSON-LD document (JSON-LD 1.1 API, section 5.1): it writes the same
-// document without contexts, for jsonldReader. What the algorithm drops because it has
-// no meaning as RDF is left out. One member may be written twice where the algorithm
+// document without contexts, for jsonldReader. The parts without a meaning as RDF,
+// dropped by the algorithm, are left out. One member may be written twice where the algorithm
 // would join two.
 type ldExpander struct {
 	opts   rdfres.ReadOptions
@@ -22,15 +22,15 @@ type ldExpander struct {
 	first  *ldContext
 	loaded map[string]loadedContext
 	out    []byte
-	most   int64 // bytes that contexts may take, and that may be written
+	most   int64 // bytes for contexts, and for the output
 
-	level int     // of embedded contexts that are in force
-	held  []int64 // what contexts take, by level
+	level int     // of embedded contexts in force
+	held  []int64 // memory of contexts, by level
 	total int64
 	work  int
 }
 
-// expandJSONLD gives the expanded form of a document. Contexts that are not in it come from
+// expandJSONLD gives the expanded form of a document. Contexts from elsewhere come from
 // o.Context.
 func expandJSONLD(data []byte, o rdfres.ReadOptions) ([]byte, error) {
 	x := &ldExpander{opts: o, loaded: map[string]loadedContext{}, most: o.ExpandsTo(int64(len(data)))}
@@ -74,7 +74,7 @@ func (x *ldExpander) write(parts ...string) {
 	}
 }
 
-// grow makes room without doubling what is long already.
+// grow makes room without doubling a long output.
 func (x *ldExpander) grow(n int) {
 	if len(x.out)+n > cap(x.out) && len(x.out) > 1<<20 {
 		x.out = slices.Grow(x.out, max(n, len(x.out)/4))
@@ -96,7 +96,7 @@ func (x *ldExpander) bound() error {
 	return nil
 }
 
-// comma parts what follows from what stands before it in the same array or object.
+// comma separates an element or member from the one before.
 func (x *ldExpander) comma() {
 	switch x.out[len(x.out)-1] {
 	case '[', '{', ':':
@@ -125,7 +125,7 @@ func (x *ldExpander) member(name string) error {
 	return nil
 }
 
-// position is where an element stands.
+// position is the place of an element.
 type position struct {
 	term    string // the active property; "" at the top
 	def     *ldTerm
@@ -135,10 +135,10 @@ type position struct {
 	extra   *extra
 }
 
-// top tells of a position where there are node objects only.
+// top tells of a position for node objects only.
 func (p position) top() bool { return p.term == "" || p.inGraph }
 
-// extra is what the key of a map adds to each of its values.
+// extra is the part of each value of a map, from its key.
 type extra struct {
 	id, class string // "" is nothing
 	property  string // an IRI, with the value in raw
@@ -175,7 +175,7 @@ func (x *ldExpander) elements(c *ldContext, p position, v jsonNode) error {
 	})
 }
 
-// element writes a value that is no array.
+// element writes a value, arrays apart.
 func (x *ldExpander) element(c *ldContext, p position, v jsonNode) error {
 	switch v.kind() {
 	case 'n':
@@ -228,7 +228,7 @@ func (x *ldExpander) extraGraph(c *ldContext, p position, v jsonNode) bool {
 	return !is || err != nil
 }
 
-// keyword is the keyword that a name stands for, or "".
+// keyword is the keyword behind a name, or "".
 func (x *ldExpander) keyword(c *ldContext, name string) string {
 	if isKeyword(name) {
 		return name
@@ -293,7 +293,7 @@ func (x *ldExpander) scalar(c *ldContext, p position, v jsonNode) (err error) {
 	return x.bound()
 }
 
-// reference writes a node that is named by a string.
+// reference writes a node, named by a string.
 func (x *ldExpander) reference(c *ldContext, p position, v jsonNode, iri string) error {
 	if iri == "" || c.noBase && !chars.HasScheme(iri) && !strings.HasPrefix(iri, "_:") && p.container()&inList == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 const rdfJSON = chars.RDF + "JSON"
 
-// canonicalJSON is a JSON text as RFC 8785 spells it, which JSON-LD asks for in literals of
+// canonicalJSON is a JSON text as RFC 8785 spells it, for JSON-LD's literals of
 // type rdf:JSON. why is "" when it has one.
 func canonicalJSON(raw []byte) (text []byte, why string) {
 	tape, err := readTape("", raw, 0)

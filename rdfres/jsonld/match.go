@@ -11,11 +11,11 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/syntax"
 )
 
-// Matches tells whether a document in the form of Encode says ts, which is
-// sorted and unique, and nothing else: that Decode would give ts back. It reads the
-// bytes by a grammar of its own, of that form alone, takes each statement that it meets
-// off ts and makes no terms, so that it takes a fraction of the time of Decode. Where
-// it says no, Decode has the last word: what is seldom (escapes in an IRI, odd labels)
+// Matches tells whether a document in the form of Encode says exactly ts,
+// sorted and unique: Decode would give ts back. It reads the
+// bytes by a grammar of its own, for this form alone, takes each statement
+// off ts and makes no terms. It takes a fraction of the time of Decode. If
+// it says no, Decode has the last word: rare text (escapes in an IRI, odd labels)
 // is left to it.
 func Matches(data []byte, ts []rdfres.Triple) bool {
 	if !utf8.Valid(data) {
@@ -33,12 +33,12 @@ type jsonldMatcher struct {
 	jsonScanner
 	ts    []rdfres.Triple
 	met   []bool // of ts
-	left  int    // of ts that were not met
+	left  int    // of ts, not met yet
 	depth int
 	buf   []byte // a term
 }
 
-// objects is a part of ts in which the next object is looked for.
+// objects is the part of ts with the next object.
 type objects struct{ next, end int }
 
 func (m *jsonldMatcher) document() bool {
@@ -67,7 +67,7 @@ func (m *jsonldMatcher) document() bool {
 	return m.is("]")
 }
 
-// members reads what follows the @id of the subject whose triples begin at from.
+// members reads the members after @id. The triples of the subject begin at from.
 func (m *jsonldMatcher) members(from int) bool {
 	if m.depth++; m.depth > 2*maxJSONNesting {
 		return false
@@ -129,7 +129,7 @@ func (m *jsonldMatcher) take(os *objects, o []byte) int {
 	return -1
 }
 
-// value reads an object of a property: a literal, or a node with what it says.
+// value reads an object of a property: a literal, or a node with its members.
 func (m *jsonldMatcher) value(os *objects) bool {
 	switch {
 	case m.is(`{"@value":"`):
@@ -175,7 +175,7 @@ func (m *jsonldMatcher) is(s string) bool {
 	return false
 }
 
-// name reads the rest of a string that names a node, with its quote, and gives the
+// name reads the rest of a node's name, with its quote, and gives the
 // term, valid until the next one; nil: it is for Decode.
 func (m *jsonldMatcher) name() []byte {
 	raw := m.data[m.pos:]
@@ -195,7 +195,7 @@ func (m *jsonldMatcher) name() []byte {
 	return nil
 }
 
-// iriLen is how many bytes come that may stand raw in an IRI.
+// iriLen is how many of the next bytes may stand raw in an IRI.
 func iriLen(b []byte) int {
 	for i, c := range b {
 		if chars.Class[c]&chars.BadIRI != 0 {

@@ -12,7 +12,7 @@ import (
 // ldObject is an object while it is expanded.
 type ldObject struct {
 	c       *ldContext
-	typed   *ldContext // the context before those of its types, in which types are read
+	typed   *ldContext // the context for types, before those of its types
 	p       position
 	jsonLit bool // its @type is @json
 	seen    []string
@@ -130,7 +130,7 @@ func (x *ldExpander) leftOut(c *ldContext, v jsonNode) (left bool, err error) {
 }
 
 // goesBack tells whether the context before that of a type is in force again: in each
-// node but one that is only named.
+// node with more than a name.
 func (x *ldExpander) goesBack(c *ldContext, v jsonNode) bool {
 	members, back, id := 0, true, false
 	_ = v.members(func(name string, _ jsonNode) error { // gives no error
@@ -219,7 +219,7 @@ func (x *ldExpander) onlyGraph(c *ldContext, v jsonNode) bool {
 	return graph && err == nil
 }
 
-// once refuses a keyword that two members of an object stand for.
+// once refuses a keyword in two members of an object.
 func (o *ldObject) once(x *ldExpander, keyword string, v jsonNode) error {
 	if keyword == "@included" || keyword == "@type" {
 		return nil
@@ -499,7 +499,7 @@ func (x *ldExpander) languageMap(c *ldContext, v jsonNode) error {
 	})
 }
 
-// indexMap writes the values of a map whose keys are indexes, names or types of nodes.
+// indexMap writes the values of a map by indexes, names or types of nodes.
 func (x *ldExpander) indexMap(c *ldContext, p position, v jsonNode) error {
 	container := p.container()
 	property, def := "", (*ldTerm)(nil)

@@ -14,10 +14,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/syntax"
 )
 
-// jsonldReader reads JSON-LD that has no context: our own deterministic form,
-// and any other expanded or flattened document. What JSON-LD would drop in
-// silence without a context (names that are no IRIs, relative references) is an
-// error here, because a description that is lost looks like a deletion.
+// jsonldReader reads JSON-LD without a context: our own deterministic form,
+// and any other expanded or flattened document. Parts dropped by JSON-LD in
+// silence (names without an IRI, relative references) are an
+// error here, because a lost description looks like a deletion.
 type jsonldReader struct {
 	jsonScanner
 	opts  rdfres.ReadOptions
@@ -29,8 +29,8 @@ type jsonldReader struct {
 	depth   int
 
 	size     syntax.Expansion
-	most     int64  // that it may be
-	beyond   bool   // what may be
+	most     int64  // the bound of size
+	beyond   bool   // the bound is exceeded
 	lastType string // the datatype of the literal before
 	foreign  bool   // a context was met
 }
@@ -162,19 +162,19 @@ func (r *jsonldReader) deeper(read func() string) string {
 	return why
 }
 
-// Where an object stands.
+// The places of an object.
 const (
 	scopeTop   = iota // top level, @graph, @included: a node object, no value
 	scopeValue        // value of a property
 )
 
-// object is what is known of an object while its members are read. They may
+// object is the state of an object while its members are read. They may
 // come in any order.
 type object struct {
 	id       rdfres.Term // of the node; made up when a property comes before @id
 	named    bool        // @id was there
 	used     bool        // id is in use
-	triples  int         // what was there before the object
+	triples  int         // before the object
 	quads    int
 	types    []jsonString
 	value    jsonValue
@@ -200,7 +200,7 @@ type jsonValue struct {
 	jsonString
 }
 
-// object reads an object and gives the term that it stands for: a node, a value
+// object reads an object and gives its term: a node, a value
 // or a list; a set has any number of them (more), null none (term is "").
 func (r *jsonldReader) object(graph rdfres.Term, scope int) (term rdfres.Term, more []rdfres.Term, why string) {
 	var few [2]jsonString
@@ -368,7 +368,7 @@ func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped
 	return r.fail(at, string(name)+" cannot stand in expanded JSON-LD")
 }
 
-// rename puts the name that @id gives in the place of the one made up before.
+// rename puts the name of @id in the place of the provisional one.
 func (r *jsonldReader) rename(o *object, id rdfres.Term) {
 	if !o.used {
 		return
@@ -566,7 +566,7 @@ func (r *jsonldReader) strings(to []jsonString) (_ []jsonString, why string) {
 	return to, why
 }
 
-// idTerm is the term of a string that names a node.
+// idTerm is the term of a node's name.
 func (r *jsonldReader) idTerm(s jsonString) (rdfres.Term, string) {
 	plain := !s.escaped
 	for i := 0; plain && i < len(s.raw); i++ {
@@ -621,7 +621,7 @@ func (r *jsonldReader) scalar(v *jsonValue) (why string) {
 	return why
 }
 
-// native is a value that is written without an object around it.
+// native is a value without an object around it.
 func (r *jsonldReader) native() (rdfres.Term, string) {
 	if r.peek() == '[' {
 		return "", r.fail(r.pos, "an array stands in an array of values")

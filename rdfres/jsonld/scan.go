@@ -9,11 +9,11 @@ import (
 )
 
 // jsonScanner goes over a JSON text (RFC 8259) in memory, strictly. Strings are
-// given as they are written; why is what is wrong, "" when nothing is.
+// given as they are written; why is the fault, or "".
 type jsonScanner struct {
 	data []byte
 	pos  int
-	// errPos is where it is wrong.
+	// errPos is the place of the fault.
 	errPos int
 }
 
@@ -51,7 +51,7 @@ func (s *jsonScanner) instead(c byte) string {
 	return chars.QuoteByte(c)
 }
 
-// str reads a string and gives what stands between its quotes.
+// str reads a string and gives the text between its quotes.
 func (s *jsonScanner) str() (raw []byte, escaped bool, why string) {
 	if why := s.expect('"'); why != "" {
 		return nil, false, why
@@ -73,7 +73,7 @@ func (s *jsonScanner) str() (raw []byte, escaped bool, why string) {
 	return nil, false, s.fail(start-1, "the string has no closing quote")
 }
 
-// text decodes what str gave.
+// text decodes the result of str.
 func (s *jsonScanner) text(raw []byte, escaped bool) (string, string) {
 	if !escaped {
 		return string(raw), ""
@@ -212,7 +212,7 @@ func (s *jsonScanner) name() (raw []byte, escaped bool, why string) {
 	return raw, escaped, why
 }
 
-// more reads what follows a member or an element: a comma or the end.
+// more reads the sign after a member or an element: a comma or the end.
 func (s *jsonScanner) more(end byte) (more bool, why string) {
 	switch c := s.peek(); c {
 	case ',':
@@ -226,7 +226,7 @@ func (s *jsonScanner) more(end byte) (more bool, why string) {
 	}
 }
 
-// appendLexical appends what str gave as the inside of a canonical literal.
+// appendLexical appends the result of str as the inside of a canonical literal.
 func (s *jsonScanner) appendLexical(dst, raw []byte, escaped bool) ([]byte, string) {
 	for escaped {
 		n := bytes.IndexByte(raw, '\\')

@@ -21,12 +21,12 @@ type jsonTape struct {
 }
 
 type tapeNode struct {
-	pos  uint32 // where the value begins in the text
-	next uint32 // the node after the value and all that is in it
+	pos  uint32 // the start of the value in the text
+	next uint32 // the node after the value and its content
 }
 
-// readTape checks a JSON text (RFC 8259) and finds its values. It refuses a name that
-// stands twice in an object: which of the two counts is open.
+// readTape checks a JSON text (RFC 8259) and finds its values. It refuses a name if it
+// stands twice in an object: the standard does not say which one counts.
 func readTape(name string, data []byte, most int64) (*jsonTape, error) {
 	s := jsonScanner{data: data}
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
@@ -136,7 +136,7 @@ func (n jsonNode) kind() byte {
 
 func (n jsonNode) isScalar() bool { c := n.kind(); return c != '{' && c != '[' && c != 'n' }
 
-// str gives what stands between the quotes of a string.
+// str gives the text between the quotes of a string.
 func (n jsonNode) str() (raw []byte, escaped bool) {
 	s := jsonScanner{data: n.tape.data, pos: n.pos()}
 	raw, escaped, _ = s.str()
@@ -154,7 +154,7 @@ func (n jsonNode) text() string {
 // raw is the value as it is written.
 func (n jsonNode) raw() []byte {
 	s := jsonScanner{data: n.tape.data, pos: n.pos()}
-	_ = s.skipValue(0) // the tape is of a text that was checked
+	_ = s.skipValue(0) // the text of the tape was checked
 	return n.tape.data[n.pos():s.pos]
 }
 
@@ -199,7 +199,7 @@ func (n jsonNode) get(name string) (v jsonNode) {
 	return v
 }
 
-// twice finds a name that stands twice in an object.
+// twice finds a repeated name in an object.
 func (n jsonNode) twice() (name jsonNode, ok bool) {
 	end := n.tape.nodes[n.at].next
 	var few [16]uint32

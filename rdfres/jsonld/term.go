@@ -18,10 +18,10 @@ type definer struct {
 	names     map[string]jsonNode
 	order     []string
 	state     map[string]bool // false while a term is being defined
-	scopes    []*ldTerm       // that have a context to be checked
+	scopes    []*ldTerm       // with a context to check
 }
 
-// need defines a term that another one is defined with.
+// need defines a term for the definition of another.
 func (d *definer) need(name string) error {
 	if done, ok := d.state[name]; ok && done {
 		return nil
@@ -146,7 +146,7 @@ func (t *ldTerm) same(u *ldTerm) bool {
 	return a == b
 }
 
-// term reads a definition; nil is one that is passed over.
+// term reads a definition; nil is one without effect.
 func (d *definer) term(name string, v jsonNode) (*ldTerm, error) {
 	x := d.x
 	t := &ldTerm{protected: d.protected, from: d.run.from}
@@ -231,7 +231,7 @@ func (d *definer) reverse(t *ldTerm, def, r jsonNode) (*ldTerm, error) {
 	return t, d.others(def)
 }
 
-// mapping finds the IRI of a term. passed is a definition that does not count.
+// mapping finds the IRI of a term. passed is a definition without effect.
 func (d *definer) mapping(name string, t *ldTerm, id jsonNode, simple bool) (passed bool, err error) {
 	x := d.x
 	if id.there() && !id.isText(name) {
@@ -298,7 +298,7 @@ func endsPrefix(iri string) bool {
 	return iri != "" && (strings.IndexByte(":/?#[]@", iri[len(iri)-1]) >= 0 || strings.HasPrefix(iri, "_:"))
 }
 
-// details reads what a definition has beside its IRI and type.
+// details reads the members of a definition beside its IRI and type.
 func (d *definer) details(name string, t *ldTerm, def jsonNode) (*ldTerm, error) {
 	if !def.there() {
 		return t, nil
@@ -382,7 +382,7 @@ func (d *definer) details(name string, t *ldTerm, def jsonNode) (*ldTerm, error)
 
 var termMembers = []string{"@id", "@reverse", "@container", "@context", "@direction", "@index", "@language", "@nest", "@prefix", "@protected", "@type"}
 
-// others refuses what no definition has.
+// others refuses unknown members.
 func (d *definer) others(def jsonNode) error {
 	return def.members(func(name string, v jsonNode) error {
 		if !slices.Contains(termMembers, name) {

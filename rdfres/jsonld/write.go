@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/syntax"
 )
 
-// maxJSONNesting is how deep the writer nests blank nodes. What lies deeper
+// maxJSONNesting is how deep the writer nests blank nodes. A deeper node
 // (the tail of a long rdf:List, say) becomes a node of the top level, so that
 // readers with bounded stacks, Python's for one, can read every document.
 const maxJSONNesting = 64
@@ -22,7 +22,7 @@ const maxJSONNesting = 64
 //
 // The nodes of the top level stand in the order of their terms, the entity
 // first. Members are sorted by name, bytewise, and values by the order of their
-// terms. A blank node that one triple leads to stands inside it, unless the way
+// terms. A blank node with one triple leading to it stands inside it, unless the way
 // there is a cycle, deeper than maxJSONNesting, or rdf:type, whose objects are
 // strings. Every node has its @id, also a blank one: it is its wire name.
 func Encode(entity string, ts []rdfres.Triple) []byte {
@@ -62,10 +62,10 @@ type jsonldNode struct {
 	nested   bool
 }
 
-// blankUse is what decides where a blank node is written.
+// blankUse decides about the place of a blank node.
 type blankUse struct {
 	node int  // in nodes, -1 when it is no subject
-	refs int  // triples that lead to it
+	refs int  // triples leading to it
 	typ  bool // one of them is rdf:type
 	seen bool
 }
@@ -108,7 +108,7 @@ func (w *jsonldWriter) use(o rdfres.Term) *blankUse {
 	return u
 }
 
-// nest marks the nodes that are written inside another one.
+// nest marks the nodes inside another one.
 func (w *jsonldWriter) nest() {
 	if w.blanks == nil {
 		return
@@ -118,7 +118,7 @@ func (w *jsonldWriter) nest() {
 			w.nestBelow(i)
 		}
 	}
-	for i := range w.nodes { // what only a cycle leads to
+	for i := range w.nodes { // reached by a cycle only
 		if u := w.blanks[w.nodes[i].subject]; u != nil && !u.seen && u.refs == 1 && !u.typ {
 			u.seen = true
 			w.nestBelow(i)
@@ -174,7 +174,7 @@ func (w *jsonldWriter) node(i int) {
 	w.out = append(w.out, '}')
 }
 
-// types writes @type: the objects of rdf:type that are no literals.
+// types writes @type: the objects of rdf:type, literals apart.
 func (w *jsonldWriter) types(ts []rdfres.Triple) {
 	first := true
 	for i := range ts {
@@ -226,7 +226,7 @@ func hasLiteral(ts []rdfres.Triple) bool {
 	return false
 }
 
-// compareIRI compares two IRI terms as the strings that they write.
+// compareIRI compares two IRI terms as strings of JSON.
 func compareIRI(a, b rdfres.Term) int {
 	a, b = a[1:len(a)-1], b[1:len(b)-1]
 	if strings.IndexByte(string(a), '\\') >= 0 || strings.IndexByte(string(b), '\\') >= 0 {
@@ -235,7 +235,7 @@ func compareIRI(a, b rdfres.Term) int {
 	return strings.Compare(string(a), string(b))
 }
 
-// property writes the values of the predicate that begins at from.
+// property writes the values of the predicate at from.
 func (w *jsonldWriter) property(from, to int) {
 	p := w.ts[from].P
 	w.out = append(w.out, `,"`...)
@@ -283,7 +283,7 @@ func (w *jsonldWriter) value(o rdfres.Term) {
 	w.out = append(w.out, `"}`...)
 }
 
-// appendID appends what @id says of an IRI or a blank node.
+// appendID appends the value of @id for an IRI or a blank node.
 func appendID(dst []byte, t rdfres.Term) []byte {
 	if t[0] == '_' {
 		return append(dst, t...)

@@ -9,7 +9,7 @@ import (
 
 const maxEntities = 10_000
 
-// documentType reads what follows <!DOCTYPE.
+// documentType reads the rest of a <!DOCTYPE.
 func (l *xmlLexer) documentType() error {
 	if err := l.needSpace("after DOCTYPE"); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (l *xmlLexer) documentType() error {
 	return l.want(">", "at the end of the DOCTYPE")
 }
 
-// externalID passes over the address of something that is not read.
+// externalID passes over the address of an external entity or subset.
 func (l *xmlLexer) externalID() (there bool, err error) {
 	r, err := l.read()
 	if err != nil {
@@ -104,8 +104,8 @@ func (l *xmlLexer) internalSubset() error {
 	}
 }
 
-// parameter enters a parameter entity. After one that is not read, what is declared may
-// not be what is meant: declarations go on, since most readers go on.
+// parameter enters a parameter entity. After an external one, a declaration may
+// not be the intended one: declarations go on, since most readers go on.
 func (l *xmlLexer) parameter() error {
 	name, err := l.name("the name of a parameter entity")
 	if err == nil {
@@ -166,7 +166,7 @@ func (l *xmlLexer) declarations() error {
 	return l.errorf("<!%s is no declaration", chars.Cut(what))
 }
 
-// passDeclaration goes to the end of a declaration that says nothing of the content.
+// passDeclaration goes to the end of a declaration without effect on the content.
 func (l *xmlLexer) passDeclaration() error {
 	for {
 		r, err := l.read()

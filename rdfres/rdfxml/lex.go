@@ -15,15 +15,15 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/syntax"
 )
 
-// xmlLexer reads the tokens of an XML 1.0 document (fifth edition) as a processor that does
-// not validate: it takes what the internal subset declares (entities, defaults and types of
+// xmlLexer reads the tokens of an XML 1.0 document (fifth edition) as a processor without
+// validation: it takes the declarations of the internal subset (entities, defaults and types of
 // attributes), and nothing from elsewhere. The names of the productions are those of the
 // specification. Whatever is not well-formed is an error.
 type xmlLexer struct {
 	text *xmlText
 	opts rdfres.ReadOptions
 
-	length func() int64 // bytes that were read
+	length func() int64 // bytes read
 
 	back    []rune // read and put back, the last one first
 	stack   []xmlEntity
@@ -36,15 +36,15 @@ type xmlLexer struct {
 	entities   map[string]entityDecl
 	parameters map[string]entityDecl
 	attributes map[string][]attributeDecl // by element
-	expanded   int64                      // bytes that references stood for
+	expanded   int64                      // bytes of the replacements
 	buf        []byte
 }
 
-// xmlEntity is an entity that is being read.
+// xmlEntity is an entity in reading.
 type xmlEntity struct {
 	name  string
 	rest  string
-	depth int // of elements where it began
+	depth int // of elements at its start
 }
 
 type entityDecl struct {
@@ -72,7 +72,7 @@ func (l *xmlLexer) errorf(format string, args ...any) error {
 	return &rdfres.SyntaxError{Name: l.opts.Name, Format: rdfres.RDFXML, Line: l.text.line, Column: max(1, l.text.col), Reason: fmt.Sprintf(format, args...)}
 }
 
-// ended is what read gives at the end of an entity or of the document.
+// ended is the result of read at the end of an entity or of the document.
 const ended rune = -1
 
 func (l *xmlLexer) read() (rune, error) {
@@ -111,7 +111,7 @@ func (l *xmlLexer) failed(err error) error {
 
 func (l *xmlLexer) unread(r rune) { l.back = append(l.back, r) }
 
-// want passes over text that must come.
+// want passes over required text.
 func (l *xmlLexer) want(text, where string) error {
 	for _, w := range text {
 		r, err := l.read()
@@ -302,7 +302,7 @@ func (l *xmlLexer) unreadUnlessEnded(r rune) {
 	}
 }
 
-// reference reads what follows an & in text: a character goes to buf, an entity is entered.
+// reference reads the text after an &: a character goes to buf, an entity is entered.
 func (l *xmlLexer) reference() (entered bool, err error) {
 	if l.depth == 0 {
 		return false, l.errorf("text stands outside the root element")
@@ -417,7 +417,7 @@ func (l *xmlLexer) characterReference() (rune, error) {
 	return rune(n), nil
 }
 
-// markup reads what begins with <. A DOCTYPE gives no token.
+// markup reads the text after a <. A DOCTYPE gives no token.
 func (l *xmlLexer) markup() (xml.Token, error) {
 	r, err := l.read()
 	if err != nil {
@@ -515,7 +515,7 @@ func (l *xmlLexer) instruction() (xml.Token, error) {
 
 var xmlDecl = regexp.MustCompile(`^[ \t\n]+version[ \t\n]*=[ \t\n]*(?:'1\.[0-9]+'|"1\.[0-9]+")(?:[ \t\n]+encoding[ \t\n]*=[ \t\n]*(?:'([A-Za-z][A-Za-z0-9._-]*)'|"([A-Za-z][A-Za-z0-9._-]*)"))?(?:[ \t\n]+standalone[ \t\n]*=[ \t\n]*(?:'(?:yes|no)'|"(?:yes|no)"))?[ \t\n]*$`)
 
-// declaration passes over the XML declaration that a document may begin with.
+// declaration passes over the XML declaration of a document.
 func (l *xmlLexer) declaration() error {
 	const begin = "<?xml"
 	var had []rune
@@ -698,7 +698,7 @@ func (l *xmlLexer) valueOf(name string) error {
 	return nil
 }
 
-// declared gives a start tag what the internal subset declares of its attributes.
+// declared gives a start tag the defaults of the internal subset.
 func (l *xmlLexer) declared(t xml.StartElement) xml.StartElement {
 	for _, d := range l.attributes[rawName(t.Name)] {
 		found := false

@@ -66,8 +66,8 @@ var (
 
 type xmlPrefix struct{ prefix, uri string }
 
-// canonicalStart writes a start tag and gives the namespaces that are rendered
-// at it: those above and the ones that this tag uses for the first time.
+// canonicalStart writes a start tag and gives the namespaces rendered
+// at it: those above, and those used by this tag for the first time.
 func (p *rdfxmlParser) canonicalStart(b *strings.Builder, t xml.StartElement, above []xmlPrefix) ([]xmlPrefix, error) {
 	scope := p.top()
 	used := []xmlPrefix{{t.Name.Space, scope.name.Space}}
@@ -114,7 +114,7 @@ func (p *rdfxmlParser) canonicalStart(b *strings.Builder, t xml.StartElement, ab
 	return now, nil
 }
 
-// renderedAs is the namespace that a prefix has in what is written already.
+// renderedAs is the namespace of a prefix in the output so far.
 func renderedAs(rendered []xmlPrefix, prefix string) string {
 	for i := len(rendered) - 1; i >= 0; i-- {
 		if rendered[i].prefix == prefix {

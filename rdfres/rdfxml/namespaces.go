@@ -24,13 +24,13 @@ type xmlReader struct {
 	done  bool                   // the root was closed
 }
 
-// xmlSpaces is a namespace, and the number of elements that were open where it was declared.
+// xmlSpaces is a namespace, and the number of open elements at its declaration.
 type xmlSpaces struct {
 	uri   string
 	depth int
 }
 
-// xmlScope is what an open element has, by itself or from around it.
+// xmlScope has the settings of an open element, its own or inherited.
 type xmlScope struct {
 	raw        xml.Name // prefix and local name, as written
 	name       xml.Name // namespace and local name
@@ -194,7 +194,7 @@ func (x *xmlReader) hold(n int) error {
 	return nil
 }
 
-// twiceNamed finds a name that two attributes have.
+// twiceNamed finds a name of two attributes.
 func twiceNamed(attrs []xml.Attr) (twice xml.Name, ok bool) {
 	if len(attrs) > 16 {
 		names := make(map[xml.Name]bool, len(attrs))
@@ -241,7 +241,7 @@ func (x *xmlReader) pop() {
 	x.done = len(x.scope) == 0
 }
 
-// element gives the start tag that token has just given, its names resolved.
+// element gives the start tag of the last token, its names resolved.
 func (x *xmlReader) element(t xml.StartElement) (element, error) {
 	e := element{name: x.top().name}
 	for _, a := range t.Attr {

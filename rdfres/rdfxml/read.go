@@ -61,7 +61,7 @@ func (p *rdfxmlParser) document() error {
 		}
 		if e.name.Space == chars.RDF && e.name.Local == "RDF" {
 			for _, a := range e.attrs {
-				if a.Name != (xml.Name{Space: chars.RDF, Local: "version"}) { // of RDF 1.2; what it writes tells whether it can be read
+				if a.Name != (xml.Name{Space: chars.RDF, Local: "version"}) { // of RDF 1.2; the content tells if it can be read
 					return p.errorf("rdf:RDF cannot have the attribute %s", a.Name.Local)
 				}
 			}
@@ -210,7 +210,7 @@ func (p *rdfxmlParser) propertyElementList(subject rdfres.Term) error {
 	return p.children(func(e element) error { return p.propertyElt(subject, e, &li) })
 }
 
-// propertyAttributes are those that a property element can have.
+// propertyAttributes are the attributes of a property element.
 type propertyAttributes struct {
 	id, parseType, datatype string
 	hasID, hasDatatype      bool

@@ -13,12 +13,12 @@ import (
 )
 
 // xmlText reads the characters of an XML document: its encoding is found as XML 1.0
-// (appendix F) and RFC 7303 have it, what XML forbids is refused, and line ends are \n.
+// (appendix F) and RFC 7303 have it, forbidden characters are refused, and line ends are \n.
 type xmlText struct {
 	in        *bufio.Reader
 	line, col int // of the character read last
 	cr        bool
-	is        string // UTF-8 or UTF-16, where the first bytes tell it
+	is        string // UTF-8 or UTF-16, if the first bytes tell it
 }
 
 var xmlEncoding = regexp.MustCompile(`^<\?xml[ \t\r\n][^>]*?[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*["']([A-Za-z][A-Za-z0-9._-]*)["']`)
@@ -86,8 +86,8 @@ func (x *xmlText) read() (rune, error) {
 	return r, nil
 }
 
-// appendPlain appends what is read already and needs no look: ASCII without markup, line
-// ends and what a "]]>" is made of.
+// appendPlain appends buffered text without a look: ASCII without markup, line
+// ends and the signs of "]]>".
 func (x *xmlText) appendPlain(dst []byte) []byte {
 	if x.cr {
 		return dst

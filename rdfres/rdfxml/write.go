@@ -84,7 +84,7 @@ func (w *rdfxmlWriter) namespaces(ts []rdfres.Triple) error {
 }
 
 // Carries tells whether RDF/XML can write a description, without writing it: each
-// predicate ends in an XML name, no text has a character that XML 1.0 lacks, and labels of
+// predicate ends in an XML name, all characters are in XML 1.0, and labels of
 // blank nodes are XML names.
 func Carries(ts []rdfres.Triple) bool {
 	w := rdfxmlWriter{}
@@ -138,7 +138,7 @@ func splitQName(iri string) (space, local string) {
 	return iri[:at], iri[at:]
 }
 
-// isSafeNameStart tells the characters that begin a name in every edition of
+// isSafeNameStart tells the characters at the start of a name in every edition of
 // XML 1.0: the fifth has many more, but not every parser has heard of it.
 func isSafeNameStart(r rune) bool {
 	switch {
@@ -177,7 +177,7 @@ func (w *rdfxmlWriter) description(ts []rdfres.Triple) {
 	w.text("  </rdf:Description>\n")
 }
 
-// node writes the attribute that names an IRI or a blank node.
+// node writes the attribute with an IRI or the name of a blank node.
 func (w *rdfxmlWriter) node(attribute string, t rdfres.Term) {
 	if t[0] == '_' {
 		if label := t.Label(); !isNCName(label) && w.err == nil {
@@ -204,7 +204,7 @@ func (w *rdfxmlWriter) chars(escaped string) {
 	w.text(xmlTextEscapes.Replace(s))
 }
 
-// check notes characters that XML 1.0 does not have.
+// check notes characters outside XML 1.0.
 func (w *rdfxmlWriter) check(s string) {
 	if w.err != nil {
 		return

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Error is what is wrong with the characters of a text, whatever is written in it.
+// Error is a fault in the characters of a text, independent of its format.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// ToUTF8 reads text in a charset (a name of IANA's) as UTF-8. What is no text in that
+// ToUTF8 reads text in a charset (a name of IANA's) as UTF-8. Text outside the
 // charset is an error, never U+FFFD. "" is UTF-8, which the readers check themselves.
 func ToUTF8(r io.Reader, charset string) (io.Reader, error) {
 	name := CharsetName(charset)
@@ -51,12 +51,12 @@ func CharsetName(charset string) string {
 	}
 }
 
-// tableReader refuses what the decoder of a charset has no character for: it gives U+FFFD,
-// which the charsets with a table have not.
+// tableReader refuses bytes without a character in the charset: its decoder gives U+FFFD,
+// a character in none of the charsets with a table.
 type tableReader struct {
 	r       io.Reader
 	charset string
-	seen    int // bytes of U+FFFD that stood last
+	seen    int // bytes of U+FFFD at the end so far
 }
 
 func (t *tableReader) Read(p []byte) (int, error) {

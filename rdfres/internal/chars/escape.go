@@ -47,8 +47,8 @@ var Class = func() (t [256]byte) {
 
 const UpperHex = "0123456789ABCDEF"
 
-// AppendIRI appends iri as the inside of an IRIREF: raw, with what the grammar
-// does not allow raw as \uXXXX.
+// AppendIRI appends iri as the inside of an IRIREF: raw, with the characters forbidden by the
+// grammar as \uXXXX.
 func AppendIRI[B []byte | string](dst []byte, iri B) []byte {
 	from := 0
 	for i := 0; i < len(iri); i++ {
@@ -90,7 +90,7 @@ func AppendLiteral[B []byte | string](dst []byte, lexical B) []byte {
 }
 
 // Escapes is how many bytes AppendLiteral needs at most beside those of a long text, so
-// that it is not copied to make room.
+// no copy is needed to make room.
 func Escapes[B []byte | string](lexical B) (n int) {
 	if len(lexical) < LongText {
 		return 0
@@ -110,10 +110,10 @@ func Escapes[B []byte | string](lexical B) (n int) {
 	return n
 }
 
-// LongText is where a copy costs more than care.
+// LongText is the length from which a copy costs more than care.
 const LongText = 64 << 10
 
-// OwnString is the string of bytes that nobody changes any more. A long one is not copied.
+// OwnString is the string of bytes without another owner. A long one is not copied.
 func OwnString(b []byte) string {
 	if len(b) < LongText {
 		return string(b)
@@ -142,7 +142,7 @@ func AppendEscape(dst []byte, c byte) []byte {
 }
 
 // Unescape undoes ECHAR and UCHAR. s is from a Term, hence well-formed; a
-// backslash that begins no escape is kept as it is.
+// backslash without an escape is kept.
 func Unescape(s string) string {
 	i := 0
 	for i < len(s) && s[i] != '\\' {
@@ -172,9 +172,9 @@ func Unescape(s string) string {
 	return string(append(out, s[from:]...))
 }
 
-// ReadEscape reads the escape that s begins with. echar allows the short ones.
-// lax joins two escaped surrogates, as Java writes them. why tells what is
-// wrong, "" when nothing is.
+// ReadEscape reads the escape at the start of s. echar allows the short ones.
+// lax joins two escaped surrogates, as Java writes them. why is the fault,
+// or "".
 func ReadEscape[B []byte | string](s B, echar, lax bool) (r rune, n int, why string) {
 	if len(s) < 2 {
 		return 0, 0, "a backslash stands at the end"
@@ -268,12 +268,12 @@ func IsPNCharsBase(r rune) bool {
 	return r >= 0x10000 && r <= 0xeffff
 }
 
-// IsPNCharsExtra is what PN_CHARS adds to PN_CHARS_U beyond ASCII.
+// IsPNCharsExtra is PN_CHARS without PN_CHARS_U, beyond ASCII.
 func IsPNCharsExtra(r rune) bool {
 	return r == 0xb7 || r >= 0x300 && r <= 0x36f || r == 0x203f || r == 0x2040
 }
 
-// ScanLabel returns the length of the blank node label that s begins with
+// ScanLabel returns the length of the blank node label at the start of s
 // (after "_:"), 0 when it begins with none. A dot at the end is not part of it.
 // colon tells whether ':' may stand in it, as in N-Triples 1.1.
 func ScanLabel[B []byte | string](s B, colon bool) int {
@@ -305,7 +305,7 @@ func decodeRune[B []byte | string](s B) (rune, int) {
 	return utf8.DecodeRune(buf[:copy(buf[:], s)])
 }
 
-// ScanLang returns the length of the language tag that s begins with (after
+// ScanLang returns the length of the language tag at the start of s (after
 // "@"): [a-zA-Z]+ ('-' [a-zA-Z0-9]+)*, 0 when there is none.
 func ScanLang[B []byte | string](s B) int {
 	i := 0

@@ -1,6 +1,6 @@
 package chars
 
-// The datatypes and the namespace that the syntaxes themselves know.
+// Datatypes and namespaces of the syntaxes themselves.
 const (
 	XSD           = "http://www.w3.org/2001/XMLSchema#"
 	XSDString     = XSD + "string"
@@ -12,7 +12,7 @@ const (
 	RDFLangString = RDF + "langString"
 )
 
-// AppendSuffix appends what follows the closing quote.
+// AppendSuffix appends the part of a literal after its closing quote.
 func AppendSuffix[B []byte | string](b []byte, lang, datatype B) []byte {
 	switch {
 	case len(lang) > 0:

@@ -41,7 +41,7 @@ func InvalidAt(b []byte) int {
 // Column counts characters, from 1.
 func Column(line []byte, at int) int { return utf8.RuneCount(line[:min(at, len(line))]) + 1 }
 
-// Cut shortens what an error message quotes.
+// Cut shortens a quotation in an error message.
 func Cut(s string) string {
 	const most = 120
 	if len(s) <= most {
@@ -59,5 +59,5 @@ func CountDigits(s []byte) int {
 	return i
 }
 
-// NoTripleTerms is said of a document that has some, with where.
+// NoTripleTerms is the fault of a document with triple terms.
 const NoTripleTerms = "triple terms and reified triples (<< of RDF 1.2) cannot be read: have the source write RDF 1.1"

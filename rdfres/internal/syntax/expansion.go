@@ -7,24 +7,24 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Expansion counts what the statements of a document take.
+// Expansion counts the size of a document's statements.
 type Expansion struct {
 	lines      int64 // as N-Quads
 	statements int64
 }
 
 // Add counts a statement, and tells whether there are more than may be: a short one takes
-// some 64 bytes in memory, for which small documents have room.
+// some 64 bytes in memory, and small documents have room for them.
 func (e *Expansion) Add(q *rdfres.Quad, f rdfres.Format, most int64) (within bool) {
 	e.lines += int64(len(q.S) + len(q.P) + len(q.O) + len(q.G) + len("   .\n"))
 	e.statements++
 	return e.lines <= most && (f == rdfres.NTriples || f == rdfres.NQuads || (e.statements-1<<14)*64 <= most)
 }
 
-// WithinBytes ends a reading whose statements take more than the document, of which length
-// tells what was read, may expand to.
+// WithinBytes ends a reading with an ErrTooLarge, once its statements take more than the
+// document may expand to. length gives the bytes read so far.
 func WithinBytes(f rdfres.Format, o rdfres.ReadOptions, length func() int64, yield func(rdfres.Quad, error) bool) func(rdfres.Quad, error) bool {
-	if f == rdfres.JSONLD { // which counts as it is read
+	if f == rdfres.JSONLD { // its reader counts itself
 		return yield
 	}
 	var e Expansion

@@ -2,7 +2,7 @@ package syntax
 
 import "github.com/rsbridge/rsbridge/rdfres"
 
-// Interner shares the strings of terms that come again: the subject of the
+// Interner shares the strings of repeated terms: the subject of the
 // line before, predicates, and short objects such as classes.
 type Interner struct {
 	subject, graph rdfres.Term
@@ -42,7 +42,7 @@ func (in *Interner) Quad(sc *rdfres.LineScanner) rdfres.Quad {
 	return q
 }
 
-// Share makes a term, or gives the same one that was made before.
+// Share makes a term, or gives the same term from before.
 func (in *Interner) Share(b []byte) rdfres.Term {
 	if in.slots == nil {
 		return rdfres.Term(b)
@@ -54,7 +54,7 @@ func (in *Interner) Share(b []byte) rdfres.Term {
 	return *slot
 }
 
-// hash is enough to spread IRIs, which differ near their end.
+// hash is enough to spread IRIs: they differ near their end.
 func hash(b []byte) uint32 {
 	h := uint32(len(b))
 	for i := max(0, len(b)-24); i < len(b); i++ {
@@ -63,7 +63,7 @@ func hash(b []byte) uint32 {
 	return h ^ h>>15
 }
 
-// AppendTriple is append that does not double what is long already.
+// AppendTriple is append with smaller steps for a long list.
 func AppendTriple(ts []rdfres.Triple, t rdfres.Triple) []rdfres.Triple {
 	if len(ts) == cap(ts) && len(ts) > 1<<16 {
 		grown := make([]rdfres.Triple, len(ts), len(ts)+len(ts)/4)

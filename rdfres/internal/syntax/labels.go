@@ -12,13 +12,13 @@ import (
 // the two never meet.
 type Labels struct {
 	last int
-	odd  map[string]rdfres.Term // labels of the document that begin as ours do
+	odd  map[string]rdfres.Term // labels of the document with our prefix
 	used map[rdfres.Term]bool   // the terms given for them
 }
 
 const AnonPrefix = "anon-"
 
-// Fresh names a node that has no label.
+// Fresh names a node without a label.
 func (d *Labels) Fresh() rdfres.Term {
 	for {
 		d.last++

@@ -6,5 +6,5 @@ import "errors"
 // nested objects in JSON-LD.
 const MaxNesting = 10_000
 
-// ErrStopped ends a reader whose user wants no more statements.
+// ErrStopped ends a reader after its user has stopped.
 var ErrStopped = errors.New("the reader of the statements has stopped")

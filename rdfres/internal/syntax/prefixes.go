@@ -2,9 +2,9 @@ package syntax
 
 import "github.com/rsbridge/rsbridge/rdfres/internal/chars"
 
-// CommonPrefixes are the names under which people know namespaces. Writers
-// declare those that a document needs and no others. To add one is safe for
-// what is read, but changes the bytes of Turtle and RDF/XML that is written.
+// CommonPrefixes are the usual prefixes of namespaces. Writers
+// declare only the prefixes in use. To add one is safe for
+// readers, but changes the bytes of our Turtle and RDF/XML.
 var CommonPrefixes = map[string]string{
 	chars.RDF:                                       "rdf",
 	chars.XSD:                                       "xsd",

@@ -5,7 +5,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// Terms that the syntaxes themselves know.
+// Terms of the syntaxes themselves.
 const (
 	Type  rdfres.Term = "<" + chars.RDF + "type>"
 	First rdfres.Term = "<" + chars.RDF + "first>"

@@ -195,7 +195,7 @@ func (c *Config) check() (out []Finding) {
 		if len(s.Dumps) > 0 {
 			s.checkDumps(p, fault)
 		} else if _, ok := c.Stores[s.Store]; !ok {
-			fault(p+".store", s.Store, "is not one of the stores: %s", names(c.Stores))
+			fault(p+".store", s.Store, "is not one of the stores: %s%s", names(c.Stores), meant(s.Store, slices.Collect(maps.Keys(c.Stores))))
 		} else if st := c.Stores[s.Store]; st.sink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
@@ -235,7 +235,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		for _, v := range s.Publish {
 			if !slices.Contains([]string{"resourcelist", "changelist", "resourcedump", "changedump"}, v) {
-				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump")
+				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump%s", meant(v, []string{"resourcelist", "changelist", "resourcedump", "changedump"}))
 			}
 		}
 		for _, text := range s.Links {
@@ -293,7 +293,7 @@ func (c *Config) check() (out []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
 		d, p := c.Destinations[name], "destinations."+name
 		if _, ok := c.Stores[d.Store]; !ok {
-			fault(p+".store", d.Store, "is not one of the stores: %s", names(c.Stores))
+			fault(p+".store", d.Store, "is not one of the stores: %s%s", names(c.Stores), meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
 		} else if st := c.Stores[d.Store]; !st.local() && st.Update == "" && st.GraphStore == "" {
 			fault(p+".store", d.Store, "can only be read: it has neither update nor graph_store")
 		}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,15 @@ func Parse(raw []byte, file string) (*Config, error) {
 		d.fault(&second, "file", "", "has a second document (---): one configuration is one document")
 	}
 	cfg.resolve(filepath.Dir(file), d)
-	d.findings = append(d.findings, cfg.check()...)
+	told := map[string]bool{}
+	for _, f := range d.findings {
+		told[f.Key] = true
+	}
+	for _, f := range cfg.check() {
+		if !told[f.Key] { // what the reader could not take has its default, or is wrong twice
+			d.findings = append(d.findings, f)
+		}
+	}
 	if len(d.findings) > 0 {
 		slices.SortStableFunc(d.findings, func(a, b Finding) int { return a.Line - b.Line })
 		return nil, &ConfigError{d.findings}
@@ -180,7 +189,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 		seen[k.Value] = true
 		f, ok := fieldByKey(v.Type(), k.Value)
 		if !ok {
-			d.fault(k, p, "", "is not known; allowed here: %s", strings.Join(keys(v.Type()), ", "))
+			d.fault(k, p, "", "is not known%s", cmp.Or(meant(k.Value, keys(v.Type())), "; allowed here: "+strings.Join(keys(v.Type()), ", ")))
 			continue
 		}
 		d.value(c, v.FieldByIndex(f.Index), p, f.Tag.Get("allowed"))
@@ -242,8 +251,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path, allowed string) {
 		return val
 	})
 	if allowed != "" && !slices.Contains(strings.Split(allowed, "|"), s) {
-		d.fault(n, path, s, "is not one of %s", strings.ReplaceAll(allowed, "|", ", "))
-		return
+		d.fault(n, path, s, "is not one of %s%s", strings.ReplaceAll(allowed, "|", ", "), meant(s, strings.Split(allowed, "|")))
 	}
 	if err := setScalar(v, s); err != nil {
 		if v.Type() == reflect.TypeFor[Secret]() {

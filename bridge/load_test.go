@@ -82,7 +82,7 @@ destinations:
 		`test.yaml:12: sets.books.hints.full: "never": is no schedule`,
 		`test.yaml:11: sets.books.store: "three": is not one of the stores: five, four, one, two`,
 		`test.yaml:13: sets.books.format: "xml": is not one of jsonld, ntriples`,
-		`test.yaml:14: sets.books.schedul: is not known; allowed here: store`,
+		`test.yaml:14: sets.books.schedul: is not known; did you mean schedule?`,
 		`test.yaml:15: sets.books.schedule: "sometimes": is no schedule`,
 		`test.yaml:16: sets.books.max_delete_ratio: "1.5": is a share`,
 		`test.yaml:17: sets.books.select.query: is no SELECT of ?entity: it does not select ?entity`,

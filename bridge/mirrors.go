@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,7 +228,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	m.bridge.log.Log(ctx, level, said, "destination", m.name, "equal", rep.Equal, "missing", rep.Missing, "extra", rep.Extra,
 		"different", rep.Different, "rewritten", rep.Rewritten, "repaired", rep.Repaired, "seconds", rep.Seconds)
 	if rep.Repaired > 0 {
-		m.bridge.log.Warn("the mirror was repaired", "destination", m.name, "repaired", rep.Repaired, "some", firstMended(rep))
+		m.bridge.log.Warn("the mirror was repaired", "destination", m.name, "repaired", rep.Repaired, "some", strings.Join(firstMended(rep), ", "))
 	}
 	return rep, nil
 }

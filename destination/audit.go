@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Audit compares the source's inventory with the records and, unless the depth
@@ -252,8 +253,31 @@ func (a *auditRun) sawRewritten(rec *record) {
 		return
 	}
 	if a.rewritten++; len(a.named) < 20 {
-		a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: "the store keeps literals of it in its own form"})
+		a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: a.d.rewriting(rec)})
 	}
+}
+
+// ownForm is told of a resource with literals that the store writes otherwise.
+const ownForm = "the store keeps literals of it in its own form"
+
+// rewriting tells what the store makes of the literals of a resource, with the first of
+// them before and after.
+func (d *Destination) rewriting(rec *record) string {
+	ts, err := d.wireOf(hashString(rec.Loc), rec)
+	if err != nil {
+		return ownForm // the audit tells the error
+	}
+	for _, t := range ts {
+		if kept := d.mirror.lay.nf.Triple(t); kept.O != t.O {
+			return rewritingOf(t, kept.O)
+		}
+	}
+	return ownForm
+}
+
+// rewritingOf tells of one literal, with its datatype.
+func rewritingOf(t rdfres.Triple, kept rdfres.Term) string {
+	return fmt.Sprintf("%s, as %s for %s (%s)", ownForm, shorten(string(kept)), shorten(string(t.O)), shorten(string(t.P)))
 }
 
 // withoutSource goes on after an error of asking the source where there is something to

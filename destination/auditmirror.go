@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -388,7 +389,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			break
 		}
 	}
-	rewritten := map[hash16]bool{} // resources
+	rewritten := map[hash16]string{} // resources, and what the store makes of them
 	var lacks []lack
 	var others []lack // of other destinations
 	for _, h := range missing {
@@ -405,7 +406,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			continue
 		}
 		if m, ok := tolerated[h]; ok && made[m] {
-			rewritten[l.owner.loc] = true
+			rewritten[l.owner.loc] = cmp.Or(rewritten[l.owner.loc], ownForm)
 			continue
 		}
 		st, err := c.statement(l.owner.loc, h)
@@ -421,7 +422,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	for _, e := range extra {
 		if made[e.hash] {
 			if ownerHere != nil {
-				rewritten[ownerHere.loc] = true
+				rewritten[ownerHere.loc] = cmp.Or(rewritten[ownerHere.loc], ownForm)
 			}
 			continue
 		}
@@ -458,7 +459,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		paired[match] = true
 		c.unseen++
-		rewritten[l.owner.loc] = true
+		rewritten[l.owner.loc] = rewritingOf(l.st.triple, triples[match].O)
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
 			b.Set(key(kindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
@@ -528,8 +529,8 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			return err
 		}
 	}
-	for loc := range rewritten {
-		if err := c.tell(loc, rankRewritten, "the store keeps literals of it in its own form", 0); err != nil {
+	for loc, how := range rewritten {
+		if err := c.tell(loc, rankRewritten, how, 0); err != nil {
 			return err
 		}
 	}

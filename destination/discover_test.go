@@ -617,6 +617,9 @@ func TestStoreThatRewrites(t *testing.T) {
 		t.Fatalf("%+v %v", a, err)
 	}
 	updates := b.mir.updates
+	if want := `the store keeps literals of it in its own form, as "ODD ONE" for "odd one" (<http://ex.org/v>)`; len(a.Named) != 1 || a.Named[0].Detail != want {
+		t.Errorf("%+v, want %s", a.Named, want)
+	}
 	a, err = b.open().Audit(context.Background(), AuditOptions{Repair: true})
 	if err != nil || !a.Equal || a.Rewritten != 1 || b.mir.updates != updates {
 		t.Fatalf("repaired again: %+v %v", a, err)

@@ -83,6 +83,26 @@ type iriRewrites struct {
 
 func (r *iriRewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
+// String is for the log.
+func (r *iriRewrites) String() string {
+	var all []string
+	for _, way := range []struct {
+		name  string
+		forms []string
+	}{{"update", r.Update}, {"graph store", r.GSP}, {"graph names", r.Graphs}} {
+		if len(way.forms) > 0 {
+			all = append(all, way.name+" changes "+strings.Join(way.forms, ", "))
+		}
+	}
+	if r.Dead {
+		all = append(all, "the graph store takes no POST")
+	}
+	if len(all) == 0 {
+		return "kept as they are"
+	}
+	return strings.Join(all, "; ")
+}
+
 func changes(forms []string, iri string) bool {
 	for i := range iriForms {
 		if len(forms) > 0 && slices.Contains(forms, iriForms[i].name) && iriForms[i].has(iri) {

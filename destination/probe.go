@@ -128,7 +128,7 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	if err := d.saveProbe(p, old != nil); err != nil {
 		return nil, err
 	}
-	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris)
+	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris.String())
 	return p, nil
 }
 

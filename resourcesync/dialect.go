@@ -22,11 +22,10 @@ func (r *Reader) checkRoot() error {
 	case root.Space == SpacePreAlpha:
 		return s.Failf(ErrDialect, "this is a document of the unpublished namespace %s; it is not read", namespacePreAlpha)
 	case local != "urlset" && local != "sitemapindex":
-		hint := ""
 		if strings.EqualFold(local, "html") {
-			hint = ": this is a web page"
+			return s.Failf(ErrNotResourceSync, "this is a web page (HTML), and no ResourceSync document (urlset or sitemapindex)")
 		}
-		return s.Failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex%s", clip(root.Raw()), hint)
+		return s.Failf(ErrNotResourceSync, "the root element is <%s>, want urlset or sitemapindex", clip(root.Raw()))
 	case root.Space == SpaceSitemap && root.URI == NamespaceSitemap:
 	case root.Space == SpaceSitemap:
 		if err := r.d.lapse("namespace", "<%s> is in the namespace %q, want %q", local, clip(root.URI), NamespaceSitemap); err != nil {

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,4 +68,15 @@ var mirrorFlags = map[string]string{
 	"stores.mirror.username": "--username", "stores.mirror.password_file": "--password-file",
 	"destinations.mirror.source": "SOURCE", "destinations.mirror.set": "--set", "destinations.mirror.graph": "--graph", "destinations.mirror.graph_iri": "--graph-iri",
 	"destinations.mirror.schedule": "--every", "destinations.mirror.allow": "--allow", "destinations.mirror.store": "--update or --graph-store",
+}
+
+// withoutScheme matches what looks like an address of the web whose scheme is missing.
+var withoutScheme = regexp.MustCompile(`^(localhost(/|$)|[0-9]+(\.[0-9]+){3}(/|$)|[A-Za-z0-9.-]+:[0-9]+(/|$)|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+/)`)
+
+// orScheme adds to the error of a file that is not there how an address is written.
+func orScheme(arg string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && withoutScheme.MatchString(arg) {
+		return fmt.Errorf("%w; if it is an address, write http://%s", err, arg)
+	}
+	return err
 }

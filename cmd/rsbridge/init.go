@@ -55,6 +55,9 @@ file is never overwritten (exit code 2).`,
 				}
 			}
 			if source != "" {
+				if !strings.Contains(source, "://") {
+					source = "http://" + source
+				}
 				var err error
 				if sets, err = a.probeSource(cmd.Context(), source); err != nil {
 					return fmt.Errorf("probe the source: %w", err)

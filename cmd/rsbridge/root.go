@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"slices"
 
@@ -51,6 +52,9 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	f.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn; info for run, expose and mirror)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if m := badFlag.FindStringSubmatch(err.Error()); m != nil {
+			return usage("--%s %s: it is no %s; see %s --help", m[2], m[1], flagKinds[c.Flag(m[2]).Value.Type()], c.CommandPath())
+		}
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
@@ -66,11 +70,23 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	return root
 }
 
+// badFlag matches the error of a flag whose value cannot be read.
+var badFlag = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--(.*)" flag: `)
+
+// flagKinds names the values of flags by their types.
+var flagKinds = map[string]string{
+	"bool": "true or false", "duration": "duration like 30s, 5m or 24h", "float64": "number",
+	"int": "whole number", "int64": "whole number", "uint": "whole number of 0 or more", "uint64": "whole number of 0 or more",
+}
+
 // wrapArgs makes wrong arguments exit with 2.
 func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if check(cmd, args) != nil {
+				if cmd.HasSubCommands() {
+					return usage("unknown command %q: use %s", args[0], cmd.UseLine())
+				}
 				if len(args) == 0 || check(cmd, append(slices.Clone(args), "more")) == nil {
 					return usage("an argument is missing: use %s", cmd.UseLine())
 				}

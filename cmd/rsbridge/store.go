@@ -53,7 +53,7 @@ func thereIsAStore(dir string) error {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // there may be one, of another user
 		return fmt.Errorf("the store in %s cannot be read: %w", dir, err)
 	}
-	return fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err)
+	return orScheme(dir, fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err))
 }
 
 // withStore opens or makes the store for the time of do.
@@ -308,6 +308,9 @@ func (a *app) storeServe() *cobra.Command {
 			}
 			limitMemoryTo(200 + 2*cache) // blocks that were replaced wait for the collector
 			serve := func(s *embedstore.Store) error {
+				if _, _, err := net.SplitHostPort(listen); err != nil {
+					return usage("--listen %s: it is no address with a port, like 127.0.0.1:7878", listen)
+				}
 				l, err := net.Listen("tcp", listen)
 				if err != nil {
 					return err

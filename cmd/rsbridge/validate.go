@@ -71,7 +71,7 @@ code 3: there are errors.
 			for _, arg := range args {
 				arg = v.web.name(arg)
 				if err := v.argument(cmd.Context(), arg); err != nil {
-					return fmt.Errorf("validate %s: %w", arg, err)
+					return fmt.Errorf("validate %s: %w", arg, orScheme(arg, err))
 				}
 			}
 			if err := v.end(); err != nil {

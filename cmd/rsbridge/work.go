@@ -51,7 +51,11 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	}
 	for _, name := range given {
 		if !slices.Contains(all, name) {
-			return nil, usage("%s is not in the configuration; there are: %v", name, all)
+			what := "destination"
+			if action == "scan" || action == "accept" || action == "rebase" {
+				what = "set"
+			}
+			return nil, usage("there is no %s %s in the configuration; there are: %s", what, name, cmp.Or(strings.Join(all, ", "), "none"))
 		}
 	}
 	for _, name := range given {

@@ -74,7 +74,7 @@ func New(e Endpoint) (*Client, error) {
 			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, errors.Unwrap(err))
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL", e.Name, shown(u))
+			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL%s", e.Name, shown(u), map[bool]string{true: ": write http:// or https:// before it"}[!strings.Contains(*a, "://")])
 		}
 		if u.User != nil {
 			if e.Username == "" {

@@ -252,6 +252,9 @@ func (s *Scanner) declaration() error {
 	case bytes.HasPrefix(w, doctypeStart):
 		return s.doctype()
 	}
+	if w := s.buf[s.pos:s.end]; len(w) >= len(doctypeStart) && bytes.EqualFold(w[:len(doctypeStart)], doctypeStart) {
+		return s.Failf(ErrSyntax, "this is a web page (HTML), and no XML")
+	}
 	return s.Failf(ErrSyntax, "a declaration that is neither a comment nor CDATA")
 }
 

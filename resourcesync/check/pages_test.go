@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 		{"itself", with("/l", strings.Replace(paged()[source+"/l"], "l?p=2", "l", 1)), "1 2 turn in circles"},
 		{"another kind", with("/l?p=2", doc("urlset", `capability="changelist" from="2020-01-01T00:00:00Z"`, entry("/1", ""))), "1 2 another kind of document"},
 		{"an index", with("/l?p=2", doc("sitemapindex", `capability="resourcelist" at="2020-01-01T00:00:00Z"`, "")), "1 2 another kind of document"},
-		{"a page for people", with("/l?p=2", "<html/>"), "1 2 root element is <html>"},
+		{"a page for people", with("/l?p=2", "<html/>"), "1 2 this is a web page (HTML)"},
 		{"too many", with("/l?p=3", doc("urlset", `capability="resourcelist"`, strings.Repeat(entry("/9", ""), 100))), "more than 100 entries"},
 	} {
 		locs, err := readPages(c.w, source+"/l")

@@ -13,12 +13,12 @@ import (
 // name in the file, a sentence for the reference, and the allowed values.
 type Config struct {
 	State        string                 `yaml:"state" doc:"one folder: log, representations, cursors, documents, embedded stores" default:"./state"`
-	Public       Public                 `yaml:"public" doc:"where the published documents are served"`
+	Public       Public                 `yaml:"public" doc:"the listener of the published documents"`
 	Admin        Admin                  `yaml:"admin" doc:"the administration API and the dashboard"`
 	Stores       map[string]Store       `yaml:"stores" doc:"triple stores by name"`
-	Sets         map[string]Set         `yaml:"sets" doc:"what is published: one ResourceSync set each"`
-	Destinations map[string]Destination `yaml:"destinations" doc:"what is mirrored"`
-	UserAgent    string                 `yaml:"user_agent" doc:"how every request to stores and sources names itself; some hosts want a contact address in it; default: rsbridge, its version and the address of the project"`
+	Sets         map[string]Set         `yaml:"sets" doc:"the published sets"`
+	Destinations map[string]Destination `yaml:"destinations" doc:"the mirrors"`
+	UserAgent    string                 `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
 
 	file string
 	line map[string]int // path of a key -> line, for findings
@@ -36,20 +36,20 @@ func (c *Config) Embedded() (n int) {
 
 // Public is the listener of the published documents.
 type Public struct {
-	Listen            string `yaml:"listen" doc:"address and port; empty: nothing is served; port 0: one that is free, another each time, and the documents move there" default:"127.0.0.1:8080"`
-	BaseURL           string `yaml:"base_url" doc:"the address that others see, without a slash at the end; default: http:// and listen, where that names a host"`
+	Listen            string `yaml:"listen" doc:"address and port; empty: no documents; port 0: a free one, another each time, and the documents move there" default:"127.0.0.1:8080"`
+	BaseURL           string `yaml:"base_url" doc:"the public address, without a slash at the end; default: http:// and listen, if listen names a host"`
 	Title             string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
 	Description       string `yaml:"description" doc:"of the source, for people and catalogues"`
-	Publisher         string `yaml:"publisher" doc:"who publishes the sets, where they do not say so themselves: a name, or an IRI"`
-	ClientConnections int    `yaml:"client_connections" doc:"connections that one client address may have at once (of IPv6 one /64); 0: a quarter of all, which are a quarter of the files that the process may have open, and no limit for loopback, where a proxy may stand for many; behind a proxy on another machine: give it as many as it needs" default:"0"`
+	Publisher         string `yaml:"publisher" doc:"publisher of sets without one of their own: a name, or an IRI"`
+	ClientConnections int    `yaml:"client_connections" doc:"connections of one client address at once (of IPv6 one /64). 0: a quarter of all, without limit for loopback, where a proxy may stand for many; all are a quarter of the process's file limit. Give a proxy on another machine as many as it needs" default:"0"`
 	Robots            bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
 }
 
 // Admin is the listener of the administration.
 type Admin struct {
-	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required, of 16 characters or more, 8 of them different; port 0: one that is free" default:"127.0.0.1:8081"`
-	Token     Secret `yaml:"token" doc:"bearer token that the API asks for"`
-	TokenFile string `yaml:"token_file" doc:"file that holds the token"`
+	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required, of 16 characters or more, 8 of them different; port 0: a free one" default:"127.0.0.1:8081"`
+	Token     Secret `yaml:"token" doc:"bearer token of the API"`
+	TokenFile string `yaml:"token_file" doc:"file with the token"`
 }
 
 // Store is a triple store: embedded, or by its addresses.
@@ -58,10 +58,10 @@ type Store struct {
 	Dump         string   `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
 	Files        string   `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
 	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`
-	QueryTime    Duration `yaml:"query_time" doc:"embedded only: time that one query or update may take, waiting for its reader not counted" default:"10m"`
-	QueryMemory  int64    `yaml:"query_memory" doc:"embedded only: bytes that one query or update may hold at once" default:"268435456"`
-	QueryRows    int64    `yaml:"query_rows" doc:"embedded only: rows that one query or update may hold at once" default:"20000000"`
-	Preset       string   `yaml:"preset" doc:"a product whose addresses follow from url and repository (docs/reference/stores.md); the addresses below override it" allowed:"oxigraph|fuseki|rdf4j|virtuoso|graphdb|blazegraph|qlever|stardog|allegrograph|neptune"`
+	QueryTime    Duration `yaml:"query_time" doc:"embedded only: time limit of one query or update, without waiting for its reader" default:"10m"`
+	QueryMemory  int64    `yaml:"query_memory" doc:"embedded only: memory limit of one query or update, in bytes" default:"268435456"`
+	QueryRows    int64    `yaml:"query_rows" doc:"embedded only: limit of rows in memory of one query or update" default:"20000000"`
+	Preset       string   `yaml:"preset" doc:"a product: it fills in the addresses from url and repository (docs/reference/stores.md); the addresses below override it" allowed:"oxigraph|fuseki|rdf4j|virtuoso|graphdb|blazegraph|qlever|stardog|allegrograph|neptune"`
 	URL          string   `yaml:"url" doc:"with preset: address of the server"`
 	Repository   string   `yaml:"repository" doc:"with preset: repository, dataset, database or namespace"`
 	Query        string   `yaml:"query" doc:"SPARQL query address"`
@@ -69,12 +69,12 @@ type Store struct {
 	GraphStore   string   `yaml:"graph_store" doc:"Graph Store Protocol address"`
 	Username     string   `yaml:"username" doc:"for basic or digest authentication"`
 	Password     Secret   `yaml:"password" doc:"better: password_file, or ${VARIABLE}"`
-	PasswordFile string   `yaml:"password_file" doc:"file that holds the password"`
-	Timeout      Duration `yaml:"timeout" doc:"of one request without progress; an upload has a second more for each megabyte that was sent" default:"60s"`
+	PasswordFile string   `yaml:"password_file" doc:"file with the password"`
+	Timeout      Duration `yaml:"timeout" doc:"of one request without progress; an upload has a second more for each sent megabyte" default:"60s"`
 	Concurrency  int      `yaml:"concurrency" doc:"requests at once" default:"2"`
 	Rate         float64  `yaml:"rate" doc:"requests a second at most; 0: as many as concurrency lets through" default:"0"`
-	Slow         Duration `yaml:"slow" doc:"when an answer takes longer than this to begin, the next request waits as long as that took, at most a minute; 0s: none waits" default:"10s"`
-	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, where it is known"`
+	Slow         Duration `yaml:"slow" doc:"after an answer slower than this to begin, the next request waits as long as it took, at most a minute; 0s: never" default:"10s"`
+	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, if known"`
 
 	agent string // user_agent of the configuration
 }
@@ -87,79 +87,79 @@ func (s *Store) local() bool { return s.Embedded != "" || s.sink() }
 
 // Set is a ResourceSync set made from a store, or from a series of dumps.
 type Set struct {
-	Store          string       `yaml:"store" doc:"name of the store that is scanned"`
+	Store          string       `yaml:"store" doc:"name of the scanned store"`
 	Dumps          []string     `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
-	DumpsOrder     string       `yaml:"dumps_order" doc:"which of the dumps is the newest: the last by name, numbers in it compared as numbers, or the one changed last" allowed:"name|time" default:"name"`
-	DumpsProof     string       `yaml:"dumps_proof" doc:"what tells that a dump is whole. Empty: a checksum file beside it (FILE.sha256, SHA256SUMS and the like), where there is one. checksum: there must be one. count: FILE.count holds the number of statements. Any text that begins with #: the last line of each dump"`
-	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"how long a dump must not have changed before it is read; it is best renamed into its place when it is complete" default:"2s"`
+	DumpsOrder     string       `yaml:"dumps_order" doc:"order of the dumps: by name, with numbers compared as numbers, or by time of change; the last one is the newest" allowed:"name|time" default:"name"`
+	DumpsProof     string       `yaml:"dumps_proof" doc:"proof of a complete dump. Empty: its checksum file, if there is one (FILE.sha256, SHA256SUMS and the like). checksum: a required checksum file. count: the number of statements in FILE.count. Any text beginning with #: the last line of each dump"`
+	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"rest time of a dump before it is read; best rename complete dumps into place" default:"2s"`
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`
-	Licence        string       `yaml:"licence" doc:"the licence: its IRI or, where it has none, its name, which goes out as dct:rights"`
-	Publisher      string       `yaml:"publisher" doc:"who publishes the set: a name, or an IRI"`
+	Licence        string       `yaml:"licence" doc:"the licence: its IRI, or its name as dct:rights"`
+	Publisher      string       `yaml:"publisher" doc:"publisher of the set: a name, or an IRI"`
 	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
-	Select         Select       `yaml:"select" doc:"which entities: those that each of the keys below allows; default: every subject that is an IRI"`
+	Select         Select       `yaml:"select" doc:"selected entities: all keys below must allow them; default: every subject with an IRI"`
 	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
 	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
 	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
-	Hints          Hints        `yaml:"hints" doc:"what may have changed, so that not everything is read each time; then schedule is when hints are followed, and hints.full when everything is read"`
-	Strategy       string       `yaml:"strategy" doc:"how everything is read. In one answer: whole, or one of the ways of doing that. In parts: predicates, classes, prefixes (of select), hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: in one answer by the way that the probe found fastest, in parts where that is cut" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|classes|prefixes|hash|graphs|batches"`
-	Batch          int          `yaml:"batch" doc:"entities of the first query of a batch; then as many as the store takes well" default:"200"`
-	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails, by name; it is held in memory while it is described" default:"2000000"`
-	MaxDepth       int          `yaml:"max_depth" doc:"an entity whose blank nodes are nested deeper fails, by name" default:"100000"`
-	MaxNaming      int          `yaml:"max_naming_work" doc:"steps that naming the blank nodes of one component may take; where they are too alike for that, the entity fails, by name" default:"1000000"`
-	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan that would delete a larger part of the set is held; up to ten go whatever their part, if they are not all" default:"0.2"`
+	Hints          Hints        `yaml:"hints" doc:"names of possible changes, to spare full scans; schedule then follows hints, and hints.full reads everything"`
+	Strategy       string       `yaml:"strategy" doc:"way of full scans (docs/reference/stores.md). In one answer: whole, or a certain form. In parts: predicates, classes, prefixes (of select), hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: one answer in the fastest form, and parts after a cut answer" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|classes|prefixes|hash|graphs|batches"`
+	Batch          int          `yaml:"batch" doc:"entities in the first query of a batch; later queries adapt to the store" default:"200"`
+	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails by name; each is held in memory" default:"2000000"`
+	MaxDepth       int          `yaml:"max_depth" doc:"an entity with deeper nested blank nodes fails by name" default:"100000"`
+	MaxNaming      int          `yaml:"max_naming_work" doc:"limit of steps for naming the blank nodes of one component; an entity with too similar ones fails by name" default:"1000000"`
+	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan with deletions of a larger part of the set is held; ten are never too many, unless they are all" default:"0.2"`
 	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
 	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
 	ResourceList   ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
 	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
 	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
 	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
-	Inventory      bool         `yaml:"inventory" doc:"publish the in-sync inventory: digests by which two parties find what differs" default:"true"`
+	Inventory      bool         `yaml:"inventory" doc:"publish the inventory: digests for a quick comparison" default:"true"`
 	Archives       Archives     `yaml:"archives" doc:"settings of the archives"`
-	Retention      Retention    `yaml:"retention" doc:"how long the past is kept"`
+	Retention      Retention    `yaml:"retention" doc:"lifetime of the past"`
 	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
-	Collection     string       `yaml:"collection" doc:"IRI of a collection that every resource belongs to: an OAI-ORE aggregation, an OAI-PMH set"`
-	Content        Content      `yaml:"content" doc:"files that descriptions lead to (PDF, images), listed as resources of their own and linked both ways: a list of properties, or a table"`
-	Alternates     []string     `yaml:"alternates" doc:"other sets that describe the same entities in another vocabulary: where they have the entity too, list entries lead to their description by an alternate link"`
+	Collection     string       `yaml:"collection" doc:"IRI of a collection of all resources: an OAI-ORE aggregation, an OAI-PMH set"`
+	Content        Content      `yaml:"content" doc:"files behind descriptions (PDF, images), listed as resources and linked both ways: a list of properties, or a table"`
+	Alternates     []string     `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
-	Contact        string       `yaml:"contact" doc:"e-mail address of who answers for the set; OAI-PMH wants one, default admin@ and the host"`
+	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
 }
 
 // Select says which entities are of a set.
 type Select struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
-	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these"`
-	Query    string   `yaml:"query" doc:"a SELECT of ?entity; asked over the graphs of the set, unless it names graphs itself (GRAPH, FROM)"`
+	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes"`
+	Query    string   `yaml:"query" doc:"a SELECT of ?entity, over the graphs of the set, or over graphs of its own (GRAPH, FROM)"`
 }
 
 // Part says which entities of its source are of a mirror.
 type Part struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
-	Prefixes []string `yaml:"prefixes" doc:"entities whose IRI begins with one of these; where they are all and the source names the entity, others are not fetched"`
+	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes; without classes, and with a source that names entities, others are not fetched"`
 }
 
 // Hints name what may have changed. Only that is described again; what they miss
 // is found by the full scan.
 type Hints struct {
 	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
-	Query    string   `yaml:"query" doc:"a SELECT that names what changed as ?entity; ?since in it is the time of the last look, less overlap; asked over the graphs of the set, unless it names graphs itself"`
-	Counts   []string `yaml:"counts" doc:"partitions that are counted; the entities of one whose counts changed are described again" allowed:"class|graph"`
-	Overlap  Duration `yaml:"overlap" doc:"how far before the last look hints are asked for again: clocks differ, and what was changed then may have come later" default:"2m"`
-	Full     string   `yaml:"full" doc:"when everything is read all the same, to correct what hints missed" default:"@daily"`
+	Query    string   `yaml:"query" doc:"a SELECT of changed ?entity; ?since is the time of the last look, less overlap; over the graphs of the set, or over graphs of its own"`
+	Counts   []string `yaml:"counts" doc:"counted partitions; after a change of counts the partition's entities are described again" allowed:"class|graph"`
+	Overlap  Duration `yaml:"overlap" doc:"repeated time before the last look, since clocks differ and changes may arrive late" default:"2m"`
+	Full     string   `yaml:"full" doc:"schedule of full scans, for changes without hints" default:"@daily"`
 }
 
 // ResourceList settings.
 type ResourceList struct {
-	Schedule    string `yaml:"schedule" doc:"when the list is made again, after the first complete scan; empty: it is current after every scan"`
+	Schedule    string `yaml:"schedule" doc:"when the list is made again, after the first complete scan; empty: current after every scan"`
 	PartEntries int    `yaml:"part_entries" doc:"entries of one part; more become an index" default:"10000"`
 }
 
 // ChangeList settings.
 type ChangeList struct {
-	Rotate  Duration `yaml:"rotate" doc:"age of its first change at which a list is closed; empty: 24h with a Change Dump, which holds closed lists only, else retention.changes"`
+	Rotate  Duration `yaml:"rotate" doc:"a list is closed at this age of its first change; empty: 24h with a Change Dump, made of closed lists, else retention.changes"`
 	Entries int      `yaml:"entries" doc:"entries at which a list is closed, at most 50000" default:"50000"`
 }
 
@@ -182,52 +182,52 @@ type ResourceDump struct {
 
 // ChangeDump settings.
 type ChangeDump struct {
-	Schedule string `yaml:"schedule" doc:"when the Change Lists that were closed since the last time are packaged; empty: with the Resource Dump, by its schedule"`
+	Schedule string `yaml:"schedule" doc:"when newly closed Change Lists are packaged; empty: with the Resource Dump"`
 	Patches  bool   `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
 }
 
 // Archives settings.
 type Archives struct {
-	Schedule string `yaml:"schedule" doc:"when the Resource List and the Resource Dump are archived; Change Lists and Change Dumps are when retention takes them out of the present ones; empty: no archives"`
+	Schedule string `yaml:"schedule" doc:"when the Resource List and the Resource Dump are archived; Change Lists and Change Dumps are archived by retention; empty: no archives"`
 }
 
 // Retention of a set.
 type Retention struct {
 	Changes  Duration `yaml:"changes" doc:"of the log" default:"720h"`
 	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"720h"`
-	Archives Duration `yaml:"archives" doc:"of what is archived" default:"8760h"`
+	Archives Duration `yaml:"archives" doc:"of archives" default:"8760h"`
 }
 
 // Destination is a mirror.
 type Destination struct {
 	Source         string   `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
-	Set            string   `yaml:"set" doc:"which set, when the source has several"`
-	Store          string   `yaml:"store" doc:"name of the store that is kept equal"`
+	Set            string   `yaml:"set" doc:"name of the set, if the source has several"`
+	Store          string   `yaml:"store" doc:"name of the mirror's store"`
 	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part     `yaml:"select" doc:"a part of the source: what one of the keys below names; when it is changed, what that concerns is fetched or removed by the next sync"`
-	Map            string   `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 that each description goes through before it is stored; ?entity is what it is about; no FROM, no SERVICE, nothing that is another each time (NOW, RAND, UUID)"`
-	Keep           string   `yaml:"keep" doc:"current; or never remove what the source deletes; or keep every version in the state. What leaves the classes of select is not deleted at the source: it goes from the mirror with each of them, and its versions stay with versions alone" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, however the source tells them; up to ten go whatever their part, if they are not all" default:"0.2"`
-	Adopt          bool     `yaml:"adopt" doc:"take over a graph that already holds something; audits call that extra, and audit --repair removes it"`
+	Select         Part     `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
+	Map            string   `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
+	Keep           string   `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
+	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held; ten are never too many, unless they are all" default:"0.2"`
+	Adopt          bool     `yaml:"adopt" doc:"take over a graph with foreign triples; audits call them extra, and audit --repair removes them"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
-	Audit          Audit    `yaml:"audit" doc:"when to audit, and whether that repairs: a schedule, or a table"`
-	OnGap          string   `yaml:"on_gap" doc:"what to do when changes were lost" allowed:"baseline|stop" default:"baseline"`
-	Files          string   `yaml:"files" doc:"a folder for the resources that are no RDF (pages, images, PDFs), each at the path of its address; empty: they are only counted and listed"`
-	Provenance     bool     `yaml:"provenance" doc:"tell in the mirror's graph urn:rsbridge:state where each description is from, of when, and its digest (PROV-O, Dublin Core)"`
-	Allow          []string `yaml:"allow" doc:"other hosts that may be fetched from, JSON-LD contexts too: those that are on no such host are not fetched, and what needs them fails, by name"`
-	Linked         []string `yaml:"linked" doc:"where a resource is a page and no RDF, the RDF is taken that it links to by one of these relations: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
+	Audit          Audit    `yaml:"audit" doc:"when to audit: a schedule, or a table"`
+	OnGap          string   `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
+	Files          string   `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
+	Provenance     bool     `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
+	Allow          []string `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
+	Linked         []string `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
 	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
-	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a representation that is longer, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
+	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a longer representation, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
 	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
-	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a package of a dump that is longer is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
-	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: an answer that does not begin within it, or stops for half of it, is given up" default:"2m"`
+	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
+	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
 }
 
 // Audit says when a mirror is audited. In the file a schedule may stand for it.
 type Audit struct {
 	Schedule string `yaml:"schedule" short:"true" doc:"when to audit" default:"@daily"`
-	Repair   bool   `yaml:"repair" doc:"what differs is repaired, within max_delete_ratio, and told"`
+	Repair   bool   `yaml:"repair" doc:"repair differences, within max_delete_ratio"`
 }
 
 // Secret prints as "redacted".

@@ -192,7 +192,7 @@ func (p *page) sh(block string) {
 		}
 		name := fmt.Sprintf("daemon%d", p.commands)
 		p.daemons = append(p.daemons, name)
-		ready := "[0-9]"
+		ready := "serving"
 		switch m[1] {
 		case "expose":
 			line, ready = line+" --listen 127.0.0.1:${PUB} --admin 127.0.0.1:${ADM}", "published: http"

@@ -21,6 +21,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
@@ -189,7 +190,7 @@ func (c *Config) check() (out []Finding) {
 	c.checkStores(fault, httpURL)
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
 		s, p := c.Sets[name], "sets."+name
-		if err := publish.CheckSetName(name); err != nil && (nameForm.MatchString(name) || c.file == "") { // else the reader has told it
+		if err := naming.CheckSet(name); err != nil && (nameForm.MatchString(name) || c.file == "") { // else the reader has told it
 			fault(p, "", "%v", err)
 		}
 		if len(s.Dumps) > 0 {

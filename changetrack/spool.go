@@ -126,7 +126,7 @@ func (s *spool) durable() error {
 		err = s.file.Sync()
 	}
 	if err == nil {
-		err = syncDir(s.dir)
+		err = ownfile.Sync(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("make staged changes durable: %w", err)
@@ -203,14 +203,6 @@ func readRecords(r io.Reader, n uint64, name string) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // removeLeftovers drops staged files of the set that no commit waits for.

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -549,14 +550,5 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return ownfile.Sync(filepath.Dir(name))
 }

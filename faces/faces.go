@@ -27,7 +27,7 @@ var Names = []string{LDES, IIIF, OAI}
 
 // SetConfig is what the faces of a set need to know.
 type SetConfig struct {
-	Name  string // one segment of a path (publish.CheckSetName)
+	Name  string // one segment of a path (naming.CheckSet)
 	Title string // for people; default: the name
 	Log   *changetrack.Log
 	Faces []string // which are shown

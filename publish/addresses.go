@@ -10,6 +10,8 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/inventory"
+	"github.com/rsbridge/rsbridge/publish/naming"
 )
 
 // Addresses are what the addresses of a set are made of.
@@ -86,7 +88,7 @@ func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err 
 		return Addresses{gen.Base, gen.Prefix}, gen.Former, known, err
 	}
 	var anew anewRecord
-	if known, err = getJSON(r, []byte("z"), &anew); err != nil || !known || anew.Base == "" {
+	if known, err = getJSON(r, []byte("z"), &anew); err != nil || !known {
 		return Addresses{}, nil, false, err
 	}
 	return Addresses{anew.Base, anew.Prefix}, anew.Former, true, nil
@@ -111,7 +113,7 @@ func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 	if err := json.Unmarshal([]byte(c.Note), &m); err != nil || m.To.Base == "" {
 		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clipText(c.Note), err)
 	}
-	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, sizes: s.sizes, locks: s.locks, inventory: inventoryCache{}}
+	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, sizes: s.sizes, locks: s.locks, inventory: inventory.New(s.kv)}
 	former := s.former
 	if m.To.Prefix != s.at.Prefix {
 		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })
@@ -172,29 +174,25 @@ func (p *Publisher) put(s *set) {
 	p.paths.Store(&paths)
 }
 
-// movedError comes for a NAME that was made with a former prefix, or by a version that
-// cut long ones elsewhere.
+// movedError comes for a NAME that was made with a former prefix.
 type movedError struct{ entity string }
 
 func (e *movedError) Error() string { return "the resource has moved" }
 
-// formerly finds the entity of a NAME that another prefix, or another version, gave it.
+// formerly finds the entity of a NAME that a former prefix gave it.
 func (s *set) formerly(snap *snapshot, name string) error {
-	for _, prefix := range append([]string{s.at.Prefix}, s.former...) {
-		key, hashed := HashedName(name)
-		entity := ""
-		if !hashed {
-			var err error
-			if entity, err = decodeFull(name, prefix); err != nil {
-				continue
+	for _, prefix := range s.former {
+		entity, err := naming.Decode(name, prefix)
+		if errors.Is(err, naming.ErrHashed) {
+			key, _ := naming.Hashed(name)
+			if st, err := snap.view.EntityByKey(key); err == nil && naming.Encode(st.Entity, prefix) == name {
+				entity = st.Entity
 			}
-		} else if st, err := snap.view.EntityByKey(key); err == nil && strings.HasPrefix(fullName(st.Entity, prefix), name[:len(name)-hashedTail]) {
-			entity = st.Entity
 		}
 		if entity == "" {
 			continue
 		}
-		if _, err := snap.view.Entity(entity); err == nil && EncodeName(entity, s.at.Prefix) != name {
+		if _, err := snap.view.Entity(entity); err == nil && naming.Encode(entity, s.at.Prefix) != name {
 			return &movedError{entity}
 		}
 	}
@@ -204,7 +202,7 @@ func (s *set) formerly(snap *snapshot, name string) error {
 // redirect answers for a moved NAME below /SET/folder/.
 func (s *set) redirect(entity, folder, rest, query string) error {
 	_, format, _ := bySuffix(rest)
-	to := s.url + "/" + folder + "/" + EncodeName(entity, s.at.Prefix)
+	to := s.url + "/" + folder + "/" + naming.Encode(entity, s.at.Prefix)
 	if format != "" {
 		to += suffixOf(format)
 	}

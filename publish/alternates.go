@@ -139,7 +139,7 @@ func (w *generationWriter) touchAlternates() error {
 		tail, _ := o.view.Tail()
 		if !had || was.Base != now[name].Base || was.Prefix != now[name].Prefix || was.Sequence < tail || was.Sequence > now[name].Sequence {
 			for i := range w.parts {
-				w.parts[i].bytes = -1
+				w.parts[i].Bytes = -1
 				w.touch(i, 0, 0)
 			}
 			return nil
@@ -156,7 +156,7 @@ func (w *generationWriter) touchAlternates() error {
 				return err
 			}
 			if err == nil && st.Current != nil {
-				w.touch(w.parts.find(rdfres.EntityKey(c.Entity)), 0, alternateBytes)
+				w.touch(w.parts.Find(rdfres.EntityKey(c.Entity)), 0, alternateBytes)
 			}
 		}
 	}

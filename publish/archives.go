@@ -238,7 +238,7 @@ func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, 
 	if err := os.MkdirAll(filepath.Dir(file), ownfile.FolderMode); err != nil {
 		return a, err
 	}
-	return a, writeFile(file, func(w io.Writer) error {
+	return a, ownfile.Replace(file, func(w io.Writer) error {
 		_, err := w.Write(d.body.Deflated)
 		return err
 	})
@@ -260,17 +260,17 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 	var entries []resourcesync.Entry
 	var parts []archivedDocument
 	for _, p := range snap.parts {
-		if p.count == 0 && len(snap.parts) > 1 {
+		if p.Count == 0 && len(snap.parts) > 1 {
 			continue
 		}
 		head := s.root(resourcesync.ResourceList)
 		partName := name
 		if len(snap.parts) > 1 {
-			partName += "-" + p.bits()
+			partName += "-" + p.Bits()
 			head.Links = append(head.Links, link(resourcesync.RelIndex, address(name)))
 		}
-		head.Meta.At = p.at
-		head.Meta.Ext = extNumbers(p.seq, p.gen)
+		head.Meta.At = p.At
+		head.Meta.Ext = extNumbers(p.Seq, p.Gen)
 		d, err := streamed("", head, func(w *resourcesync.Writer) error { return snap.writePart(ctx, w, p) })
 		if err != nil {
 			return nil, err
@@ -280,7 +280,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 			return nil, err
 		}
 		parts = append(parts, a)
-		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.at, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
+		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.At, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 	}
 	if len(snap.parts) > 1 {
 		head := s.root(resourcesync.ResourceList)
@@ -297,7 +297,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		}
 		parts = append([]archivedDocument{a}, parts...)
 	}
-	return parts, syncDir(filepath.Dir(filepath.Join(s.dir, filepath.FromSlash(parts[0].file()))))
+	return parts, ownfile.Sync(filepath.Dir(filepath.Join(s.dir, filepath.FromSlash(parts[0].file()))))
 }
 
 func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) {
@@ -324,7 +324,7 @@ func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Join(s.dir, "archives"))
+	return ownfile.Sync(filepath.Join(s.dir, "archives"))
 }
 
 // archiveChangeLists keeps closed Change Lists that are about to be dropped. Links
@@ -376,7 +376,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		}
 		a, err := s.keepDocument("", listName(&l), kept)
 		if err == nil {
-			err = syncDir(filepath.Join(s.dir, "archives"))
+			err = ownfile.Sync(filepath.Join(s.dir, "archives"))
 		}
 		if err != nil {
 			return err

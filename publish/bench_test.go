@@ -112,7 +112,7 @@ func BenchmarkResourceList(b *testing.B) {
 		pub.cache = newDocCache(64 << 20)
 		for _, p := range pub.sets["data"].cur.parts {
 			d := &discard{h: http.Header{}}
-			r := httptest.NewRequest("GET", "/data/resourcelist-"+p.bits()+".xml", nil)
+			r := httptest.NewRequest("GET", "/data/resourcelist-"+p.Bits()+".xml", nil)
 			r.Header.Set("Accept-Encoding", "gzip")
 			h.ServeHTTP(d, r)
 			if d.n < 1000 {

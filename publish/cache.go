@@ -2,8 +2,6 @@ package publish
 
 import (
 	"bytes"
-	"container/list"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -16,6 +14,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/lru"
 )
 
 // document is a body that is ready to be answered with.
@@ -101,89 +100,12 @@ func packed(data []byte, contentType string) (*document, error) {
 	return &document{etag: p.contentTag(), contentType: contentType, body: body}, nil
 }
 
-// docCache keeps assembled documents, those asked for last, up to a number of
-// packed bytes. Each is built once at a time.
-type docCache struct {
-	mu    sync.Mutex // guards all below
-	most  int64
-	size  int64
-	order *list.List // of *cacheItem, the newest in front
-	items map[string]*list.Element
-}
-
-type cacheItem struct {
-	key   string
-	ready chan struct{} // closed when doc and err are set
-	doc   *document
-	err   error
-	size  int64
-}
+// docCache keeps assembled documents by the names of their bytes: another content has
+// another key.
+type docCache = lru.Cache[*document]
 
 func newDocCache(most int64) *docCache {
-	return &docCache{most: most, order: list.New(), items: map[string]*list.Element{}}
-}
-
-// get gives the document of a key, built if it is not there. key names the bytes:
-// another content has another key.
-func (c *docCache) get(ctx context.Context, key string, build func() (*document, error)) (*document, error) {
-	for {
-		c.mu.Lock()
-		e, found := c.items[key]
-		if !found {
-			item := &cacheItem{key: key, ready: make(chan struct{})}
-			e = c.order.PushFront(item)
-			c.items[key] = e
-			c.mu.Unlock()
-			c.fill(e, item, build)
-			return item.doc, item.err
-		}
-		c.order.MoveToFront(e)
-		c.mu.Unlock()
-		item := e.Value.(*cacheItem)
-		select {
-		case <-item.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if item.err == nil {
-			return item.doc, nil
-		}
-		// The one who built it may have gone away; try it ourselves.
-	}
-}
-
-func (c *docCache) fill(e *list.Element, item *cacheItem, build func() (*document, error)) {
-	ended := false
-	defer func() {
-		if !ended { // in a panic
-			item.err = fmt.Errorf("building the document %s ended in a panic", item.key)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if item.err != nil {
-			c.order.Remove(e)
-			delete(c.items, item.key)
-		} else {
-			item.size = int64(len(item.doc.body.Deflated)+len(item.doc.link)+2*len(item.key)) + 640
-			c.size += item.size
-			for back := c.order.Back(); c.size > c.most && back != nil; {
-				old := back.Value.(*cacheItem)
-				prev := back.Prev()
-				if old.size > 0 && back != e { // not those being built
-					c.size -= old.size
-					c.order.Remove(back)
-					delete(c.items, old.key)
-				}
-				back = prev
-			}
-			if c.size > c.most { // larger than all the room there is
-				c.size -= item.size
-				c.order.Remove(e)
-				delete(c.items, item.key)
-			}
-		}
-		close(item.ready)
-	}()
-	item.doc, item.err = build()
-	ended = true
+	return lru.New(most, func(key string, d *document) int64 {
+		return int64(len(d.body.Deflated)+len(d.link)+2*len(key)) + 640
+	})
 }

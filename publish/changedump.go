@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -46,7 +47,7 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		if len(made) == 0 {
 			continue
 		}
-		if err := syncDir(filepath.Join(s.dir, "changedump")); err != nil {
+		if err := ownfile.Sync(filepath.Join(s.dir, "changedump")); err != nil {
 			return err
 		}
 		b := s.kv.Batch()

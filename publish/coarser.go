@@ -1,6 +1,10 @@
 package publish
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rsbridge/rsbridge/publish/partition"
+)
 
 const (
 	// mostLists is the number of Change Lists beyond which older ones are merged:
@@ -38,7 +42,7 @@ func (w *generationWriter) mergeLists() {
 	for _, l := range w.lists[:merge] {
 		if n := len(out); n > 0 && l.closed() && !waits(&l) && !waits(&out[n-1]) {
 			into := &out[n-1]
-			if into.Entries+l.Entries <= largestPart && into.Bytes+l.Bytes <= mergedBytes {
+			if into.Entries+l.Entries <= partition.Largest && into.Bytes+l.Bytes <= mergedBytes {
 				into.Half = listHalf{}
 				into.Through, into.Until, into.Last, into.LastAt = l.lastNumber(), l.Until, l.Last, l.LastAt
 				into.Entries += l.Entries

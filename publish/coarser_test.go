@@ -85,11 +85,11 @@ func TestPreparedList(t *testing.T) {
 	value := 0
 	made := func() bool {
 		value++
-		before := len(w.pub.cache.items)
+		before := w.pub.cache.Len()
 		w.clock.add(time.Second)
 		w.scan(map[string]int{"http://example.org/e/0": value}, true, rdfres.JSONLD)
 		w.publish()
-		return len(w.pub.cache.items) > before
+		return w.pub.cache.Len() > before
 	}
 	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
 	w.publish()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -24,13 +25,13 @@ func cannotCarry(f rdfres.Format, loc string) *statusError {
 
 // find gives the state of the entity that a NAME means.
 func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
-	entity, err := DecodeName(name, s.at.Prefix)
+	entity, err := naming.Decode(name, s.at.Prefix)
 	var st changetrack.State
 	switch {
-	case errors.Is(err, ErrHashedName):
-		key, _ := HashedName(name)
+	case errors.Is(err, naming.ErrHashed):
+		key, _ := naming.Hashed(name)
 		st, err = snap.view.EntityByKey(key)
-		if err == nil && EncodeName(st.Entity, s.at.Prefix) != name {
+		if err == nil && naming.Encode(st.Entity, s.at.Prefix) != name {
 			err = kv.ErrNotFound
 		}
 	case err != nil:
@@ -73,7 +74,7 @@ func (snap *snapshot) version(st *changetrack.State, sequence uint64) (*changetr
 }
 
 func (s *set) generic(entity string) string {
-	return s.url + "/r/" + EncodeName(entity, s.at.Prefix)
+	return s.url + "/r/" + naming.Encode(entity, s.at.Prefix)
 }
 
 // serveDescription answers /SET/r/NAME, NAME.SUFFIX and both with ?version=SEQ.
@@ -88,7 +89,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	}
 	if format != "" && r.URL.RawQuery == "" { // what mirrors ask for, over and over
 		key := s.cfg.Name + "\x00" + strconv.FormatUint(snap.gen.Number, 36) + "\x00" + rest
-		d, err := s.p.hot.get(r.Context(), key, func() (*document, error) {
+		d, err := s.p.hot.Get(r.Context(), key, func() (*document, error) {
 			return s.description(r.Context(), snap, name, format, "")
 		})
 		return s.p.send(w, r, d, err)
@@ -175,7 +176,7 @@ func versionQuery(v *changetrack.Version, memento bool) string {
 // gone is the answer for an entity that was deleted, at the address with a suffix.
 // Its versions are still there (RFC 7089, 4.5.1).
 func (s *set) gone(st *changetrack.State, suffix string) error {
-	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here.", link: s.gates(EncodeName(st.Entity, s.at.Prefix), suffix)}
+	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here.", link: s.gates(naming.Encode(st.Entity, s.at.Prefix), suffix)}
 	if c := st.Deleted; c != nil {
 		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clipText(st.Entity), c.Time.UTC().Format(time.RFC3339))
 		if c.Before != nil {
@@ -275,7 +276,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		return s.page(snap, st, v, memento)
 	}
 	key := nameTag("as %s %s %s %s", layout, v.Fixity.SHA256, v.Format, format)
-	d, err := s.p.cache.get(ctx, key, func() (*document, error) {
+	d, err := s.p.cache.Get(ctx, key, func() (*document, error) {
 		triples, err := snap.triples(st.Entity, v)
 		if err != nil {
 			return nil, err

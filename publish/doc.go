@@ -68,15 +68,13 @@
 // bytes, big-endian.
 //
 //	g            the generation, JSON (genRecord). It makes everything visible.
-//	p BITS       a part of the Resource List: version byte, then uvarints: entries,
-//	             sequence and generation of the last touch, its time in µs, 1 more
-//	             than the bytes of its entries
+//	p BITS       a part of the Resource List (package partition)
 //	l NUMBER     a Change List, JSON (listRecord)
 //	c NUMBER SEQ rendered entries of a Change List, SEQ that of the first: uvarint
 //	             count, then url elements
 //	x SEQ        the JSON Patch of the update SEQ
 //	y SEQ        its RDF Patch
-//	i PATH SEQ   a node of the inventory as of the publication SEQ
+//	i PATH SEQ   a node of the inventory as of the publication SEQ (package inventory)
 //	R            the Resource List where it is made by schedule, JSON (archiveRecord)
 //	A KIND NUMBER an archived document, JSON (archiveRecord)
 //	d            the Resource Dump, JSON (dumpRecord)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -168,7 +169,9 @@ func extNumbers(sequence, generation uint64) map[string]string {
 	return m
 }
 
-func (s *set) partAddress(p part) string { return s.url + "/resourcelist-" + p.bits() + ".xml" }
+func (s *set) partAddress(p partition.Part) string {
+	return s.url + "/resourcelist-" + p.Bits() + ".xml"
+}
 
 // resourceList is /SET/resourcelist.xml: the one part, or the index.
 func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
@@ -177,16 +180,16 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 	}
 	s := snap.set
 	key := nameTag("rli %s %s %s %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.gen.At.UnixMicro())
-	return s.p.cache.get(ctx, key, func() (*document, error) {
+	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		head.Index = true
 		head.Meta.At = snap.gen.At
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 		var entries []resourcesync.Entry
 		for _, p := range snap.parts {
-			if p.count > 0 {
-				entries = append(entries, resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.at, HasMeta: true,
-					Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.seq, 0)}})
+			if p.Count > 0 {
+				entries = append(entries, resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.At, HasMeta: true,
+					Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 			}
 		}
 		d, err := s.p.document(head, entries)
@@ -201,34 +204,34 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 // index that named it may be older.
 func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, error) {
 	s := snap.set
-	p, ok := parseBits(bits)
+	p, ok := partition.ParseBits(bits)
 	if !ok || bits == "" {
 		return nil, errNoDocument
 	}
 	var lo [32]byte
-	binary.BigEndian.PutUint64(lo[:], p.lo)
-	i := snap.parts.find(lo)
-	if at := snap.parts[i]; at.lo == p.lo && at.depth == p.depth {
+	binary.BigEndian.PutUint64(lo[:], p.Lo)
+	i := snap.parts.Find(lo)
+	if at := snap.parts[i]; at.Lo == p.Lo && at.Depth == p.Depth {
 		return snap.resourceListPart(ctx, at, len(snap.parts) > 1)
 	}
-	if snap.parts[i].depth < p.depth { // since then joined with its sibling
-		if p.depth > snap.parts[i].depth+3 {
+	if snap.parts[i].Depth < p.Depth { // since then joined with its sibling
+		if p.Depth > snap.parts[i].Depth+3 {
 			return nil, errNoDocument
 		}
 		old := snap.parts[i]
-		old.lo, old.depth, old.count = p.lo, p.depth, -1
+		old.Lo, old.Depth, old.Count = p.Lo, p.Depth, -1
 		return snap.resourceListPart(ctx, old, len(snap.parts) > 1)
 	}
 	whole := p // since then cut
-	for ; i < len(snap.parts) && (p.end() == 0 || snap.parts[i].lo < p.end()); i++ {
+	for ; i < len(snap.parts) && (p.End() == 0 || snap.parts[i].Lo < p.End()); i++ {
 		q := snap.parts[i]
-		whole.count += q.count
-		whole.bytes += max(0, q.bytes)
-		if q.seq > whole.seq {
-			whole.seq, whole.gen, whole.at = q.seq, q.gen, q.at
+		whole.Count += q.Count
+		whole.Bytes += max(0, q.Bytes)
+		if q.Seq > whole.Seq {
+			whole.Seq, whole.Gen, whole.At = q.Seq, q.Gen, q.At
 		}
 	}
-	if whole.count > int64(s.documentEntries) || whole.bytes > mergedBytes {
+	if whole.Count > int64(s.documentEntries) || whole.Bytes > mergedBytes {
 		return nil, &statusError{code: http.StatusGone, reason: "This part of the Resource List was cut into smaller ones.",
 			detail: []string{fmt.Sprintf("%s/resourcelist.xml lists the parts of now.", s.url)}}
 	}
@@ -236,16 +239,16 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 }
 
 // resourceListPart assembles a part.
-func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool) (*document, error) {
+func (snap *snapshot) resourceListPart(ctx context.Context, p partition.Part, indexed bool) (*document, error) {
 	s := snap.set
-	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.bits(), p.count, p.seq, p.gen, p.at.UnixMicro(), indexed)
-	return s.p.cache.get(ctx, key, func() (*document, error) {
+	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.Bits(), p.Count, p.Seq, p.Gen, p.At.UnixMicro(), indexed)
+	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ResourceList)
 		if indexed {
 			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcelist.xml"))
 		}
-		head.Meta.At = p.at
-		head.Meta.Ext = extNumbers(p.seq, p.gen)
+		head.Meta.At = p.At
+		head.Meta.Ext = extNumbers(p.Seq, p.Gen)
 		tag := key
 		if s.cfg.Origin != nil { // what it tells is no part of the key
 			tag = ""
@@ -254,9 +257,9 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 			return snap.writePart(ctx, w, p)
 		})
 		if err == nil {
-			d.modified = p.at
+			d.modified = p.At
 			if d.body.Length > mostBytes {
-				s.p.log.Warn("a part of the Resource List is longer than the specification allows", "set", s.cfg.Name, "entries", p.count, "bytes", d.body.Length, "allowed", mostBytes)
+				s.p.log.Warn("a part of the Resource List is longer than the specification allows", "set", s.cfg.Name, "entries", p.Count, "bytes", d.body.Length, "allowed", mostBytes)
 			}
 		}
 		return d, err
@@ -264,9 +267,9 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p part, indexed bool
 }
 
 // writePart writes the entries of a part.
-func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p part) error {
+func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p partition.Part) error {
 	s := snap.set
-	lo, hi := p.bounds()
+	lo, hi := p.Bounds()
 	view := snap.source()
 	var buf []byte
 	for st, err := range snap.view.Current(lo, hi) {
@@ -298,8 +301,8 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 			return err
 		}
 	}
-	if p.count >= 0 && int64(w.Count()) != p.count {
-		return fmt.Errorf("Resource List part %q of %s: %d entities are recorded, %d are there", p.bits(), s.cfg.Name, p.count, w.Count())
+	if p.Count >= 0 && int64(w.Count()) != p.Count {
+		return fmt.Errorf("Resource List part %q of %s: %d entities are recorded, %d are there", p.Bits(), s.cfg.Name, p.Count, w.Count())
 	}
 	return nil
 }
@@ -329,7 +332,7 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	}
 	s := snap.set
 	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
-	return s.p.cache.get(ctx, key, func() (*document, error) {
+	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		head := s.root(resourcesync.ChangeList)
 		head.Index = true
 		head.Meta.From = snap.lists[0].From
@@ -383,7 +386,7 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	head.Meta.From = from
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 	key := nameTag("clo %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, first, after, snap.gen.Number, snap.gen.At.UnixMicro())
-	return s.p.cache.get(ctx, key, func() (*document, error) {
+	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
 			if err := copyEntries(ctx, w, snap.kv, first, after, open); err != nil {
 				return err
@@ -426,7 +429,7 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 	if !l.closed() {
 		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
 	}
-	return s.p.cache.get(ctx, key, func() (*document, error) {
+	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
 			if err := copyEntries(ctx, w, snap.kv, l.Number, 0, l); err != nil {
 				return err

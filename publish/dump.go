@@ -19,7 +19,9 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/ordered"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -144,7 +146,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		entry resourcesync.Entry
 	}
 	view := snap.source()
-	members := ordered(snap.view.Current(rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
+	members := ordered.Map(snap.view.Current(rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
 		m.state = st
 		if m.blob, err = snap.view.Representation(st.Entity, st.Current.Sequence); err == nil {
 			m.blob, err = m.blob.Deflate()
@@ -186,10 +188,10 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	for _, p := range d.Packages {
 		d.Entries += int64(p.Entries)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := ownfile.Sync(dir); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	d.Completed = s.p.now().UTC().Truncate(time.Microsecond)
@@ -229,7 +231,7 @@ func (s *set) putDump(d *dumpRecord) error {
 // unless a segment is longer than file systems take, or differs only in case from
 // what the package has already, which some file systems take for the same.
 func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
-	name := EncodeName(entity, f.s.at.Prefix)
+	name := naming.Encode(entity, f.s.at.Prefix)
 	folded := folder + "/" + strings.ToLower(name) + format.Suffix()
 	hashed := f.folded[folded]
 	for segment := range strings.SplitSeq(name, "/") {
@@ -262,7 +264,7 @@ type packages struct {
 
 // room gives the package that takes so many bytes more.
 func (ps *packages) room(bytes int64) (*packageFile, error) {
-	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.partSize.bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
+	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.partSize.Bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
 		if err := ps.close(); err != nil {
 			return nil, err
 		}
@@ -403,7 +405,7 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 	}()
 	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
 	manifest := countingHash{h: sha256.New()}
-	err = writeFile(path+"-manifest.xml", func(w io.Writer) error {
+	err = ownfile.Replace(path+"-manifest.xml", func(w io.Writer) error {
 		manifest.w = w
 		return f.zip.CloseTo(&manifest)
 	})
@@ -430,37 +432,6 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 		}
 	}
 	return rec, nil
-}
-
-// writeFile puts a file in place whole or not at all.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := ownfile.Create(path + ".tmp")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
-	}
-	if err != nil {
-		os.Remove(path + ".tmp")
-	}
-	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // resourceDumpDoc lists the packages: page 0 is /SET/resourcedump.xml, the one

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -33,7 +34,7 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 // absolute IRI whose characters are allowed. A component of blank nodes is
 // nothing that anybody knows by its IRI. Stores also keep what is no IRI.
 func describable(entity string) bool {
-	n := scheme(entity)
+	n := naming.Scheme(entity)
 	if n == 0 || isComponent(entity) || !xmlText(entity) {
 		return false
 	}
@@ -85,7 +86,7 @@ func isComponent(entity string) bool {
 
 // address is the address of a representation.
 func (s *set) address(entity string, f rdfres.Format) string {
-	return s.url + "/r/" + EncodeName(entity, s.at.Prefix) + f.Suffix()
+	return s.url + "/r/" + naming.Encode(entity, s.at.Prefix) + f.Suffix()
 }
 
 func versionAddress(loc string, sequence uint64) string {
@@ -136,7 +137,7 @@ func (s *set) appendResource(dst []byte, view *source, st *changetrack.State) ([
 		}
 		return resourcesync.AppendEntry(dst, &e)
 	}
-	name := EncodeName(st.Entity, s.at.Prefix)
+	name := naming.Encode(st.Entity, s.at.Prefix)
 	address := func() {
 		dst = append(append(append(dst, s.url...), "/r/"...), name...)
 		dst = append(dst, v.Format.Suffix()...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -44,14 +45,6 @@ func (s *set) open(ctx context.Context) error {
 			why = "changes were dropped from the log before they were published"
 		case s.at != Addresses{gen.Base, gen.Prefix}:
 			why = "the addresses are others, and nothing was published at the old ones"
-		case gen.Names < namesVersion:
-			renamed, err := s.longNames()
-			if err != nil {
-				return err
-			}
-			if renamed {
-				why = "entities with long names have other addresses than they had"
-			}
 		}
 		if why != "" {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
@@ -67,22 +60,6 @@ func (s *set) open(ctx context.Context) error {
 	}
 	_, _, err = s.publish(ctx)
 	return err
-}
-
-// longNames tells whether the address of an entity is not the one that it had before
-// the names were cut as they are now.
-func (s *set) longNames() (bool, error) {
-	view := s.cfg.Log.View()
-	defer view.Close()
-	for st, err := range view.Known(rdfres.Digest{}, rdfres.Digest{}) {
-		if err != nil {
-			return false, err
-		}
-		if name := fullName(st.Entity, s.at.Prefix); cutName(name) < len(name) {
-			return true, nil
-		}
-	}
-	return false, view.Err()
 }
 
 // startAnew leaves only the generation's number and that of the last list, so
@@ -124,7 +101,7 @@ func (s *set) load(gen genRecord) error {
 	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(), kv: s.kv.Snapshot()}
 	snap.refs.Store(1)
 	var err error
-	if snap.parts, err = loadPartition(snap.kv); err == nil {
+	if snap.parts, err = partition.Load(snap.kv); err == nil {
 		snap.lists, err = loadLists(snap.kv)
 	}
 	if err == nil && (len(snap.parts) == 0 || len(snap.lists) == 0) {
@@ -135,7 +112,7 @@ func (s *set) load(gen genRecord) error {
 		return err
 	}
 	if gen.Inventory != "" && !s.cfg.NoInventory {
-		s.inventory.warm(snap.kv, gen.Sequence)
+		s.inventory.Warm(snap.kv, gen.Sequence)
 	}
 	s.replace(snap)
 	return nil
@@ -286,16 +263,10 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	return s, w.gen.public(), nil
 }
 
-// touch is what changes bring to a part of the Resource List.
-type touch struct {
-	count int64 // entries that came, less those that went
-	bytes int64 // of the entries that came or are others
-}
-
 // touch notes that the part i is another one.
 func (w *generationWriter) touch(i int, count, bytes int64) {
 	t := w.touched[i]
-	w.touched[i] = touch{t.count + count, t.bytes + bytes}
+	w.touched[i] = partition.Touch{Count: t.Count + count, Bytes: t.Bytes + bytes}
 }
 
 // generationWriter makes one generation.
@@ -308,12 +279,12 @@ type generationWriter struct {
 	alternates *alternateSets
 
 	after uint64 // the changes after this one are new
-	parts partition
+	parts partition.Parts
 	lists []listRecord
 
-	before  *genRecord     // nil: the lists begin
-	delta   inventoryDelta // nil: too much has changed
-	touched map[int]touch  // part: what came to it and went
+	before  *genRecord              // nil: the lists begin
+	delta   inventoryDelta          // nil: too much has changed
+	touched map[int]partition.Touch // part: what came to it and went
 	dirty   map[uint64]bool
 	chunk   []byte // entries of the open list that are not in the batch yet
 	inChunk int
@@ -324,7 +295,7 @@ type generationWriter struct {
 
 func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
 	s := w.set
-	w.touched, w.dirty, w.delta = map[int]touch{}, map[uint64]bool{}, inventoryDelta{}
+	w.touched, w.dirty, w.delta = map[int]partition.Touch{}, map[uint64]bool{}, inventoryDelta{}
 	if cur != nil {
 		w.gen, w.before = cur.gen, &cur.gen
 		w.gen.Number++
@@ -348,17 +319,17 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	if again { // the addresses are new: nobody has followed them
 		baseSeq, baseAt = head, at
 	}
-	w.gen = genRecord{Version: recordVersion, Names: namesVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
+	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
 		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
-	touched := part{seq: head, gen: w.gen.Number, at: at}
-	if w.parts, err = newPartition(s.measure(&source{w.view, w.alternates}), s.partSize, touched); err != nil {
+	touched := partition.Part{Seq: head, Gen: w.gen.Number, At: at}
+	if w.parts, err = partition.New(s.measure(&source{w.view, w.alternates}), s.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
-		w.batch.Set([]byte("p"+p.bits()), p.append(nil))
+		w.batch.Set([]byte("p"+p.Bits()), p.Append(nil))
 	}
 	w.touched = nil // counted already
 	return nil
@@ -408,10 +379,12 @@ func (w *generationWriter) run(ctx context.Context) error {
 			if err := w.set.measureFiles(now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
 				return err
 			}
-			w.touch(w.parts.find(key), 0, bytes)
+			w.touch(w.parts.Find(key), 0, bytes)
 		}
 	}
-	if err := w.writeParts(w.set.measure(now)); err != nil {
+	touch := partition.Part{Seq: w.gen.Sequence, Gen: w.gen.Number, At: w.gen.At}
+	var err error
+	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.measure(now), w.set.partSize, w.batch); err != nil {
 		return err
 	}
 	w.mergeLists()
@@ -472,7 +445,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	if w.touched != nil {
 		// The entry of the Resource List has less than that of the change, but its links to
 		// other sets.
-		i, bytes := w.parts.find(keyOfChange(&c)), int64(len(w.chunk)-before)+int64(len(w.set.cfg.Alternates))*alternateBytes
+		i, bytes := w.parts.Find(keyOfChange(&c)), int64(len(w.chunk)-before)+int64(len(w.set.cfg.Alternates))*alternateBytes
 		switch c.Kind {
 		case changetrack.Created:
 			w.touch(i, 1, bytes)
@@ -511,50 +484,4 @@ func (w *generationWriter) flushChunk() {
 	value := binary.AppendUvarint(nil, uint64(w.inChunk))
 	w.batch.Set(keyOf('c', l.Number, w.firstOf), append(value, w.chunk...))
 	w.chunk, w.inChunk = w.chunk[:0], 0
-}
-
-// writeParts notes the touched parts, then cuts and joins. Where entries are made
-// otherwise than before, all parts are measured.
-func (w *generationWriter) writeParts(each measure) error {
-	size := w.set.partSize
-	var keys []uint64
-	if w.before != nil && w.before.Entries != w.gen.Entries {
-		for i := range w.parts {
-			p := &w.parts[i]
-			p.bytes = -1
-			if _, touched := w.touched[i]; !touched {
-				keys = append(keys, p.lo)
-			}
-		}
-	}
-	for i, t := range w.touched {
-		p := &w.parts[i]
-		p.count += t.count
-		switch {
-		case p.count == 0:
-			p.bytes = 0
-		case p.bytes >= 0:
-			p.bytes += t.bytes
-		}
-		p.seq, p.gen, p.at = w.gen.Sequence, w.gen.Number, w.gen.At
-		w.batch.Set([]byte("p"+p.bits()), p.append(nil))
-		keys = append(keys, p.lo)
-	}
-	slices.Sort(keys)
-	for _, lo := range keys {
-		var key rdfres.Digest
-		binary.BigEndian.PutUint64(key[:], lo)
-		i := w.parts.find(key)
-		var err error
-		switch p := &w.parts[i]; {
-		case p.count > size.limit(len(w.parts)) || size.toMeasure(p):
-			w.parts, err = w.parts.split(each, i, size, w.batch)
-		case p.seq == w.gen.Sequence:
-			w.parts = w.parts.merge(i, size, w.batch)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

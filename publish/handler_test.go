@@ -2,7 +2,6 @@ package publish
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -224,7 +224,7 @@ func TestPages(t *testing.T) {
 		testBase + "/":         {"Places &lt;of&gt; note", "rsbridge mirror " + testBase + "/.well-known/resourcesync --set data", "3 descriptions"},
 		w.url("about.html"):    {"Places &lt;of&gt; note", "/data/changelist.xml", "updated", "creativecommons"},
 		w.url("r/Berlin.html"): {"label of http://example.org/Berlin", "/data/r/e/1.html", "label of http://example.org/e/1", "History", "?version="},
-		w.url("r/" + EncodeName(evil, "http://example.org/") + ".html"): {"&lt;script&gt;"},
+		w.url("r/" + naming.Encode(evil, "http://example.org/") + ".html"): {"&lt;script&gt;"},
 	} {
 		res := w.get(address)
 		body := res.Body.String()
@@ -390,61 +390,6 @@ func TestFormerPrefix(t *testing.T) {
 	}
 	if loc, err := w.pub.Location("data", berlin); err != nil || loc != testBase+"/data/r/erlin.jsonld" {
 		t.Errorf("Location = %s, %v", loc, err)
-	}
-}
-
-// TestFormerlyLongName: names that an earlier version did not cut, or cut elsewhere,
-// are redirected.
-func TestFormerlyLongName(t *testing.T) {
-	w := newWorld(t, SetConfig{})
-	long, longer := "http://example.org/e/"+strings.Repeat("x", 300), "http://example.org/e/"+strings.Repeat("y", 2000)
-	w.scan(map[string]int{long: 1, longer: 2}, false, rdfres.JSONLD)
-	w.publish()
-	key := rdfres.EntityKey(longer)
-	for old, entity := range map[string]string{
-		fullName(long, ""): long,
-		fullName(longer, "")[:maxName-hashedTail] + "~-" + hex.EncodeToString(key[:]): longer,
-	} {
-		to := testBase + "/data/r/" + EncodeName(entity, "") + ".nt"
-		if rec := w.get(testBase + "/data/r/" + old + ".nt"); rec.Code != 301 || rec.Header().Get("Location") != to {
-			t.Errorf("%s: %d %s", old, rec.Code, rec.Header().Get("Location"))
-		}
-		if rec := w.get(to); rec.Code != 200 {
-			t.Errorf("%s: %d", to, rec.Code)
-		}
-	}
-	if rec := w.get(testBase + "/data/r/" + fullName(long, "") + "x.nt"); rec.Code != 404 {
-		t.Errorf("what never was: %d", rec.Code)
-	}
-}
-
-// TestNamesOfBefore: where entities have other names than when their lists were made,
-// new lists begin, so that no mirror goes by both; elsewhere nothing does.
-func TestNamesOfBefore(t *testing.T) {
-	for entity, anew := range map[string]bool{"http://example.org/e/short": false, "http://example.org/e/" + strings.Repeat("x", 300): true} {
-		w := newWorld(t, SetConfig{})
-		w.scan(map[string]int{entity: 1}, false, rdfres.JSONLD)
-		w.publish()
-		w.scan(map[string]int{entity: 2}, false, rdfres.JSONLD)
-		before := w.publish()
-		kept := w.pub.lookup(w.cfg.Name).kv
-		var gen genRecord
-		if ok, err := getJSON(kept, []byte("g"), &gen); err != nil || !ok || gen.Names != namesVersion {
-			t.Fatalf("%+v %v", gen, err)
-		}
-		gen.Names = 0 // of an earlier version
-		b := kept.Batch()
-		w.must(setJSON(b, []byte("g"), gen))
-		w.must(b.Commit(true))
-		w.reopen()
-		now := genRecord{}
-		if _, err := getJSON(w.pub.lookup(w.cfg.Name).kv, []byte("g"), &now); err != nil || (now.Number > before.Number) != anew || (now.StartSeq > gen.StartSeq) != anew {
-			t.Errorf("new lists %t: %+v %v", anew, now, err)
-		}
-		w.reopen()
-		if again := w.mustGeneration(); again.Number != now.Number {
-			t.Errorf("generation %d after another start, %d before", again.Number, now.Number)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -292,7 +293,7 @@ func TestUntouchedPartsKeepTheirBytes(t *testing.T) {
 	for loc, s := range tags() {
 		if before[loc] != s {
 			changed++
-			if !strings.Contains(s, EncodeName("http://example.org/e/17", "")+".nt") {
+			if !strings.Contains(s, naming.Encode("http://example.org/e/17", "")+".nt") {
 				t.Errorf("%s has changed", loc)
 			}
 		}

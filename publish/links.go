@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -74,7 +75,7 @@ func CheckTemplate(href string) error {
 	if i := strings.IndexAny(filled, "{}<>\" "); i >= 0 {
 		return fmt.Errorf("%q: unknown placeholder or character; there are %s", href, strings.Join(placeholders, ", "))
 	}
-	if scheme(filled) == 0 {
+	if naming.Scheme(filled) == 0 {
 		return fmt.Errorf("%q: want an absolute address", href)
 	}
 	return nil
@@ -104,7 +105,7 @@ func (l *Links) prepare() error {
 		}
 	}
 	for _, iri := range l.Collections {
-		if scheme(iri) == 0 {
+		if naming.Scheme(iri) == 0 {
 			return fmt.Errorf("%q is no IRI", iri)
 		}
 	}
@@ -165,7 +166,7 @@ func init() {
 // entryLinks adds what leads from a representation to what belongs to it. Triples
 // are of the version; they are only looked at for Links.Collections.
 func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
-	name := EncodeName(entity, s.at.Prefix)
+	name := naming.Encode(entity, s.at.Prefix)
 	generic := s.url + "/r/" + name
 	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
 	add(link(resourcesync.RelDescribedBy, s.about()))
@@ -241,7 +242,7 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 // description of the set, the TimeGate, and the collections that it was in.
 func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
 	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
-		link(resourcesync.RelTimeGate, s.url+"/timegate/"+EncodeName(c.Entity, s.at.Prefix)+format.Suffix()))
+		link(resourcesync.RelTimeGate, s.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
 	var triples []rdfres.Triple
 	if c.Before != nil {
 		var err error

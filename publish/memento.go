@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/naming"
 )
 
 // Versions in time (RFC 7089). Each address of a description is an original
@@ -24,7 +25,7 @@ const linkFormat = "application/link-format"
 const timeMapVersions = 2000
 
 func (s *set) timeMap(entity, suffix string) string {
-	return s.url + "/timemap/" + EncodeName(entity, s.at.Prefix) + suffix
+	return s.url + "/timemap/" + naming.Encode(entity, s.at.Prefix) + suffix
 }
 
 // gates are the links from an original resource or a version of it to where its
@@ -63,7 +64,7 @@ func (s *set) original(snap *snapshot, rest string) (*original, error) {
 	if err == nil && len(versions) == 0 {
 		err = notFound("No version of %s is kept.", clipText(st.Entity))
 	}
-	return &original{s: s, address: s.generic(st.Entity) + suffix, timeMap: s.timeMap(st.Entity, suffix), name: EncodeName(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
+	return &original{s: s, address: s.generic(st.Entity) + suffix, timeMap: s.timeMap(st.Entity, suffix), name: naming.Encode(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
 }
 
 // link is one of the versions; i is its place in what is listed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -139,13 +140,13 @@ func TestLongTimeMap(t *testing.T) {
 		w.scan(map[string]int{berlin: i}, false, rdfres.NTriples)
 		if i == 3 { // as many as one lists
 			w.publish()
-			if rel, _ := linksOf(w.get(w.url("timemap/" + EncodeName(berlin, ""))).Body.String()); rel["timemap"] != "" || rel["last memento"] == "" {
+			if rel, _ := linksOf(w.get(w.url("timemap/" + naming.Encode(berlin, ""))).Body.String()); rel["timemap"] != "" || rel["last memento"] == "" {
 				t.Errorf("the TimeMap of four: %v", rel)
 			}
 		}
 	}
 	w.publish()
-	index, params := linksOf(w.get(w.url("timemap/" + EncodeName(berlin, ""))).Body.String())
+	index, params := linksOf(w.get(w.url("timemap/" + naming.Encode(berlin, ""))).Body.String())
 	parts := strings.Fields(index["timemap"])
 	if len(parts) != 3 || index["original"] == "" || index["timegate"] == "" || index["memento"] != "" {
 		t.Fatalf("index: %v", index)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -54,7 +55,7 @@ func bySuffix(s string) (rest string, f rdfres.Format, other bool) {
 			return r, f, false
 		}
 	}
-	for _, x := range suffixes {
+	for _, x := range naming.Suffixes {
 		if strings.HasSuffix(s, x) {
 			return s, "", true
 		}

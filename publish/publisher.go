@@ -20,13 +20,16 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/publish/inventory"
+	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // SetConfig is what the documents of a set need to know.
 type SetConfig struct {
-	Name                        string // see CheckSetName
+	Name                        string // see naming.CheckSet
 	Title, Description, Licence string // Licence: an IRI
 	Publisher                   string // name or IRI of who publishes it
 	Log                         *changetrack.Log
@@ -126,7 +129,7 @@ type set struct {
 
 	sizes
 	*locks
-	inventory inventoryCache
+	inventory *inventory.Tree // guarded by publishing
 
 	mu  sync.RWMutex // guards cur
 	cur *snapshot    // nil before the first complete scan
@@ -144,7 +147,7 @@ type sizes struct {
 	mostLists         int // Change Lists, before older ones are merged
 	timeMapVersions   int // versions that one TimeMap lists
 	documentEntries   int // entries that one document may have
-	partSize          partSize
+	partSize          partition.Size
 }
 
 // locks of a set, whatever its addresses are. Publishing is taken before dumping.
@@ -162,7 +165,7 @@ type snapshot struct {
 	gen   genRecord
 	view  *changetrack.View
 	kv    kv.Snapshot
-	parts partition
+	parts partition.Parts
 	lists []listRecord // ascending; the last is open; never empty
 
 	alternates *alternateSets // may be nil
@@ -255,7 +258,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 }
 
 func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
-	if err := CheckSetName(cfg.Name); err != nil {
+	if err := naming.CheckSet(cfg.Name); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
 	if p.sets[cfg.Name] != nil {
@@ -276,7 +279,7 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if cfg.PartEntries <= 0 {
 		cfg.PartEntries = 10000
 	}
-	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, mostEntries), min(cfg.PartEntries, largestPart)
+	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, mostEntries), min(cfg.PartEntries, partition.Largest)
 	if cfg.PackageBytes <= 0 {
 		cfg.PackageBytes = 64 << 20
 	}
@@ -298,8 +301,8 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventoryCache{},
-		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partSize{cfg.PartEntries, manyParts, partBytes}}}
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
+		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
 	at, former, known, err := readAddresses(s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
@@ -414,4 +417,12 @@ func (p *Publisher) Location(name, entity string) (string, error) {
 		}
 	}
 	return s.address(entity, format), nil
+}
+
+// clipText shortens what is quoted in messages.
+func clipText(s string) string {
+	if len(s) > 120 {
+		return strings.ToValidUTF8(s[:120], "") + "..."
+	}
+	return s
 }

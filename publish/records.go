@@ -27,8 +27,6 @@ type genRecord struct {
 	Inventory string    `json:"inventory,omitempty"`
 	StartSeq  uint64    `json:"start_seq"` // Change Lists begin after this change
 	StartAt   time.Time `json:"start_at"`
-	// Names is namesVersion when it was made; 0 where long names were cut elsewhere.
-	Names int `json:"names,omitempty"`
 	// Entries says with what the entries of the Resource List were measured (set.measureTag).
 	Entries string `json:"entries,omitempty"`
 	// Alternates are the states of other sets that it was made with.
@@ -41,7 +39,7 @@ type anewRecord struct {
 	Version    int      `json:"v"`
 	Generation uint64   `json:"generation"`
 	List       uint64   `json:"list"`
-	Base       string   `json:"base,omitempty"` // "": written before it was kept here
+	Base       string   `json:"base"`
 	Prefix     string   `json:"prefix,omitempty"`
 	Former     []string `json:"former,omitempty"`
 }

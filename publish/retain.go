@@ -85,7 +85,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 			view.Close()
 			return nil, err
 		}
-		if err := s.trimInventory(lists[0].After); err != nil {
+		if err := s.inventory.Trim(lists[0].After); err != nil {
 			view.Close()
 			return nil, err
 		}

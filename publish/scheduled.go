@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -64,7 +65,7 @@ func (s *set) makeList(ctx context.Context) error {
 		os.RemoveAll(dir)
 		return err
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: s.now(), Documents: docs}

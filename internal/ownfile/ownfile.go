@@ -5,6 +5,7 @@ package ownfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,4 +55,32 @@ func MkdirTemp(dir, pattern string) (made string, err error) {
 		return err
 	})
 	return made, err
+}
+
+// Replace puts a file in place whole or not at all. It is durable once the folder is (Sync).
+func Replace(name string, write func(io.Writer) error) error {
+	f, err := Create(name + ".tmp")
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Sync makes the names in a folder durable.
+func Sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

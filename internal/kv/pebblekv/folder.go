@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,25 +60,16 @@ func writeForm(dir string) error {
 	return writeFile(name, fmt.Appendf(nil, "rsbridge state %d\n", form))
 }
 
-// writeFile replaces a file whole or not at all.
+// writeFile replaces a file whole or not at all, durably.
 func writeFile(name string, data []byte) error {
-	f, err := ownfile.Create(name + ".tmp")
+	err := ownfile.Replace(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return ownfile.Sync(filepath.Dir(name))
 }
 
 // newerPebble recognizes a database of a newer Pebble.

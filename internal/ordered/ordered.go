@@ -1,4 +1,6 @@
-package publish
+// Package ordered works on the items of an iteration with all processors, and keeps their
+// order.
+package ordered
 
 import (
 	"iter"
@@ -6,13 +8,13 @@ import (
 	"sync"
 )
 
-// orderedJob is how many items go to a worker at once.
-const orderedJob = 64
+// perJob is how many items go to a worker at once.
+const perJob = 64
 
-// ordered yields what work makes of each item, in their order. Work runs on all
+// Map yields the results of work for each item, in their order. Work runs on all
 // processors at once, with a bounded number of items under way. It ends with the
 // first error; all goroutines have ended when the iteration has.
-func ordered[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.Seq2[B, error] {
+func Map[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.Seq2[B, error] {
 	type job struct {
 		items []A
 		made  []B
@@ -61,7 +63,7 @@ func ordered[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.
 					j.err = err
 					break
 				}
-				if j.items = append(j.items, a); len(j.items) == orderedJob && !send() {
+				if j.items = append(j.items, a); len(j.items) == perJob && !send() {
 					return
 				}
 			}

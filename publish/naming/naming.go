@@ -1,4 +1,6 @@
-package publish
+// Package naming maps entities to names in addresses and back, and says how sets can be
+// called.
+package naming
 
 import (
 	"encoding/hex"
@@ -9,41 +11,39 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// maxName is the longest NAME in bytes, and maxSegment what may stand between two
-// slashes, so that a file system can hold it with a suffix; a longer one ends in a hash.
+// maxName is the longest NAME in bytes, and maxSegment the most between two slashes: a
+// file system can hold it with a suffix. A longer one ends in a hash.
 const (
 	maxName    = 1024
 	maxSegment = 240
 	hashedTail = 2 + 2*len(rdfres.Digest{})
-
-	namesVersion = 1 // of where names are cut; in 0 a segment could have 1,024 bytes
 )
 
-// ErrHashedName comes from DecodeName for a NAME that ends in the hash of its
-// entity; HashedName gives the key by which the state finds it.
-var ErrHashedName = errors.New("the name ends in a hash that only the state can map back")
+// ErrHashed comes from Decode for a NAME with the hash of its entity at the end. Hashed
+// gives the key, and the state knows the entity.
+var ErrHashed = errors.New("the name ends in a hash that only the state can map back")
 
-// ErrName comes from DecodeName for what EncodeName never gives.
+// ErrName comes from Decode for a text Encode never gives.
 var ErrName = errors.New("no name of an entity")
 
-// suffixes that an address can end in; a dot before one of them at the end of
-// a segment of a NAME is escaped, so that the format's suffix can be told from the
-// name and a file is never where a folder must be.
-var suffixes = []string{".jsonld", ".nt", ".ttl", ".rdf", ".html", ".nq", ".xml", ".json", ".zip", ".trig", ".gz"}
+// Suffixes of addresses. A dot before one of them at the end of a segment of a NAME is
+// escaped: the format's suffix stays apart from the name, and no file takes the place of a
+// folder.
+var Suffixes = []string{".jsonld", ".nt", ".ttl", ".rdf", ".html", ".nq", ".xml", ".json", ".zip", ".trig", ".gz"}
 
 const upperHex = "0123456789ABCDEF"
 
-// EncodeName is NAME of an address: the entity IRI without
-// prefix, where every byte outside [A-Za-z0-9_/:,().-] is ~XX (upper-case hex),
+// Encode is NAME of an address: the entity IRI without
+// prefix, with ~XX (upper-case hex) for every byte outside [A-Za-z0-9_/:,().-],
 // and so are a dot before a known suffix at the end of a segment, the dots of
-// the segments . and .., and slashes that would make an empty segment.
+// the segments . and .., and slashes next to an empty segment.
 //
-// An entity outside prefix is written in full. A NAME that begins with a scheme
-// and a colon is a full IRI; where the rest after prefix looks like that, its
-// colon is escaped (Category~3AFoo). What is outside prefix and has no scheme
+// An entity outside prefix is written in full. A NAME with a scheme and a
+// colon at the begin is a full IRI; if the rest after prefix looks like that, its
+// colon is escaped (Category~3AFoo). An entity outside prefix without a scheme
 // begins with ~~. Beyond 1,024 bytes, or 240 between two slashes, a NAME is cut and
 // ends in ~- and the hex of rdfres.EntityKey.
-func EncodeName(entity, prefix string) string {
+func Encode(entity, prefix string) string {
 	name := fullName(entity, prefix)
 	cut := cutName(name)
 	if cut == len(name) {
@@ -58,15 +58,14 @@ func fullName(entity, prefix string) string {
 	rest, inside := strings.CutPrefix(entity, prefix)
 	switch {
 	case inside && rest != "" && prefix != "":
-		return escapeName(rest, scheme(rest))
-	case scheme(entity) > 0, prefix == "" && entity != "":
+		return escapeName(rest, Scheme(rest))
+	case Scheme(entity) > 0, prefix == "" && entity != "":
 		return escapeName(entity, 0)
 	}
 	return "~~" + escapeName(entity, 0)
 }
 
-// cutName tells how much of a name stands before its hash: all of it where it needs
-// none.
+// cutName gives the length of a name before its hash: all of it if it needs none.
 func cutName(name string) int {
 	cut := len(name)
 	if cut > maxName {
@@ -91,8 +90,8 @@ func cutName(name string) int {
 	return cut
 }
 
-// scheme gives the place of the colon after an IRI scheme, or 0.
-func scheme(s string) int {
+// Scheme gives the place of the colon after an IRI scheme, or 0.
+func Scheme(s string) int {
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -107,17 +106,17 @@ func scheme(s string) int {
 	return 0
 }
 
-// nameScheme is scheme of a NAME: + is escaped there and dots may be.
+// nameScheme is Scheme of a NAME: + is escaped there and dots may be.
 func nameScheme(name string) bool {
 	colon := strings.IndexByte(name, ':')
 	if colon <= 0 {
 		return false
 	}
 	s, err := unescapeName(name[:colon])
-	return err == nil && scheme(s+":") == len(s) && len(s) > 0
+	return err == nil && Scheme(s+":") == len(s) && len(s) > 0
 }
 
-// plain are the bytes that stand for themselves wherever they are.
+// plain are the bytes never escaped, whatever is around them.
 var plain = func() (t [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_,()-:") {
 		t[c] = true
@@ -178,7 +177,7 @@ func escapeDot(s string, i int) bool {
 		end += i
 	}
 	if tail := s[i:end]; len(tail) <= 7 {
-		for _, x := range suffixes {
+		for _, x := range Suffixes {
 			if tail == x {
 				return true
 			}
@@ -211,12 +210,12 @@ func unescapeName(name string) (string, error) {
 	return string(b), nil
 }
 
-// DecodeName is the inverse of EncodeName. It accepts exactly what EncodeName
-// gives, so each entity has one NAME and each NAME one entity. ErrHashedName
-// when the state must map it back (HashedName), otherwise errors wrap ErrName.
-func DecodeName(name, prefix string) (entity string, err error) {
-	if _, ok := HashedName(name); ok {
-		return "", ErrHashedName
+// Decode is the inverse of Encode. It accepts exactly what Encode
+// gives, so each entity has one NAME and each NAME one entity. ErrHashed
+// when the state must map it back (Hashed), otherwise errors wrap ErrName.
+func Decode(name, prefix string) (entity string, err error) {
+	if _, ok := Hashed(name); ok {
+		return "", ErrHashed
 	}
 	entity, err = decodeFull(name, prefix)
 	if err == nil && cutName(name) < len(name) {
@@ -226,7 +225,7 @@ func DecodeName(name, prefix string) (entity string, err error) {
 }
 
 func notAName(name string) error {
-	return fmt.Errorf("%w: %q is not written as the names here are", ErrName, clipText(name))
+	return fmt.Errorf("%w: %q is not written as the names here are", ErrName, clip(name))
 }
 
 // decodeFull is the inverse of fullName.
@@ -247,8 +246,8 @@ func decodeFull(name, prefix string) (entity string, err error) {
 	return entity, nil
 }
 
-// HashedName gives the rdfres.EntityKey in which a long NAME ends.
-func HashedName(name string) (key rdfres.Digest, ok bool) {
+// Hashed gives the rdfres.EntityKey at the end of a long NAME.
+func Hashed(name string) (key rdfres.Digest, ok bool) {
 	i := len(name) - hashedTail
 	if i <= 0 || len(name) > maxName || name[i:i+2] != "~-" {
 		return key, false
@@ -269,14 +268,14 @@ var reserved = map[string]bool{
 	"resourcesync": true, "ldes": true, "oai": true, "iiif": true, "hub": true,
 }
 
-// devices are what no folder of an export can be called on Windows.
+// devices are no names for folders of an export on Windows.
 var devices = map[string]bool{"con": true, "nul": true, "prn": true, "aux": true}
 
-// CheckSetName refuses names that collide with routes, and what is not 1 to 100
+// CheckSet refuses names of routes, and all but 1 to 100
 // of [A-Za-z0-9._-] beginning with a letter or digit.
-func CheckSetName(name string) error {
+func CheckSet(name string) error {
 	if name == "" || len(name) > 100 {
-		return fmt.Errorf("set name %q: want 1 to 100 characters", clipText(name))
+		return fmt.Errorf("set name %q: want 1 to 100 characters", clip(name))
 	}
 	for i := range len(name) {
 		c := name[i]
@@ -293,7 +292,7 @@ func CheckSetName(name string) error {
 	case strings.HasSuffix(name, "."):
 		return fmt.Errorf("set name %q ends in a dot, which Windows leaves out of the name of a folder: choose another name", name)
 	}
-	for _, x := range suffixes {
+	for _, x := range Suffixes {
 		if strings.HasSuffix(strings.ToLower(name), x) {
 			return fmt.Errorf("set name %q ends in %s, as documents do: choose another name", name, x)
 		}
@@ -301,8 +300,8 @@ func CheckSetName(name string) error {
 	return nil
 }
 
-// clipText shortens what is quoted in messages.
-func clipText(s string) string {
+// clip shortens quotations in messages.
+func clip(s string) string {
 	if len(s) > 120 {
 		return strings.ToValidUTF8(s[:120], "") + "..."
 	}

@@ -1,4 +1,4 @@
-package publish
+package naming
 
 import (
 	"errors"
@@ -38,13 +38,13 @@ func TestEncodeName(t *testing.T) {
 		{"/a", "", "~2Fa"},
 	}
 	for _, tt := range tests {
-		got := EncodeName(tt.entity, tt.prefix)
+		got := Encode(tt.entity, tt.prefix)
 		if got != tt.want {
-			t.Errorf("EncodeName(%q, %q) = %q, want %q", tt.entity, tt.prefix, got, tt.want)
+			t.Errorf("Encode(%q, %q) = %q, want %q", tt.entity, tt.prefix, got, tt.want)
 		}
-		back, err := DecodeName(got, tt.prefix)
+		back, err := Decode(got, tt.prefix)
 		if err != nil || back != tt.entity {
-			t.Errorf("DecodeName(%q, %q) = %q, %v, want %q", got, tt.prefix, back, err, tt.entity)
+			t.Errorf("Decode(%q, %q) = %q, %v, want %q", got, tt.prefix, back, err, tt.entity)
 		}
 	}
 }
@@ -71,22 +71,22 @@ func TestLongName(t *testing.T) {
 	for _, beginning := range beginnings {
 		for _, tail := range []string{"a", "é", " ", "/b"} {
 			e := dbp + beginning + strings.Repeat(tail, 40)
-			name := EncodeName(e, dbp)
+			name := Encode(e, dbp)
 			if !fits(name) || fits(fullName(e, dbp)) != (name == fullName(e, dbp)) {
 				t.Fatalf("%d bytes: %s", len(name), name)
 			}
-			back, err := DecodeName(name, dbp)
-			key, hashed := HashedName(name)
+			back, err := Decode(name, dbp)
+			key, hashed := Hashed(name)
 			if hashed {
 				hashedOnes++
 			}
 			switch {
-			case hashed != errors.Is(err, ErrHashedName):
-				t.Fatalf("HashedName(%q) = %v, DecodeName says %v", name, hashed, err)
+			case hashed != errors.Is(err, ErrHashed):
+				t.Fatalf("Hashed(%q) = %v, Decode says %v", name, hashed, err)
 			case hashed && key != rdfres.EntityKey(e):
-				t.Fatalf("HashedName(%q) = %s", name, key)
+				t.Fatalf("Hashed(%q) = %s", name, key)
 			case !hashed && back != e:
-				t.Fatalf("DecodeName(%q) = %q, %v", name, back, err)
+				t.Fatalf("Decode(%q) = %q, %v", name, back, err)
 			}
 		}
 	}
@@ -97,20 +97,20 @@ func TestLongName(t *testing.T) {
 
 func TestDecodeNameRefuses(t *testing.T) {
 	for _, name := range []string{"", "~", "~4", "~7e", "~41", "a//b", "../x", "a/", "/a", "x.html", "a b", "a%20b", "~~http:x", "~-" + strings.Repeat("0", 64), "Z\xfc"} {
-		if e, err := DecodeName(name, dbp); err == nil {
-			t.Errorf("DecodeName(%q) = %q, want an error", name, e)
+		if e, err := Decode(name, dbp); err == nil {
+			t.Errorf("Decode(%q) = %q, want an error", name, e)
 		}
 	}
 }
 
 func TestCheckSetName(t *testing.T) {
 	for _, ok := range []string{"data", "a", "schema.org", "A-b_c.9", "1"} {
-		if err := CheckSetName(ok); err != nil {
+		if err := CheckSet(ok); err != nil {
 			t.Errorf("%q: %v", ok, err)
 		}
 	}
 	for _, bad := range []string{"", ".well-known", "about", "Stores", "a/b", "a b", "a.xml", "robots.txt", "é", strings.Repeat("a", 101), "a."} {
-		if CheckSetName(bad) == nil {
+		if CheckSet(bad) == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
@@ -119,7 +119,7 @@ func TestCheckSetName(t *testing.T) {
 // It is told why a name is none.
 func TestCheckSetNameTells(t *testing.T) {
 	for name, why := range map[string]string{"about": "address of the site", "con": "reserved on Windows", "AUX": "reserved on Windows", "a.": "ends in a dot"} {
-		if err := CheckSetName(name); err == nil || !strings.Contains(err.Error(), why) {
+		if err := CheckSet(name); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", name, err, why)
 		}
 	}
@@ -133,32 +133,32 @@ func FuzzName(f *testing.F) {
 	f.Add("http://a/http://b", "http://a/")
 	f.Add(dbp+strings.Repeat("й", 300), dbp)
 	f.Fuzz(func(t *testing.T, entity, prefix string) {
-		name := EncodeName(entity, prefix)
+		name := Encode(entity, prefix)
 		if !fits(name) {
-			t.Fatalf("EncodeName(%q, %q) = %q is too long", entity, prefix, name)
+			t.Fatalf("Encode(%q, %q) = %q is too long", entity, prefix, name)
 		}
 		full := "/s/r/" + name + ".jsonld"
 		if path.Clean(full) != full {
-			t.Fatalf("EncodeName(%q, %q) = %q is no clean path", entity, prefix, name)
+			t.Fatalf("Encode(%q, %q) = %q is no clean path", entity, prefix, name)
 		}
 		u, err := url.Parse("http://h" + full)
 		if err != nil || u.Path != full || u.EscapedPath() != full || u.RawQuery != "" {
-			t.Fatalf("EncodeName(%q, %q) = %q does not survive an address: %v", entity, prefix, name, err)
+			t.Fatalf("Encode(%q, %q) = %q does not survive an address: %v", entity, prefix, name, err)
 		}
-		for _, x := range suffixes {
+		for _, x := range Suffixes {
 			if strings.HasSuffix(name, x) {
-				t.Fatalf("EncodeName(%q, %q) = %q ends in a suffix", entity, prefix, name)
+				t.Fatalf("Encode(%q, %q) = %q ends in a suffix", entity, prefix, name)
 			}
 		}
-		back, err := DecodeName(name, prefix)
-		if errors.Is(err, ErrHashedName) {
-			if key, ok := HashedName(name); !ok || key != rdfres.EntityKey(entity) {
-				t.Fatalf("EncodeName(%q, %q) = %q has another key", entity, prefix, name)
+		back, err := Decode(name, prefix)
+		if errors.Is(err, ErrHashed) {
+			if key, ok := Hashed(name); !ok || key != rdfres.EntityKey(entity) {
+				t.Fatalf("Encode(%q, %q) = %q has another key", entity, prefix, name)
 			}
 			return
 		}
 		if err != nil || back != entity {
-			t.Fatalf("DecodeName(%q, %q) = %q, %v, want %q", name, prefix, back, err, entity)
+			t.Fatalf("Decode(%q, %q) = %q, %v, want %q", name, prefix, back, err, entity)
 		}
 	})
 }
@@ -168,9 +168,9 @@ func FuzzDecodeName(f *testing.F) {
 	f.Add("Berlin", dbp)
 	f.Add("~~x", "http://a/")
 	f.Fuzz(func(t *testing.T, name, prefix string) {
-		entity, err := DecodeName(name, prefix)
-		if err == nil && EncodeName(entity, prefix) != name {
-			t.Fatalf("DecodeName(%q, %q) = %q, whose name is %q", name, prefix, entity, EncodeName(entity, prefix))
+		entity, err := Decode(name, prefix)
+		if err == nil && Encode(entity, prefix) != name {
+			t.Fatalf("Decode(%q, %q) = %q, whose name is %q", name, prefix, entity, Encode(entity, prefix))
 		}
 	})
 }

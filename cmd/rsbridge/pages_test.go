@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,9 +107,54 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// TestExamples reads the commands on the pages made from the code: each is one of
+// ours, with flags and arguments that it takes.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(teststores.Root(t), "docs", "reference", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range shBlock.FindAllStringSubmatch(string(raw), -1) {
+			for _, m := range ourCommand.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {
+				var args []string
+				for _, arg := range shellWord.FindAllString(m[1], -1) {
+					args = append(args, strings.Trim(arg, "'"))
+				}
+				n++
+				root := (&app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}).root()
+				c, rest, err := root.Find(args)
+				if err == nil {
+					err = c.ParseFlags(rest)
+				}
+				if err == nil && c.Args != nil {
+					err = c.Args(c, c.Flags().Args())
+				}
+				if err != nil || c == root {
+					t.Errorf("%s: rsbridge %s: %v", filepath.Base(file), strings.Join(args, " "), err)
+				}
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d commands were looked at", n)
+	}
+}
+
+var (
+	shBlock    = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	ourCommand = regexp.MustCompile(`(?m)\brsbridge ([a-z](?:'[^']*'|[^\n&|>#])*)`)
+	shellWord  = regexp.MustCompile(`'[^']*'|[^ ]+`)
+)
+
 // maxSkipped is how many blocks of all pages need what no test has: systemd, a
 // proxy, a real repository.
-const maxSkipped = 5
+const maxSkipped = 2
 
 // page is a Markdown page as a script.
 type page struct {
@@ -156,7 +203,7 @@ func readPage(t *testing.T, file, text string) *page {
 			block.WriteString(lines[i])
 		}
 		switch {
-		case m[2] == "skip":
+		case m[1] == "sh" && m[2] == "skip", m[1] != "" && !slices.Contains([]string{"sh", "yaml", "turtle", "json", "text"}, m[1]):
 			p.skipped++
 		case m[1] == "sh":
 			p.sh(block.String())

@@ -165,6 +165,13 @@ func TestTermParts(t *testing.T) {
 		if err := c.term.Check(); err != nil && c.term != NewLiteral("a", "", "x") {
 			t.Errorf("%s: %v", c.term, err)
 		}
+		if r, err := c.term.RDF(); err == nil && FromRDF(r) != c.term {
+			t.Errorf("%s: comes back from knakk/rdf as %s", c.term, FromRDF(r))
+		}
+	}
+	long := NewLiteral("a", "zh-Hant-TW", "")
+	if r, err := long.RDF(); err != nil || FromRDF(r) != long {
+		t.Errorf("%v %v", r, err)
 	}
 	if a, b := NewBlank("nodeID://b1"), NewBlank("nodeID://b2"); a == b || a.Check() != nil {
 		t.Errorf("odd labels: %s %s", a, b)

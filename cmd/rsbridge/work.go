@@ -138,7 +138,7 @@ schedules: scans alone only add to the state.
 
 --json: {"sets":[{"name","resources","created","updated","deleted","unchanged","failed","held","truncated","triples","covered","unpublished","seconds"}]};
 with "unpublished": {"triples","graphs","largest":[{"graph","triples"}]}, what the same data has in
-graphs of no set, and "unknown" where it could not be counted; a set that failed is {"name","error"}`,
+graphs of no set, and "unknown" where it could not be counted; a failed set is {"name","error"}`,
 		Example: "  rsbridge scan\n  rsbridge scan books --json\n  rsbridge scan books --entity http://example.org/book/1 --entity http://example.org/book/2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(named.Entities) > 0 && len(args) != 1 {
@@ -281,10 +281,9 @@ the next sync without it, and audits compare with that time. So give such a
 destination no schedule, or pause it.
 
 --json: {"destinations":[{"name","mode","why","created","updated","deleted","unchanged","failed","pending","bytes","in_sync","behind_seconds","seconds"}]};
-with "unselected" resources that were met and are outside of what is selected, which the
-counts leave out, and "unmapped" descriptions of which map makes nothing;
-a dry run has its counts (by classes alone nothing is known before it is fetched) and "plan": {"store","graph","resources","bytes","unknown","by_class","documents":[{"address","kind","at","entries","bytes"}]};
-a destination that failed is {"name","error"}`,
+"unselected" counts resources outside the selection, "unmapped" descriptions without a
+result of map; a dry run has the expected counts (none for a selection by classes) and "plan": {"store","graph","resources","bytes","unknown","by_class","documents":[{"address","kind","at","entries","bytes"}]};
+a failed destination is {"name","error"}`,
 		Example: "  rsbridge sync\n  rsbridge sync --dry-run\n  rsbridge sync copy --full\n  rsbridge sync copy --until 2026-01-31T12:00:00Z",
 		RunE: func(cmd *cobra.Command, names []string) (err error) {
 			if args.Until, err = untilTime(until); err != nil {
@@ -429,12 +428,12 @@ compares the mirror with the record, and --repair restores the record; the other
 depths fail.
 
 --json: {"destinations":[{"name","verdict","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
-"verdict" is "equal", "different" or "not proven"; with "source_error" where the source
-could not be asked, has changes that it has not published, or a gap is open that its
-list does not close; with "source_older" where its list is older than the mirror, and
-what was mirrored of later changes was not compared with it; with "proven_until", the
-time of the source to which the mirror is proven equal; with "mended", the differences that --repair put right; with "held" where a
-repair waits for a person; a destination that failed is {"name","error"}`,
+"verdict": "equal", "different" or "not proven"
+"source_error": no answer, unpublished changes, or an open gap
+"source_older": the list is older than the mirror; later changes were not compared
+"proven_until": the source's time of the proof
+"mended": differences repaired by --repair; "held": a repair waits for accept
+a failed destination: {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains([]string{"", "inventory", "store", "origin"}, args.Depth) {
@@ -523,9 +522,9 @@ set: null, or the reason to wait for rsbridge accept.
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","state","why","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
-"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name; "why" says what is not well, and is left out when all is; with "held" where
-something waits for a person, "problems" where resources are pending or failed (some of them),
-"until" where the mirror is of that time`,
+"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name
+"why": the reason of any state but ok; "held": a decision to make; "problems": some pending or
+failed resources; "until": the time of a mirror made by sync --until`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			s, _, end, err := a.session(cmd.Context())
@@ -707,7 +706,7 @@ for changes found by hints. --since takes a sequence (digits alone) or a time li
 2026-01-31T12:00:00Z, itself excluded. A point beyond the kept log is an error.
 
 --json: one object a line: {"sequence","time","change","entity","location","before","after","finder"}; finder is
-scan, hint or files; of a file that descriptions lead to, "kind" is "file", "location" its address, "entity" empty`,
+scan, hint or files; for a file "kind" is "file", "location" its address, "entity" empty`,
 		Example: "  rsbridge changes books --since 1200\n  rsbridge changes books --follow --json",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if since != "" {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -58,6 +59,8 @@ type Bridge struct {
 
 	answering answering // requests to PublicHandler
 	again     chan struct{}
+	reopen    chan struct{}   // see Reopen
+	asked     sync.Once       // for it
 	settled   <-chan struct{} // of the state: see watchRoom
 	unwatch   context.CancelFunc
 }
@@ -96,7 +99,7 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 }
 
 func newBridge(cfg *Config, o Options) *Bridge {
-	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{})}
+	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{}), reopen: make(chan struct{})}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -141,6 +144,9 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	if err := b.openDestinations(ctx); err != nil {
 		return err
 	}
+	if err := b.tellRemoved(); err != nil {
+		return err
+	}
 	ctx, b.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
 	b.watchRoom(ctx, b.settled)
 	return nil
@@ -166,6 +172,9 @@ func (b *Bridge) vacant() error {
 func (b *Bridge) tempDir() string { return filepath.Join(b.cfg.State, "tmp") }
 
 func (b *Bridge) openSets(ctx context.Context) (err error) {
+	if err := b.finishPending(); err != nil {
+		return err
+	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
 		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"),
 	})
@@ -184,11 +193,25 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 		b.sets[name] = s
 		published = append(published, s.publishConfig())
 	}
+	removed, err := b.openRemoved()
+	if err != nil {
+		return err
+	}
+	base := b.cfg.Public.BaseURL
+	for _, s := range removed {
+		published = append(published, s.publishConfig())
+		base = cmp.Or(base, s.capabilityBase())
+	}
+	if err := b.keepKnown(); err != nil {
+		return err
+	}
 	if len(published) == 0 {
-		return nil
+		if former, err := publish.HasFormer(kv.Prefix(b.kv, prefixPub)); err != nil || !former || base == "" {
+			return err
+		}
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
-		BaseURL: b.cfg.Public.BaseURL, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
+		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
 	})
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)
@@ -231,7 +254,7 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 // named before the process was here.
 func (b *Bridge) Start() {
 	b.runner.Schedule()
-	for _, name := range b.Sets() {
+	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
 		}

@@ -234,6 +234,9 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 // scan, after a change of the configuration, and when hints name a fifth of
 // everything, it is a full scan.
 func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
+	if s.former != "" {
+		return s.scan(ctx, run)
+	}
 	var args ScanArgs
 	if len(run.Args) > 0 {
 		if err := json.Unmarshal(run.Args, &args); err != nil {

@@ -9,15 +9,21 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // jobs are all jobs by name: scan:SET, hint:SET, dump:SET, changedump:SET, list:SET, archive:SET,
-// rebase:SET, retain:SET, sync:DESTINATION, audit:DESTINATION, verify:state. Those of one set, and those of one destination, exclude
-// each other.
+// rebase:SET, retain:SET, forget-set:SET, move-set:SET, sync:DESTINATION, audit:DESTINATION, forget-destination:DESTINATION,
+// move-destination:DESTINATION, verify:state. Those of one set, and those of one destination, exclude each other.
 func (b *Bridge) jobs() (out []jobs.Job) {
 	out = append(out, jobs.Job{Name: verifyJob, Subject: "state", Run: b.verify})
-	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
+	for _, name := range b.Sets() {
 		s := b.sets[name]
+		out = append(out, jobs.Job{Name: "forget-set:" + name, Subject: s.subject(), Run: s.forget})
+		if s.removed {
+			out = append(out, jobs.Job{Name: "move-set:" + name, Subject: s.subject(), Run: s.move})
+			continue
+		}
 		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan}
 		if s.source != nil {
 			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Run: s.hint}
@@ -70,13 +76,24 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 		m := b.dests[name]
 		out = append(out,
 			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Run: m.sync},
-			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit})
+			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit},
+			jobs.Job{Name: "forget-destination:" + name, Subject: m.subject(), Run: m.wouldForget},
+			jobs.Job{Name: "move-destination:" + name, Subject: m.subject(), Run: m.move})
+	}
+	removed, err := b.RemovedDestinations()
+	if err != nil { // it was read when the bridge was opened
+		b.log.Error("removed destinations cannot be read", "error", err)
+	}
+	for _, name := range removed {
+		out = append(out, jobs.Job{Name: "forget-destination:" + name, Subject: "destination:" + name, Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+			return b.forgetDestination(ctx, name, run)
+		}})
 	}
 	return out
 }
 
 // Begin queues a run of a job that starts after the call: scan, accept, rebase on a set;
-// sync, audit, repair, let-go on a destination; verify on everything. For accept of a set, and for let-go, which
+// sync, audit, repair, let-go on a destination; forget-set, move-set, forget-destination, move-destination; verify on everything. For accept of a set, and for let-go, which
 // is a sync that accepts the deletions that are held, the id of what is held is found here.
 func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
@@ -85,6 +102,12 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		s := b.sets[name]
 		if s == nil {
 			return run, false, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
+		}
+		if s.removed {
+			return run, false, fmt.Errorf("set %s: %w: %s", name, ErrRemoved, s.todo())
+		}
+		if h := s.renamed(); h != nil && action != "scan" {
+			return run, false, fmt.Errorf("set %s: %s; %w", name, h.Reason, ErrUnchanged)
 		}
 		if action == "accept" {
 			v := s.log.View()
@@ -121,6 +144,9 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		}
 	case "sync", "audit", "repair", "let-go":
 		if b.dests[name] == nil {
+			if k, err := destination.KeptAs(kv.Prefix(b.kv, prefixDest), name); err == nil && k != nil {
+				return run, false, fmt.Errorf("destination %s: %w: %s", name, ErrRemoved, forgetTodo(name))
+			}
 			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))
 		}
 		switch action {
@@ -133,6 +159,14 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			}
 			job, args = "sync:"+name, SyncArgs{Accept: h.ID}
 		}
+	case "forget-set", "move-set":
+		if err := b.canChange(action, name, args); err != nil {
+			return run, false, err
+		}
+	case "forget-destination", "move-destination":
+		if err := b.canChangeDestination(action, name, args); err != nil {
+			return run, false, err
+		}
 	case "verify":
 		job = verifyJob
 	default:
@@ -144,8 +178,16 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 // ErrNothingHeld comes from accept when nothing of the set or destination is held.
 var ErrNothingHeld = fmt.Errorf("nothing is held")
 
-// Sets and Destinations name what is configured, sorted.
-func (b *Bridge) Sets() []string         { return slices.Sorted(maps.Keys(b.sets)) }
+// Sets are the names of all sets, sorted: those that are configured, and those that were
+// removed and stay public.
+func (b *Bridge) Sets() []string { return slices.Sorted(maps.Keys(b.sets)) }
+
+// ConfiguredSets and Destinations name what is configured, sorted.
+func (b *Bridge) ConfiguredSets() []string {
+	return slices.DeleteFunc(b.Sets(), func(name string) bool { return b.sets[name].removed })
+}
+
+// Destinations: see ConfiguredSets.
 func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }
 
 // Do is Begin, waiting for the end, and reading the report: a *ScanReport for

@@ -148,7 +148,39 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	for name, fault := range faults {
 		out["destination "+name] = fault
 	}
-	return out, err
+	return out, errors.Join(err, findRemoved(ctx, cfg, store, out))
+}
+
+// findRemoved finds what the state has and the configuration does not.
+func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[string]error) (err error) {
+	b := newBridge(cfg, Options{})
+	b.kv, b.records = store, kv.Prefix(store, prefixOwn)
+	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Reading: true})
+	if err != nil {
+		return nil // what is damaged is found by --records
+	}
+	defer func() { err = errors.Join(err, b.tracker.Close()) }()
+	for name := range cfg.Sets {
+		if slices.Contains(b.tracker.Sets(), name) {
+			s := &set{bridge: b, name: name, cfg: cfg.Sets[name]}
+			if s.log, err = b.tracker.Log(name); err != nil {
+				return err
+			}
+			b.sets[name] = s
+		}
+	}
+	removed, err := b.openRemoved()
+	for _, s := range removed {
+		out["set "+s.name] = fmt.Errorf("%w: %s", ErrRemoved, s.todo())
+	}
+	if err != nil {
+		return err
+	}
+	destinations, err := b.removedDestinations()
+	for _, k := range destinations {
+		out["destination "+k.Name] = fmt.Errorf("%w: %s", ErrRemoved, forgetTodo(k.Name))
+	}
+	return err
 }
 
 // ReadStatus is Status without opening the bridge: nothing is written, so it
@@ -181,6 +213,9 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 			return Status{}, err
 		}
 		b.sets[name] = s
+	}
+	if _, err := b.openRemoved(); err != nil {
+		return Status{}, err
 	}
 	open, faults := openForReading(ctx, cfg, store, o.Now, o.Logger)
 	for name, c := range cfg.Destinations {

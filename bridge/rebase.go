@@ -72,6 +72,9 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 // pending is what waits for a person because the configured addresses are not
 // those in force, nil when they are.
 func (s *set) pending() *changetrack.Held {
+	if s.removed {
+		return nil // it stays as it is
+	}
 	from, to := s.addresses()
 	if from == to {
 		return nil
@@ -97,6 +100,9 @@ func (s *set) moving() string {
 
 // held is what waits for a person: a scan, files that are gone, other addresses, or several of them.
 func (s *set) held(scan *changetrack.Held) *changetrack.Held {
+	if renamed := s.renamed(); renamed != nil || s.removed {
+		return renamed
+	}
 	held := s.named(scan)
 	if files := s.filesHeld(); held == nil {
 		held = files
@@ -226,8 +232,13 @@ func (s *set) addresses() (inForce, configured publish.Addresses) {
 	return configured, configured
 }
 
+// capabilityBase is the base URL of the set now.
+func (s *set) capabilityBase() string {
+	in, _ := s.addresses()
+	return in.Base
+}
+
 // capabilityList is where the set is published now.
 func (s *set) capabilityList() string {
-	in, _ := s.addresses()
-	return in.Base + "/" + s.name + "/capabilitylist.xml"
+	return s.capabilityBase() + "/" + s.name + "/capabilitylist.xml"
 }

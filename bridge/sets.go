@@ -32,6 +32,10 @@ type set struct {
 	log      *changetrack.Log
 	follower *content.Follower // nil: its descriptions lead to no files
 
+	removed   bool   // it is not configured any more, and stays public as it was
+	successor string // the configured set that a removed one seems to be now, "" for none
+	former    string // the removed set that this one seems to have been, "" for none
+
 	lastDue  atomic.Uint64 // number of the last request that was kept (keepDue)
 	dueBytes atomic.Int64  // of those that are kept
 
@@ -176,6 +180,9 @@ type scanArgs struct {
 // scan looks for changes, logs and publishes them.
 func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	defer s.during(run)()
+	if held := s.renamed(); held != nil {
+		return &ScanReport{Name: s.name, Finder: "scan", Held: held}, nil
+	}
 	var args scanArgs
 	if len(run.Args) > 0 {
 		if err := json.Unmarshal(run.Args, &args); err != nil {

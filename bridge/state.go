@@ -26,10 +26,11 @@ const (
 	StateFailing     State = "failing"     // a run failed, or left something undone
 	StatePaused      State = "paused"      // the schedule of a destination rests
 	StateUnreachable State = "unreachable" // a run failed because a server did not answer
+	StateRemoved     State = "removed"     // it is in the state and not in the configuration
 )
 
 // States are all of them, in the order of the contract.
-var States = []State{StateNever, StateRunning, StateOK, StateHeld, StateFailing, StatePaused, StateUnreachable}
+var States = []State{StateNever, StateRunning, StateOK, StateHeld, StateFailing, StatePaused, StateUnreachable, StateRemoved}
 
 // standing is what the state of a set or a destination follows from.
 type standing struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -106,7 +107,18 @@ func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, 
 		}
 		out = append(out, d)
 	}
-	return out, nil
+	removed, err := b.removedDestinations()
+	for _, k := range removed {
+		out = append(out, statusOfRemoved(k))
+	}
+	return out, err
+}
+
+func statusOfRemoved(k destination.Kept) DestinationStatus {
+	return DestinationStatus{
+		Name: k.Name, State: StateRemoved, Why: "it is not in the configuration any more, and nothing keeps its mirror: " + forgetTodo(k.Name),
+		Source: k.Source, Store: k.At(), Graph: k.Graph, GraphIRI: k.GraphIRI, Status: destination.Status{Resources: k.Resources, LastSync: moment(k.LastSync)},
+	}
 }
 
 func (b *Bridge) disk() Disk {
@@ -163,12 +175,25 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 		out.LastError = failed.Error
 	}
 	out.judge(out.LastScan == nil, failed, busy)
+	if s.removed {
+		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and public as it was: "+s.todo()
+	}
 	return out, err
 }
 
 // DestinationStatus tells how one mirror stands.
 func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
 	m := b.dests[name]
+	if m == nil {
+		k, err := destination.KeptAs(kv.Prefix(b.kv, prefixDest), name)
+		if err == nil && k == nil {
+			err = fmt.Errorf("destination %s: %w", name, ErrUnknown)
+		}
+		if err != nil {
+			return DestinationStatus{}, err
+		}
+		return statusOfRemoved(*k), nil
+	}
 	source, _ := webguard.WithoutUser(m.cfg.Source)
 	out := DestinationStatus{
 		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,

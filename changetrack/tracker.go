@@ -202,7 +202,7 @@ func (t *Tracker) Log(set string) (*Log, error) {
 	}
 	b := t.store.Batch()
 	defer b.Close()
-	b.Set(append(slices.Clone(namesKey), set...), binary.BigEndian.AppendUint32(nil, t.next))
+	b.Set(nameKey(set), binary.BigEndian.AppendUint32(nil, t.next))
 	if err := b.Commit(true); err != nil {
 		return nil, fmt.Errorf("open log of set %s: %w", set, err)
 	}

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -305,11 +306,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	d.fetch.now, d.fetch.log = o.Now, d.log
 	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source) // from here on it is recorded, published and printed
 	e := target.Endpoint()
-	for _, a := range []string{e.Update, e.GraphStore, e.Query} {
-		if d.target == "" {
-			d.target, d.address = sparql.WithoutToken(a), a
-		}
-	}
+	d.target, d.address = TargetOf(target), cmp.Or(e.Update, e.GraphStore, e.Query)
 	if e.Update == "" && e.GraphStore == "" {
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -54,8 +55,8 @@ func (d *Destination) Forget(ctx context.Context, o ForgetOptions) (ForgetReport
 
 func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep ForgetReport, err error) {
 	m := d.snapshotMeta()
-	rep, err = d.forgettable(ctx, &m)
-	rep.DryRun, rep.KeepData = o.DryRun, o.KeepData
+	rep, err = d.forgettable(ctx)
+	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.at(), d.graphName(), m.Resources
 	if err != nil || m.Phase == "" {
 		if err == nil && !o.DryRun {
 			err = d.dropRecords()
@@ -105,6 +106,33 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	return rep, d.dropRecords()
 }
 
+// ForgetRecords is Forget where the store cannot be reached: without KeepData it refuses.
+func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOptions) (ForgetReport, error) {
+	k, err := KeptAs(store, name)
+	if err == nil && k == nil {
+		err = errors.New("there are no records of it")
+	}
+	if err != nil {
+		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
+	}
+	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: &mirror{}}
+	rep, err := d.forgettable(ctx)
+	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
+	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), stateGraph)
+	rep.Triples, rep.Files = 0, 0
+	switch {
+	case err != nil || o.DryRun:
+	case !o.KeepData:
+		err = fmt.Errorf("no store of the configuration has the address %s, so graph %s cannot be removed; nothing was changed: name the store again, or forget with --keep-data", k.At(), k.GraphName())
+	default:
+		err = d.dropRecords()
+	}
+	if err != nil {
+		return rep, fmt.Errorf("forget %s: %w", name, err)
+	}
+	return rep, nil
+}
+
 // beingForgotten is why a mirror is compared after a Forget that did not end.
 const beingForgotten = "it was being forgotten"
 
@@ -124,8 +152,7 @@ func (d *Destination) neighbour() (string, error) {
 var recordKinds = []byte{kindResource, kindBody, kindFault, kindIntent, kindDiff, kindPast, kindGhost, kindOther, kindFile, kindLeaving, kindMeta}
 
 // forgettable counts what there is of the destination.
-func (d *Destination) forgettable(ctx context.Context, m *meta) (ForgetReport, error) {
-	rep := ForgetReport{Name: d.cfg.Name, Store: d.at(), Graph: d.graphName(), Resources: m.Resources}
+func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	rep.Records = 1 // its name
@@ -171,7 +198,7 @@ func (d *Destination) forgettable(ctx context.Context, m *meta) (ForgetReport, e
 		}
 		ours, others = nil, nil
 	}
-	err := count(key(kindOwned, d.space), func(pair kv.Pair) {
+	err = count(key(kindOwned, d.space), func(pair kv.Pair) {
 		subj, o, ok := splitOwned(pair.Key)
 		if !ok || len(pair.Value)%16 != 0 {
 			return // a comparison tells of it

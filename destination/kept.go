@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -91,6 +92,12 @@ func (k *Kept) GraphName() string {
 // nothing that concerns the source is known.
 func (k *Kept) Config() Config {
 	return Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
+}
+
+// TargetOf is the Target of a mirror in a store.
+func TargetOf(target *sparql.Client) string {
+	e := target.Endpoint()
+	return sparql.WithoutToken(cmp.Or(e.Update, e.GraphStore, e.Query))
 }
 
 // keptSpace is what a space is called.

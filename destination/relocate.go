@@ -18,18 +18,22 @@ func (d *Destination) elsewhere(graph string) error {
 	}
 	k := Kept{Target: spaces[id(d.meta.Space)].target}
 	if d.meta.Graph != graph {
-		return fmt.Errorf("its mirror is the graph %q of %s, and %q of %s is configured: set the old graph back, or give the new mirror a new name", d.meta.Graph, k.At(), graph, d.at())
+		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
-	return &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at()}
+	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.mirror.client.Endpoint().Name}
+	if d.sink != nil || d.folder != nil { // it is called by its place
+		e.Store = "STORE"
+	}
+	return e
 }
 
 // MovedError comes from opening a destination whose store has another address than the
 // mirror was kept at.
-type MovedError struct{ Name, From, To string }
+type MovedError struct{ Name, From, To, Store string }
 
 // Error names both addresses and what to do.
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("its mirror is at %s, and the store is configured at %s: if that is the same store or a copy of it, rsbridge move %s --to STORE; else give the new mirror a new name", e.From, e.To, e.Name)
+	return fmt.Sprintf("its mirror is at %s, and the store is configured at %s: if that is the same store or a copy of it, rsbridge move %s --to %s; else give the new mirror a new name", e.From, e.To, e.Name, e.Store)
 }
 
 // MoveReport is what Relocate did.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,8 +105,13 @@ func (c *Client) held(ctx context.Context, of, name, after string, limit int) (*
 // after the call. progress may be nil. Ending ctx detaches; the run goes on.
 func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	kind := "destinations"
-	if action == "scan" || action == "accept" || action == "rebase" {
+	if slices.Contains(setActions, action) {
 		kind = "sets"
+	}
+	for _, word := range []string{"forget", "move"} {
+		if strings.HasPrefix(action, word+"-") {
+			action = word
+		}
 	}
 	if action == "let-go" { // of a destination it is called as that of a set
 		action = "accept"

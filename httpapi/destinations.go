@@ -11,6 +11,15 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 )
 
+// anyDestinationName finds one that may not be configured any more too.
+func (a *api) anyDestinationName(c *gin.Context) (string, error) {
+	removed, err := a.b.RemovedDestinations()
+	if err != nil {
+		return "", err
+	}
+	return c.Param("name"), known(append(a.b.Destinations(), removed...), "destination", c.Param("name"))
+}
+
 func (a *api) destinationName(c *gin.Context) (string, error) {
 	return c.Param("name"), known(a.b.Destinations(), "destination", c.Param("name"))
 }
@@ -20,7 +29,7 @@ func (a *api) destinations(c *gin.Context) (any, error) {
 }
 
 func (a *api) destination(c *gin.Context) (any, error) {
-	name, err := a.destinationName(c)
+	name, err := a.anyDestinationName(c)
 	if err != nil {
 		return nil, err
 	}

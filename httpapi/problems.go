@@ -38,6 +38,9 @@ var problems = []struct {
 	hint   string
 }{
 	{bridge.ErrUnknown, http.StatusNotFound, "GET /api/v1/status names what there is"},
+	{bridge.ErrConfigured, http.StatusConflict, ""},
+	{bridge.ErrRemoved, http.StatusConflict, "rsbridge forget removes it from the state"},
+	{bridge.ErrUnchanged, http.StatusConflict, ""},
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},

@@ -52,8 +52,8 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 		args, err = arguments(c, new(bridge.VerifyArgs))
 		return "state", args, err
 	}
-	find := a.destinationName
-	if action == "scan" || action == "accept" || action == "rebase" {
+	find := a.anyDestinationName
+	if slices.Contains(setActions, action) {
 		find = a.setName
 	}
 	if name, err = find(c); err != nil {
@@ -73,11 +73,24 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 		if args, err = arguments(c, want); err == nil && !slices.Contains(depths, want.Depth) {
 			err = fail(http.StatusBadRequest, "depth "+strconv.Quote(want.Depth)+" is none of inventory, store, origin", "")
 		}
+	case "forget-set", "forget-destination":
+		want := new(bridge.ForgetArgs)
+		_, err = arguments(c, want)
+		args = *want
+	case "move-set", "move-destination":
+		want := new(bridge.MoveArgs)
+		if _, err = arguments(c, want); err == nil && want.To == "" {
+			err = fail(http.StatusBadRequest, "the body does not say where to", `{"to":"NAME"}`)
+		}
+		args = *want
 	default:
 		_, err = arguments(c, new(no))
 	}
 	return name, args, err
 }
+
+// setActions are those on a set; the others are on a destination.
+var setActions = []string{"scan", "accept", "rebase", "forget-set", "move-set"}
 
 var depths = []string{"", "inventory", "store", "origin"}
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -25,6 +25,9 @@ type Addresses struct {
 type Move struct {
 	From Addresses `json:"from"`
 	To   Addresses `json:"to"`
+
+	FromSet string `json:"from_set,omitempty"` // names of the set, where that is another one
+	ToSet   string `json:"to_set,omitempty"`
 }
 
 // Note is the move as changetrack.Log.Rebase wants it.
@@ -207,12 +210,7 @@ func (s *set) redirect(entity, folder, rest, query string) error {
 		to += suffixOf(format)
 	}
 	if query != "" {
-		to += "?" + strings.Map(func(r rune) rune { // never more than one header line
-			if r <= ' ' || r >= 0x7f {
-				return '_'
-			}
-			return r
-		}, query)
+		to += "?" + headerSafe(query)
 	}
-	return &statusError{code: 301, reason: "This resource has moved to another address of this source.", location: to, detail: []string{to}}
+	return &statusError{code: http.StatusMovedPermanently, reason: "This resource has moved to another address of this source.", location: to, detail: []string{to}}
 }

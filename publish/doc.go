@@ -84,6 +84,10 @@
 //	             began anew, and the addresses of what began, JSON (anewRecord);
 //	             numbers are never used twice
 //
+// Beside those of the sets:
+//
+//	t NAME       what became of a set of that name, JSON (formerRecord)
+//
 // Entries and patches of an unfinished Publish lie beyond the sequence of the
 // generation and are removed by Open. Packages are files below Options.Dir, put
 // in place by rename before their record names them; files without a record are

@@ -87,7 +87,7 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	s, snap := p.present(name)
 	defer snap.release()
 	if s == nil {
-		return notFound("There is no set %q here.", clipText(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
+		return p.formerSet(r, name, rest)
 	}
 	if !more || rest == "" {
 		h := w.Header()

@@ -109,6 +109,8 @@ type Publisher struct {
 	hot    *docCache // descriptions as they were asked for last
 	closed atomic.Bool
 
+	former map[string]formerRecord // sets that are gone, by name
+
 	sourceSets int // that one Source Description lists
 
 	mu    sync.RWMutex             // guards sets
@@ -254,6 +256,10 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 		}
 	}
 	slices.Sort(p.names)
+	if err := p.openFormer(store); err != nil {
+		p.Close()
+		return nil, err
+	}
 	return p, nil
 }
 

@@ -25,6 +25,7 @@ type checked struct {
 	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file of each set that is made from dumps
 	Empty       map[string][]string         `json:"empty,omitempty"`       // the graphs of each set that hold nothing
 	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // what each store holds in graphs of no set
+	Removed     map[string]string           `json:"removed"`               // what is in the state and not in the configuration, and what to do
 }
 
 func (a *app) check() *cobra.Command {
@@ -39,13 +40,16 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
   folders       can state and embedded stores be made, written and opened?
   destinations  do they agree with the state?
 
+A set or destination that is in the state and no longer in the configuration is told
+(exit code 3).
+
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"removed":{"set NAME or destination NAME":"what to do"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}}
+			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}, Removed: map[string]string{}}
 			cfg, err := bridge.Load(a.config)
 			var faults *bridge.ConfigError
 			if errors.As(err, &faults) {
@@ -91,6 +95,9 @@ Nothing stays written. A running daemon is asked for its state over the API.
 			if err == nil && len(doc.Unreachable)+len(doc.State) > 0 {
 				return &codeError{code: exitFailed}
 			}
+			if err == nil && len(doc.Removed) > 0 {
+				return part
+			}
 			return err
 		}}
 	cmd.Flags().BoolVar(&records, "records", false, "read all records of the sets, and compute their hashes again; no daemon may have the state")
@@ -123,6 +130,9 @@ func (a *app) sayChecked(doc checked) {
 		}
 		fmt.Fprintf(a.out, "%s %s: %s\n", name, what, doc.State[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
+		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
+	}
 	if len(doc.Unreachable)+len(doc.State) == 0 {
 		fmt.Fprintf(a.out, "%s is right, and everything in it answers%s\n", a.config, yes(len(doc.Empty) > 0, "; the graphs named above hold nothing", ""))
 	}
@@ -146,10 +156,15 @@ func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) 
 			if store := cfg.Sets[s.Name].Store; cfg.Stores[store].Embedded != "" && s.Unpublished.Told() {
 				doc.Unpublished[store] = s.Unpublished.Remainder
 			}
+			if s.State == bridge.StateRemoved {
+				doc.Removed["set "+s.Name] = s.Why
+			}
 		}
 		for _, d := range st.Destinations {
 			c, configured := cfg.Destinations[d.Name]
 			switch {
+			case d.State == bridge.StateRemoved:
+				doc.Removed["destination "+d.Name] = d.Why
 			case !configured:
 			case d.Fault != "":
 				wrong["destination "+d.Name] = d.Fault
@@ -163,7 +178,11 @@ func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) 
 		return nil
 	}
 	for name, err := range found {
-		wrong[name] = err.Error()
+		if errors.Is(err, bridge.ErrRemoved) {
+			doc.Removed[name] = err.Error()
+		} else {
+			wrong[name] = err.Error()
+		}
 	}
 	return err
 }

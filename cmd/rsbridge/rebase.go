@@ -55,7 +55,7 @@ func sayRebase(w io.Writer, r bridge.RebaseReport) {
 // ownAddresses moves every set to the addresses of the command line, where that is
 // the configuration: who typed it has accepted them.
 func ownAddresses(ctx context.Context, b *bridge.Bridge) error {
-	for _, name := range b.Sets() {
+	for _, name := range b.ConfiguredSets() {
 		var rep bridge.RebaseReport
 		if err := b.Do(ctx, "rebase", name, nil, &rep); err != nil {
 			return err

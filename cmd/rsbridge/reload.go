@@ -23,7 +23,12 @@ type reloader struct {
 // gives the bridge that is to be closed.
 func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Bridge, error) {
 	var now attempt
+	var tried *bridge.Bridge // it was to be opened again
 	for {
+		var reopen <-chan struct{}
+		if now.ended == nil && r.b != tried {
+			reopen = r.b.Reopen()
+		}
 		select {
 		case <-ctx.Done():
 			err := r.end(now)
@@ -39,6 +44,8 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 			if got.err != nil {
 				return r.b, got.err
 			}
+		case <-reopen:
+			tried, now = r.b, r.begin(ctx, r.b.Config())
 		case <-hup:
 			cfg, err := bridge.Load(r.app.config)
 			if err != nil {

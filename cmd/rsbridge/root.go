@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,7 @@ to any ResourceSync source of RDF.
 
 Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 3 done in part, held, or out of sync.`,
+		Version:      version().String(),
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
@@ -51,6 +53,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	f.BoolVar(&a.json, "json", false, "print one JSON document on standard output, and nothing else there")
 	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	f.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: warn; info for run, expose and mirror)")
+	root.SetVersionTemplate("rsbridge {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if m := badFlag.FindStringSubmatch(err.Error()); m != nil {
 			return usage("--%s %s: it is no %s; see %s --help", m[2], m[1], flagKinds[c.Flag(m[2]).Value.Type()], c.CommandPath())
@@ -58,7 +61,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
-		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.verify(),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(),
 		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -171,7 +174,7 @@ func (a *app) version() *cobra.Command {
 			if a.json {
 				return a.print(v)
 			}
-			_, err := io.WriteString(a.out, "rsbridge "+v.Version+" "+v.Go+" "+v.Revision+"\n")
+			_, err := io.WriteString(a.out, "rsbridge "+v.String()+"\n")
 			return err
 		}}
 }
@@ -181,6 +184,10 @@ type versionInfo struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Revision string `json:"revision,omitempty"`
+}
+
+func (v versionInfo) String() string {
+	return strings.TrimSpace(v.Version + " " + v.Go + " " + v.Revision)
 }
 
 // version comes from the build.

@@ -515,6 +515,7 @@ The state of a set or destination is one word:
   failing      a run failed, or left something undone
   paused       the schedule of a destination rests
   unreachable  a run failed because a server did not answer
+  removed      it is in the state and not in the configuration: rsbridge forget
 
 in_sync: the last poll succeeded, found nothing newer, and nothing is pending.
 behind_seconds: age of the oldest change not yet applied, null if unknown. held of a
@@ -615,6 +616,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			}
 			fmt.Fprintf(w, "  held: %s%s\n", s.Held.Reason, how)
 		}
+		if s.State == bridge.StateRemoved {
+			fmt.Fprintf(w, "  %s\n", s.Why)
+		}
 		if s.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(s.LastError))
 		}
@@ -635,6 +639,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.State, d.Resources, yes(d.InSync, "yes", "no"), behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
+		if d.State == bridge.StateRemoved {
+			fmt.Fprintf(w, "  %s\n", d.Why)
+		}
 		if d.Until != nil {
 			fmt.Fprintf(w, "  as the source was at %s, until the next sync without --until\n", resourcesync.FormatTime(*d.Until))
 		}

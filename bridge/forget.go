@@ -1,0 +1,276 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
+)
+
+// ForgetArgs are the arguments of forget.
+type ForgetArgs = destination.ForgetOptions
+
+// MoveArgs are the arguments of move: another name of a set, or the store of a destination.
+type MoveArgs struct {
+	To string `json:"to"`
+}
+
+// ForgottenSet is what forget removes of a set. No store is touched.
+type ForgottenSet struct {
+	Name      string `json:"name"`
+	DryRun    bool   `json:"dry_run"`
+	Resources int64  `json:"resources"`
+	Changes   uint64 `json:"changes"`   // in its log
+	Published int64  `json:"published"` // bytes of files
+	Address   string `json:"address"`   // of its Capability List: 410 Gone from then on
+}
+
+// MovedSet is what move does to a set.
+type MovedSet struct {
+	Name      string `json:"name"`
+	To        string `json:"to"`
+	Resources int64  `json:"resources"`
+	Sequence  uint64 `json:"sequence"` // of the change in the log that says so
+	Address   string `json:"address"`  // of the new Capability List, where the old addresses lead to
+}
+
+// MovedDestination is what move does to a destination.
+type MovedDestination struct {
+	destination.MoveReport
+	// Configure is what to write into the configuration, "" where it is there.
+	Configure string `json:"configure,omitempty"`
+}
+
+// ErrConfigured comes from forgetting what is still in the configuration.
+var ErrConfigured = errors.New("it is in the configuration: take it out there first")
+
+// ErrRemoved comes from work on what is in the state and not in the configuration.
+var ErrRemoved = errors.New("it is not in the configuration any more")
+
+// ErrUnchanged comes from a move that is refused.
+var ErrUnchanged = errors.New("nothing was changed")
+
+func (s *set) forget(_ context.Context, run *jobs.Run) (any, error) {
+	var o ForgetArgs
+	if err := decodeArgs(run, &o); err != nil {
+		return nil, err
+	}
+	if !s.removed && !o.DryRun {
+		return nil, fmt.Errorf("forget set %s: %w", s.name, ErrConfigured)
+	}
+	v := s.log.View()
+	defer v.Close()
+	head, _ := v.Head()
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.publishedFolder(s.name)), Address: s.capabilityList()}
+	if o.DryRun {
+		return rep, nil
+	}
+	return rep, s.bridge.note(s.name, pendingSet{})
+}
+
+func (s *set) move(ctx context.Context, run *jobs.Run) (any, error) {
+	var o MoveArgs
+	if err := decodeArgs(run, &o); err != nil {
+		return nil, err
+	}
+	if err := s.bridge.canMoveSet(s.name, o.To); err != nil {
+		return nil, err
+	}
+	from, _ := s.addresses()
+	c, err := s.log.Rebase(ctx, publish.Move{From: from, To: from, FromSet: s.name, ToSet: o.To}.Note())
+	if err != nil {
+		return nil, err
+	}
+	v := s.log.View()
+	defer v.Close()
+	rep := MovedSet{Name: s.name, To: o.To, Resources: v.Resources(), Sequence: c.Sequence, Address: from.Base + "/" + o.To + "/capabilitylist.xml"}
+	return rep, s.bridge.note(s.name, pendingSet(o))
+}
+
+// canMoveSet tells why a set cannot take the place of another one.
+func (b *Bridge) canMoveSet(from, to string) error {
+	switch s := b.sets[to]; {
+	case from == to:
+		return fmt.Errorf("move set %s: it has that name; %w", from, ErrUnchanged)
+	case s == nil || s.removed:
+		return fmt.Errorf("move set %s: set %s: %w in the configuration; there are: %v", from, to, ErrUnknown, b.ConfiguredSets())
+	default:
+		if head, _ := s.log.Head(); head > 0 {
+			return fmt.Errorf("move set %s: set %s has a log of its own already; %w: rsbridge forget %s, or forget %s", from, to, ErrUnchanged, from, to)
+		}
+		for _, job := range []string{"scan:", "hint:"} {
+			if run, busy := b.runner.Busy(job + to); busy {
+				return fmt.Errorf("move set %s: set %s is being scanned (run %d); %w", from, to, run.ID, ErrUnchanged)
+			}
+		}
+	}
+	return nil
+}
+
+// canChange tells why a set cannot be forgotten or moved.
+func (b *Bridge) canChange(action, name string, args any) error {
+	s := b.sets[name]
+	if s == nil {
+		return fmt.Errorf("set %s: %w; there are: %v", name, ErrUnknown, b.Sets())
+	}
+	if action == "move-set" {
+		if !s.removed {
+			return fmt.Errorf("set %s is in the configuration: rename it there first; %w", name, ErrUnchanged)
+		}
+		return b.canMoveSet(name, moveTo(args))
+	}
+	if o, _ := args.(ForgetArgs); !s.removed && !o.DryRun {
+		return fmt.Errorf("forget set %s: %w", name, ErrConfigured)
+	}
+	return nil
+}
+
+func moveTo(args any) string {
+	o, _ := args.(MoveArgs)
+	return o.To
+}
+
+// canChangeDestination tells why a destination cannot be forgotten or moved.
+func (b *Bridge) canChangeDestination(action, name string, args any) error {
+	removed, err := b.RemovedDestinations()
+	if err != nil {
+		return err
+	}
+	configured := b.dests[name] != nil
+	o, _ := args.(ForgetArgs)
+	switch to := moveTo(args); {
+	case !configured && !slices.Contains(removed, name):
+		return fmt.Errorf("destination %s: %w; there are: %v", name, ErrUnknown, append(b.Destinations(), removed...))
+	case action == "move-destination" && !configured:
+		return fmt.Errorf("destination %s: %w: put it back first", name, ErrRemoved)
+	case action == "move-destination" && b.stores[to] == nil:
+		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, names(b.stores))
+	case action == "forget-destination" && configured && !o.DryRun:
+		return fmt.Errorf("forget destination %s: %w", name, ErrConfigured)
+	}
+	return nil
+}
+
+func decodeArgs(run *jobs.Run, into any) error {
+	if len(run.Args) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(run.Args, into); err != nil {
+		return fmt.Errorf("%s: arguments: %w", run.Job, err)
+	}
+	return nil
+}
+
+// wouldForget tells what forget would remove of a configured destination.
+func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
+	var o ForgetArgs
+	if err := decodeArgs(run, &o); err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		return nil, fmt.Errorf("forget destination %s: %w", m.name, ErrConfigured)
+	}
+	d, err := m.open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return d.Forget(ctx, o)
+}
+
+// forgetDestination forgets one that is not configured any more.
+func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.Run) (_ any, err error) {
+	var o ForgetArgs
+	if err := decodeArgs(run, &o); err != nil {
+		return nil, err
+	}
+	records := kv.Prefix(b.kv, prefixDest)
+	k, err := destination.KeptAs(records, name)
+	if err == nil && k == nil {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return nil, fmt.Errorf("destination %s: %w", name, err)
+	}
+	var rep destination.ForgetReport
+	if st := b.storeAt(k.Target); st == nil {
+		rep, err = destination.ForgetRecords(ctx, records, name, o)
+	} else {
+		c := k.Config()
+		c.TempDir, c.MemoryBytes, c.UserAgent = b.tempDir(), 32<<20, b.cfg.UserAgent
+		var d *destination.Destination
+		d, err = destination.Open(ctx, records, st.client, c, destination.Options{
+			Sink: st.sink, Now: b.now, Progress: run.Progress, Logger: b.log.With("component", "destination"),
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		rep, err = d.Forget(ctx, o)
+	}
+	if err != nil {
+		return rep, err
+	}
+	if !o.DryRun {
+		b.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
+		err = b.dropRecord((&mirror{name: name}).pauseKey())
+	}
+	return rep, err
+}
+
+// storeAt is the open store of an address, nil for none.
+func (b *Bridge) storeAt(target string) *store {
+	for _, st := range b.stores {
+		if st.fault == nil && destination.TargetOf(st.client) == target {
+			return st
+		}
+	}
+	return nil
+}
+
+// move makes another store, or another address of the store, the place of the mirror.
+func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
+	var o MoveArgs
+	if err := decodeArgs(run, &o); err != nil {
+		return nil, err
+	}
+	b := m.bridge
+	st := b.stores[o.To]
+	switch {
+	case st == nil:
+		return nil, fmt.Errorf("store %q: %w; there are: %s", o.To, ErrUnknown, names(b.stores))
+	case st.fault != nil:
+		return nil, fmt.Errorf("store %s: %w", o.To, st.fault)
+	}
+	if err := m.shut(errors.New("it is being moved")); err != nil { // its records change below it
+		return nil, err
+	}
+	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, prefixDest), m.name, st.client, destination.Options{Sink: st.sink, Now: b.now, Logger: b.log.With("component", "destination")})
+	out := MovedDestination{MoveReport: rep}
+	if _, fault := m.open(ctx, nil); err == nil && fault != nil {
+		out.Configure = fmt.Sprintf("destinations.%s.store: %s", m.name, o.To)
+		b.log.Warn("a destination waits for its configuration", "destination", m.name, "write", out.Configure)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.log.Warn("a destination was moved", "destination", m.name, "from", rep.From, "to", rep.To)
+	return out, nil
+}
+
+// shut closes the destination until it is opened again.
+func (m *mirror) shut(why error) error {
+	m.mu.Lock()
+	d := m.dest
+	m.dest, m.fault = nil, why
+	m.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}

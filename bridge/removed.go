@@ -1,0 +1,342 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish"
+)
+
+// A set that is removed from the configuration stays public as it was last published, until
+// it comes back, is forgotten, or another set takes its place (move). So the state keeps the
+// configuration of each set. Of a removed destination nothing runs any more.
+//
+// Forget and move of a set change records that the log and the publisher have open. So their
+// runs only note what is to be done, and the next opening does it: Reopen asks for one.
+
+// knownKey is where the configuration of a set is kept, as JSON of Set.
+func knownKey(set string) []byte { return []byte(knownSets + set) }
+
+const knownSets = "known/"
+
+// pendingKey is where the removal or renaming of a set is noted, as JSON of pendingSet.
+func pendingKey(set string) []byte { return []byte(pendingSets + set) }
+
+const pendingSets = "pending/"
+
+// pendingSet is what happens to a set at the next opening.
+type pendingSet struct {
+	To string `json:"to,omitempty"` // its new name; "": it is forgotten
+}
+
+// Reopen is closed when the bridge has to be opened again with the configuration that it has,
+// as by Reload: a set was forgotten or renamed.
+func (b *Bridge) Reopen() <-chan struct{} { return b.reopen }
+
+// note keeps what the next opening does, and asks for one.
+func (b *Bridge) note(set string, p pendingSet) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	batch := b.records.Batch()
+	defer batch.Close()
+	batch.Set(pendingKey(set), raw)
+	if err := batch.Commit(true); err != nil {
+		return fmt.Errorf("note what becomes of set %s: %w", set, err)
+	}
+	b.asked.Do(func() { close(b.reopen) })
+	return nil
+}
+
+// finishPending forgets and renames sets, each in one step; nothing has them open.
+func (b *Bridge) finishPending() error {
+	pending := map[string]pendingSet{}
+	prefix := []byte(pendingSets)
+	for pair, err := range b.records.Scan(prefix, kv.PrefixEnd(prefix)) {
+		var p pendingSet
+		if err == nil {
+			err = json.Unmarshal(pair.Value, &p)
+		}
+		if err != nil {
+			return fmt.Errorf("what becomes of removed sets: %w", err)
+		}
+		pending[string(pair.Key[len(prefix):])] = p
+	}
+	for _, name := range slices.Sorted(maps.Keys(pending)) {
+		p := pending[name]
+		var err error
+		if p.To == "" {
+			err = b.forgetRecords(name)
+		} else {
+			err = b.renameRecords(name, p.To)
+		}
+		switch {
+		case errors.Is(err, changetrack.ErrHasLog):
+			b.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", p.To)
+		case err != nil:
+			return err
+		case p.To == "":
+			b.log.Warn("a set was forgotten", "set", name)
+		default:
+			b.log.Warn("a set was renamed", "set", name, "to", p.To)
+		}
+		if err := b.dropRecord(pendingKey(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Bridge) dropRecord(key []byte) error {
+	batch := b.records.Batch()
+	defer batch.Close()
+	batch.Delete(key)
+	return batch.Commit(true)
+}
+
+// setRecords are the records of a set in the key space of the bridge: keys, and beginnings of
+// keys.
+func setRecords(set string) (keys, prefixes [][]byte) {
+	return [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), knownKey(set)},
+		[][]byte{duePrefix(set), contentPrefix(set)}
+}
+
+// forgetRecords removes all that is known of a set: files, then records in one step.
+func (b *Bridge) forgetRecords(set string) error {
+	if err := os.RemoveAll(b.publishedFolder(set)); err != nil {
+		return fmt.Errorf("forget set %s: %w", set, err)
+	}
+	batch := b.kv.Batch()
+	defer batch.Close()
+	own := kv.Join(b.records, batch)
+	keys, prefixes := setRecords(set)
+	for _, k := range append(keys, pendingKey(set)) {
+		own.Delete(k)
+	}
+	for _, p := range prefixes {
+		own.DeleteRange(p, kv.PrefixEnd(p))
+	}
+	err := changetrack.Forget(kv.Prefix(b.kv, prefixTrack), batch, set)
+	if err == nil {
+		err = publish.Forget(kv.Prefix(b.kv, prefixPub), batch, set, b.now().UTC())
+	}
+	if err == nil {
+		err = batch.Commit(true)
+	}
+	if err != nil {
+		return fmt.Errorf("forget set %s: %w", set, err)
+	}
+	return nil
+}
+
+// renameRecords gives all that is known of a set another name: files, then records in one
+// step.
+func (b *Bridge) renameRecords(from, to string) error {
+	fail := func(err error) error { return fmt.Errorf("move set %s to %s: %w", from, to, err) }
+	batch := b.kv.Batch()
+	defer batch.Close()
+	if err := changetrack.Rename(kv.Prefix(b.kv, prefixTrack), batch, from, to); err != nil {
+		return fail(err)
+	}
+	if err := publish.Rename(kv.Prefix(b.kv, prefixPub), batch, from, to, b.now().UTC()); err != nil {
+		return fail(err)
+	}
+	own := kv.Join(b.records, batch)
+	keys, prefixes := setRecords(from)
+	otherKeys, otherPrefixes := setRecords(to)
+	for i, k := range keys {
+		v, err := b.records.Get(k)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+			own.Delete(otherKeys[i])
+		case err != nil:
+			return fail(err)
+		default:
+			own.Set(otherKeys[i], v)
+		}
+		own.Delete(k)
+	}
+	for i, p := range prefixes {
+		own.DeleteRange(otherPrefixes[i], kv.PrefixEnd(otherPrefixes[i]))
+		for pair, err := range b.records.Scan(p, kv.PrefixEnd(p)) {
+			if err != nil {
+				return fail(err)
+			}
+			own.Set(slices.Concat(otherPrefixes[i], pair.Key[len(p):]), pair.Value)
+		}
+		own.DeleteRange(p, kv.PrefixEnd(p))
+	}
+	own.Delete(pendingKey(from))
+	if _, err := os.Stat(b.publishedFolder(from)); err == nil { // else it was done before a crash
+		if err := os.RemoveAll(b.publishedFolder(to)); err != nil {
+			return fail(err)
+		}
+		if err := os.Rename(b.publishedFolder(from), b.publishedFolder(to)); err != nil {
+			return fail(err)
+		}
+	}
+	if err := batch.Commit(true); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+func (b *Bridge) publishedFolder(set string) string {
+	return filepath.Join(b.cfg.State, "published", set)
+}
+
+// removedSets are the sets in the state that are not configured and have changes, with their
+// last configuration.
+func (b *Bridge) removedSets() (map[string]Set, error) {
+	out := map[string]Set{}
+	logs := b.tracker.Sets()
+	prefix := []byte(knownSets)
+	for pair, err := range b.records.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, fmt.Errorf("sets of the state: %w", err)
+		}
+		name := string(pair.Key[len(prefix):])
+		if _, configured := b.cfg.Sets[name]; configured || !slices.Contains(logs, name) {
+			continue
+		}
+		var c Set
+		if err := json.Unmarshal(pair.Value, &c); err != nil {
+			return nil, fmt.Errorf("configuration of the removed set %s: %w", name, err)
+		}
+		l, err := b.tracker.Log(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, published, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), name, l); err != nil {
+			return nil, err
+		} else if head, _ := l.Head(); published || head > 0 {
+			out[name] = c
+		}
+	}
+	return out, nil
+}
+
+// openRemoved opens the removed sets for reading, and finds those that have another name now.
+func (b *Bridge) openRemoved() (removed []*set, err error) {
+	all, err := b.removedSets()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		c := all[name]
+		c.Alternates = slices.DeleteFunc(c.Alternates, func(other string) bool { return b.sets[other] == nil })
+		s := &set{bridge: b, name: name, cfg: c, removed: true}
+		if s.log, err = b.tracker.Log(name); err != nil {
+			return nil, err
+		}
+		removed = append(removed, s)
+	}
+	for _, s := range removed {
+		for _, name := range b.ConfiguredSets() {
+			now := b.sets[name]
+			if head, _ := now.log.Head(); head == 0 && now.former == "" && s.successor == "" && now.cfg.reads(&s.cfg) {
+				now.former, s.successor = s.name, name
+			}
+		}
+		b.log.Warn("a set is not in the configuration any more: it stays public as it was", "set", s.name, "todo", s.todo())
+	}
+	for _, s := range removed {
+		b.sets[s.name] = s
+	}
+	return removed, nil
+}
+
+// reads tells whether two sets make the same of the same data.
+func (s *Set) reads(other *Set) bool {
+	of := func(s *Set) []byte {
+		raw, err := json.Marshal([]any{s.Store, s.Dumps, s.Graphs, s.Select, s.Describe})
+		if err != nil {
+			panic(err) // strings only
+		}
+		return bytes.ReplaceAll(raw, []byte("null"), []byte("[]"))
+	}
+	return bytes.Equal(of(s), of(other))
+}
+
+// todo says what a person does about a removed set.
+func (s *set) todo() string {
+	if s.successor != "" {
+		return fmt.Sprintf("rsbridge move %s %s takes its log along, rsbridge forget %s removes it", s.name, s.successor, s.name)
+	}
+	return fmt.Sprintf("put it back, or rsbridge forget %s", s.name)
+}
+
+// renamed is what waits for a person because the set seems to be a removed one with another
+// name, nil for nothing.
+func (s *set) renamed() *changetrack.Held {
+	if s.former == "" {
+		return nil
+	}
+	return &changetrack.Held{ID: "renamed", Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
+		Reason: fmt.Sprintf("it reads what the removed set %[1]s reads: rsbridge move %[1]s %[2]s renames that, rsbridge forget %[1]s lets this one begin anew", s.former, s.name)}
+}
+
+// keepKnown keeps the configuration of the sets.
+func (b *Bridge) keepKnown() error {
+	batch := b.records.Batch()
+	defer batch.Close()
+	for name, c := range b.cfg.Sets {
+		raw, err := json.Marshal(c)
+		if err != nil {
+			return fmt.Errorf("keep the configuration of set %s: %w", name, err)
+		}
+		if old, err := b.records.Get(knownKey(name)); err == nil && bytes.Equal(old, raw) {
+			continue
+		}
+		batch.Set(knownKey(name), raw)
+	}
+	if batch.Size() == 0 {
+		return nil
+	}
+	return batch.Commit(true)
+}
+
+// removedDestinations are the destinations in the state that are not configured and have a
+// mirror.
+func (b *Bridge) removedDestinations() (out []destination.Kept, err error) {
+	all, err := destination.KeptIn(kv.Prefix(b.kv, prefixDest))
+	for _, k := range all {
+		if _, configured := b.cfg.Destinations[k.Name]; !configured && k.Mirrored {
+			out = append(out, k)
+		}
+	}
+	return out, err
+}
+
+// RemovedDestinations name the destinations of the state that are not configured, sorted.
+func (b *Bridge) RemovedDestinations() ([]string, error) {
+	all, err := b.removedDestinations()
+	var names []string
+	for _, k := range all {
+		names = append(names, k.Name)
+	}
+	return names, err
+}
+
+// tellRemoved logs the destinations that are not configured any more.
+func (b *Bridge) tellRemoved() error {
+	all, err := b.removedDestinations()
+	for _, k := range all {
+		b.log.Warn("a destination is not in the configuration any more: nothing keeps its mirror", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
+	}
+	return err
+}
+
+func forgetTodo(destination string) string {
+	return "put it back, or rsbridge forget " + destination
+}

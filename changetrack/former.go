@@ -1,0 +1,69 @@
+package changetrack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// ErrHasLog comes from a rename to a set that has changes of its own.
+var ErrHasLog = errors.New("the set has a log of its own")
+
+// Forget removes the log of a set, and all that is known of its entities, in a batch of any
+// store that store is cut from. No tracker has it open.
+func Forget(store kv.Store, batch kv.Batch, set string) error {
+	id, known, err := idOf(store, set)
+	if err != nil || !known {
+		return err
+	}
+	b := kv.Join(store, batch)
+	b.DeleteRange(setPrefix(id), kv.PrefixEnd(setPrefix(id)))
+	b.Delete(nameKey(set))
+	return nil
+}
+
+// Rename gives a log the name of another set, which has none or an empty one. See Forget.
+func Rename(store kv.Store, batch kv.Batch, from, to string) error {
+	id, known, err := idOf(store, from)
+	if err == nil && !known {
+		err = fmt.Errorf("set %s has no log", from)
+	}
+	if err != nil {
+		return err
+	}
+	if other, known, err := idOf(store, to); err != nil {
+		return err
+	} else if known {
+		head, err := readHeadRecord(kv.Prefix(store, setPrefix(other)))
+		if err == nil && head.seq > 0 {
+			err = fmt.Errorf("set %s: %w", to, ErrHasLog)
+		}
+		if err != nil {
+			return err
+		}
+		if err := Forget(store, batch, to); err != nil {
+			return err
+		}
+	}
+	b := kv.Join(store, batch)
+	b.Delete(nameKey(from))
+	b.Set(nameKey(to), binary.BigEndian.AppendUint32(nil, id))
+	return nil
+}
+
+func nameKey(set string) []byte { return append(append([]byte(nil), namesKey...), set...) }
+
+func idOf(r kv.Reader, set string) (id uint32, known bool, err error) {
+	v, err := r.Get(nameKey(set))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	case len(v) != 4:
+		return 0, false, fmt.Errorf("set %q has no readable number: %w", set, errDamaged)
+	}
+	return binary.BigEndian.Uint32(v), true, nil
+}

@@ -1,0 +1,160 @@
+package publish
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A set that was renamed or forgotten leaves its name: requests are redirected to the new
+// name, or answered with 410 Gone. A set that gets the name again ends that.
+
+// formerRecord says what became of a set of that name.
+type formerRecord struct {
+	Version int       `json:"v"`
+	To      string    `json:"to,omitempty"` // its name now; "": it is gone
+	At      time.Time `json:"at"`
+}
+
+func formerKey(name string) []byte { return append([]byte("t"), name...) }
+
+// Forget removes the records of a set, in a batch of any store that store is cut from. No
+// publisher has it open. The caller removes its folder below Options.Dir.
+func Forget(store kv.Store, batch kv.Batch, name string, now time.Time) error {
+	kv.Join(setKeys(store, name), batch).DeleteRange(nil, nil)
+	return leaveName(store, batch, name, "", now)
+}
+
+// Rename gives what is known of a set another name: its archives and numbers. Its lists begin
+// anew there. See Forget; the caller renames the folder.
+func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) error {
+	old, gone, next := setKeys(store, from), kv.Join(setKeys(store, from), batch), kv.Join(setKeys(store, to), batch)
+	at, former, known, err := readAddresses(old)
+	if err != nil {
+		return err
+	}
+	next.DeleteRange(nil, nil)
+	gone.DeleteRange(nil, nil)
+	if !known {
+		return nil
+	}
+	var gen genRecord
+	if _, err := getJSON(old, []byte("g"), &gen); err != nil {
+		return err
+	}
+	var last anewRecord
+	if _, err := getJSON(old, []byte("z"), &last); err != nil {
+		return err
+	}
+	lists, err := loadLists(old)
+	if err != nil {
+		return err
+	}
+	for _, l := range lists {
+		last.List = max(last.List, l.Number)
+	}
+	last.Version, last.Generation = recordVersion, max(last.Generation, gen.Number)
+	last.Base, last.Prefix, last.Former = at.Base, at.Prefix, former
+	if err := setJSON(next, []byte("z"), last); err != nil {
+		return err
+	}
+	for pair, err := range old.Scan([]byte("A"), []byte("B")) {
+		if err != nil {
+			return err
+		}
+		next.Set(pair.Key, pair.Value)
+	}
+	return leaveName(store, batch, from, to, now)
+}
+
+// leaveName notes what became of a name, and of those that led to it.
+func leaveName(store kv.Store, batch kv.Batch, name, to string, now time.Time) error {
+	b := kv.Join(store, batch)
+	former, err := formerNames(store)
+	if err != nil {
+		return err
+	}
+	former[name] = formerRecord{To: name, At: now}
+	for other, r := range former {
+		if r.To == name {
+			r.Version, r.To = recordVersion, to
+			if err := setJSON(b, formerKey(other), r); err != nil {
+				return err
+			}
+		}
+	}
+	b.Delete(formerKey(to))
+	return nil
+}
+
+func formerNames(r kv.Reader) (map[string]formerRecord, error) {
+	out := map[string]formerRecord{}
+	for pair, err := range r.Scan([]byte("t"), []byte("u")) {
+		if err != nil {
+			return nil, err
+		}
+		var f formerRecord
+		if err := decodeRecord(pair.Key, pair.Value, &f); err != nil {
+			return nil, err
+		}
+		out[string(pair.Key[1:])] = f
+	}
+	return out, nil
+}
+
+// HasFormer tells whether names of sets are left that are answered for.
+func HasFormer(store kv.Reader) (bool, error) {
+	former, err := formerNames(store)
+	return len(former) > 0, err
+}
+
+// openFormer reads the names that sets had. Those that are used again end.
+func (p *Publisher) openFormer(store kv.Store) (err error) {
+	if p.former, err = formerNames(store); err != nil {
+		return fmt.Errorf("publish: former names of sets: %w", err)
+	}
+	b := store.Batch()
+	defer b.Close()
+	for name := range p.former {
+		if slices.Contains(p.names, name) {
+			delete(p.former, name)
+			b.Delete(formerKey(name))
+		}
+	}
+	if b.Size() == 0 {
+		return nil
+	}
+	return b.Commit(true)
+}
+
+// formerSet answers for a set that is not there.
+func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
+	f, ok := p.former[name]
+	if !ok {
+		return notFound("There is no set %q here.", clipText(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
+	}
+	if s := p.lookup(f.To); s != nil {
+		to := s.url + strings.TrimSuffix("/"+rest, "/")
+		if r.URL.RawQuery != "" {
+			to += "?" + headerSafe(r.URL.RawQuery)
+		}
+		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: headerSafe(to), detail: []string{headerSafe(to)}}
+	}
+	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %q was removed on %s.", clipText(name), resourcesync.FormatTime(f.At))}
+	return e.hint("The sets of this source are listed at %s.", p.wellKnown())
+}
+
+// headerSafe makes text one header line.
+func headerSafe(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f {
+			return '_'
+		}
+		return r
+	}, s)
+}

@@ -21,9 +21,10 @@ const (
 
 // changePackages are the packages of a Change Dump, read once in a run.
 type changePackages struct {
-	list   []changePackage
-	used   int // packages
-	served int // changes
+	indexed []string // documents below an index
+	list    []changePackage
+	used    int // packages
+	served  int // changes
 }
 
 type changePackage struct {
@@ -94,7 +95,10 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 		if err != nil {
 			return nil, err
 		}
-		return c, d.eachPart(ctx, parts, resourcesync.ChangeDump, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+		return c, d.eachPart(ctx, parts, resourcesync.ChangeDump, func(p part, pdl *download, pr *resourcesync.Reader) error {
+			c.indexed = append(c.indexed, p.url)
+			return collect(pr, pdl.url)
+		})
 	}
 	return c, collect(rd, dl.url)
 }

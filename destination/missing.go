@@ -259,7 +259,7 @@ func missingOf(o *offer, err error) error {
 		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), shorten(address)), missing: []string{address},
 			then: fmt.Sprintf("; the mirror follows the %s until it is back", kindName(by))}
 	case kind == resourcesync.ChangeDump:
-		return &gapError{why: fmt.Sprintf("package %s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
+		return &gapError{why: fmt.Sprintf("%s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
 	}
 	return err
 }
@@ -458,17 +458,20 @@ func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[st
 		return nil, err
 	}
 	var parts []part
+	var indexed []string
 	address, kind := o.changes()
 	if kind == resourcesync.ChangeDump {
 		var c *changePackages
 		if c, err = d.listPackages(ctx, dl, r); err == nil {
-			parts = c.parts()
+			parts, indexed = c.parts(), c.indexed
 		}
 	} else {
 		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
 	names := addresses(parts)
-	names[address] = true
+	for _, a := range append(indexed, address) {
+		names[a] = true
+	}
 	return names, err
 }
 

@@ -399,6 +399,11 @@ func playWrong(t *testing.T, seed uint64) {
 			}
 			continue
 		}
+		for _, a := range src.addresses() {
+			if strings.Contains(rep.Held, foreignHost+a+" ") && strings.Contains(rep.Held, "named and not there") {
+				fail("it is there: %s", rep.Held)
+			}
+		}
 		if !rep.InSync && rep.Held == "" {
 			fail("it never gets in sync, and nothing is held: %+v", rep)
 		}

@@ -859,11 +859,18 @@ func (c *cursor) reachesBack(ask bool) func() error {
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
 func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, why string) (done bool, err error) {
+	newer := func(v *inventory) (bool, error) { return v.at.IsZero() || v.at.After(m.Cursor.Time), nil }
 	var end func(*meta)
 	if o.ResourceList != "" {
-		end, err = d.compareNewer(ctx, r, o, &m.Inventory)
+		var v *inventory
+		if v, err = d.readInventory(ctx, o, &m.Inventory); err == nil {
+			if ok, _ := newer(v); !ok || v.stale(&m.Cursor) {
+				return false, v.Close()
+			}
+			end, err = d.compareWith(ctx, r, o, v)
+		}
 	} else {
-		end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
+		end, err = d.dumpIf(ctx, r, o, &m.Inventory, newer)
 	}
 	switch {
 	case err == nil:

@@ -527,6 +527,8 @@ func TestUnchangedRootTime(t *testing.T) {
 			again("a time to come", true, 0)
 			s.put("e9.nt", nt("e9", "changed"))
 			again("the same time to come", true, 1)
+			b.clock = time.Date(2026, 2, 1, 9, 0, 0, 0, time.UTC) // else the list is older than the last poll
+			b.sync()
 			at, date = "2026-02-01T10:00Z", time.Date(2026, 2, 1, 10, 7, 0, 0, time.UTC)
 			again("a minute", true, 0)
 			s.put("e9.nt", nt("e9", "another")) // by a list that was begun in that minute too

@@ -21,6 +21,7 @@ import (
 	_ "time/tzdata" // CRON_TZ= also where the system has no time zones
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 func main() {
@@ -100,9 +101,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &cfg), strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		code = exitUsage
 	}
-	fmt.Fprintln(stderr, "rsbridge:", err)
+	text := webguard.MaskedText(err.Error()) // an address that cannot be parsed is named whole
+	fmt.Fprintln(stderr, "rsbridge:", text)
 	if said.n == 0 && (a.json || slices.Contains(args, "--json")) {
-		_ = a.print(failure{err.Error(), code}) // the exit code says the same
+		_ = a.print(failure{text, code}) // the exit code says the same
 	}
 	return code
 }

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -108,6 +109,11 @@ func Masked(address string) string {
 	}
 	return address[:begin+2] + "..." + address[end:]
 }
+
+var userInText = regexp.MustCompile(`(?i)(https?://)[^\s"'<>]*@`)
+
+// MaskedText is a text without the users and passwords of the addresses in it.
+func MaskedText(text string) string { return userInText.ReplaceAllString(text, "${1}...@") }
 
 // Rules are what is allowed; none allow nothing.
 type Rules []Rule

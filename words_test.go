@@ -134,6 +134,9 @@ func TestPlainDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := count(paragraphs(string(raw)))
+		if p.words == 0 {
+			t.Errorf("%s is empty", file)
+		}
 		all.add(p)
 		if testing.Verbose() {
 			t.Logf("%-50s %5d words %5.1f relative %5.1f words a paragraph, %d long", file, p.words, p.rate(), float64(p.words)/float64(max(p.paragraphs, 1)), len(p.long))

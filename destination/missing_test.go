@@ -197,7 +197,7 @@ func TestMissingPackage(t *testing.T) {
 			fill(s, 3)
 			gone["/set/changes1.zip"] = 404
 			for range 2 {
-				if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "package") || !strings.Contains(rep.Held, "not there") {
+				if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "changes1.zip of the Change Dump is named and not there") {
 					t.Fatalf("%+v", rep)
 				}
 			}

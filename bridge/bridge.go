@@ -224,8 +224,8 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 func (b *Bridge) transport() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 32
-	t.DisableCompression = true // lengths and hashes are of what is asked for
-	if b.pub == nil {
+	t.DisableCompression = true                     // lengths and hashes are of what is asked for
+	if b.pub == nil || b.cfg.Public.BaseURL == "" { // what removed sets left is not served
 		return t
 	}
 	return ownOrWeb{bases: b.pub.Bases, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}

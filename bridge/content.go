@@ -156,12 +156,9 @@ func (s *set) filesStatus() (*FilesReport, error) {
 	if len(s.cfg.Content.Properties) == 0 {
 		return nil, nil
 	}
-	f := s.follower
-	if f == nil { // the state is only read
-		var err error
-		if f, err = content.New(kv.Prefix(s.bridge.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{}); err != nil {
-			return nil, err
-		}
+	f, err := s.fileRecords()
+	if err != nil {
+		return nil, err
 	}
 	rep, err := f.Status()
 	if rep == nil && err == nil {
@@ -170,13 +167,21 @@ func (s *set) filesStatus() (*FilesReport, error) {
 	return rep, err
 }
 
+// fileRecords reads what is known of the files; the state may be open for reading only.
+func (s *set) fileRecords() (*content.Follower, error) {
+	if s.follower != nil {
+		return s.follower, nil
+	}
+	return content.New(kv.Prefix(s.bridge.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{})
+}
+
 // filesHeld is what waits for a person because too many files are gone at once.
 func (s *set) filesHeld() *changetrack.Held {
 	rep, err := s.filesStatus()
 	if err != nil || rep == nil || rep.Held == nil {
 		return nil
 	}
-	return &changetrack.Held{ID: "files", Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Time: rep.Held.Time}
+	return &changetrack.Held{ID: "files", Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Of: rep.Held.Of, Time: rep.Held.Time}
 }
 
 // FileLine is a file that descriptions lead to.

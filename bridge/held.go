@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -17,8 +19,8 @@ type Held = destination.Held
 // mostLabelled is the longest representation, in bytes, that is read for a label.
 const mostLabelled = 64 << 10
 
-// SetHeld is what is held of a set, with up to limit of the entities that would be deleted
-// after a place (Held.Next; "" is the beginning). ErrNothingHeld if nothing is.
+// SetHeld is what is held of a set, with up to limit of the entities and files that would be
+// deleted after a place (Held.Next; "" is the beginning). ErrNothingHeld if nothing is.
 func (b *Bridge) SetHeld(name, after string, limit int) (*Held, error) {
 	s := b.sets[name]
 	if s == nil {
@@ -31,31 +33,83 @@ func (b *Bridge) SetHeld(name, after string, limit int) (*Held, error) {
 		return nil, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
 	}
 	out := &Held{ID: h.ID, Reason: h.Reason, Deletions: h.Deletions, Of: h.Of, Time: h.Time, Items: []destination.HeldItem{}}
-	var from *rdfres.Digest
-	if after != "" {
-		key, err := rdfres.ParseDigest(after)
-		if err != nil {
-			return nil, fmt.Errorf("after=%s: %w", after, err)
-		}
-		from = &key
-	}
 	last := ""
-	for st, err := range v.HeldDeletions(from) {
+	for it, err := range s.heldItems(v, after) {
 		if err != nil {
 			return nil, fmt.Errorf("what is held of set %s: %w", name, err)
 		}
 		if len(out.Items) == limit {
-			out.Next = rdfres.EntityKey(last).String()
+			out.Next = last
 			break
 		}
-		loc, err := b.pub.Location(name, st.Entity)
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, destination.HeldItem{Entity: st.Entity, Location: loc, Label: labelOf(v, st)})
-		last = st.Entity
+		out.Items = append(out.Items, it.HeldItem)
+		last = it.place
 	}
 	return out, nil
+}
+
+// heldItem is an item and its place in the pages.
+type heldItem struct {
+	destination.HeldItem
+	place string
+}
+
+// filePlace begins the places of files; they come after the entities.
+const filePlace = "file-"
+
+// heldItems yields the entities, then the files to be deleted, after a place.
+func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, error] {
+	return func(yield func(heldItem, error) bool) {
+		text, inFiles := strings.CutPrefix(after, filePlace)
+		var from *rdfres.Digest
+		if text != "" {
+			key, err := rdfres.ParseDigest(text)
+			if err != nil {
+				yield(heldItem{}, fmt.Errorf("after=%s: %w", after, err))
+				return
+			}
+			from = &key
+		}
+		if !inFiles {
+			for st, err := range v.HeldDeletions(from) {
+				it := heldItem{place: rdfres.EntityKey(st.Entity).String()}
+				if err == nil {
+					it.Entity, it.Label = st.Entity, labelOf(v, st)
+					it.Location, err = s.bridge.pub.Location(s.name, st.Entity)
+				}
+				if !yield(it, err) || err != nil {
+					return
+				}
+			}
+			from = nil
+		}
+		if s.filesHeld() == nil {
+			return
+		}
+		files, err := s.fileRecords()
+		if err != nil {
+			yield(heldItem{}, err)
+			return
+		}
+		for st, err := range files.Gone(v, from) {
+			it := heldItem{place: filePlace + changetrack.FileKey(st.URL).String()}
+			if err == nil {
+				it.File, it.Location = true, st.URL
+				it.Entity, err = firstLeading(v, st.URL)
+			}
+			if !yield(it, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// firstLeading is an entity that leads to a file, "" for none.
+func firstLeading(v *changetrack.View, file string) (string, error) {
+	for entity, err := range v.LeadingTo(file) {
+		return entity, err
+	}
+	return "", nil
 }
 
 // labelOf is a name of an entity for people, "" where its description gives none.

@@ -109,6 +109,8 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 	} else if files != nil {
 		both := *held
 		both.Reason += "; and " + files.Reason
+		both.Deletions += files.Deletions
+		both.Of += files.Of
 		held = &both
 	}
 	addresses := s.pending()

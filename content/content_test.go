@@ -92,6 +92,17 @@ func (w *world) file(path string, h http.HandlerFunc) {
 	w.serve[path] = h
 }
 
+// gone is the first file of what is gone after a place.
+func (w *world) gone(after *rdfres.Digest) (changetrack.FileState, bool) {
+	view := w.log.View()
+	defer view.Close()
+	for st, err := range w.f.Gone(view, after) {
+		w.must(err)
+		return st, true
+	}
+	return changetrack.FileState{}, false
+}
+
 func text(body, etag string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -389,6 +400,15 @@ func TestGone(t *testing.T) {
 		}
 		if st, err := w.f.Status(); err != nil || st.Held == nil {
 			t.Fatalf("%+v %v", st, err)
+		}
+		var after *rdfres.Digest
+		for i := range 29 { // one at a time, to the end
+			st, ok := w.gone(after)
+			if ok != (i < 28) {
+				t.Fatalf("file %d of what is held: %v", i, ok)
+			}
+			key := changetrack.FileKey(st.URL)
+			after = &key
 		}
 	}
 	if rep := w.run(true); rep.Held != nil || rep.Deleted != 28 || rep.Resources != 0 {

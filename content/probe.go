@@ -69,7 +69,7 @@ func (p *prober) look(ctx context.Context, c candidate) outcome {
 		l.Fails, l.Error = 0, ""
 		l.Misses++
 		l.ETag, l.Modified = "", ""
-		o.gone = a.status == http.StatusGone || l.Misses > 1
+		o.gone = l.gone()
 	case a.status/100 != 2:
 		p.fail(l, fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)))
 	default:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Report tells how the files of a set stand, and what a run did.
@@ -38,6 +40,7 @@ type Report struct {
 type Held struct {
 	Reason    string    `json:"reason"`
 	Deletions int64     `json:"deletions"`
+	Of        int64     `json:"of"`   // files that are listed
 	Time      time.Time `json:"time"` // since when
 }
 
@@ -110,6 +113,35 @@ func (f *Follower) Status() (*Report, error) {
 	return rep, nil
 }
 
+// Gone yields the listed files of view that were gone at the last look, in the order of
+// changetrack.FileKey, after one of them; nil is the beginning.
+func (f *Follower) Gone(view *changetrack.View, after *rdfres.Digest) iter.Seq2[changetrack.FileState, error] {
+	return func(yield func(changetrack.FileState, error) bool) {
+		var from rdfres.Digest
+		if after != nil {
+			from = *after
+		}
+		for st, err := range view.CurrentFiles(from, rdfres.Digest{}) {
+			var l look
+			if err == nil {
+				if after != nil && changetrack.FileKey(st.URL) == from || !f.allowed(st.URL) {
+					continue
+				}
+				var b []byte
+				if b, err = f.store.Get(lookKey(st.URL)); errors.Is(err, kv.ErrNotFound) {
+					continue
+				}
+				if err == nil {
+					l, err = readLook(b)
+				}
+			}
+			if (err != nil || l.gone()) && !yield(st, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Look tells of the last look at one file: when, and what is wrong with it, "" if nothing.
 func (f *Follower) Look(url string) (at time.Time, trouble string, err error) {
 	if !f.allowed(url) {
@@ -127,6 +159,11 @@ func (f *Follower) Look(url string) (at time.Time, trouble string, err error) {
 }
 
 const elsewhere = "its host is not one of content.allow: it is linked, and never asked for"
+
+// gone tells whether the file was surely not there at the last look.
+func (l *look) gone() bool {
+	return l.Fails == 0 && (l.Misses > 1 || l.Misses > 0 && l.Status == http.StatusGone)
+}
 
 func (l *look) trouble() string {
 	switch {
@@ -307,7 +344,7 @@ func (r *run) due(c *candidate) bool {
 
 // leave counts a file that is not looked at in this run.
 func (r *run) leave(c *candidate) {
-	if c.look.Misses > 1 && c.current != nil {
+	if c.look.gone() && c.current != nil {
 		r.heldBack++
 	}
 	r.count(c)
@@ -455,7 +492,7 @@ func (r *run) recordGone(files int64, before *Report) error {
 	ratio := r.f.cfg.MaxDeleteRatio
 	limit := max(int64(ratio*float64(files)), 10)
 	if n > 0 && !r.accept && ratio >= 0 && n > limit {
-		r.rep.Held = &Held{Deletions: n, Time: r.now, Reason: fmt.Sprintf("%d of %d files are not there any more; %d at once are allowed (max_delete_ratio %g)", n, files, limit, ratio)}
+		r.rep.Held = &Held{Deletions: n, Of: files, Time: r.now, Reason: fmt.Sprintf("%d of %d files are not there any more; %d at once are allowed (max_delete_ratio %g)", n, files, limit, ratio)}
 		if before != nil && before.Held != nil {
 			r.rep.Held.Time = before.Held.Time
 		}

@@ -385,10 +385,12 @@ type Held struct {
 }
 
 // HeldItem is one resource that would go. Label is of its description, where that has one.
+// A file has the entity that leads to it.
 type HeldItem struct {
 	Entity   string `json:"entity"`
 	Location string `json:"location"`
 	Label    string `json:"label,omitempty"`
+	File     bool   `json:"file,omitempty"`
 }
 
 // Held is what is held, nil for nothing, with up to limit of the resources after a place

@@ -3,7 +3,9 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -71,5 +73,74 @@ func TestHeldPages(t *testing.T) {
 	}
 	if len(ids) != 2 {
 		t.Errorf("a hold that grew is another one: %v", ids)
+	}
+}
+
+// Held files are shown after the held entities, each with an entity that leads to it, as
+// many as are told to go.
+func TestHeldFiles(t *testing.T) {
+	w := newWorld(t, httpapi.Options{})
+	var gone atomic.Bool
+	files := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		if gone.Load() {
+			rw.WriteHeader(http.StatusGone)
+		}
+	}))
+	t.Cleanup(files.Close)
+	w.close()
+	set := w.cfg.Sets["data"]
+	set.Content.Properties, set.Content.Allow, set.Content.Every, set.Content.Rate = []string{"http://e.example/file"}, []string{files.URL}, 1, 1e6
+	w.cfg.Sets["data"] = set
+	w.open(httpapi.Options{})
+	client := httpapi.NewClient(strings.TrimPrefix(w.srv.URL, "http://"), "")
+	for _, step := range []struct {
+		from            int
+		gone            bool
+		entities, files int
+	}{{0, false, 0, 0}, {0, true, 0, 40}, {15, true, 15, 40}} {
+		text := ""
+		for i := step.from; i < 40; i++ {
+			text += fmt.Sprintf("<http://e.example/%d> <http://e.example/file> <%s/%d> .\n", i, files.URL, i)
+		}
+		gone.Store(step.gone)
+		if _, err := w.b.LoadStore(t.Context(), "local", "", rdfres.NTriples, strings.NewReader(text), true); err != nil {
+			t.Fatal(err)
+		}
+		var rep bridge.ScanReport
+		if err := w.b.Do(t.Context(), "scan", "data", nil, &rep); err != nil {
+			t.Fatal(err)
+		}
+		seen, entities, after := map[string]bool{}, 0, ""
+		for step.gone {
+			h, err := client.SetHeld(t.Context(), "data", after, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Deletions != int64(step.entities+step.files) || h.Deletions > h.Of {
+				t.Fatalf("%+v", h)
+			}
+			for _, it := range h.Items {
+				n, _ := strings.CutPrefix(it.Entity, "http://e.example/")
+				if seen[it.Location] || it.File != (it.Location == files.URL+"/"+n) {
+					t.Errorf("%+v", it)
+				}
+				if seen[it.Location] = true; !it.File {
+					entities++
+				}
+			}
+			if after = h.Next; after == "" {
+				break
+			}
+		}
+		if entities != step.entities || len(seen) != step.entities+step.files {
+			t.Errorf("%+v: %d items, %d of them entities", step, len(seen), entities)
+		}
+	}
+	run, err := client.Do(t.Context(), "accept", "data", nil, nil)
+	if err != nil || run.Error != "" {
+		t.Fatalf("%+v %v", run, err)
+	}
+	if _, err := client.SetHeld(t.Context(), "data", "", 5); err == nil {
+		t.Error("what was accepted is still held")
 	}
 }

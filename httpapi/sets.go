@@ -144,7 +144,7 @@ func heldPage(c *gin.Context, form *regexp.Regexp, page func(after string, limit
 }
 
 var (
-	setPlace         = regexp.MustCompile(`^([0-9a-f]{64})?$`)
+	setPlace         = regexp.MustCompile(`^((file-)?[0-9a-f]{64})?$`)
 	destinationPlace = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 

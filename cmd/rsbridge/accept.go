@@ -24,7 +24,7 @@ func (a *app) accept() *cobra.Command {
 	var show bool
 	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration", Args: cobra.ExactArgs(1),
 		Long: `Releases held deletions, or a held change of configuration. rsbridge status shows
-them. --show lists the entities to be deleted, and changes nothing.
+them. --show lists the entities and files to be deleted, and changes nothing.
 
 A set is scanned again. If the log has not moved, the held deletions or changes take
 place. A destination removes exactly the held resources, and follows its source;
@@ -103,7 +103,9 @@ func nothingHeld(err error) bool {
 func sayHeld(w io.Writer, h *bridge.Held) {
 	for _, it := range h.Items {
 		what := it.Entity
-		if what == "" {
+		if it.File {
+			what = it.Location + "  (file of " + it.Entity + ")"
+		} else if what == "" {
 			what = it.Location
 		}
 		fmt.Fprintf(w, "  %s%s\n", what, yes(it.Label != "", "  "+oneLine(it.Label), ""))

@@ -10,6 +10,11 @@
 // [Bridge.Audit], [Bridge.Accept] queue a run and wait for it, and
 // [Bridge.Status] tells how things stand.
 //
+// Two channels ask for another bridge. [Bridge.Reopen] closes after a set was forgotten
+// or renamed: call [Bridge.Reload] with [Bridge.Config]. Until then the old
+// addresses stay as they were. [Bridge.Again] closes when a full disk has room
+// again: call [Bridge.Close], then [Open]. Close and Open do for both.
+//
 // One process holds one state folder. Jobs on one set, and jobs on one
 // destination, never overlap. A destination whose source is
 // this bridge's own base URL fetches through the bridge's handler, without a

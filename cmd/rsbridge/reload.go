@@ -97,13 +97,16 @@ func (r *reloader) end(t attempt) error {
 // reload uses another configuration in place of b's. The error is of a daemon that cannot
 // go on; the bridge is the one that is to be closed then.
 func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Config) (*bridge.Bridge, error) {
-	log := r.app.log
+	log, what := r.app.log, "the new configuration"
+	if cfg == b.Config() {
+		what = "the change of a set" // the new bridge tells what it did
+	}
 	listeners, err := r.app.listen(cfg)
 	if err == nil {
 		err = r.server.Listen(cfg, listeners)
 	}
 	if err != nil {
-		log.Error("the new configuration cannot be opened; the old one stays", "error", err)
+		log.Error(what+" cannot be opened; the old one stays", "error", err)
 		return b, nil
 	}
 	limitMemory(cfg.Embedded())
@@ -112,13 +115,13 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 		for _, run := range runs {
 			names = append(names, fmt.Sprintf("%s (run %d)", run.Job, run.ID))
 		}
-		log.Info("the new configuration waits for runs to end", "runs", strings.Join(names, ", "))
+		log.Info(what+" waits for runs to end", "runs", strings.Join(names, ", "))
 	})
 	if next == nil {
 		return b, err
 	}
 	if err != nil && ctx.Err() == nil {
-		log.Error("the new configuration cannot be opened; the old one stays", "error", err)
+		log.Error(what+" cannot be opened; the old one stays", "error", err)
 	}
 	if next == b {
 		return b, nil
@@ -127,7 +130,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 		if err := r.server.Listen(next.Config(), httpapi.Listeners{}); err != nil {
 			return next, errors.Join(err, b.Retire(next))
 		}
-	} else {
+	} else if cfg != b.Config() {
 		log.Info("the configuration was read again")
 	}
 	left, err := r.app.use(r.server, next)

@@ -156,7 +156,7 @@ func (c *Config) check() (out []Finding) {
 			fault("public.base_url", c.Public.BaseURL, "has a query or a fragment: the addresses of all documents begin with it")
 		}
 		if u, err := url.Parse(c.Public.BaseURL); err == nil && u.User != nil {
-			fault("public.base_url", u.Redacted(), "names a user: it is what everybody sees")
+			fault("public.base_url", c.Public.BaseURL, "names a user: it is what everybody sees")
 		} else if err == nil && net.ParseIP(u.Hostname()).IsUnspecified() {
 			fault("public.base_url", c.Public.BaseURL, "names no host that others could ask")
 		}

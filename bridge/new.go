@@ -168,6 +168,9 @@ func ReachSource(ctx context.Context, source, agent string) error {
 	client := &http.Client{Transport: webclient.Named(t, agent), Jar: &jar}
 	source, user := webguard.WithoutUser(source)
 	get := func(address string) (int, error) {
+		if _, err := webguard.Parse(address); err != nil {
+			return 0, err
+		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return 0, err

@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/pace"
 	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // prober looks at files.
@@ -156,7 +157,7 @@ func (p *prober) same(c *candidate, a *answer) bool {
 // request asks for a file. Where there is somewhere to write it, its body is read,
 // up to most bytes, and hashed.
 func (p *prober) request(ctx context.Context, method string, c *candidate, conditional bool, body io.Writer, most int64) (a answer, err error) {
-	u, err := url.Parse(c.url)
+	u, err := webguard.Parse(c.url)
 	if err == nil {
 		err = p.f.rules.Allowed(u)
 	}
@@ -186,7 +187,7 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 		if errors.Is(context.Cause(ctx), errStalled) {
 			err = fmt.Errorf("%w (%s)", errStalled, timeout)
 		}
-		return a, err
+		return a, webguard.MaskedError(err)
 	}
 	defer res.Body.Close()
 	a.status = res.StatusCode

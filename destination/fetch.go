@@ -33,7 +33,7 @@ type fetchError struct {
 }
 
 func (e *fetchError) Error() string {
-	return fmt.Sprintf("GET %s: %v%s", shorten(e.URL), e.Err, e.hint())
+	return fmt.Sprintf("GET %s: %v%s", shorten(webguard.MaskedText(e.URL)), e.Err, e.hint())
 }
 
 // hint is what a person may do about it.
@@ -95,7 +95,7 @@ type fetcher struct {
 }
 
 func newFetcher(source string, allow []string, concurrency int, agent string, transport http.RoundTripper, lim *limits) (*fetcher, error) {
-	u, err := url.Parse(source)
+	u, err := webguard.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
@@ -183,7 +183,7 @@ type request struct {
 
 // open makes one attempt. The caller closes the body.
 func (f *fetcher) open(ctx context.Context, r request) (*http.Response, error) {
-	u, err := url.Parse(r.url)
+	u, err := webguard.Parse(r.url)
 	if err != nil {
 		return nil, &fetchError{URL: r.url, Err: fmt.Errorf("not an address: %w", err)}
 	}

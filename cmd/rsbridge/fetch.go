@@ -99,7 +99,11 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, er
 		}
 		return openFile(address)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	u, err := webguard.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err == nil {
 		err = f.allowed(req.URL)
 	}

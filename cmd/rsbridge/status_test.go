@@ -29,24 +29,3 @@ disk: records 50.0 MB, published 0 B, temporary 0 B
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
-
-// TestSecretsInAddresses: no command prints the password of an address, be it well
-// formed or not.
-func TestSecretsInAddresses(t *testing.T) {
-	t.Chdir(t.TempDir())
-	const secret = "s3kretpw"
-	for _, address := range []string{"http://us:" + secret + "@127.0.0.1:1/q%zz", "http://us:" + secret + "@[::1/q", "http://us:" + secret + "@127.0.0.1:x/q", "http://us:p@" + secret + "@127.0.0.1:x/q"} {
-		for _, args := range [][]string{
-			{"explore", address}, {"validate", address}, {"doctor", address}, {"expose", address}, {"init", "--endpoint", address}, {"init", "--source", address},
-			{"mirror", address, "--into", "embedded:./m", "--once"}, {"mirror", "http://127.0.0.1:1/", "--query", address, "--update", address, "--once"},
-			{"mirror", "http://127.0.0.1:1/", "--into", "embedded:./m", "--allow", address, "--once"},
-		} {
-			for _, more := range [][]string{nil, {"--json"}} {
-				var said strings.Builder
-				if code := run(t.Context(), append(args, more...), strings.NewReader(""), &said, &said); code == exitDone || strings.Contains(said.String(), secret) {
-					t.Errorf("%v ends with %d: %s", args, code, &said)
-				}
-			}
-		}
-	}
-}

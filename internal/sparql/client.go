@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/pace"
 	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Endpoint is the addresses and the manners of one store.
@@ -69,12 +69,12 @@ func New(e Endpoint) (*Client, error) {
 		if *a == "" {
 			continue
 		}
-		u, err := url.Parse(*a)
+		u, err := webguard.Parse(*a)
 		if err != nil {
-			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, errors.Unwrap(err))
+			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, err)
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL%s", e.Name, shown(u), map[bool]string{true: ": write http:// or https:// before it"}[!strings.Contains(*a, "://")])
+			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL%s", e.Name, webguard.Masked(redact(*a)), map[bool]string{true: ": write http:// or https:// before it"}[!strings.Contains(*a, "://")])
 		}
 		if u.User != nil {
 			if e.Username == "" {

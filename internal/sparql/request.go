@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // request is one request, sendable several times.
@@ -173,7 +174,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		if err != nil {
 			var u *url.Error
 			if errors.As(err, &u) {
-				err = u.Err
+				err = webguard.MaskedError(u.Err)
 			}
 			if try == 0 && r.length > expectFrom && c.askChallenge(own, r.url, dog) {
 				continue

@@ -97,12 +97,16 @@ func (c *Cookies) Cookies(u *url.URL) []*http.Cookie {
 // is a client with this jar.
 func (c *Cookies) Get(client *http.Client, req *http.Request) (*http.Response, error) {
 	res, err := client.Do(req)
-	if err != nil || !c.wall(res) {
-		return res, err
+	if err != nil {
+		return nil, webguard.MaskedError(err)
+	}
+	if !c.wall(res) {
+		return res, nil
 	}
 	_ = res.Body.Close()
 	req.Header.Del("Cookie") // the client has added what it had
-	return client.Do(req)
+	res, err = client.Do(req)
+	return res, webguard.MaskedError(err)
 }
 
 func (c *Cookies) wall(res *http.Response) bool {

@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +46,7 @@ func ParseRule(text string) (Rule, error) {
 	if strings.Contains(s, "://") {
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" {
-			return Rule{}, fmt.Errorf("%q is neither a host nor host:port", text)
+			return Rule{}, fmt.Errorf("%q is neither a host nor host:port", Masked(text))
 		}
 		s = u.Host
 	}
@@ -56,7 +55,7 @@ func ParseRule(text string) (Rule, error) {
 		host, port = strings.Trim(s, "[]"), ""
 	}
 	if host == "" || strings.ContainsAny(host, "/ *") { // each host is named: nothing stands for all
-		return Rule{}, fmt.Errorf("%q is neither a host nor host:port", text)
+		return Rule{}, fmt.Errorf("%q is neither a host nor host:port", Masked(text))
 	}
 	return Rule{Host: strings.ToLower(host), Port: port}, nil
 }
@@ -71,7 +70,7 @@ func ParsePrefix(text string) (Rule, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
-		return Rule{}, fmt.Errorf("%q is neither a host, nor host:port, nor an http or https address without query", text)
+		return Rule{}, fmt.Errorf("%q is neither a host, nor host:port, nor an http or https address without query", Masked(text))
 	}
 	return Rule{Host: strings.ToLower(u.Hostname()), Port: Port(u), Prefix: u.Scheme + "://" + u.EscapedPath()}, nil
 }
@@ -98,22 +97,6 @@ func WithoutUser(address string) (string, *url.Userinfo) {
 	u.User = nil
 	return u.String(), user
 }
-
-// Masked is an address for messages, also one that cannot be parsed: what may be a user
-// and a password in it is left out.
-func Masked(address string) string {
-	begin := strings.Index(address, "//")
-	end := strings.LastIndexByte(address, '@')
-	if begin < 0 || end < begin {
-		return address
-	}
-	return address[:begin+2] + "..." + address[end:]
-}
-
-var userInText = regexp.MustCompile(`(?i)(https?://)[^\s"'<>]*@`)
-
-// MaskedText is a text without the users and passwords of the addresses in it.
-func MaskedText(text string) string { return userInText.ReplaceAllString(text, "${1}...@") }
 
 // Rules are what is allowed; none allow nothing.
 type Rules []Rule

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// secret is the password in all addresses of these tests.
+const secret = "s3kretpw"
+
+// secretAddresses are of one password, most of them malformed.
+var secretAddresses = []string{
+	"http://us:" + secret + "@127.0.0.1:1/q",
+	"http://us:" + secret + "@127.0.0.1:1/q%zz",
+	"http://us:" + secret + "@[::1/q",
+	"http://us:" + secret + "@127.0.0.1:x/q",
+	"http://us:p@" + secret + "@127.0.0.1:x/q",
+	"http://us:7" + secret + "/q@127.0.0.1:1/",
+	"http://us:" + secret + "%zz@127.0.0.1:1/",
+	"us:" + secret + "@127.0.0.1:1//q",
+	"htp://us:" + secret + "@127.0.0.1:1/q",
+}
+
+// TestSecretsInAddresses: no command prints the password of an address, be it well
+// formed or not.
+func TestSecretsInAddresses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var commands [][]string
+	for _, a := range secretAddresses[1:] { // what can be asked is asked again and again
+		commands = append(commands, []string{"explore", a}, []string{"validate", a}, []string{"doctor", a}, []string{"expose", a, "--once"},
+			[]string{"init", "--endpoint", a}, []string{"init", "--source", a},
+			[]string{"mirror", a, "--into", "embedded:./m", "--once"}, []string{"mirror", "http://127.0.0.1:1/", "--query", a, "--update", a, "--once"},
+			[]string{"mirror", "http://127.0.0.1:1/", "--into", "embedded:./m", "--allow", a, "--once"})
+	}
+	// The configuration, with each address at each key, told by check.
+	for i, key := range []string{
+		"stores: {o: {query: %[1]q}}\nsets: {s: {store: o}}",
+		"stores: {o: {query: 'http://127.0.0.1:1/', update: %[1]q}}\nsets: {s: {store: o}}",
+		"stores: {o: {query: 'http://127.0.0.1:1/', graph_store: %[1]q}}\nsets: {s: {store: o}}",
+		"stores: {o: {dumps: [%[1]q]}}\nsets: {s: {store: o}}",
+		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, hubs: [%[1]q]}}",
+		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, content: {path: 'http://e.example/p', allow: [%[1]q]}}}",
+		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, content: {path: 'http://e.example/p', locations: [%[1]q]}}}",
+		"stores: {o: {embedded: ./o}}\ndestinations: {d: {store: o, source: %[1]q}}",
+		"stores: {o: {embedded: ./o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', allow: [%[1]q]}}",
+	} {
+		for j, a := range secretAddresses {
+			file := fmt.Sprintf("%d-%d.yaml", i, j)
+			if err := os.WriteFile(file, fmt.Appendf(nil, "state: ./state\npublic: {base_url: 'http://127.0.0.1:1'}\n"+key+"\n", a), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			commands = append(commands, []string{"check", "-c", file})
+		}
+	}
+	for j, a := range secretAddresses {
+		file := fmt.Sprintf("base-%d.yaml", j)
+		if err := os.WriteFile(file, fmt.Appendf(nil, "state: ./state\npublic: {base_url: %q}\nstores: {o: {embedded: ./o}}\nsets: {s: {store: o}}\n", a), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		commands = append(commands, []string{"check", "-c", file})
+	}
+	for _, args := range commands {
+		for _, more := range [][]string{nil, {"--json"}} {
+			var said strings.Builder
+			if code := run(t.Context(), append(args, more...), strings.NewReader(""), &said, &said); strings.Contains(said.String(), secret) || code == exitDone && args[0] != "check" {
+				t.Errorf("%v ends with %d: %s", args, code, &said)
+			}
+		}
+	}
+}
+
+// TestSecretsOfDaemon: the password of an address, or one that a source names, is in no
+// log, record, page or document.
+func TestSecretsOfDaemon(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var once sync.Once
+	asked := false
+	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != secret {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		once.Do(func() { asked = true })
+		var to int
+		switch n, _ := fmt.Sscanf(r.URL.Path, "/away/%d", &to); {
+		case n == 1:
+			w.Header().Set("Location", secretAddresses[to])
+			w.WriteHeader(http.StatusFound)
+		case r.URL.Path == "/a.ttl":
+			w.Header().Set("Content-Type", "text/turtle")
+			fmt.Fprint(w, "<http://e.example/a> <http://e.example/p> 1 .")
+		case r.URL.Path == "/list.xml":
+			fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/><url><loc>http://%s/a.ttl</loc></url><url><loc>http://%[1]s/away/2</loc></url><url><loc>http://%[1]s/away/3</loc></url></urlset>`, r.Host)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer source.Close()
+	with := strings.Replace(source.URL, "://", "://us:"+secret+"@", 1)
+	places := ""
+	for i := range secretAddresses {
+		places += fmt.Sprintf(", o%d: {embedded: ./o%[1]d}", i)
+	}
+	pub, adm := freeAddr(t), freeAddr(t)
+	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {embedded: ./o}, bad: {query: %q}, away: {query: %q}%s}\nsets: {ok: {store: o}, dead: {store: bad}, moved: {store: away}}\ndestinations:\n  good: {store: o, source: %q, provenance: true}\n",
+		pub, adm, secretAddresses[0], with+"/away/2", places, with+"/list.xml")
+	jobs := []string{"sets/ok/scan", "sets/dead/scan", "sets/moved/scan", "destinations/good/sync", "destinations/good/audit"}
+	for i := range secretAddresses {
+		text += fmt.Sprintf("  away%d: {store: o%[1]d, source: %q}\n", i, fmt.Sprint(with, "/away/", i))
+		jobs = append(jobs, fmt.Sprintf("destinations/away%d/sync", i))
+	}
+	if err := os.WriteFile("rsbridge.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	done := make(chan int, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { done <- run(ctx, []string{"run", "--log-level", "debug"}, strings.NewReader(""), &said, &said) }()
+	if err := poll(ctx, func() bool {
+		if len(done) > 0 {
+			stop()
+		}
+		res, err := http.Get("http://" + adm + "/readyz")
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil && res.StatusCode == http.StatusOK
+	}); err != nil {
+		t.Fatalf("%v: %s", err, &said)
+	}
+	seen := map[string]string{}
+	read := func(address string, res *http.Response, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		raw, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[address] = string(raw)
+	}
+	for _, j := range jobs {
+		address := "http://" + adm + "/api/v1/" + j + "?wait=30s"
+		res, err := http.Post(address, "", nil)
+		read(j, res, err)
+	}
+	for _, address := range []string{adm + "/", adm + "/metrics", adm + "/readyz", adm + "/api/v1/runs?limit=1000", adm + "/api/v1/status", adm + "/api/v1/destinations/good/differences",
+		adm + "/api/v1/jobs", adm + "/api/v1/destinations/good/not-rdf", pub + "/ok/resourcelist.xml", pub + "/.well-known/resourcesync"} {
+		res, err := http.Get("http://" + address)
+		read(address, res, err)
+	}
+	stop()
+	if code := <-done; code != exitDone {
+		t.Errorf("the daemon ends with %d", code)
+	}
+	seen["log"] = said.String()
+	var state strings.Builder
+	if code := run(t.Context(), []string{"store", "query", "o", "SELECT * { GRAPH ?g { ?s ?p ?o } }"}, strings.NewReader(""), &state, &state); code != exitDone || !strings.Contains(state.String(), "urn:rsbridge:state") || !strings.Contains(state.String(), "http://e.example/a") {
+		t.Errorf("the store says: %s", &state)
+	}
+	seen["store"] = state.String()
+	if !asked || !strings.Contains(seen["log"], "away2") {
+		t.Errorf("the source was never asked: %s", &said)
+	}
+	for where, what := range seen {
+		for line := range strings.Lines(what) {
+			if strings.Contains(line, secret) {
+				t.Errorf("%s: %.600s", where, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package webguard
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Masked is an address for messages, also one that cannot be parsed: what may be a user
+// and a password in it is left out.
+func Masked(address string) string {
+	end := strings.LastIndexByte(address, '@')
+	if end < 0 {
+		return address
+	}
+	if u, err := url.Parse(address); err == nil && u.Host != "" && u.User == nil {
+		return address // the @ is in its path or query
+	}
+	if begin := strings.Index(address, "//"); begin >= 0 && begin < end {
+		return address[:begin+2] + "..." + address[end:]
+	}
+	if strings.Contains(address[:end], ":") { // no mail address
+		return "..." + address[end:]
+	}
+	return address
+}
+
+// userInText is the user and password of an address in a text: what ends in @ before the
+// first slash, or begins with a port that is no number; also after a misspelt scheme.
+var userInText = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^\s"'<>/?#]*@|` +
+	`([a-z][a-z0-9+.-]*://)?[^\s"'<>/?#:]+:/?\d*[^\s"'<>/?#\d][^\s"'<>]*@`)
+
+// MaskedText is a text without the users and passwords of the addresses in it.
+func MaskedText(text string) string { return userInText.ReplaceAllString(text, "${1}${2}...@") }
+
+// MaskedError is an error whose text shows no user and password of an address, and
+// neither does a url.Error in it, whose cause callers take out.
+func MaskedError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		u.URL, u.Err = MaskedText(u.URL), MaskedError(u.Err)
+	}
+	if text := MaskedText(err.Error()); text != err.Error() {
+		return &maskedError{text, err}
+	}
+	return err
+}
+
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
+
+// Parse is url.Parse with errors that show no user and password. Those of url.Parse
+// quote parts of the address, which may be parts of a password.
+func Parse(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err == nil:
+		return u, nil
+	case strings.Contains(address, "@"):
+		return nil, fmt.Errorf("%q is no address (a password in it writes / : @ %% as %%2F %%3A %%40 %%25)", Masked(address))
+	}
+	return nil, err
+}

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -80,7 +82,9 @@ func TestSecretsInAddresses(t *testing.T) {
 // TestSecretsOfDaemon: the password of an address, or one that a source names, is in no
 // log, record, page or document.
 func TestSecretsOfDaemon(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel() // it waits for requests that are made again
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "rsbridge.yaml")
 	var once sync.Once
 	asked := false
 	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,14 +121,16 @@ func TestSecretsOfDaemon(t *testing.T) {
 		text += fmt.Sprintf("  away%d: {store: o%[1]d, source: %q}\n", i, fmt.Sprint(with, "/away/", i))
 		jobs = append(jobs, fmt.Sprintf("destinations/away%d/sync", i))
 	}
-	if err := os.WriteFile("rsbridge.yaml", []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
 	done := make(chan int, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go func() { done <- run(ctx, []string{"run", "--log-level", "debug"}, strings.NewReader(""), &said, &said) }()
+	go func() {
+		done <- run(ctx, []string{"run", "-c", conf, "--log-level", "debug"}, strings.NewReader(""), &said, &said)
+	}()
 	if err := poll(ctx, func() bool {
 		if len(done) > 0 {
 			stop()
@@ -137,6 +143,7 @@ func TestSecretsOfDaemon(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("%v: %s", err, &said)
 	}
+	var runs []uint64
 	seen := map[string]string{}
 	read := func(address string, res *http.Response, err error) {
 		t.Helper()
@@ -151,9 +158,25 @@ func TestSecretsOfDaemon(t *testing.T) {
 		seen[address] = string(raw)
 	}
 	for _, j := range jobs {
-		address := "http://" + adm + "/api/v1/" + j + "?wait=30s"
-		res, err := http.Post(address, "", nil)
+		res, err := http.Post("http://"+adm+"/api/v1/"+j, "", nil)
 		read(j, res, err)
+		var begun struct {
+			ID uint64 `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(seen[j]), &begun); err != nil || begun.ID == 0 {
+			t.Fatalf("%s: %s", j, seen[j])
+		}
+		runs = append(runs, begun.ID)
+	}
+	for _, id := range runs {
+		if err := poll(ctx, func() bool {
+			address := fmt.Sprintf("http://%s/api/v1/runs/%d", adm, id)
+			res, err := http.Get(address)
+			read(address, res, err)
+			return strings.Contains(seen[address], `"ended"`)
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, address := range []string{adm + "/", adm + "/metrics", adm + "/readyz", adm + "/api/v1/runs?limit=1000", adm + "/api/v1/status", adm + "/api/v1/destinations/good/differences",
 		adm + "/api/v1/jobs", adm + "/api/v1/destinations/good/not-rdf", pub + "/ok/resourcelist.xml", pub + "/.well-known/resourcesync"} {
@@ -166,12 +189,12 @@ func TestSecretsOfDaemon(t *testing.T) {
 	}
 	seen["log"] = said.String()
 	var state strings.Builder
-	if code := run(t.Context(), []string{"store", "query", "o", "SELECT * { GRAPH ?g { ?s ?p ?o } }"}, strings.NewReader(""), &state, &state); code != exitDone || !strings.Contains(state.String(), "urn:rsbridge:state") || !strings.Contains(state.String(), "http://e.example/a") {
+	if code := run(t.Context(), []string{"store", "query", filepath.Join(dir, "o"), "SELECT * { GRAPH ?g { ?s ?p ?o } }"}, strings.NewReader(""), &state, &state); code != exitDone || !strings.Contains(state.String(), "urn:rsbridge:state") || !strings.Contains(state.String(), "http://e.example/a") {
 		t.Errorf("the store says: %s", &state)
 	}
 	seen["store"] = state.String()
 	if !asked || !strings.Contains(seen["log"], "away2") {
-		t.Errorf("the source was never asked: %s", &said)
+		t.Errorf("the source was never asked: %s", seen["sets/ok/scan"])
 	}
 	for where, what := range seen {
 		for line := range strings.Lines(what) {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Masked is an address for messages, also one that cannot be parsed: what may be a user
-// and a password in it is left out.
+// Masked is an address for messages, without its user and password, also a malformed one.
 func Masked(address string) string {
 	end := strings.LastIndexByte(address, '@')
 	if end < 0 {
@@ -27,16 +26,20 @@ func Masked(address string) string {
 	return address
 }
 
-// userInText is the user and password of an address in a text: what ends in @ before the
-// first slash, or begins with a port that is no number; also after a misspelt scheme.
+// userInText is the user and password of an address in a text: all up to an @ before the
+// first slash, or all up to the last @ after an impossible port. Schemes may be misspelt.
 var userInText = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^\s"'<>/?#]*@|` +
 	`([a-z][a-z0-9+.-]*://)?[^\s"'<>/?#:]+:/?\d*[^\s"'<>/?#\d][^\s"'<>]*@`)
 
 // MaskedText is a text without the users and passwords of the addresses in it.
 func MaskedText(text string) string { return userInText.ReplaceAllString(text, "${1}${2}...@") }
 
-// MaskedError is an error whose text shows no user and password of an address, and
-// neither does a url.Error in it, whose cause callers take out.
+// invalidPart is the part of an address that net/url quotes: of a malformed one perhaps
+// the password.
+var invalidPart = regexp.MustCompile(`invalid (port|URL escape) "(?:\\.|[^"\\])*"`)
+
+// MaskedError is an error without the users and passwords of addresses. A url.Error in it
+// is changed: callers take its cause out.
 func MaskedError(err error) error {
 	if err == nil {
 		return nil
@@ -45,7 +48,7 @@ func MaskedError(err error) error {
 		u.URL, u.Err = MaskedText(u.URL), MaskedError(u.Err)
 	}
 	if text := MaskedText(err.Error()); text != err.Error() {
-		return &maskedError{text, err}
+		return &maskedError{invalidPart.ReplaceAllString(text, "invalid $1"), err}
 	}
 	return err
 }
@@ -58,8 +61,8 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// Parse is url.Parse with errors that show no user and password. Those of url.Parse
-// quote parts of the address, which may be parts of a password.
+// Parse is url.Parse with errors without users and passwords. Those of url.Parse quote
+// parts of the address, perhaps of a password.
 func Parse(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {

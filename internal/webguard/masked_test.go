@@ -2,6 +2,7 @@ package webguard
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -31,6 +32,10 @@ func TestMaskedError(t *testing.T) {
 	u, ok := errors.AsType[*url.Error](err)
 	if !ok || strings.Contains(err.Error()+u.Error()+u.Err.Error()+u.URL, "pw") {
 		t.Error(err, u)
+	}
+	_, err = url.Parse("http://us:7pw/@h/")
+	if err = MaskedError(fmt.Errorf("failed to parse Location header %q: %w", "http://us:7pw/@h/", err)); strings.Contains(err.Error(), "pw") {
+		t.Error(err)
 	}
 	for _, a := range []string{"http://us:pw@h:x/", "http://us:7pw/@h", "http://us:pw%zz@h/", "http://us:pw@[::1/"} {
 		if _, err := Parse(a); err == nil || strings.Contains(err.Error(), "pw") {

@@ -135,7 +135,7 @@ func (m *jsonldMatcher) value(os *objects) bool {
 	case m.is(`{"@value":"`):
 		return m.lexical() && m.is("}") && m.take(os, m.buf) >= 0
 	case m.is(`{"@language":"`):
-		n := chars.ScanLaxLang(m.data[m.pos:])
+		n := chars.ScanLang(m.data[m.pos:])
 		lang := m.data[m.pos : m.pos+n]
 		m.pos += n
 		if n == 0 || !m.is(`","@value":"`) || !m.lexical() {

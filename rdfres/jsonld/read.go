@@ -331,8 +331,8 @@ func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped
 			return why
 		}
 		o.lang, why = r.text(s.raw, s.escaped)
-		if why == "" && (o.lang == "" || chars.ScanLaxLang([]byte(o.lang)) != len(o.lang)) {
-			return r.fail(at, "the language tag "+strconv.Quote(chars.Cut(o.lang))+" has characters that no tag has")
+		if why == "" && (o.lang == "" || chars.ScanLang(o.lang) != len(o.lang)) {
+			return r.fail(at, strconv.Quote(chars.Cut(o.lang))+" is no language tag")
 		}
 		return why
 	case "@list":

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Deletions beside entities that moved are held against all that the mirror has,
@@ -207,6 +208,10 @@ func TestMassDeletions(t *testing.T) {
 			rep := w.work(b)
 			if !strings.HasPrefix(rep.Held, "20 of 60 ") || rep.Deleted != 0 || rep.InSync || len(b.all()) != before-1 {
 				t.Fatalf("%d of %d left: %+v", len(b.all()), before-1, rep)
+			}
+			b.clock = b.clock.Add(time.Hour)
+			if st, err := b.open().Status(t.Context()); err != nil || st.InSync || st.BehindSeconds == nil || *st.BehindSeconds < 3600 {
+				t.Fatalf("with held deletions: %+v %v", st, err)
 			}
 			h, err := b.open().Held(t.Context(), "", 7)
 			if err != nil || h.Deletions != 20 || h.Of != 60 || len(h.Items) != 7 || h.Next == "" || h.Items[0].Entity == "" || h.Items[0].Location == "" {

@@ -643,6 +643,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			oldest = m.Unpublished.Since
 		}
 	}
+	if m.Hold != nil && (oldest.IsZero() || m.Hold.Since.Before(oldest)) {
+		oldest = m.Hold.Since // a list that lacks a resource tells no time
+	}
 	for _, a := range m.Absent {
 		r.why("%s is named and not there", shorten(a))
 	}

@@ -259,7 +259,9 @@ func (b *Bridge) Start() {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
 		}
 		if b.pub.Lost(name) {
-			b.makeAgain(name)
+			b.makeAgain(name, "damaged files", "dump:", "changedump:", "list:")
+		} else if b.sets[name].lacksDump() {
+			b.makeAgain(name, "no Resource Dump", "dump:")
 		}
 		_, done := b.pub.Generation(name)
 		if _, begun := b.runner.Busy("scan:" + name); !done && !begun {
@@ -272,13 +274,15 @@ func (b *Bridge) Start() {
 	}
 }
 
-// makeAgain begins to make what the set offered, and whose files were wrong.
-func (b *Bridge) makeAgain(name string) {
+// makeAgain begins the jobs of these kinds, which make what the set offers.
+func (b *Bridge) makeAgain(name, why string, kinds ...string) {
 	for _, job := range b.runner.Jobs() {
-		switch job.Name {
-		case "dump:" + name, "changedump:" + name, "list:" + name:
-			if _, _, err := b.runner.Start(job.Name, "damaged files", nil); err != nil {
-				b.log.Error("what was damaged is not made again now; the next dump does it", "set", name, "job", job.Name, "error", err)
+		for _, kind := range kinds {
+			if job.Name != kind+name {
+				continue
+			}
+			if _, _, err := b.runner.Start(job.Name, why, nil); err != nil {
+				b.log.Error("what is missing is not made now; the next dump does it", "set", name, "why", why, "job", job.Name, "error", err)
 			}
 		}
 	}

@@ -341,10 +341,18 @@ func (s *set) publish(ctx context.Context, run *jobs.Run) error {
 			return err
 		}
 	}
-	if _, ok := s.bridge.pub.ResourceDump(s.name); !ok && slices.Contains(s.cfg.Publish, "resourcedump") {
+	if s.lacksDump() {
 		return s.dump(ctx, run)
 	}
 	return nil
+}
+
+// lacksDump tells whether a published set has no Resource Dump and should: after its first
+// scan, a crash, the retention, a move.
+func (s *set) lacksDump() bool {
+	_, published := s.bridge.pub.Generation(s.name)
+	_, dumped := s.bridge.pub.ResourceDump(s.name)
+	return published && !dumped && slices.Contains(s.cfg.Publish, "resourcedump")
 }
 
 // dumps tells whether the set offers a dump that is made by the schedule of the

@@ -37,6 +37,26 @@ const faintText = `(() => {
   return [...faint].slice(0, 5).join("; ");
 })()`
 
+// asksEndpoint is a page that asks the endpoint of the address that it is made with, and shows what
+// it was given.
+const asksEndpoint = `<!doctype html><meta name="color-scheme" content="light dark"><title>asks</title><pre></pre><script>
+(async () => {
+  const site = "%s", at = site + "/stores/local/query", ask = "ASK { ?s ?p ?o }", out = [];
+  const tell = async (name, want, request) => {
+    const response = await request, text = await response.text();
+    out.push(name + " " + (text.includes(want) ? want : text) + " " + response.status);
+  };
+  await tell("get", "true", fetch(at + "?query=" + encodeURIComponent(ask)));
+  await tell("preflight", "true", fetch(at, {method: "POST", headers: {"Content-Type": "application/sparql-query"}, body: ask}));
+  await tell("form", "true", fetch(at, {method: "POST", body: new URLSearchParams({query: ask})}));
+  await tell("description", "void:triples", fetch(at));
+  await tell("set", "/stores/local/query", fetch(site + "/.well-known/void"));
+  const pre = document.querySelector("pre");
+  pre.textContent = out.join("\n");
+  pre.id = "done";
+})();
+</script>`
+
 // TestBrowser opens the pages for people in a real browser, as a reader would:
 // from the start page to the set, to an entity, to its history, to a difference,
 // to another entity by its link; then the dashboard, whose button starts a scan.
@@ -56,7 +76,7 @@ func TestBrowser(t *testing.T) {
 	cfg.State = filepath.Join(t.TempDir(), "state")
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: pub.URL}, ""
 	s := bridge.NewStore()
-	s.Embedded = filepath.Join(t.TempDir(), "store")
+	s.Embedded, s.Serve = filepath.Join(t.TempDir(), "store"), true
 	cfg.Stores["local"] = s
 	set := bridge.NewSet()
 	set.Store, set.Schedule, set.Title, set.Prefix = "local", "", "Painters", "http://example.org/"
@@ -160,6 +180,16 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the first version has what came later: %s", text)
 	}
 	do("linked entity", link("Baldung"), shown(`//h1[contains(., "Hans Baldung")]`))
+
+	// A page of another origin queries the public endpoint.
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, asksEndpoint, pub.URL)
+	}))
+	t.Cleanup(other.Close)
+	do("page of another origin", chromedp.Navigate(other.URL), shown(`//pre[@id="done"]`))
+	for _, want := range []string{"get true 200", "preflight true 200", "form true 200", "description void:triples 200", "set /stores/local/query 200"} {
+		sees(want)
+	}
 
 	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
 	do("scan by its button", click(`//button[contains(., "Scan")]`), shown(`//tr[contains(., "scan:data") and contains(., "done")]`))

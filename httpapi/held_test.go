@@ -76,6 +76,61 @@ func TestHeldPages(t *testing.T) {
 	}
 }
 
+// What is held of a mirror is paged, with labels, as many items as deletions.
+func TestHeldPagesOfMirror(t *testing.T) {
+	w := newWorld(t, httpapi.Options{})
+	client := httpapi.NewClient(strings.TrimPrefix(w.srv.URL, "http://"), "")
+	load := func(from int) {
+		t.Helper()
+		text := ""
+		for i := from; i < 40; i++ {
+			text += fmt.Sprintf("<http://e.example/%d> <http://www.w3.org/2000/01/rdf-schema#label> \"number %d\" .\n", i, i)
+		}
+		if _, err := w.b.LoadStore(t.Context(), "local", "", rdfres.NTriples, strings.NewReader(text), true); err != nil {
+			t.Fatal(err)
+		}
+		var rep bridge.ScanReport
+		if err := w.b.Do(t.Context(), "scan", "data", nil, &rep); err != nil {
+			t.Fatal(err)
+		}
+		if rep.Held != nil {
+			if err := w.b.Do(t.Context(), "accept", "data", nil, &rep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var synced bridge.SyncReport
+		if err := w.b.Do(t.Context(), "sync", "copy", nil, &synced); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(0)
+	for _, gone := range []int{15, 23} {
+		load(gone)
+		seen, after := map[string]bool{}, ""
+		for {
+			h, err := client.DestinationHeld(t.Context(), "copy", after, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, it := range h.Items {
+				if n, _ := strings.CutPrefix(it.Entity, "http://e.example/"); it.Label != "number "+n || it.Location == "" || seen[it.Entity] {
+					t.Errorf("%+v", it)
+				}
+				seen[it.Entity] = true
+			}
+			if h.Deletions != int64(gone) || h.Of != 40 || len(h.Items) > 4 || len(h.Items) == 0 || !strings.Contains(h.Reason, fmt.Sprint(gone)) {
+				t.Errorf("%+v", h)
+			}
+			if after = h.Next; after == "" {
+				break
+			}
+		}
+		if len(seen) != gone {
+			t.Errorf("%d items of %d deletions", len(seen), gone)
+		}
+	}
+}
+
 // Held files are shown after the held entities, each with an entity that leads to it, as
 // many as are told to go.
 func TestHeldFiles(t *testing.T) {

@@ -20,6 +20,9 @@ import (
 // other. RSBRIDGE_BIG (triples) makes it larger.
 func TestBigEntity(t *testing.T) {
 	triples := 30_000
+	if testing.Short() { // the race detector sees no more in more
+		triples = 3_000
+	}
 	if s := os.Getenv("RSBRIDGE_BIG"); s != "" {
 		var err error
 		if triples, err = strconv.Atoi(s); err != nil {
@@ -43,6 +46,7 @@ func TestBigEntity(t *testing.T) {
 	for name, get := range mirrors {
 		for _, layout := range []string{"single", "per-entity"} {
 			t.Run(name+"-"+layout, func(t *testing.T) {
+				t.Parallel()
 				e, graph := get(t)
 				c := clientOf(t, e)
 				b := newBench(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -99,7 +100,7 @@ func (b *Bridge) canMoveSet(from, to string) error {
 	case from == to:
 		return fmt.Errorf("move set %s: it has that name; %w", from, ErrUnchanged)
 	case s == nil || s.removed:
-		return fmt.Errorf("move set %s: set %s: %w in the configuration; there are: %v", from, to, ErrUnknown, b.ConfiguredSets())
+		return fmt.Errorf("move set %s: set %s: %w in the configuration; there are: %s", from, to, ErrUnknown, strings.Join(b.ConfiguredSets(), ", "))
 	default:
 		if head, _ := s.log.Head(); head > 0 {
 			return fmt.Errorf("move set %s: set %s has a log of its own already; %w: rsbridge forget %s, or forget %s", from, to, ErrUnchanged, from, to)
@@ -117,7 +118,7 @@ func (b *Bridge) canMoveSet(from, to string) error {
 func (b *Bridge) canChange(action, name string, args any) error {
 	s := b.sets[name]
 	if s == nil {
-		return fmt.Errorf("set %s: %w; there are: %v", name, ErrUnknown, b.Sets())
+		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, strings.Join(b.Sets(), ", "))
 	}
 	if action == "move-set" {
 		if !s.removed {
@@ -146,7 +147,7 @@ func (b *Bridge) canChangeDestination(action, name string, args any) error {
 	o, _ := args.(ForgetArgs)
 	switch to := moveTo(args); {
 	case !configured && !slices.Contains(removed, name):
-		return fmt.Errorf("destination %s: %w; there are: %v", name, ErrUnknown, append(b.Destinations(), removed...))
+		return fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, strings.Join(append(b.Destinations(), removed...), ", "))
 	case action == "move-destination" && !configured:
 		return fmt.Errorf("destination %s: %w: put it back first", name, ErrRemoved)
 	case action == "move-destination" && b.stores[to] == nil:

@@ -66,8 +66,8 @@ func (a *app) held(ctx context.Context, name string, show bool) (mirror bool, he
 	defer func() { err = errors.Join(err, end()) }()
 	_, set := cfg.Sets[name]
 	if _, mirror = cfg.Destinations[name]; !set && !mirror {
-		return false, nil, usage("%s is no set and no destination of the configuration; there are: %v", name,
-			slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations))))
+		return false, nil, usage("%s is no set and no destination of the configuration; there are: %s", name,
+			listed(slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)))))
 	}
 	page := s.DestinationHeld
 	if set {

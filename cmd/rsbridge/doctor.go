@@ -125,7 +125,7 @@ func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end
 		}
 		s, ok := cfg.Stores[name]
 		if !ok {
-			return nil, nil, usage("store %s is not in the configuration; there are: %v", name, slices.Sorted(maps.Keys(cfg.Stores)))
+			return nil, nil, usage("store %s is not in the configuration; there are: %s", name, listed(slices.Sorted(maps.Keys(cfg.Stores))))
 		}
 		dir = s.Embedded
 		if dir == "" {

@@ -145,7 +145,7 @@ func (a *app) known(ctx context.Context, name string, set, dest bool) (kind stri
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return "", usage("%s is no set and no destination of the state; there are: %s", name, strings.Join(all, ", "))
+		return "", usage("%s is no set and no destination of the state; there are: %s", name, listed(all))
 	case kinds["set"] == kinds["destination"]:
 		return "", usage("%s is a set and a destination: say --set or --destination", name)
 	case kinds["set"]:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -39,7 +41,7 @@ func (a *app) setSession(ctx context.Context, set string) (s session, end func()
 		return nil, nil, err
 	}
 	if _, ok := cfg.Sets[set]; !ok {
-		return nil, nil, usage("set %s is not in the configuration; there are: %v", set, slices.Sorted(maps.Keys(cfg.Sets)))
+		return nil, nil, usage("set %s is not in the configuration; there are: %s", set, listed(slices.Sorted(maps.Keys(cfg.Sets))))
 	}
 	s, _, end, err = a.session(ctx)
 	return s, end, err
@@ -189,3 +191,6 @@ func (l local) Description(_ context.Context, set, entity string, at time.Time, 
 func (l local) MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
 	return l.b.DescribeMirror(ctx, destination, entity, at, f)
 }
+
+// listed are the names of a message.
+func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }

@@ -55,7 +55,7 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 			if action == "scan" || action == "accept" || action == "rebase" {
 				what = "set"
 			}
-			return nil, usage("there is no %s %s in the configuration; there are: %s", what, name, cmp.Or(strings.Join(all, ", "), "none"))
+			return nil, usage("there is no %s %s in the configuration; there are: %s", what, name, listed(all))
 		}
 	}
 	for _, name := range given {
@@ -799,8 +799,8 @@ file's record, as JSON.`,
 			}
 			_, set := cfg.Sets[args[0]]
 			if _, mirror := cfg.Destinations[args[0]]; !set && !mirror {
-				return usage("%s is no set and no destination of the configuration; there are: %v", args[0],
-					slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations))))
+				return usage("%s is no set and no destination of the configuration; there are: %s", args[0],
+					listed(slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)))))
 			}
 			s, _, end, err := a.session(cmd.Context())
 			if err != nil {

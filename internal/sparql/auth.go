@@ -4,10 +4,12 @@ import (
 	"crypto/md5"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"hash"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 )
@@ -180,4 +182,29 @@ func digestHeader(ch map[string]string, username, password, method, uri, cnonce 
 		out += ", opaque=" + quote(v)
 	}
 	return out
+}
+
+// withoutSecrets replaces the password of a store, its Basic credentials, and what its
+// addresses name their secrets.
+func withoutSecrets(e Endpoint) *strings.Replacer {
+	var secrets []string
+	if e.Password != "" {
+		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(e.Username+":"+e.Password)), e.Password)
+	}
+	for _, address := range []string{e.Query, e.Update, e.GraphStore} {
+		u, err := url.Parse(address)
+		if err != nil {
+			continue // New refuses it
+		}
+		for _, f := range strings.Split(u.RawQuery, "&") {
+			if name, value, _ := strings.Cut(f, "="); value != "" && secretField.MatchString(name) {
+				secrets = append(secrets, value)
+			}
+		}
+	}
+	var pairs []string
+	for _, s := range secrets {
+		pairs = append(pairs, s, "xxxxx", url.QueryEscape(s), "xxxxx")
+	}
+	return strings.NewReplacer(pairs...)
 }

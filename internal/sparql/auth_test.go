@@ -2,6 +2,7 @@ package sparql_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -122,5 +123,33 @@ func TestSecretsOfAddresses(t *testing.T) {
 	x, _ := c.Examine(t.Context(), sparql.ProbeOptions{})
 	if text := fmt.Sprint(err1, err2, err3, x.Addresses); strings.Contains(text, "hush") || strings.Count(text, "token=xxxxx") < 6 {
 		t.Error(text)
+	}
+}
+
+// A store that repeats the request in its answer tells no secret.
+func TestSecretsInAnswers(t *testing.T) {
+	repeats := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Query().Has("refuse") {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		user, password, _ := r.BasicAuth()
+		fmt.Fprint(w, r.URL, " ", r.Header.Get("Authorization"), " ", user, " ", password)
+	})
+	for _, more := range []string{"", "&refuse=yes"} {
+		c := connect(t, repeats, func(e *sparql.Endpoint) {
+			e.Query += "?access-token=hush%2Fhush" + more
+			e.Username, e.Password = "me", "open/sesame"
+		})
+		_, err := c.Ask(t.Context(), "ASK {}")
+		text := fmt.Sprint(err)
+		for _, secret := range []string{"hush", "sesame", base64.StdEncoding.EncodeToString([]byte("me:open/sesame"))} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%q is in %s", secret, text)
+			}
+		}
+		if strings.Count(text, "xxxxx") < 4 || !strings.Contains(text, "me") {
+			t.Error(text)
+		}
 	}
 }

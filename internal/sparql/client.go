@@ -40,6 +40,7 @@ type Client struct {
 	http      *http.Client
 	transport *http.Transport // its own one; nil when it was given one
 	auth      authenticator
+	secrets   *strings.Replacer // takes them out of what a store says
 	slots     chan struct{}
 	pace      pace.Pacer
 	log       *slog.Logger
@@ -117,6 +118,7 @@ func New(e Endpoint) (*Client, error) {
 	}
 	c.http = &http.Client{Transport: webclient.Named(rt, e.UserAgent), CheckRedirect: checkRedirect}
 	c.auth = authenticator{username: e.Username, password: e.Password}
+	c.secrets = withoutSecrets(e)
 	return c, nil
 }
 

@@ -106,8 +106,8 @@ func momentary(err error) bool {
 func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 
 // statusError reads what an answer that is not 2xx says.
-func statusError(op, url string, res *http.Response, body []byte, username string) *Error {
-	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: excerpt(body)}
+func statusError(op, url string, res *http.Response, text, username string) *Error {
+	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: text}
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized && foreignSchemes(res.Header) != "":
 		e.Hint = fmt.Sprintf("the store asks for %s authentication; rsbridge has Basic and Digest (MD5, SHA-256): allow one of them there, or put a proxy before the store that adds what it asks for", foreignSchemes(res.Header))
@@ -192,9 +192,10 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// excerpt is the start of a body, for a message: one line, at most 300 bytes.
-func excerpt(body []byte) string {
-	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "?")), " ")
+// excerpt is the start of a body, for a message: one line, at most 300 bytes. A store may
+// repeat the request in it: our secrets are taken out.
+func (c *Client) excerpt(body []byte) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(c.secrets.Replace(string(body)), "?")), " ")
 	if len(s) > 300 {
 		s = strings.ToValidUTF8(s[:300], "") + "..."
 	}

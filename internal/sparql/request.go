@@ -192,7 +192,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
 				continue
 			}
-			return give(statusError(c.op(r.op), at, res, text, c.endpoint.Username))
+			return give(statusError(c.op(r.op), at, res, c.excerpt(text), c.endpoint.Username))
 		}
 		if isPartial(res) {
 			_ = res.Body.Close()
@@ -273,7 +273,7 @@ func (c *Client) wrongType(op, address string, res *response, want string) error
 		came = "no Content-Type"
 	}
 	return &Error{
-		Op: c.op(op), URL: redact(address), Body: excerpt(head), garbled: true,
+		Op: c.op(op), URL: redact(address), Body: c.excerpt(head), garbled: true,
 		Err:  fmt.Errorf("the answer is %s, wanted %s", came, want),
 		Hint: "is this the address of a SPARQL service, and not of its web page?",
 	}

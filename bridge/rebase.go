@@ -157,7 +157,11 @@ func differences(from, to []byte) (what []string, ok bool) {
 	}
 	for _, key := range []string{"Graphs", "Select", "Describe", "Format"} {
 		if a, b := written(old[key]), written(now[key]); a != b {
-			what = append(what, fmt.Sprintf("%s from %s to %s", strings.ToLower(key), clip(a), clip(b)))
+			text := fmt.Sprintf("%s from %s to %s", strings.ToLower(key), clip(a), clip(b))
+			if key == "Graphs" {
+				text = strings.Replace(text, " nothing", " the default graph", 1)
+			}
+			what = append(what, text)
 		}
 	}
 	return what, true

@@ -110,7 +110,7 @@ func TestToken(t *testing.T) {
 		w.problem(w.do("GET", path, "", "Authorization", "secret"), 401)
 		if path != "/api/v1/events" {
 			w.is(w.do("GET", path, "", "Authorization", "Bearer secret", "Host", "bridge.example", "Origin", "http://elsewhere.example"), 200)
-			w.is(w.do("GET", path, "", "Authorization", "bearer secret"), 200)
+			w.is(w.do("GET", path, "", "Authorization", "bearer   secret"), 200)
 			w.is(w.do("GET", path, "", "Authorization", "Basic OnNlY3JldA=="), 200)      // :secret
 			w.is(w.do("GET", path, "", "Authorization", "Basic bWU6c2VjcmV0"), 200)      // me:secret
 			w.problem(w.do("GET", path, "", "Authorization", "Basic bWU6c2VjcmVj"), 401) // me:secrec

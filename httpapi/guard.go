@@ -27,7 +27,7 @@ func (a *api) guard(c *gin.Context) {
 	scheme, given, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	bearer := strings.EqualFold(scheme, "Bearer") // RFC 9110, section 11.1: in any case
 	ok := bearer
-	if !bearer { // a browser: the dashboard asks with basic authentication, any user name
+	if given = strings.TrimLeft(given, " "); !bearer { // a browser: the dashboard asks with basic authentication, any user name
 		_, given, ok = c.Request.BasicAuth()
 	}
 	sum := sha256.Sum256([]byte(given))

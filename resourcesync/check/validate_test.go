@@ -105,6 +105,8 @@ func TestRules(t *testing.T) {
 		{"E38", rl("", u("a", `<rs:ln rel="my-own" href="http://src.example/b"/>`))}, {"E38", rl("", u("a", `<rs:ln rel="up index" href="http://src.example/b"/>`))}, {"", rl("", u("a", `<rs:ln rel="urn:x:own" href="http://src.example/b"/>`))},
 		{"I39", docOf("urlset", linkUp+`<rs:ln rel="describedby" href="http://src.example/b" type="text/turtle"/><rs:md capability="resourcelist" `+at0+`/>`, u("a", ""))},
 		{"E40", rl("", `<url/>`)}, {"E40", rl("", `<url><loc></loc></url>`)}, {"E40", rl("", `<url><loc>a/b</loc></url>`)}, {"E40", rl("", u("a{b}", ""))}, {"E40", rl("", u("a%zz", ""))}, {"E40", rl("", u("a", "<loc>http://src.example/b</loc>"))},
+		{"W40", rl("", `<url><loc>mailto:ada@src.example</loc></url>`)}, {"W40", rl("", `<url><loc>ftp://src.example/a</loc></url>`)}, {"W40", rl("", u("a#b", ""))},
+		{"W15", rl("", u("a", `<priority>7</priority>`))}, {"W15", rl("", u("a", `<priority>high</priority>`))}, {"", rl("", u("a", `<priority>0.5</priority>`))},
 		{"E41", rl("", u("a", `<rs:md/><rs:md/>`))},
 		{"E42", rl("", u("a", `<lastmod>soon</lastmod>`))}, {"E42", rl("", u("a", `<lastmod>2024-04-01</lastmod><lastmod>2024-04-01</lastmod>`))}, {"", rl("", u("a", "<lastmod>\n2024-04-01</lastmod>"))},
 		{"E43", rl("", u("a", `<changefreq>sometimes</changefreq>`))}, {"E44", rl("", `<url id="1"><loc>http://src.example/a</loc></url>`)},

@@ -1,6 +1,9 @@
 package check
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
@@ -124,6 +127,8 @@ func (v *validator) entryText(name string) error {
 		st.e.Priority = text
 		if v.head.Index {
 			v.add(15, SeverityInfo, line, "priority in a sitemapindex; the schemas do not allow it there")
+		} else if p, err := strconv.ParseFloat(text, 64); err != nil || !(p >= 0 && p <= 1) {
+			v.add(15, SeverityWarning, line, "priority %q: want a number from 0.0 to 1.0", clip(text))
 		}
 	}
 	return nil
@@ -138,8 +143,13 @@ func (v *validator) checkLoc(line int, text, full string) {
 	case !resourcesync.HasScheme(text):
 		v.add(40, SeverityError, line, "loc %q: want an absolute URI", clip(text))
 	default:
+		scheme, rest, _ := strings.Cut(text, ":")
 		if problem := checkURI(text); problem != "" {
 			v.add(40, SeverityError, line, "loc %q: %s", clip(text), problem)
+		} else if !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) { // WebSockets are channels of notification
+			v.add(40, SeverityWarning, line, "loc %q: no destination fetches %s addresses, want http or https", clip(text), clip(scheme))
+		} else if strings.Contains(rest, "#") {
+			v.add(40, SeverityWarning, line, "loc %q has a fragment; a destination fetches the whole document", clip(text))
 		} else if n := len(text); n < 12 || n > 2048 {
 			v.add(15, SeverityInfo, line, "loc %q has %d characters; the schemas want 12 to 2048", clip(text), n)
 		}

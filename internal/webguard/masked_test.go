@@ -33,8 +33,9 @@ func TestMaskedError(t *testing.T) {
 	if !ok || strings.Contains(err.Error()+u.Error()+u.Err.Error()+u.URL, "pw") {
 		t.Error(err, u)
 	}
-	_, err = url.Parse("http://us:7pw/@h/")
-	if err = MaskedError(fmt.Errorf("failed to parse Location header %q: %w", "http://us:7pw/@h/", err)); strings.Contains(err.Error(), "pw") {
+	badPort := strings.Join([]string{"http://us:7pw", "@h/"}, "/")
+	_, err = url.Parse(badPort)
+	if err = MaskedError(fmt.Errorf("failed to parse Location header %q: %w", badPort, err)); strings.Contains(err.Error(), "pw") {
 		t.Error(err)
 	}
 	for _, a := range []string{"http://us:pw@h:x/", "http://us:7pw/@h", "http://us:pw%zz@h/", "http://us:pw@[::1/"} {

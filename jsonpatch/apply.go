@@ -33,7 +33,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // Apply returns the document that patch makes of doc, or an error and nothing.
 // Errors wrap ErrNotJSON or are an *OpError; errors.Is(err, ErrTest) when a
-// test operation failed. Members of an operation that RFC 6902 does not define
+// test operation failed. Members of an operation unknown to RFC 6902
 // are ignored, array indexes are digits without leading zero, numbers are equal
 // when their values are.
 func Apply(doc, patch []byte) ([]byte, error) {

@@ -45,7 +45,7 @@ func (d *differ) op(op, path string, v *node) {
 }
 
 // value writes the operations for one place: inside it where both are of one
-// kind and that is shorter, otherwise a replacement.
+// kind and the result is shorter, otherwise a replacement.
 func (d *differ) value(path string, a, b *node) {
 	if a.digest() == b.digest() {
 		return
@@ -84,7 +84,7 @@ func (d *differ) object(path string, a, b *node) {
 	}
 }
 
-// array keeps the elements that both have in the same order, and between two of
+// array keeps the elements common to both in the same order, and between two of
 // those changes what stands at the same place, then removes or adds the rest.
 func (d *differ) array(path string, a, b *node) {
 	i, j, at := 0, 0, 0
@@ -112,7 +112,7 @@ func (d *differ) array(path string, a, b *node) {
 
 // common pairs equal elements, the n-th of a kind with the n-th, and returns a
 // longest run of pairs that rises on both sides. For sorted sets these are all
-// elements that both have.
+// common elements.
 func common(a, b []*node) [][2]int {
 	places := make(map[[sha256.Size]byte][]int, len(b))
 	for j, n := range b {

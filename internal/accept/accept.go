@@ -1,7 +1,7 @@
-// Package accept reads the request headers by which a client says what it takes:
+// Package accept reads the request headers in which a client lists the forms it takes:
 // Accept and Accept-Encoding (RFC 9110, section 12.5), If-None-Match (13.1.2).
 //
-// All headers are given as their lines. What cannot be read in one weighs nothing.
+// All headers are given as their lines. Unreadable parts of one weigh nothing.
 package accept
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Best is the position of the offer that Accept weighs most, the first of equals, and
+// Best is the position of the offer with most weight in Accept, the first of equals, and
 // false when it takes none of them. No header takes everything. An offer is the media
 // types, without parameters, by which it can be asked for; ranges mean the first only.
 func Best(lines []string, offers ...[]string) (int, bool) {
@@ -26,7 +26,7 @@ func Best(lines []string, offers ...[]string) (int, bool) {
 }
 
 // Weight is what Accept gives an offer, 0 to 1: the most specific of its ranges
-// decides. named tells whether that names one of the types.
+// decides. named tells whether it names one of the types.
 func Weight(lines []string, types ...string) (q float64, named bool) {
 	const anything, kind, other, exact = 0, 1, 2, 3
 	specific := -1
@@ -75,7 +75,7 @@ func Gzip(lines []string) bool {
 // GzipTag ends the ETag of a body that goes out packed.
 const GzipTag = "-gzip"
 
-// Matches tells whether If-None-Match names a tag, which is given without quotes, of
+// Matches tells whether If-None-Match names a tag, given without quotes, of
 // the body as it is or packed.
 func Matches(lines []string, etag string) bool {
 	for _, line := range lines {

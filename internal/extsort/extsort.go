@@ -4,7 +4,7 @@
 // added in any order and come back ordered by key, then by value, bytewise;
 // equal records are kept, so that a caller may count them. What does not fit
 // into the memory bound is spilled as sorted runs to a private folder below the
-// one that New is given, and merged while it is read; everything is removed by
+// the one given to New, and merged while it is read; everything is removed by
 // Close. One half of the memory is sorted and written while the other is filled.
 //
 //	s, err := extsort.New(dir, 64<<20)
@@ -41,8 +41,8 @@ type Record struct {
 // MinMemory is the smallest memory bound; smaller ones are raised to it.
 const MinMemory = 16 << 10
 
-// entryCost is what a record costs beside its bytes: its index entry, the
-// second entry that sorting needs, and its length.
+// entryCost is the cost of a record beside its bytes: its index entry, the
+// second entry for sorting, and its length.
 const entryCost = 2*16 + 4
 
 // Sorter collects records and gives them back in order.
@@ -52,9 +52,9 @@ type Sorter struct {
 	memory int64
 
 	keySize  int          // -1 until the first Add
-	arena    *arena       // that is filled
-	other    *arena       // that is written, or to be filled next
-	writing  chan written // what comes of it; nil: nothing is written
+	arena    *arena       // being filled
+	other    *arena       // being written, or to be filled next
+	writing  chan written // its outcome; nil: nothing is written
 	failed   error        // of writing
 	runs     []*run
 	nextRun  int
@@ -238,7 +238,7 @@ func (s *Sorter) finish() error {
 	return nil
 }
 
-// Close removes what was spilled. It is safe to call twice.
+// Close removes all spilled runs. It is safe to call twice.
 func (s *Sorter) Close() error {
 	if s.closed {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 const (
 	bodyGap  = 30 * time.Second // for each stepBytes of a body
-	bodyRest = 5 * time.Second  // for what a handler leaves unread
+	bodyRest = 5 * time.Second  // for the part a handler leaves unread
 )
 
 // ErrSlowBody comes from a request body that arrives too slowly.
@@ -40,7 +40,7 @@ func (l *Listener) Body(w http.ResponseWriter, r *http.Request) (finish func()) 
 	r.Body = b
 	return func() {
 		if !b.ended { // http.Server reads on for a while
-			_ = b.rc.SetReadDeadline(time.Now().Add(bodyRest)) // a connection that is closed needs none
+			_ = b.rc.SetReadDeadline(time.Now().Add(bodyRest)) // a closed connection needs none
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package fairconn limits what one client of an HTTP server can take from the others:
-// connections, and the time for which they stand still.
+// Package fairconn limits the share of an HTTP server that one client can take:
+// connections, and the time of their standstill.
 //
 // A dump of any length may be read as slowly as the reader likes, as long as some of it
-// goes on arriving; the same holds of what is sent. Nothing here is by total time.
+// goes on arriving; the same holds of answers. Nothing here is by total time.
 package fairconn
 
 import (
@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// What a reader must do to be kept. A dump of any length may take any time, as long as
+// The duties of a reader. A dump of any length may take any time, as long as
 // some of it goes on arriving.
 const (
 	lookAgain  = time.Second     // how often the progress of a reader is looked at
 	givesWay   = 3 * time.Second // without progress, where others wait for a connection
-	stepBytes  = 16 << 10        // what counts as progress
+	stepBytes  = 16 << 10        // the least progress
 	longestGap = 2 * time.Minute // without progress, before the connection is closed
 	unusedFor  = 2 * time.Second // a connection without a request gives way to others after this
 	logAgain   = time.Minute     // between two log lines of one kind
@@ -31,7 +31,7 @@ const (
 type Limits struct {
 	Connections int  // at once
 	Client      int  // of them for one client address; 0: no limit
-	Loopback    bool // Client is for loopback too, where a proxy may stand for many
+	Loopback    bool // Client is for loopback too: a proxy there may stand for many
 }
 
 // Listener is a listener with at most so many connections at once. When they are all
@@ -119,7 +119,7 @@ func (l *Listener) admit(c net.Conn) net.Conn {
 	}
 }
 
-// longest is the connection that stands still for longest, and may be closed.
+// longest is the connection with the longest standstill that may be closed.
 func (l *Listener) longest(of func(*conn) bool) (found *conn, waited time.Duration) {
 	now := time.Now()
 	for c := range l.conns {
@@ -167,7 +167,7 @@ func (l *Listener) tell(line string, args ...any) {
 }
 
 // CloseUnused closes the connections over which no request has come yet, and those to
-// come. Clients open some that they never use, and http.Server waits for them as if a
+// come. Clients open some and never use them, and http.Server waits for them as if a
 // request was under way.
 func (l *Listener) CloseUnused() {
 	l.mu.Lock()
@@ -180,7 +180,7 @@ func (l *Listener) CloseUnused() {
 	}
 }
 
-// clientOf is who a connection is from: an address, of IPv6 the network of one client.
+// clientOf is the client of a connection: an address, of IPv6 the network of one client.
 func clientOf(a net.Addr) netip.Prefix {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -196,7 +196,7 @@ func clientOf(a net.Addr) netip.Prefix {
 	return prefix
 }
 
-// conn is a connection whose reader must make progress.
+// conn is a connection with a reader that must make progress.
 type conn struct {
 	net.Conn
 	l      *Listener
@@ -231,7 +231,7 @@ func (c *conn) unused() bool {
 	return c.state == http.StateNew
 }
 
-// still is how long the connection has stood still; 0: it may not be closed, as where a
+// still is how long the connection has stood still; 0: it may not be closed, as when a
 // handler is at work.
 func (c *conn) still(now time.Time) time.Duration {
 	c.mu.Lock()

@@ -3,7 +3,7 @@ package fairconn
 import "syscall"
 
 // Files is a part of the files that the process may have open. The others are for the
-// state: what it cannot open for writing ends all writing, and who only opens connections
+// state: a file it cannot open for writing ends all writing, and a client that only opens connections
 // could bring that about.
 func Files(part uint64) int {
 	var limit syscall.Rlimit

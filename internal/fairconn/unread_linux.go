@@ -17,7 +17,7 @@ func unread(c net.Conn) (n int64) {
 	if err != nil {
 		return 0
 	}
-	_ = raw.Control(func(fd uintptr) { // of a connection that is closed it is 0
+	_ = raw.Control(func(fd uintptr) { // of a closed connection it is 0
 		if q, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err == nil {
 			n = int64(q)
 		}

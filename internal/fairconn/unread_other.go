@@ -4,5 +4,5 @@ package fairconn
 
 import "net"
 
-// unread is not known here: what the kernel took counts as arrived.
+// unread is not known here: bytes taken by the kernel count as arrived.
 func unread(net.Conn) int64 { return 0 }

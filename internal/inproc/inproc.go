@@ -40,7 +40,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	pr, pw := io.Pipe()
 	w := &writer{header: http.Header{}, pipe: pw, ready: make(chan struct{}), head: req.Method == http.MethodHead}
-	// Who gave up takes no more: the handler's next write fails.
+	// A client that gave up takes no more: the handler's next write fails.
 	stop := context.AfterFunc(ctx, func() { pw.CloseWithError(context.Cause(ctx)) })
 	go func() { // ends with the handler; the pipe's reader is told how
 		defer cancel()
@@ -58,7 +58,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			pw.CloseWithError(err)
 		}()
 		t.Handler.ServeHTTP(w, r)
-		if req.Context().Err() == nil { // else what looks whole may be what it was given up at
+		if req.Context().Err() == nil { // else an answer cut off at that moment may look whole
 			w.WriteHeader(http.StatusOK)
 			err = nil
 		}
@@ -68,7 +68,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-req.Context().Done():
 	}
 	if req.Context().Err() != nil { // when both came, the answer is one to being given up
-		// What the handler still does, it does for nobody; it owns the request's
+		// The handler goes on for nobody; it owns the request's
 		// body until it ends, as with any transport.
 		cancel()
 		pr.CloseWithError(context.Cause(req.Context()))
@@ -90,7 +90,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// ErrAborted is an answer that its handler did not finish.
+// ErrAborted is an answer left unfinished by its handler.
 var ErrAborted = errors.New("the answer was broken off by the server")
 
 // body ends the handler when its reader has had enough.
@@ -111,7 +111,7 @@ type writer struct {
 	head   bool
 
 	once   sync.Once
-	ready  chan struct{} // closed when what follows is set
+	ready  chan struct{} // closed when the fields below are set
 	sent   http.Header
 	status int
 	err    error
@@ -140,5 +140,5 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.pipe.Write(p)
 }
 
-// Flush is there for handlers that stream: every write is seen at once.
+// Flush is there for streaming handlers: every write is seen at once.
 func (w *writer) Flush() { w.WriteHeader(http.StatusOK) }

@@ -8,15 +8,15 @@
 // A [Runner] owns all jobs of a process. [Runner.Start] queues a run that begins
 // after the call; [Runner.Wait] waits for its end. Every run is recorded in the
 // key space before it begins and when it ends, so that history survives
-// restarts; a run that the process did not survive is found again as
+// restarts; a run cut off by the end of its process is found again as
 // "interrupted". Panics are caught and recorded as failures, a timeout ends the
 // run's context. [Runner.Replace] exchanges the jobs while the process goes on.
 //
 // Periods (@every 5m) are measured by the monotonic clock, so that nobody stops them by
-// setting the clock. The last run of each schedule is recorded: what was missed while no
+// setting the clock. The last run of each schedule is recorded: runs missed while no
 // process ran, or was interrupted by the end of one, is made up for once, at the start.
 //
-// What a job does is not known here.
+// The work of a job is not known here.
 package jobs
 
 import (
@@ -82,13 +82,13 @@ func (r *Run) Progress(stage string, done, total int64) {
 }
 
 var (
-	// ErrUnknown comes for a job or a run that there is not.
+	// ErrUnknown comes for a missing job or run.
 	ErrUnknown = errors.New("no such job or run")
-	// ErrClosed comes from a Runner that is closing.
+	// ErrClosed comes from a closing Runner.
 	ErrClosed = errors.New("rsbridge is being stopped and begins no more runs")
 
 	errStopped   = errors.New("rsbridge was stopped before the run had ended")
 	errCancelled = errors.New("the run was cancelled on request")
 )
 
-const bySchedule = "schedule" // cause of runs that a schedule began
+const bySchedule = "schedule" // cause of runs begun by a schedule

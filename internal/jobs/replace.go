@@ -11,10 +11,10 @@ import (
 const patience = 10 * time.Second
 
 // Replace gives the runner other jobs at a moment when no run is under way: swap makes
-// them. Runs that are asked for meanwhile are queued and begin afterwards, by the new
+// them. Runs asked for meanwhile are queued and begin afterwards, by the new
 // jobs; nothing is cancelled. Runs under way are waited for, and while a long one goes on
 // the others are not kept waiting, but for some moments at a time. waiting, which may be
-// nil, is told what is waited for. When swap fails the jobs stay as they are.
+// nil, is told the runs it waits for. When swap fails the jobs stay as they are.
 func (r *Runner) Replace(ctx context.Context, waiting func([]Run), swap func() ([]Job, error)) error {
 	for hold := patience; ; hold *= 2 {
 		if err := r.waitRunning(ctx, waiting); err != nil {
@@ -38,7 +38,7 @@ func (r *Runner) Replace(ctx context.Context, waiting func([]Run), swap func() (
 	}
 }
 
-// waitRunning waits for the runs that are under way now.
+// waitRunning waits for the runs under way now.
 func (r *Runner) waitRunning(ctx context.Context, waiting func([]Run)) error {
 	r.mu.Lock()
 	var list []*active
@@ -115,7 +115,7 @@ func (r *Runner) enter(ctx context.Context, name string) (Job, error) {
 	}
 }
 
-// leave is the end of what enter began.
+// leave is the end of enter.
 func (r *Runner) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Runner) leave() {
 	}
 }
 
-// exchange takes other jobs. A schedule that stays goes on as it is.
+// exchange takes other jobs. A schedule in both goes on as it is.
 func (r *Runner) exchange(list []Job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

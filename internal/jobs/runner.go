@@ -61,7 +61,7 @@ type entry struct {
 	timing *timing // nil: no schedule
 }
 
-// active is a run that has not ended.
+// active is a run before its end.
 type active struct {
 	run    Run
 	cancel context.CancelCauseFunc
@@ -123,7 +123,7 @@ func CheckSchedule(s string) error {
 	if err == nil && parsed.Next(time.Now()).IsZero() {
 		return errors.New("a time that never comes")
 	}
-	if _, often := parsed.(cron.ConstantDelaySchedule); err == nil && often { // a second where less is asked for
+	if _, often := parsed.(cron.ConstantDelaySchedule); err == nil && often { // a second at least
 		_, every, _ := strings.Cut(s, "@every ")
 		if d, wrong := time.ParseDuration(strings.TrimSpace(every)); wrong == nil && d < time.Second {
 			err = fmt.Errorf("%v is less than a second", d)
@@ -132,7 +132,7 @@ func CheckSchedule(s string) error {
 	return err
 }
 
-// recover finds the last id and marks what a dead process left running.
+// recover finds the last id and marks the runs of a dead process.
 func (r *Runner) recover() error {
 	var open []Run
 	for p, err := range r.store.Scan([]byte{'o'}, []byte{'p'}) { // open runs
@@ -164,7 +164,7 @@ func (r *Runner) recover() error {
 	return nil
 }
 
-// Start queues a run that begins after this call. If a run of the same job with
+// Start queues a run, to begin after this call. If a run of the same job with
 // equal args is queued and has not begun, that one is returned and joined is
 // true.
 func (r *Runner) Start(job, cause string, args any) (run Run, joined bool, err error) {
@@ -258,7 +258,7 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	close(a.done)
 }
 
-// work runs the job of a run whose turn has come.
+// work runs the job of a run in its turn.
 func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 	job, err := r.enter(ctx, a.run.Job)
 	if err != nil {
@@ -282,7 +282,7 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 	return result, err
 }
 
-// ended is the state of a run that came to an error, and what is told of it: who ended
+// ended is the state of a run that came to an error, with its message: the one who ended
 // its context, and not only that somebody did. The job may name what it gave up instead.
 func ended(ctx context.Context, err error) (string, error) {
 	state, cause := Failed, context.Cause(ctx)
@@ -350,7 +350,7 @@ func (r *Runner) tell(run Run) {
 	}
 }
 
-// Busy returns the run of this job that is under way or queued.
+// Busy returns the run of this job under way or queued.
 func (r *Runner) Busy(job string) (Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -389,7 +389,7 @@ func (r *Runner) Wait(ctx context.Context, id uint64) (Run, error) {
 	return r.Get(id)
 }
 
-// Cancel ends the context of a run that is queued or under way.
+// Cancel ends the context of a run queued or under way.
 func (r *Runner) Cancel(id uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -442,7 +442,7 @@ func (r *Runner) Runs(job string) iter.Seq2[Run, error] {
 	}
 }
 
-// Jobs returns the jobs in the order in which they were given.
+// Jobs returns the jobs in their given order.
 func (r *Runner) Jobs() []Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -475,7 +475,7 @@ func (r *Runner) Watch(ctx context.Context) <-chan Run {
 	return w
 }
 
-// Close stops the schedules, lets what runs go on for grace, then cancels it,
+// Close stops the schedules, lets runs go on for grace, then cancels them,
 // and waits for all.
 func (r *Runner) Close(grace time.Duration) error {
 	r.mu.Lock()
@@ -548,7 +548,7 @@ func (r *Runner) read(id uint64) (Run, error) {
 	return run, nil
 }
 
-// trim drops the oldest ended runs of a job beyond the number that is kept.
+// trim drops the oldest ended runs of a job beyond the number to keep.
 func (r *Runner) trim(job string) error {
 	lo := append([]byte{'j'}, job+"\x00"...)
 	var ids []uint64
@@ -566,7 +566,7 @@ func (r *Runner) trim(job string) error {
 	defer b.Close()
 	for _, id := range ids[:len(ids)-r.keep] {
 		b.Delete(key('r', id))
-		b.Delete(key('o', id)) // of one whose end could not be recorded
+		b.Delete(key('o', id)) // of one without a recorded end
 		b.Delete(jobKey(job, id))
 	}
 	return b.Commit(false)

@@ -24,7 +24,7 @@ type timing struct {
 // was missed.
 type mark struct {
 	Schedule string    `json:"schedule"`
-	Last     time.Time `json:"last"`           // when it began; of a schedule that is new: when that was first seen
+	Last     time.Time `json:"last"`           // when it began; of a new schedule: when it was first seen
 	Open     bool      `json:"open,omitempty"` // the run has not ended by itself
 	Tries    int       `json:"tries,omitempty"`
 }
@@ -47,8 +47,8 @@ func newTiming(text string) (*timing, error) {
 	return &timing{fixed: s}, nil
 }
 
-// begin says when the job is due first. What was missed while no process ran, and what
-// the end of a process interrupted, is due at once, and once; a run that took its process
+// begin says when the job is due first. A run missed while no process ran, and a run
+// interrupted by the end of a process, is due at once, and once; a run that took its process
 // with it twice waits for its schedule.
 func (t *timing) begin(m mark, wall, mono time.Time) {
 	t.mark = m
@@ -77,7 +77,7 @@ func (t *timing) wait(wall, mono, settled time.Time) time.Duration {
 	return max(t.due.Sub(wall), settled.Sub(mono), 0)
 }
 
-// advance sets the time after one that has come.
+// advance sets the time after a past one.
 func (t *timing) advance(wall, mono time.Time) {
 	if t.fixed != nil {
 		t.due = t.fixed.Next(wall)
@@ -111,7 +111,7 @@ func (r *Runner) Schedule() {
 	r.wg.Go(r.keepTime)
 }
 
-// setTimes says when each job is due that has no time yet.
+// setTimes gives a time to each job without one.
 func (r *Runner) setTimes() {
 	wall, mono := r.clocks()
 	for _, name := range r.order {
@@ -131,7 +131,7 @@ func (r *Runner) setTimes() {
 	}
 }
 
-// keepTime begins what is due, until Close.
+// keepTime begins due jobs, until Close.
 func (r *Runner) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -155,7 +155,7 @@ func (r *Runner) keepTime() {
 	}
 }
 
-// beginDue begins what is due, and tells how long there is nothing more. back: the clock
+// beginDue begins due jobs, and tells the time until the next. back: the clock
 // was set back, so that fixed times lie too far ahead.
 func (r *Runner) beginDue(wall, mono, settled time.Time, back bool) time.Duration {
 	wait := longestWait
@@ -198,7 +198,7 @@ func (r *Runner) Next(job string) time.Time {
 	return e.timing.next(r.clocks())
 }
 
-// markBegun records that the schedule began a run.
+// markBegun records a run begun by the schedule.
 func (r *Runner) markBegun(e *entry) {
 	t := e.timing
 	if t == nil || t.due.IsZero() {

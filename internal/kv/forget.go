@@ -1,8 +1,8 @@
 package kv
 
-// Forget is a view of s whose writes are forgotten: batches can be filled and
+// Forget is a view of s that forgets writes: batches can be filled and
 // committed, and nothing of it is ever read or stored. It is for looking at
-// records by code that would also write them. Close of the view does nothing.
+// records by code made to write them too. Close of the view does nothing.
 func Forget(s Store) Store { return forgetful{s} }
 
 type forgetful struct{ Store }

@@ -23,11 +23,11 @@ var ErrNotFound = errors.New("key not found")
 // ErrClosed comes from every use of a store or batch after Close.
 var ErrClosed = errors.New("store is closed")
 
-// ErrLocked comes from opening a store that another process, or another part of
+// ErrLocked comes from opening a store while another process, or another part of
 // this one, has open. The error that wraps it names the holder.
 var ErrLocked = errors.New("held by another process")
 
-// ErrNewer comes from opening records that a newer version has written; nothing
+// ErrNewer comes from opening records written by a newer version; nothing
 // has been changed then.
 var ErrNewer = errors.New("written by a newer version of rsbridge")
 
@@ -39,8 +39,8 @@ type Reader interface {
 	// Get returns a copy of the value, or ErrNotFound.
 	Get(key []byte) ([]byte, error)
 	// Scan yields the pairs with lo <= key < hi in key order, hi nil: no upper
-	// bound. The slices are valid until the next step only: copy what is kept.
-	// What is written after the first step is not seen. The sequence ends after
+	// bound. The slices are valid until the next step only: copy them to keep them.
+	// Writes after the first step are not seen. The sequence ends after
 	// the first error.
 	Scan(lo, hi []byte) iter.Seq2[Pair, error]
 	// ScanReverse is Scan from the highest key down.
@@ -62,7 +62,7 @@ type Batch interface {
 	Delete(key []byte)
 	// DeleteRange deletes the keys with lo <= key < hi, hi nil: no upper bound.
 	DeleteRange(lo, hi []byte)
-	// Grow makes room for about so many bytes in a batch that is empty.
+	// Grow makes room for about so many bytes in an empty batch.
 	Grow(bytes int)
 	// Size is about how many bytes the batch holds.
 	Size() int
@@ -85,16 +85,16 @@ type Store interface {
 	Close() error
 }
 
-// Loader is a Store that takes much at once faster than in batches.
+// Loader is a Store with a way for much at once, faster than batches.
 type Loader interface {
 	// Load begins a load. Nothing of it is seen before its Commit.
 	Load() Load
 }
 
-// Load writes much that is in order, in memory that does not grow with it. It is
-// for what nobody else writes at the same time.
+// Load writes much in order, in memory that does not grow with it. It is
+// for keys with no other writer at the same time.
 type Load interface {
-	// Run begins a run of pairs whose keys ascend. The ranges of two runs of a load,
+	// Run begins a run of pairs with ascending keys. The ranges of two runs of a load,
 	// from the first key to the last, may not overlap; what the store has there
 	// already may, and is replaced. Each run belongs to one goroutine; several may
 	// be written at the same time. Key and value are copied.
@@ -114,8 +114,8 @@ type Run interface {
 	Set(key, value []byte) error
 }
 
-// Asider is a Store that keeps long values that soon go again in files beside its
-// tables, where they are written once and no reading of keys meets them.
+// Asider is a Store with files for long values of short life, beside its
+// tables: they are written once and no reading of keys meets them.
 type Asider interface {
 	// PutAside keeps value, which is durable when it returns. After an error, or the
 	// end of the process while it is written, a part of it may stand there: what
@@ -123,7 +123,7 @@ type Asider interface {
 	PutAside(key, value []byte) error
 	// GetAside gives it, or ErrNotFound.
 	GetAside(key []byte) ([]byte, error)
-	// DropAside removes all whose keys begin with prefix; that may be undone by a
+	// DropAside removes all with keys that begin with prefix; it may be undone by a
 	// loss of power.
 	DropAside(prefix []byte) error
 }

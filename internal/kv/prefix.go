@@ -7,7 +7,7 @@ import (
 
 // Prefix is a view of the keys below prefix; the prefix is neither seen nor
 // written by the caller. Views can be nested. Close of a view does nothing: the
-// underlying store belongs to who opened it.
+// underlying store belongs to its opener.
 func Prefix(s Store, prefix []byte) Store {
 	root, base := unwrap(s)
 	return &prefixStore{under{root, concat(base, prefix)}, root}
@@ -139,7 +139,7 @@ func (p *prefixSnapshot) Close() error { return p.root.Close() }
 type prefixBatch struct {
 	root   Batch
 	prefix []byte
-	joined bool // belongs to somebody else, who closes it
+	joined bool // closed by its owner, somebody else
 }
 
 func (p *prefixBatch) Set(key, value []byte) { p.root.Set(concat(p.prefix, key), value) }
@@ -188,7 +188,7 @@ func (p *prefixRun) Set(key, value []byte) error {
 	return p.root.Set(p.key, value)
 }
 
-// Aside gives what keeps values aside in the key space of s; ok is false where the
+// Aside gives the Asider of the key space of s; ok is false if the
 // store does not.
 func Aside(s Store) (a Asider, ok bool) {
 	root, prefix := unwrap(s)

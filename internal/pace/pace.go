@@ -12,14 +12,14 @@ import (
 const mostPause = time.Minute
 
 // Pacer holds requests back: so many a second at most, and after an answer that was
-// slow to come for as long as that took. A store that is busy with others has at
+// slow to come for as long as it took. A store that is busy with others has at
 // least half of its time for them, however much there is to ask.
 type Pacer struct {
 	Rate float64       // requests a second; 0: any number
-	Slow time.Duration // an answer that takes longer to begin is slow; 0: none is
+	Slow time.Duration // an answer is slow when it takes longer to begin; 0: none is
 
 	mu    sync.Mutex
-	next  time.Time // the first turn that nobody has
+	next  time.Time // the first free turn
 	pause time.Time // its end: no request before it
 }
 

@@ -23,8 +23,8 @@ type Scenario struct {
 	Days  []time.Weekday
 }
 
-// Scenarios are the first sources that ResourceSync was made for, with the
-// figures that were told of them.
+// Scenarios are the first sources that asked for ResourceSync, with their
+// published figures.
 var Scenarios = []Scenario{
 	{Name: "arxiv", What: "2.4 million resources, 1,800 changes at 20:00 in New York, Sunday to Thursday", Entities: 2_400_000, Mix: Mix{1, 1, 0},
 		Burst: 1800, Hour: 20, Zone: "America/New_York", Days: []time.Weekday{time.Sunday, time.Monday, time.Tuesday, time.Wednesday, time.Thursday}},
@@ -47,7 +47,7 @@ func FindScenario(name string) (Scenario, error) {
 }
 
 // Moments yields when changes come after a time, and how many at once, endlessly:
-// the bursts of a scenario that has them, else four times a second or as seldom
+// the bursts of a scenario, if it has any, else four times a second or as seldom
 // as single changes come.
 func (s Scenario) Moments(after time.Time) (iter.Seq2[time.Time, int], error) {
 	if s.Burst == 0 {

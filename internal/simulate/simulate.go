@@ -91,7 +91,7 @@ func (w World) Entity(i, v, n int64) []rdfres.Triple {
 	return ts
 }
 
-// drawn is what chance says of an entity in a version.
+// drawn is chance's word on an entity in a version.
 type drawn struct {
 	name, abstract, founded string
 	german                  bool

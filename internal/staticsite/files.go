@@ -23,7 +23,7 @@ func create(name string) (*os.File, error) {
 	return os.Create(name)
 }
 
-// place moves a finished file to where it is served from: whole or not at all.
+// place moves a finished file to its place: whole or not at all.
 func place(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
@@ -45,8 +45,8 @@ func digest(name string) (sum string, n int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }
 
-// sweep removes the set's files that the source no longer has, and folders that
-// are empty then, and counts those that stay. Documents of this run stay; of others
+// sweep removes the set's files unknown to the source by now, and folders that
+// are empty then, and counts the others. Documents of this run stay; of others
 // the source is asked.
 func (s *site) sweep(ctx context.Context) error {
 	root := filepath.Join(s.o.Dir, s.o.Set)

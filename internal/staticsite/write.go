@@ -22,32 +22,32 @@ import (
 // Options of Write; all but Progress are needed.
 type Options struct {
 	Set       string            // its name: the first folder of its addresses
-	BaseURL   string            // that the addresses of the documents begin with
+	BaseURL   string            // of the addresses of the documents
 	Transport http.RoundTripper // answers below BaseURL
 	Dir       string            // made when it is not there
 	Progress  func(stage string, done, total int64)
 }
 
-// Report tells what Write did. Each file counts once, however many lists name it:
+// Report tells the work of Write. Each file counts once, however many lists name it:
 // Written and Unchanged together are Documents and Resources.
 type Report struct {
 	Set       string  `json:"set"`
 	Dir       string  `json:"dir"`
 	Documents int64   `json:"documents"`
-	Resources int64   `json:"resources"` // representations, packages, and what entries link to
+	Resources int64   `json:"resources"` // representations, packages, and files linked from entries
 	Packages  int64   `json:"packages"`
-	Written   int64   `json:"written"` // files that are new or changed
+	Written   int64   `json:"written"` // new or changed files
 	Unchanged int64   `json:"unchanged"`
 	Removed   int64   `json:"removed"`
 	Bytes     int64   `json:"bytes"` // written
 	Seconds   float64 `json:"seconds"`
 }
 
-// errMoved says that a resource is no longer what a list says: the source has
+// errMoved says that a resource differs from its list by now: the source has
 // published since, so the documents are read again.
 var errMoved = errors.New("the source has changed while it was exported")
 
-// tries is how often a source that changes meanwhile is begun again.
+// tries is how often a source is begun again after changes meanwhile.
 const tries = 3
 
 // stageDir holds the documents until everything else is there.
@@ -59,7 +59,7 @@ type site struct {
 	client *http.Client
 	stage  string
 	rep    *Report
-	done   int64           // files looked at; those that several lists name, several times
+	done   int64           // files looked at; those in several lists, several times
 	read   map[string]bool // documents, by address
 }
 
@@ -92,7 +92,7 @@ func (s *site) write(ctx context.Context) (err error) {
 	if st, err := os.Stat(s.o.Dir); err == nil && !st.IsDir() {
 		return errors.New("there is a file of that name; a folder is wanted")
 	}
-	if err := os.RemoveAll(s.stage); err != nil { // of a run that did not end
+	if err := os.RemoveAll(s.stage); err != nil { // of an unfinished run
 		return err
 	}
 	if err := os.MkdirAll(s.stage, 0o755); err != nil {
@@ -122,7 +122,7 @@ func (s *site) write(ctx context.Context) (err error) {
 	return nil
 }
 
-// file is the name of the file that an address below the base URL is served from.
+// file is the name of the file for an address below the base URL.
 func (s *site) file(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -142,14 +142,14 @@ func (s *site) get(ctx context.Context, address string) (*http.Response, error) 
 	return s.ask(ctx, http.MethodGet, address)
 }
 
-// ask sends a request; a nil response is an address where nothing is.
+// ask sends a request; a nil response stands for 404.
 func (s *site) ask(ctx context.Context, method, address string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept-Encoding", "identity")
-	req.Header.Set("Prefer", "static") // descriptions without services that only a program answers
+	req.Header.Set("Prefer", "static") // descriptions without services of a program
 	res, err := s.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (s *site) ask(ctx context.Context, method, address string) (*http.Response,
 	return nil, fmt.Errorf("%s answers %s", address, res.Status)
 }
 
-// document stages a document, rewritten for files, and writes what it leads to.
+// document stages a document, rewritten for files, and writes the files it leads to.
 func (s *site) document(ctx context.Context, address string) error {
 	if s.read[address] {
 		return nil
@@ -254,8 +254,8 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		case e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile: // it stays where it is
 		case k == resourcesync.ResourceList:
 			if err = s.resource(ctx, e.Loc, &e.Meta, true); errors.Is(err, errMoved) {
-				// A list that is made by schedule, or an archived one, stays as it is when its
-				// resources change: as at the source, Change Lists tell what came after it.
+				// A list made by schedule, or an archived one, stays as it is when its
+				// resources change: as at the source, Change Lists tell later changes.
 				if ok, serr := stands(); serr != nil {
 					err = serr
 				} else if ok {
@@ -272,7 +272,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 	return w.Close()
 }
 
-// links drops what a file server cannot answer, and writes what stays.
+// links drops links that a file server cannot answer, and writes the files of the others.
 func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 	kept := e.Links[:0]
 	for _, l := range e.Links {
@@ -303,7 +303,7 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 }
 
 // resource writes the file of an address. With must it has to be there, as meta
-// promises; a file that already is what is promised is not fetched.
+// promises; a file that already fits is not fetched.
 func (s *site) resource(ctx context.Context, address string, meta *resourcesync.Meta, must bool) error {
 	name, err := s.file(address)
 	if err != nil {
@@ -364,7 +364,7 @@ func (s *site) wrote(n int64) {
 	s.rep.Bytes += n
 }
 
-// publish puts the staged documents in place: lists before what names them.
+// publish puts the staged documents in place: lists before the documents that name them.
 func (s *site) publish() error {
 	var last string
 	err := filepath.WalkDir(s.stage, func(p string, d fs.DirEntry, err error) error {
@@ -400,8 +400,8 @@ func (s *site) putDocument(staged string) error {
 	return place(staged, file)
 }
 
-// description writes the Source Description, of the sets that are in the folder: one
-// document, also where the source has an index of them.
+// description writes the Source Description, of the sets in the folder: one
+// document, also if the source has an index of them.
 func (s *site) description(ctx context.Context, address string) error {
 	name, err := s.file(address)
 	if err != nil {

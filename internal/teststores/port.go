@@ -18,7 +18,7 @@ const (
 
 var portsGiven atomic.Int64
 
-// FreePort is a TCP port that nobody listens on at 127.0.0.1, for a process that
+// FreePort is a TCP port without a listener at 127.0.0.1, for a process that
 // is started later, and again on the same: no other listener, no connection and no
 // other call in this process takes it meanwhile.
 func FreePort() (string, error) {

@@ -21,7 +21,7 @@ func NewRepository(ctx context.Context, addr string) error {
 	return ask(ctx, http.MethodPut, addr, fmt.Sprintf(repository, path.Base(addr)))
 }
 
-// DropRepository removes a repository with all that is in it.
+// DropRepository removes a repository with all its data.
 func DropRepository(ctx context.Context, addr string) error {
 	return ask(ctx, http.MethodDelete, addr, "")
 }

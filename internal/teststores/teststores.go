@@ -3,8 +3,8 @@
 // own.
 //
 // The command in withstores starts them, tells their addresses by environment
-// variables, and runs `go test`. A test that asks for something that is not
-// there is passed over, and what is missing is named at the end of `make test`;
+// variables, and runs `go test`. A test that asks for something not
+// there is passed over, and `make test` names the missing things at its end;
 // there, with CI=true, it is a failure. Only tests import this package.
 package teststores
 
@@ -24,7 +24,7 @@ import (
 	"testing"
 )
 
-// The environment variables that withstores sets.
+// The environment variables set by withstores.
 const (
 	EnvOxigraph = "RSBRIDGE_TEST_OXIGRAPH" // base address
 	EnvFuseki   = "RSBRIDGE_TEST_FUSEKI"   // dataset address
@@ -34,18 +34,18 @@ const (
 	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
 	EnvBrowser  = "RSBRIDGE_TEST_BROWSER"  // program of a Chromium
 	EnvVersions = "RSBRIDGE_TEST_VERSIONS" // of the stores and clients, in words
-	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file that takes what was asked for and not there
+	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file for the names of missing things
 	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
 )
 
-// Server is the addresses of a store with the user and password that rsbridge
-// is to give there, and a graph that is the test's own.
+// Server is the addresses of a store with the user and password for rsbridge
+// there, and a graph of the test's own.
 type Server struct {
 	Query, Update, GraphStore string
 	Username, Password        string
 	Graph                     string
 
-	open *Server // the addresses that the test itself uses, when others
+	open *Server // the addresses for the test itself, when others
 }
 
 // Oxigraph is the running Oxigraph server.
@@ -79,7 +79,7 @@ func Virtuoso(t testing.TB) Server {
 	})
 }
 
-// Python is an interpreter that has pyoxigraph, resync, jsonpatch and lxml.
+// Python is an interpreter with pyoxigraph, resync, jsonpatch and lxml.
 func Python(t testing.TB) string { return need(t, EnvPython, "Python with pyoxigraph and resync") }
 
 // Browser is the program of a Chromium.
@@ -94,7 +94,7 @@ func need(t testing.TB, env, what string) string {
 	return ""
 }
 
-// Lack passes over a test that needs what is not there; the end of `make test`
+// Lack passes over a test for want of something; the end of `make test`
 // tells it.
 func Lack(t testing.TB, what string) {
 	t.Helper()
@@ -111,7 +111,7 @@ func Lack(t testing.TB, what string) {
 	t.Skip("needs " + what)
 }
 
-// own gives the test a graph that is dropped when it ends.
+// own gives the test a graph, dropped when it ends.
 func own(t testing.TB, s Server) Server {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -140,7 +140,7 @@ func (s Server) Get(t testing.TB, graph string) []byte {
 	return s.do(t, http.MethodGet, s.graphURL(graph), "", nil)
 }
 
-// GetBelow reads what all graphs hold whose names begin with prefix, as
+// GetBelow reads all graphs with names that begin with prefix, as
 // N-Triples, and has them dropped when the test ends.
 func (s Server) GetBelow(t testing.TB, prefix string) []byte {
 	t.Helper()
@@ -158,13 +158,13 @@ func (s Server) Run(t testing.TB, update string) {
 	s.do(t, http.MethodPost, s.own().Update, "application/sparql-update; charset=utf-8", strings.NewReader(update))
 }
 
-// Clear drops a graph; one that is not there is fine.
+// Clear drops a graph; a missing one is fine.
 func (s Server) Clear(t testing.TB, graph string) {
 	t.Helper()
 	s.Run(t, "DROP SILENT GRAPH <"+graph+">")
 }
 
-// own are the addresses that the test itself uses.
+// own are the addresses for the test itself.
 func (s Server) own() Server {
 	if s.open != nil {
 		return *s.open

@@ -1,5 +1,5 @@
-// Package webclient has what all HTTP clients of the program do alike: they say who
-// asks, keep the cookies of a host for that host, and read codings and ranges that
+// Package webclient is the common part of the program's HTTP clients: they name themselves,
+// keep the cookies of a host for that host, and read codings and ranges that
 // servers get wrong.
 package webclient
 
@@ -16,7 +16,7 @@ const module = "github.com/rsbridge/rsbridge"
 // behind it are found, as Wikimedia and others demand.
 var Agent = "rsbridge/" + Version() + " (+https://" + module + ")"
 
-// Version is that of the program, or "devel".
+// Version is the program's, or "devel".
 func Version() string {
 	version := ""
 	if bi, ok := debug.ReadBuildInfo(); ok {
@@ -48,7 +48,7 @@ func CheckAgent(s string) error {
 	return nil
 }
 
-// Named gives a transport whose requests carry the User-Agent; "" is Agent.
+// Named gives a transport that adds the User-Agent to requests; "" is Agent.
 func Named(rt http.RoundTripper, agent string) http.RoundTripper {
 	if agent == "" {
 		agent = Agent
@@ -68,7 +68,7 @@ func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(&again)
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (n *named) CloseIdleConnections() {
 	if c, ok := n.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

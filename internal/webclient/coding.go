@@ -9,7 +9,7 @@ import (
 )
 
 // Packed tells whether the body of an answer is said to be packed with gzip, and how
-// many times. Codings that compress nothing, which servers write there by mistake, count
+// many times. Codings without compression, written there by mistake, count
 // as none: identity, binary, the names of charsets. Any other one is an error.
 func Packed(h http.Header) (times int, err error) {
 	for _, line := range h.Values("Content-Encoding") {

@@ -44,7 +44,7 @@ func place(u *url.URL) string {
 	return host + ":" + port
 }
 
-// SetCookies is that of http.CookieJar. What passes a bound is left out.
+// SetCookies implements http.CookieJar. Cookies beyond a bound are left out.
 func (c *Cookies) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Cookies) SetCookies(u *url.URL, cookies []*http.Cookie) {
 		}
 		jar, err := cookiejar.New(nil)
 		if err != nil {
-			return // it has no options that could be wrong
+			return // it has no options to get wrong
 		}
 		if c.hosts == nil {
 			c.hosts = map[string]*hostCookies{}
@@ -82,7 +82,7 @@ func (c *Cookies) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	}
 }
 
-// Cookies is that of http.CookieJar.
+// Cookies implements http.CookieJar.
 func (c *Cookies) Cookies(u *url.URL) []*http.Cookie {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *Cookies) Cookies(u *url.URL) []*http.Cookie {
 	return nil
 }
 
-// Get sends a request, and once more where the answer is a wall before what was asked
-// for: a refusal or a page for people, with a cookie that the request did not carry. c
+// Get sends a request, and once more if the answer is a wall before the thing asked
+// for: a refusal or a page for people, with a cookie new to the request. c
 // is a client with this jar.
 func (c *Cookies) Get(client *http.Client, req *http.Request) (*http.Response, error) {
 	res, err := client.Do(req)
@@ -104,7 +104,7 @@ func (c *Cookies) Get(client *http.Client, req *http.Request) (*http.Response, e
 		return res, nil
 	}
 	_ = res.Body.Close()
-	req.Header.Del("Cookie") // the client has added what it had
+	req.Header.Del("Cookie") // the client has added its own
 	res, err = client.Do(req)
 	return res, webguard.MaskedError(err)
 }

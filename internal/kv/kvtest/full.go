@@ -6,23 +6,23 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// ErrFull is the answer of a Full to a commit that it does not take.
+// ErrFull is the answer of a Full to a refused commit.
 var ErrFull = errors.New("no space left on device")
 
-// Full is a store on a disk that gets full. It is not for concurrent use.
+// Full is a store on a disk with little room. It is not for concurrent use.
 type Full struct {
 	kv.Store
-	Left int // commits that are taken
-	Open int // snapshots that nobody gave free
+	Left int // commits still taken
+	Open int // snapshots not yet closed
 }
 
-// Snapshot counts what it gives.
+// Snapshot counts each snapshot it gives.
 func (s *Full) Snapshot() kv.Snapshot {
 	s.Open++
 	return &countedSnapshot{s.Store.Snapshot(), s}
 }
 
-// Batch is one whose Commit may be refused.
+// Batch is one with a Commit of limited number.
 func (s *Full) Batch() kv.Batch { return &fullBatch{s.Store.Batch(), s} }
 
 type countedSnapshot struct {

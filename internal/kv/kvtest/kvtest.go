@@ -16,7 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// Run tests the stores that open makes; each is empty and is closed by the suite.
+// Run tests the stores made by open; each is empty and is closed by the suite.
 func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with := func(name string, f func(*testing.T, kv.Store)) {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func commit(t *testing.T, b kv.Batch) {
 	}
 }
 
-// testLoad is for stores that can load.
+// testLoad is for stores with a Loader.
 func testLoad(t *testing.T, s kv.Store) {
 	below := kv.Prefix(s, []byte("p"))
 	begin := func() kv.Load {
@@ -474,7 +474,7 @@ func testLoad(t *testing.T, s kv.Store) {
 	if got := get(t, below, "b499"); got != "new b499" {
 		t.Errorf("b499 = %q", got)
 	}
-	again := begin() // what is there already is replaced
+	again := begin() // earlier values are replaced
 	run = again.Run()
 	if err := errors.Join(run.Set([]byte("a7"), []byte("newer")), again.Commit(), again.Close()); err != nil {
 		t.Fatal(err)
@@ -488,7 +488,7 @@ func testLoad(t *testing.T, s kv.Store) {
 	}
 }
 
-// testAside is for stores that keep values aside.
+// testAside is for stores with an Asider.
 func testAside(t *testing.T, s kv.Store) {
 	below := kv.Prefix(s, []byte{'p', 0, 0xff})
 	a, ok := kv.Aside(below)

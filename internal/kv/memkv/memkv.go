@@ -16,7 +16,7 @@ import (
 
 // Store is an ordered key space in memory. The zero value is not usable: New.
 type Store struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	root   *node
 	since  []*node // roots since the last commit with sync, the synced one first
 	closed bool
@@ -109,7 +109,7 @@ func (s *Store) Snapshot() kv.Snapshot {
 // Batch collects writes.
 func (s *Store) Batch() kv.Batch { return &batch{s: s} }
 
-// Close ends the use of the store; what it held can be had with Crash.
+// Close ends the use of the store; Crash still gives its contents.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *reader) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	}
 }
 
-// lent is a pair that is spoiled as soon as the reader may no longer use it.
+// lent is a pair, spoiled as soon as the reader may no longer use it.
 type lent struct{ key, value []byte }
 
 func (l *lent) yield(n *node, yield func(kv.Pair, error) bool) bool {

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// node is one of a treap that is never changed after it was made: every write
+// node is one of a treap and never changes after it was made: every write
 // makes new nodes on the path to the root, so that an old root is a snapshot.
 // The priority is a hash of the key, so that the shape depends on the keys only.
 type node struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// asideFolder holds the values that are kept aside, a file for each, named by its key.
-// That one cannot be written is told, and ends nothing: they are not Pebble's.
+// asideFolder holds the values kept aside, a file for each, named by its key.
+// A failure to write one is told, and ends nothing: they are not Pebble's.
 const asideFolder = "aside"
 
 var _ kv.Asider = (*Store)(nil)
@@ -46,7 +46,7 @@ func (s *Store) putAside(key, value []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, s.fs.Remove(name)) // a part of it may have taken the last room that Pebble has
+		return errors.Join(err, s.fs.Remove(name)) // a part of it may have taken Pebble's last room
 	}
 	d, err := s.fs.OpenDir(dir)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
-// maxBatch is where a batch is refused: Pebble holds it in memory and panics at
+// maxBatch is the size at which a batch is refused: Pebble holds it in memory and panics at
 // four gigabytes.
 const maxBatch = 1 << 30
 
-// afterAll is greater than every key that is written: keys are far shorter.
+// afterAll is greater than every key of ours: keys are far shorter.
 var afterAll = bytes.Repeat([]byte{0xff}, 4096)
 
 type batch struct {
@@ -63,7 +63,7 @@ func (b *batch) note(err error) {
 	}
 }
 
-// Grow spares the copies that a batch makes of itself as it grows.
+// Grow spares the copies a growing batch makes of itself.
 func (b *batch) Grow(bytes int) {
 	if b.b == nil || !b.b.Empty() {
 		return
@@ -99,7 +99,7 @@ func (b *batch) commit(sync bool) error {
 		return err
 	}
 	if sync && b.b.Empty() {
-		// Pebble passes over an empty batch, and what was committed before
+		// Pebble passes over an empty batch, and the commits before
 		// without sync would stay only in memory.
 		b.note(b.b.LogData([]byte{0}, nil))
 	}

@@ -22,7 +22,7 @@ const (
 	formFile   = "RSBRIDGE"
 	holderFile = "HOLDER"
 
-	// form is the version of the folder's form that this package writes.
+	// form is the version of the folder's form, as written by this package.
 	form = 1
 )
 
@@ -30,7 +30,7 @@ const (
 func checkForm(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, formFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		entries, _ := os.ReadDir(dir) // of a folder that is not there, or cannot be read: told when it is opened
+		entries, _ := os.ReadDir(dir) // of a missing or unreadable folder: told when it is opened
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), "MANIFEST-") {
 				return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder", formFile)
@@ -122,8 +122,8 @@ func acquire(dir string, o Options) (*pebble.Lock, error) {
 	}
 }
 
-// isLocked tells a lock that is held from a lock that cannot be made. The system
-// call's own error comes bare, that of making the file with the path.
+// isLocked tells a held lock from one that cannot be made. The system
+// call's own error comes bare, an error of making the file with the path.
 func isLocked(err error) bool {
 	var path *fs.PathError
 	if errors.As(err, &path) {

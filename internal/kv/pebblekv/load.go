@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// loadFolder holds the tables of loads that are under way. What a process left
-	// there that was killed is removed at the next opening.
+	// loadFolder holds the tables of loads under way. Those left by a killed process
+	// are removed at the next opening.
 	loadFolder = "load"
 	// tableBytes is about how large a table becomes, before it is packed.
 	tableBytes = 64 << 20
@@ -38,7 +38,7 @@ func (s *Store) Load() kv.Load { return &load{s: s} }
 type load struct {
 	s *Store
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	runs  []*run
 	paths []string
 }
@@ -48,7 +48,7 @@ type run struct {
 	l     *load
 	w     *sstable.Writer
 	bytes int
-	room  int // bytes at which to look for room again
+	room  int // bytes until the next look for room
 	err   error
 }
 

@@ -1,12 +1,12 @@
 // Package pebblekv is the embedded kv.Store, on Pebble.
 //
 // A store is a folder. Beside Pebble's own files it holds RSBRIDGE, which names
-// the version of the folder's form, and HOLDER, which says who has it open.
+// the version of the folder's form, and HOLDER, the address of the process with it open.
 //
 // A full disk is an error of the commit that met it, and the next one works when
-// there is room again. Where the disk got full while a commit was written, and that
+// there is room again. If the disk got full during the write of a commit, and that
 // one was left, it may hold although it failed: Settled then tells that the store
-// has to be opened again, and until that is done all commits fail.
+// has to be opened again, and until then all commits fail.
 //
 // Any other failure of the disk is an error of the commit that met it, never the
 // end of the process. From then on every commit fails with the first cause until
@@ -15,7 +15,7 @@
 // long as Pebble can answer them and no commit is left of which nobody knows
 // whether it holds.
 //
-// A damaged log or manifest is refused (guardfs.ErrDamaged); a commit that was
+// A damaged log or manifest is refused (guardfs.ErrDamaged); a commit
 // being written when the process died is not there, and no damage.
 package pebblekv
 
@@ -41,7 +41,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
-// Errors of Open that a caller branches on; the same as those of kv.
+// Errors of Open for a caller to branch on; the same as those of kv.
 var (
 	ErrLocked = kv.ErrLocked
 	ErrNewer  = kv.ErrNewer
@@ -55,17 +55,17 @@ type Options struct {
 	// CacheBytes bounds the cache of blocks read; 0: 32 MiB. Two to four
 	// memtables of 12 MiB come on top.
 	CacheBytes int64
-	// Logger gets what Pebble tells, at debug level, and failures; nil: silent.
+	// Logger gets Pebble's messages, at debug level, and failures; nil: silent.
 	Logger *slog.Logger
-	// Holder is told to who finds the store locked, e.g. an admin address.
+	// Holder is named in the ErrLocked of others, e.g. an admin address.
 	Holder string
-	// LockWait is how long to wait for a store that is locked; 0: not at all.
+	// LockWait is how long to wait for a locked store; 0: not at all.
 	LockWait time.Duration
-	// ReadOnly opens a store that is there for reading: nothing is written into
-	// the folder, so it works on a disk that is full. Every commit gives
+	// ReadOnly opens an existing store for reading: nothing is written into
+	// the folder, so it works on a full disk. Every commit gives
 	// ErrReadOnly.
 	ReadOnly bool
-	// Context ends the waiting for room of an Open whose disk gets full; nil: nothing
+	// Context ends the waiting for room of an Open on a full disk; nil: nothing
 	// does.
 	Context context.Context
 
@@ -85,7 +85,7 @@ const (
 	mergeFiles    = 12
 )
 
-// blockBytes is how much is packed together, and lowestBytes in the lowest level, where
+// blockBytes is the size packed together, and lowestBytes in the lowest level, where
 // nearly everything is. Values are often alike, but a block is read and unpacked whole
 // for each value. Of the descriptions of the benchmarks, 980 bytes each, MinLZ makes 212
 // bytes in blocks of 16 KiB and 195 in those of 32 KiB, the fastest Zstandard 164 and 149.
@@ -193,11 +193,11 @@ func (s *Store) open(o Options) (err error) {
 	}
 	opts.Levels[len(opts.Levels)-1].BlockSize = lowestBytes
 	opts.Levels[len(opts.Levels)-1].Compression = func() *block.CompressionProfile { return lowest }
-	if !o.ReadOnly { // of a process that was killed
+	if !o.ReadOnly { // of a killed process
 		if err := o.fs.RemoveAll(filepath.Join(s.dir, loadFolder)); err != nil {
 			return err
 		}
-		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), ownfile.FolderMode); err != nil { // durable with the log that Pebble begins
+		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), ownfile.FolderMode); err != nil { // durable with Pebble's new log
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Store) open(o Options) (err error) {
 	return nil
 }
 
-// errReopen comes from commits after one that failed, and may hold now.
+// errReopen comes from commits after a failed one that may hold now.
 var errReopen = errors.New("the disk was full, and a commit that failed may hold: open the state again")
 
 // writable tells why nothing can be written.
@@ -360,7 +360,7 @@ func (n *snapshot) Close() (err error) {
 	return err
 }
 
-// Close waits for what is under way in the background and gives the folder free.
+// Close waits for work in the background and gives the folder free.
 // After a failure of the disk that Pebble cannot recover from, the folder stays
 // locked until the process ends; the error says so.
 func (s *Store) Close() error {

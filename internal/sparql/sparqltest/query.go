@@ -56,7 +56,7 @@ const (
 	word    = letters + digits + "_"
 )
 
-// token is the length of the token that q begins with, 0 if it is none.
+// token is the length of the token at the beginning of q, 0 if there is none.
 func token(q string) int {
 	run := func(from int, of string) int { // the end of those characters
 		return len(q) - len(strings.TrimLeft(q[from:], of))
@@ -97,7 +97,7 @@ func token(q string) int {
 	return 0
 }
 
-// literal is the length of the literal that q begins with, 0 if it has no end.
+// literal is the length of the literal at the beginning of q, 0 if it has no end.
 func literal(q string) int {
 	n := 1
 	for n < len(q) && q[n] != '"' {

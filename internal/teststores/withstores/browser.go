@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// browser finds a Chromium, or installs Debian's where that is allowed.
+// browser finds a Chromium, or installs Debian's if it may.
 func (k *kit) browser(ctx context.Context) {
 	find := func() bool {
 		for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {

@@ -1,10 +1,10 @@
 // Command withstores fetches the real stores and clients that the tests meet,
 // starts the servers once, runs a command with their addresses in its
-// environment, and names at the end what could not be had.
+// environment, and names the missing ones at the end.
 //
 //	go run ./internal/teststores/withstores go test ./...
 //
-// What it fetches goes into a cache folder ($RSBRIDGE_CACHE, default
+// Downloads go into a cache folder ($RSBRIDGE_CACHE, default
 // rsbridge-test in the user's cache folder), by the ordinary package clients:
 // pip into a virtual environment, Maven for Fuseki and RDF4J, apt for Virtuoso. With CI=true a missing one
 // makes it fail.
@@ -28,7 +28,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// Versions that the tests were written against.
+// Versions known to the tests.
 var (
 	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2", "sickle==0.7.0"}
 	fuseki      = "org.apache.jena:jena-fuseki-server:5.5.0"
@@ -44,7 +44,7 @@ func main() {
 	os.Exit(code)
 }
 
-// missing is what could not be had, and how to have it.
+// missing is a thing not to be had, and how to get it.
 type missing struct{ what, why, how string }
 
 type kit struct {
@@ -257,7 +257,7 @@ func (k *kit) stop() {
 		}
 	}
 	for _, cmd := range k.servers {
-		for range 100 { // wait for what start's goroutine reaps
+		for range 100 { // wait until start's goroutine has reaped it
 			if cmd.Process.Signal(syscall.Signal(0)) != nil {
 				break
 			}
@@ -267,7 +267,7 @@ func (k *kit) stop() {
 	}
 }
 
-// freePort is "0", at which nothing answers, where none can be had.
+// freePort is "0", a port without answers, if none is free.
 func freePort() string {
 	port, err := teststores.FreePort()
 	if err != nil {

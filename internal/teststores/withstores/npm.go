@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// npmPackages are the clients in JavaScript that the tests were written against.
+// npmPackages are the clients in JavaScript known to the tests.
 var npmPackages = []string{"ldes-client@0.3.0"}
 
 // npm installs the clients in JavaScript once for each list of packages.

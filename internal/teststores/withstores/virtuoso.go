@@ -18,7 +18,7 @@ import (
 var virtuosoPackages = []string{"virtuoso-opensource-7-bin", "libwbxml2-1", "libltdl7", "libminizip1", "libpcre3"}
 
 // virtuosoINI is the stock configuration with folders and ports of its own.
-// ResultSetMaxRows is 10,000 as there: that silent limit is what the tests meet.
+// ResultSetMaxRows is 10,000 as there: the tests meet this silent limit.
 // RSBRIDGE_VIRTUOSO_ROWS raises it, as an operator would for the benchmarks.
 const virtuosoINI = `[Database]
 DatabaseFile = virtuoso.db
@@ -135,7 +135,7 @@ func (k *kit) debian(ctx context.Context, name string, packages []string) (root 
 	return root, os.WriteFile(mark, []byte(want), 0o644)
 }
 
-// folders are those below root that hold a file of this form.
+// folders are those below root with a file of this form.
 func folders(root, form string) (out []string) {
 	seen := map[string]bool{}
 	_ = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error { // an unreadable one holds nothing for us

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -103,7 +104,7 @@ func TestRepairThatNeedsItsSource(t *testing.T) {
 		b.sync()
 		loc := b.src.url("/set/r/e2.nt")
 		batch := b.store.Batch()
-		batch.Set(key(kindBody, b.d.dest, hashString(loc)), pack([]byte(nt("e2", "damaged"))))
+		batch.Set(ledger.Key(ledger.KindBody, b.d.dest, ledger.HashOf(loc)), ledger.Pack([]byte(nt("e2", "damaged"))))
 		if err := batch.Commit(true); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -111,7 +112,7 @@ func (b *bench) forgetBody(loc string) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindBody, d.dest, hashString(loc)), pack([]byte("damaged")))
+	batch.Set(ledger.Key(ledger.KindBody, d.dest, ledger.HashOf(loc)), ledger.Pack([]byte("damaged")))
 	if err := batch.Commit(true); err != nil {
 		b.t.Fatal(err)
 	}

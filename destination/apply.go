@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -23,9 +24,9 @@ import (
 
 // op is what happens to one resource in a batch.
 type op struct {
-	loc    hash16
-	it     *item   // nil after a restart, and of small ones
-	rec    *record // new state; nil: it goes
+	loc    ledger.Hash
+	it     *item          // nil after a restart, and of small ones
+	rec    *ledger.Record // new state; nil: it goes
 	wire   []byte
 	raw    []byte   // of a mirror of files
 	fault  *fault   // instead: it could not be had, and is remembered
@@ -35,8 +36,8 @@ type op struct {
 
 	noValue string // an expression of map that has no value for it
 
-	replaces []hash16 // locations that its entity has left: they go when it is stored
-	moved    bool     // it goes because its entity has another location, that of delta.main
+	replaces []ledger.Hash // locations that its entity has left: they go when it is stored
+	moved    bool          // it goes because its entity has another location, that of delta.main
 
 	sts    []statement // made ahead by a worker, with packed and was
 	packed []byte
@@ -49,7 +50,7 @@ type op struct {
 func (o *op) size() int {
 	n := 200 + 20*len(o.replaces)
 	if o.rec != nil {
-		n += o.rec.size() + cmp.Or(len(o.packed), len(o.wire)/2)
+		n += o.rec.Size() + cmp.Or(len(o.packed), len(o.wire)/2)
 	}
 	return n
 }
@@ -57,7 +58,7 @@ func (o *op) size() int {
 // former is what a resource was, read ahead by a worker. It holds as long as the
 // record is the same.
 type former struct {
-	rec *record
+	rec *ledger.Record
 	sts []statement
 }
 
@@ -66,7 +67,7 @@ const mostFormer = 1000
 
 // former is nil where nothing is read ahead, or cannot be: that is told when the batch
 // is worked out. ts are what is kept, where they have been read; else nil.
-func (d *Destination) former(loc hash16, rec *record, ts []rdfres.Triple) *former {
+func (d *Destination) former(loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return nil
 	}
@@ -84,12 +85,12 @@ func (d *Destination) former(loc hash16, rec *record, ts []rdfres.Triple) *forme
 }
 
 // of tells whether it is what a record stands for.
-func (f *former) of(rec *record) bool {
-	return f != nil && bytes.Equal(f.rec.encode(), rec.encode())
+func (f *former) of(rec *ledger.Record) bool {
+	return f != nil && bytes.Equal(f.rec.Encode(), rec.Encode())
 }
 
 // recordedStatements are those of the kept representation, which is taken as it is.
-func (d *Destination) recordedStatements(loc hash16, rec *record) ([]statement, error) {
+func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([]statement, error) {
 	ts, err := d.bodyTriples(loc)
 	if err != nil {
 		return nil, err
@@ -108,8 +109,8 @@ type counts struct {
 }
 
 // became counts what became of a resource, by whether it was and is in what is selected.
-func (c *counts) became(old, rec *record, same bool) {
-	was, is := old != nil && !old.has(flagUnselected), rec != nil && !rec.has(flagUnselected)
+func (c *counts) became(old, rec *ledger.Record, same bool) {
+	was, is := old != nil && !old.Has(ledger.FlagUnselected), rec != nil && !rec.Has(ledger.FlagUnselected)
 	switch {
 	case !was && !is:
 		c.outside++
@@ -257,7 +258,7 @@ func (d *Destination) locOf(o *op) string {
 // delta is one op worked out against the records.
 type delta struct {
 	op       *op
-	old      *record
+	old      *ledger.Record
 	oldSts   []statement
 	newSts   []statement
 	same     bool // nothing to write into the mirror
@@ -270,8 +271,8 @@ type delta struct {
 }
 
 // given is the statement of that hash as the resource had it before.
-func (ch *delta) given(hash hash16) *statement {
-	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st statement, h hash16) int { return bytes.Compare(st.hash[:], h[:]) })
+func (ch *delta) given(hash ledger.Hash) *statement {
+	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st statement, h ledger.Hash) int { return bytes.Compare(st.hash[:], h[:]) })
 	if !ok {
 		return nil
 	}
@@ -308,7 +309,7 @@ func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 // workAhead works a batch out while another one, of the locations busy, is being
 // written. That must not matter to it, so it does this only for a batch of nothing
 // but resources that are new; nil for any other, and where something is to be told.
-func (d *Destination) workAhead(ops []*op, busy func(hash16) bool) *worked {
+func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked {
 	if d.mirror.lay.perEntity || d.folder != nil {
 		return nil
 	}
@@ -366,11 +367,11 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 
 // subjectsOf are those of all triples that a batch has to do with, nil where it has to
 // do with more than its own locations and triples.
-func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[hash16]bool {
+func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bool {
 	if d.mirror.lay.perEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
 		return nil
 	}
-	subjects := map[hash16]bool{}
+	subjects := map[ledger.Hash]bool{}
 	for _, ch := range changes {
 		if ch.lost {
 			return nil
@@ -475,9 +476,9 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 
 // workOutAll compares a batch with the records. What cannot stand in the mirror
 // becomes a fault, and the locations that it would have replaced stay.
-func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]bool, error) {
+func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
-	batch, named := map[hash16]bool{}, map[hash16]bool{}
+	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	for _, o := range ops {
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
@@ -536,26 +537,26 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[hash16]boo
 // keptElsewhere finds the location whose deleted resource is kept, or has not gone yet, in
 // the graph that one of the same entity asks for: the entity is there again, and what was
 // kept of it goes, as it would had it come back where it was.
-func (d *Destination) keptElsewhere(ch *delta) ([]hash16, error) {
+func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
 	if !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	v, err := d.store.Get(key(kindGraph, d.space, hashString(ch.newGraph)))
+	v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph)))
 	if errors.Is(err, kv.ErrNotFound) || err == nil && !d.ownsGraph(v) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	loc := hash16(v[4:20])
+	loc := ledger.Hash(v[4:20])
 	rec, err := d.record(loc)
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.leavingOf(loc); err != nil || l == nil && !rec.has(flagKept) {
+	if l, err := d.leavingOf(loc); err != nil || l == nil && !rec.Has(ledger.FlagKept) {
 		return nil, err
 	}
-	return []hash16{loc}, nil
+	return []ledger.Hash{loc}, nil
 }
 
 func (d *Destination) crashAt(point string) error {
@@ -579,7 +580,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	if o.small != nil { // nothing is recorded of it
 		return ch, nil
 	}
-	var old *record
+	var old *ledger.Record
 	var err error
 	if !o.fresh {
 		if old, err = d.record(o.loc); err != nil {
@@ -588,10 +589,10 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	}
 	ch.old = old
 	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples && old.Made == o.rec.Made &&
-		old.Entity == o.rec.Entity && old.Flags&^flagRewritten&^flagKept&^flagVia == o.rec.Flags&^flagRewritten&^flagVia {
+		old.Entity == o.rec.Entity && old.Flags&^ledger.FlagRewritten&^ledger.FlagKept&^ledger.FlagVia == o.rec.Flags&^ledger.FlagRewritten&^ledger.FlagVia {
 		ch.same = true
 		o.rec.Normal = old.Normal
-		o.rec.Flags |= old.Flags & flagRewritten
+		o.rec.Flags |= old.Flags & ledger.FlagRewritten
 		return ch, nil
 	}
 	if o.rec == nil && old == nil {
@@ -605,7 +606,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	if old != nil && old.Triples > 0 {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
-		} else if ch.oldSts, err = d.recordedStatements(o.loc, old); errors.Is(err, errRecord) || errors.Is(err, kv.ErrNotFound) {
+		} else if ch.oldSts, err = d.recordedStatements(o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
 			// What it owned is found in the index; what of it must go from the
 			// mirror, only a comparison can tell.
 			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
@@ -634,7 +635,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 			}
 		}
 		if slices.ContainsFunc(ch.newSts, func(s statement) bool { return s.normal }) || int64(len(ch.newSts)) != o.rec.Triples {
-			o.rec.Flags |= flagRewritten
+			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
 			if ch.newGraph, err = d.mirror.lay.graphOf(o.rec.Entity); err != nil {
@@ -657,7 +658,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 			leaves[ch.oldGraph] = true
 		}
 	}
-	taken := map[string]hash16{}
+	taken := map[string]ledger.Hash{}
 	for _, ch := range changes {
 		if ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 			continue
@@ -665,14 +666,14 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if v, err := d.store.Get(key(kindGraph, d.space, hashString(ch.newGraph))); err == nil && len(v) >= 20 && !leaves[ch.newGraph] {
-			var o owner
-			o.dest = id(binary.BigEndian.Uint32(v))
-			copy(o.loc[:], v[4:20])
-			if o.dest != d.dest || o.loc != ch.op.loc {
+		} else if v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph))); err == nil && len(v) >= 20 && !leaves[ch.newGraph] {
+			var o ledger.Owner
+			o.Dest = ledger.ID(binary.BigEndian.Uint32(v))
+			copy(o.Loc[:], v[4:20])
+			if o.Dest != d.dest || o.Loc != ch.op.loc {
 				other = "another resource"
-				if raw, err := d.store.Get(key(kindResource, o.dest, o.loc)); err == nil {
-					if r, err := decodeRecord(raw); err == nil {
+				if raw, err := d.store.Get(ledger.Key(ledger.KindResource, o.Dest, o.Loc)); err == nil {
+					if r, err := ledger.DecodeRecord(raw); err == nil {
 						other = r.Loc
 					}
 				}
@@ -702,9 +703,9 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 // plan works out which triples go and which come. A triple goes only when no
 // resource owns it after the batch, of this destination or of another one that
 // writes into the same graph.
-func (d *Destination) plan(changes []*delta, batch map[hash16]bool, by *owners) (*plan, error) {
+func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *owners) (*plan, error) {
 	p := &plan{}
-	after, before := map[hash16]bool{}, map[hash16]bool{}
+	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	taken := map[string]bool{} // graphs that a resource of the batch has from now on
 	for _, ch := range changes {
 		taken[ch.newGraph] = true
@@ -715,9 +716,9 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool, by *owners) 
 	left := func(ch *delta) bool {
 		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.keptFor(ch.oldGraph, ch.op.loc)
 	}
-	candidates := map[hash16][]*statement{} // by subject
-	asked := map[hash16]bool{}
-	sent := map[hash16]bool{}
+	candidates := map[ledger.Hash][]*statement{} // by subject
+	asked := map[ledger.Hash]bool{}
+	sent := map[ledger.Hash]bool{}
 	for _, ch := range changes {
 		if ch.same {
 			continue
@@ -774,14 +775,14 @@ func (d *Destination) plan(changes []*delta, batch map[hash16]bool, by *owners) 
 // unowned are those of the candidates, by subject, that nobody outside of the batch owns.
 // What tells it lies all over the records: it is looked up in their order, so that what
 // lies near is read once, and that of many subjects side by side.
-func (d *Destination) unowned(candidates map[hash16][]*statement, batch map[hash16]bool, by *owners) ([]statement, error) {
-	subjects := slices.SortedFunc(maps.Keys(candidates), func(a, b hash16) int { return bytes.Compare(a[:], b[:]) })
+func (d *Destination) unowned(candidates map[ledger.Hash][]*statement, batch map[ledger.Hash]bool, by *owners) ([]statement, error) {
+	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
-	looked := make([]map[hash16][]owning, len(parts))
+	looked := make([]map[ledger.Hash][]owning, len(parts))
 	var g errgroup.Group
 	for i := range parts {
 		g.Go(func() error {
-			looked[i] = map[hash16][]owning{}
+			looked[i] = map[ledger.Hash][]owning{}
 			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
 				sts := candidates[subj]
 				keep, err := d.ownedElsewhere(subj, sts, batch, by, looked[i])
@@ -811,20 +812,20 @@ const unownedEach = 64
 // written that has none of them: what is collected meanwhile is worked out again and again
 // as it grows.
 type owners struct {
-	known map[hash16][]owning
-	found []map[hash16][]owning // looked up besides
+	known map[ledger.Hash][]owning
+	found []map[ledger.Hash][]owning // looked up besides
 }
 
 // owning is what a resource has of a subject.
 type owning struct {
-	owner
+	ledger.Owner
 	hashes []byte
 }
 
 // mostOwners of a subject are kept.
 const mostOwners = 8
 
-func (o *owners) of(subj hash16) (all []owning, known bool) {
+func (o *owners) of(subj ledger.Hash) (all []owning, known bool) {
 	if o != nil {
 		all, known = o.known[subj]
 	}
@@ -832,9 +833,9 @@ func (o *owners) of(subj hash16) (all []owning, known bool) {
 }
 
 // all are known from now on.
-func (o *owners) all() map[hash16][]owning {
+func (o *owners) all() map[ledger.Hash][]owning {
 	if o.known == nil {
-		o.known = map[hash16][]owning{}
+		o.known = map[ledger.Hash][]owning{}
 	}
 	for _, found := range o.found {
 		maps.Copy(o.known, found)
@@ -844,10 +845,10 @@ func (o *owners) all() map[hash16][]owning {
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
 // batch has it. What it has to look up it adds to looked.
-func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[hash16]bool, by *owners, looked map[hash16][]owning) ([]bool, error) {
+func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]owning) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	note := func(o owner, hashes []byte) {
-		if o.dest == d.dest && batch[o.loc] {
+	note := func(o ledger.Owner, hashes []byte) {
+		if o.Dest == d.dest && batch[o.Loc] {
 			return
 		}
 		for i, st := range sts {
@@ -856,19 +857,19 @@ func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[ha
 	}
 	if all, known := by.of(subj); known {
 		for _, o := range all {
-			note(o.owner, o.hashes)
+			note(o.Owner, o.hashes)
 		}
 		return owned, nil
 	}
 	var all []owning
-	prefix := key(kindOwned, d.space, subj)
+	prefix := ledger.Key(ledger.KindOwned, d.space, subj)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
-		_, o, ok := splitOwned(pair.Key)
+		_, o, ok := ledger.SplitOwned(pair.Key)
 		if !ok {
-			return nil, fmt.Errorf("%w: ownership key", errRecord)
+			return nil, fmt.Errorf("%w: ownership key", ledger.ErrDamaged)
 		}
 		note(o, pair.Value)
 		if by != nil && len(all) <= mostOwners {
@@ -883,9 +884,9 @@ func (d *Destination) ownedElsewhere(subj hash16, sts []*statement, batch map[ha
 
 // keptFor tells whether a per-entity graph is recorded for a resource. What has left
 // it, and was kept because its new place could not be had, has it no more.
-func (d *Destination) keptFor(graph string, loc hash16) bool {
-	v, err := d.store.Get(key(kindGraph, d.space, hashString(graph)))
-	return err == nil && d.ownsGraph(v) && hash16(v[4:20]) == loc
+func (d *Destination) keptFor(graph string, loc ledger.Hash) bool {
+	v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(graph)))
+	return err == nil && d.ownsGraph(v) && ledger.Hash(v[4:20]) == loc
 }
 
 // remember writes what is known now, and the changed meta, in one commit.
@@ -894,7 +895,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 	defer b.Close()
 	size := 0
 	for _, ch := range changes {
-		size += ch.op.size() + len(ch.newSts)*len(hash16{})
+		size += ch.op.size() + len(ch.newSts)*len(ledger.Hash{})
 		if ch.op.small != nil {
 			size += int(ch.op.small.bytes())
 		}
@@ -921,9 +922,9 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			return err
 		}
 		others += by
-		unselected += o.rec.unselected() - ch.old.unselected()
-		unmapped += o.rec.unmapped() - ch.old.unmapped()
-		if !ch.same && o.rec.unmapped() > 0 {
+		unselected += o.rec.Unselected() - ch.old.Unselected()
+		unmapped += o.rec.Unmapped() - ch.old.Unmapped()
+		if !ch.same && o.rec.Unmapped() > 0 {
 			n.unmapped++
 			n.nothing = o.rec.Loc
 		}
@@ -933,12 +934,12 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		}
 		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
-			if !kept.has(flagKept) {
-				kept.Flags |= flagKept
+			if !kept.Has(ledger.FlagKept) {
+				kept.Flags |= ledger.FlagKept
 				resources--
 				n.became(ch.old, nil, false)
 			}
-			b.Set(key(kindResource, d.dest, o.loc), kept.encode())
+			b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), kept.Encode())
 			continue
 		}
 		switch {
@@ -952,10 +953,10 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 				return err
 			}
 			n.became(ch.old, o.rec, true)
-			if ch.old != nil && ch.old.has(flagKept) {
+			if ch.old != nil && ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
-			b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+			b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
@@ -968,12 +969,12 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			} else {
 				n.became(ch.old, nil, false)
 			}
-			if !ch.old.has(flagKept) {
+			if !ch.old.Has(ledger.FlagKept) {
 				resources--
 			}
 		default:
 			n.became(ch.old, o.rec, false)
-			if ch.old.has(flagKept) {
+			if ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
 		}
@@ -986,7 +987,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		} else if left != nil {
 			next = left
 		}
-		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.has(flagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
+		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++
 			if err := d.keepVersion(b, d.meta.Versions+past, o.loc, next, ch.old); err != nil {
 				return err
@@ -1002,42 +1003,42 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		if o.small != nil {
 			after = o.small.owned
 		}
-		before := map[hash16]bool{}
+		before := map[ledger.Hash]bool{}
 		for i := range ch.oldSts {
 			before[ch.oldSts[i].subj] = true
 		}
 		for _, of := range after {
-			b.Set(ownedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
+			b.Set(ledger.OwnedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
 			delete(before, of.subj)
 		}
 		for subj := range before {
-			b.Delete(ownedKey(d.space, subj, d.dest, o.loc))
+			b.Delete(ledger.OwnedKey(d.space, subj, d.dest, o.loc))
 		}
 		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
 			if ch.oldGraph != "" && d.keptFor(ch.oldGraph, o.loc) {
-				b.Delete(key(kindGraph, d.space, hashString(ch.oldGraph)))
+				b.Delete(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.oldGraph)))
 			}
 		}
 		if o.rec == nil {
-			b.Delete(key(kindResource, d.dest, o.loc))
-			b.Delete(key(kindBody, d.dest, o.loc))
+			b.Delete(ledger.Key(ledger.KindResource, d.dest, o.loc))
+			b.Delete(ledger.Key(ledger.KindBody, d.dest, o.loc))
 			continue
 		}
-		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+		b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
 		if o.packed == nil {
-			o.packed = pack(o.wire)
+			o.packed = ledger.Pack(o.wire)
 		}
 		if len(o.packed) > 0 {
-			b.Set(key(kindBody, d.dest, o.loc), o.packed)
+			b.Set(ledger.Key(ledger.KindBody, d.dest, o.loc), o.packed)
 		} else {
-			b.Delete(key(kindBody, d.dest, o.loc))
+			b.Delete(ledger.Key(ledger.KindBody, d.dest, o.loc))
 		}
 	}
 	for _, ch := range changes { // after the deletions of graphs that moved
 		if d.mirror.lay.perEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
 			v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
 			v = append(v, ch.op.loc[:]...)
-			b.Set(key(kindGraph, d.space, hashString(ch.newGraph)), append(v, ch.newGraph...))
+			b.Set(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph)), append(v, ch.newGraph...))
 		}
 	}
 	b.Delete(d.intentKey(slot))
@@ -1063,13 +1064,13 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 
 // disown removes a resource from the whole ownership index, where the subjects
 // that it had are not known any more.
-func (d *Destination) disown(b kv.Batch, loc hash16) error {
-	prefix := key(kindOwned, d.space)
+func (d *Destination) disown(b kv.Batch, loc ledger.Hash) error {
+	prefix := ledger.Key(ledger.KindOwned, d.space)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
-		if _, o, ok := splitOwned(pair.Key); ok && o.dest == d.dest && o.loc == loc {
+		if _, o, ok := ledger.SplitOwned(pair.Key); ok && o.Dest == d.dest && o.Loc == loc {
 			b.Delete(slices.Clone(pair.Key))
 		}
 	}
@@ -1166,8 +1167,8 @@ func (m *mirror) shows(ctx context.Context, st *statement) (there bool, err erro
 	return there, err
 }
 
-func (d *Destination) ownedByAny(subj, triple hash16) (bool, error) {
-	prefix := key(kindOwned, d.space, subj)
+func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
+	prefix := ledger.Key(ledger.KindOwned, d.space, subj)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return false, err
@@ -1189,26 +1190,26 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 
 // ---- reading records
 
-func (d *Destination) record(loc hash16) (*record, error) {
-	raw, err := d.store.Get(key(kindResource, d.dest, loc))
+func (d *Destination) record(loc ledger.Hash) (*ledger.Record, error) {
+	raw, err := d.store.Get(ledger.Key(ledger.KindResource, d.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return decodeRecord(raw)
+	return ledger.DecodeRecord(raw)
 }
 
-func (d *Destination) body(loc hash16) ([]byte, error) {
-	raw, err := d.store.Get(key(kindBody, d.dest, loc))
+func (d *Destination) body(loc ledger.Hash) ([]byte, error) {
+	raw, err := d.store.Get(ledger.Key(ledger.KindBody, d.dest, loc))
 	if err != nil {
 		return nil, fmt.Errorf("kept representation: %w", err)
 	}
-	return unpack(raw)
+	return ledger.Unpack(raw)
 }
 
-func (d *Destination) bodyTriples(loc hash16) ([]rdfres.Triple, error) {
+func (d *Destination) bodyTriples(loc ledger.Hash) ([]rdfres.Triple, error) {
 	wire, err := d.body(loc)
 	if err != nil {
 		return nil, err
@@ -1217,7 +1218,7 @@ func (d *Destination) bodyTriples(loc hash16) ([]rdfres.Triple, error) {
 }
 
 // wireOf reads the kept wire form and proves it by its digest.
-func (d *Destination) wireOf(loc hash16, rec *record) ([]rdfres.Triple, error) {
+func (d *Destination) wireOf(loc ledger.Hash, rec *ledger.Record) ([]rdfres.Triple, error) {
 	if rec.Triples == 0 {
 		return nil, nil
 	}
@@ -1226,11 +1227,11 @@ func (d *Destination) wireOf(loc hash16, rec *record) ([]rdfres.Triple, error) {
 		return nil, err
 	}
 	want := rec.Graph
-	if rec.has(flagMapped) {
+	if rec.Has(ledger.FlagMapped) {
 		want = rec.Made
 	}
 	if rdfres.GraphDigest(ts) != want {
-		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", errRecord, rec.Loc)
+		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", ledger.ErrDamaged, rec.Loc)
 	}
 	return ts, nil
 }
@@ -1249,8 +1250,8 @@ type fault struct {
 	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`
 
-	Empty    string   `json:"empty,omitempty"`    // the run that found it without triples
-	Replaces []hash16 `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
+	Empty    string        `json:"empty,omitempty"`    // the run that found it without triples
+	Replaces []ledger.Hash `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
 }
 
 func (f *fault) problem() Problem {
@@ -1268,7 +1269,7 @@ func (f *fault) known() string {
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
 // replaces are locations that stay until it can be had.
-func (d *Destination) newFault(it *item, loc hash16, err error, replaces ...hash16) *fault {
+func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *fault {
 	now := d.opt.Now().UTC()
 	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
 	if errors.Is(err, errEmpty) {
@@ -1301,7 +1302,7 @@ func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetc
 // confirmsEmpty tells that a resource was without triples in a run before this one, and
 // was not had otherwise since.
 func (d *Destination) confirmsEmpty(location string) bool {
-	f, err := d.faultOf(hashString(location))
+	f, err := d.faultOf(ledger.HashOf(location))
 	return err == nil && f != nil && f.Empty != "" && f.Empty != d.runName()
 }
 
@@ -1312,20 +1313,20 @@ func (f *fault) waits(now time.Time, longest time.Duration) bool {
 }
 
 // withFault adds a fault to a batch.
-func withFault(b kv.Batch, d *Destination, loc hash16, f *fault) kv.Batch {
+func withFault(b kv.Batch, d *Destination, loc ledger.Hash, f *fault) kv.Batch {
 	raw, err := json.Marshal(f)
 	if err != nil {
 		panic("destination: fault cannot be written: " + err.Error()) // plain fields only
 	}
 	d.noFaults.Store(false)
-	b.Set(key(kindFault, d.dest, loc), raw)
+	b.Set(ledger.Key(ledger.KindFault, d.dest, loc), raw)
 	return b
 }
 
 // withoutFault forgets that of a location.
-func (d *Destination) withoutFault(b kv.Batch, loc hash16) {
+func (d *Destination) withoutFault(b kv.Batch, loc ledger.Hash) {
 	if !d.noFaults.Load() {
-		b.Delete(key(kindFault, d.dest, loc))
+		b.Delete(ledger.Key(ledger.KindFault, d.dest, loc))
 	}
 }
 
@@ -1340,9 +1341,9 @@ func (d *Destination) lookForFaults() error {
 }
 
 // replace adds locations that go when the resource is stored.
-func (f *fault) replace(locs []hash16) { f.Replaces = union(f.Replaces, locs) }
+func (f *fault) replace(locs []ledger.Hash) { f.Replaces = union(f.Replaces, locs) }
 
-func union(a, b []hash16) []hash16 {
+func union(a, b []ledger.Hash) []ledger.Hash {
 	for _, loc := range b {
 		if !slices.Contains(a, loc) {
 			a = append(a, loc)
@@ -1355,17 +1356,17 @@ func samePromise(a, b *item) bool {
 	if !a.AsOf.Equal(b.AsOf) {
 		return false
 	}
-	if equal, known := compareHashes(a.Promise.Hashes, b.Promise.Hashes); known {
+	if equal, known := a.Promise.Hashes.Compare(b.Promise.Hashes); known {
 		return equal
 	}
 	return a.Promise.Length == b.Promise.Length && a.LastMod.Equal(b.LastMod)
 }
 
-func (d *Destination) faultOf(loc hash16) (*fault, error) {
+func (d *Destination) faultOf(loc ledger.Hash) (*fault, error) {
 	if d.noFaults.Load() {
 		return nil, nil
 	}
-	raw, err := d.store.Get(key(kindFault, d.dest, loc))
+	raw, err := d.store.Get(ledger.Key(ledger.KindFault, d.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -1374,7 +1375,7 @@ func (d *Destination) faultOf(loc hash16) (*fault, error) {
 	}
 	f := &fault{}
 	if err := json.Unmarshal(raw, f); err != nil {
-		return nil, fmt.Errorf("%w: fault: %w", errRecord, err)
+		return nil, fmt.Errorf("%w: fault: %w", ledger.ErrDamaged, err)
 	}
 	return f, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -88,7 +89,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{full: true, touched: map[hash16]bool{}}
+			r := &run{full: true, touched: map[ledger.Hash]bool{}}
 			if err := d.repairFromSource(ctx, r, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
@@ -218,7 +219,7 @@ const (
 // notMirrored is what an audit says of a resource that is missing.
 const notMirrored = "the source has it, it is not mirrored"
 
-func (a *auditRun) event(loc hash16, rank byte, e event) error {
+func (a *auditRun) event(loc ledger.Hash, rank byte, e event) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -248,8 +249,8 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 
 // sawRewritten counts resources that the store keeps in another form, as its normal
 // form says.
-func (a *auditRun) sawRewritten(rec *record) {
-	if !rec.has(flagRewritten) {
+func (a *auditRun) sawRewritten(rec *ledger.Record) {
+	if !rec.Has(ledger.FlagRewritten) {
 		return
 	}
 	if a.rewritten++; len(a.named) < 20 {
@@ -262,8 +263,8 @@ const ownForm = "the store keeps literals of it in its own form"
 
 // rewriting tells what the store makes of the literals of a resource, with the first of
 // them before and after.
-func (d *Destination) rewriting(rec *record) string {
-	ts, err := d.wireOf(hashString(rec.Loc), rec)
+func (d *Destination) rewriting(rec *ledger.Record) string {
+	ts, err := d.wireOf(ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return ownForm // the audit tells the error
 	}
@@ -342,7 +343,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		if !p.here() {
 			return true
 		}
-		since := p.rec.since()
+		since := p.rec.Since()
 		told := lasts(since)
 		if a.taken && since.Equal(v.at) { // the mirror was equal to that list: what differs came after it, in its very instant
 			f, err := d.faultOf(p.loc)
@@ -489,11 +490,11 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if rec == nil {
 				continue
 			}
-			if rec.has(flagKept) || d.folder == nil && rec.has(flagNotRDF) { // of the latter nothing is in the mirror
+			if rec.Has(ledger.FlagKept) || d.folder == nil && rec.Has(ledger.FlagNotRDF) { // of the latter nothing is in the mirror
 				continue
 			}
-			it := &item{File: rec.has(flagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
-			if rec.has(flagWireNames) {
+			it := &item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
+			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
 			if p.there() {
@@ -505,7 +506,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 					it.Others = append(it.Others, other)
 				}
 			}
-			if rec.has(flagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched
+			if rec.Has(ledger.FlagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched
 				continue
 			}
 			if !yield(func(ctx context.Context) *outcome {
@@ -514,7 +515,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, errSourceGone)):
 				case o.err != nil:
 					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
-				case o.rec.Graph != rec.Graph && !(rec.has(flagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
+				case o.rec.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
 					o = &outcome{it: it, wire: []byte(otherGraph)}
 				default:
 					o = &outcome{it: it}
@@ -535,7 +536,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 						o.wire = []byte(why)
 					}
 				}
-				o.rec = &record{Loc: rec.Loc, Entity: rec.Entity}
+				o.rec = &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}
 				o.packed = loc[:]
 				return o
 			}, nil) {
@@ -548,7 +549,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			return nil
 		}
 		a.sourceDiffers = true
-		loc := hash16(o.packed)
+		loc := ledger.Hash(o.packed)
 		if string(o.wire) == otherGraph { // its list may say that nothing changed
 			if err := d.askAgain(loc); err != nil {
 				return err
@@ -561,15 +562,15 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 const otherGraph = "the source gives another graph than is recorded"
 
 // askAgain makes a resource be fetched by the next comparison.
-func (d *Destination) askAgain(loc hash16) error {
+func (d *Destination) askAgain(loc ledger.Hash) error {
 	rec, err := d.record(loc)
 	if err != nil || rec == nil {
 		return err
 	}
-	rec.askAgain()
+	rec.AskAgain()
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(key(kindResource, d.dest, loc), rec.encode())
+	b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 	return d.commit(b, func(m *meta) { m.Again = true })
 }
 
@@ -590,10 +591,10 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	prefix := key(kindDiff, d.dest)
+	prefix := ledger.Key(ledger.KindDiff, d.dest)
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	var (
-		have   hash16
+		have   ledger.Hash
 		first  byte
 		ev     event
 		lacks  int
@@ -641,7 +642,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			rep.Different++
 		case "rewritten":
 			rec, err := d.record(have)
-			if err == nil && rec != nil && rec.has(flagRewritten) {
+			if err == nil && rec != nil && rec.Has(ledger.FlagRewritten) {
 				return nil // counted with the normal form
 			}
 			rep.Rewritten++
@@ -653,7 +654,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if err != nil {
 			return err
 		}
-		b.Set(key(kindDiff, d.dest, have), raw)
+		b.Set(ledger.Key(ledger.KindDiff, d.dest, have), raw)
 		if b.Size() > 4<<20 {
 			return b.Commit(false)
 		}
@@ -666,7 +667,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var loc hash16
+		var loc ledger.Hash
 		copy(loc[:], rec.Key)
 		rank, e := rec.Key[16], event{}
 		if err := json.Unmarshal(rec.Value, &e); err != nil {
@@ -714,14 +715,14 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 }
 
 // statementCount is how many triples a resource has in the mirror's normal form.
-func (d *Destination) statementCount(loc hash16) (int, error) {
+func (d *Destination) statementCount(loc ledger.Hash) (int, error) {
 	sts, _, err := d.statementsOf(loc)
 	return len(sts), err
 }
 
 // statementsOf computes what a recorded resource has in the mirror, from its
 // kept representation, which is proven by its digest.
-func (d *Destination) statementsOf(loc hash16) ([]statement, *record, error) {
+func (d *Destination) statementsOf(loc ledger.Hash) ([]statement, *ledger.Record, error) {
 	rec, err := d.record(loc)
 	if err != nil {
 		return nil, nil, err

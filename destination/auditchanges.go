@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
@@ -85,7 +86,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 }
 
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
-func (a *auditRun) unapplied(loc hash16, it *item) error {
+func (a *auditRun) unapplied(loc ledger.Hash, it *item) error {
 	d := a.d
 	rec, err := d.record(loc)
 	if err != nil {

@@ -1,12 +1,12 @@
 package destination
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"iter"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -31,7 +31,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 	defer stopOwned()
 	g, gerr, gok := nextOwned()
 	n := int64(0)
-	compare := func(subj hash16, hashes []hash16) error { // first of what is owned alone
+	compare := func(subj ledger.Hash, hashes []ledger.Hash) error { // first of what is owned alone
 		for gok && gerr == nil && string(g.subj[:]) < string(subj[:]) {
 			if err := c.hashesDiffer(ctx, g, nil, later); err != nil {
 				return err
@@ -56,24 +56,24 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 		g, gerr, gok = nextOwned()
 		return nil
 	}
-	var subj hash16
-	var hashes []hash16
+	var subj ledger.Hash
+	var hashes []ledger.Hash
 	for rec, err := range sorter.Sort() {
 		if err != nil {
 			return err
 		}
-		if s := hash16(rec.Key); s != subj && len(hashes) > 0 {
+		if s := ledger.Hash(rec.Key); s != subj && len(hashes) > 0 {
 			if err := compare(subj, hashes); err != nil {
 				return err
 			}
 			hashes = hashes[:0]
 		}
-		subj = hash16(rec.Key)
+		subj = ledger.Hash(rec.Key)
 		if len(hashes) > c.d.lim.diffCap {
 			continue // it is left for later
 		}
 		for h := range slices.Chunk(rec.Value, 16) {
-			hashes = append(hashes, hash16(h))
+			hashes = append(hashes, ledger.Hash(h))
 		}
 	}
 	if len(hashes) > 0 {
@@ -100,7 +100,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, later *subjectList) error {
 	var graph string
 	var subject rdfres.Term
-	var subj hash16
+	var subj ledger.Hash
 	var part []byte
 	flush := func() error {
 		if len(part) == 0 {
@@ -135,21 +135,21 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 
 // hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
 // any order.
-func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []hash16, later *subjectList) error {
-	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o owner) bool { return o.dest == c.d.dest }) {
+func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []ledger.Hash, later *subjectList) error {
+	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o ledger.Owner) bool { return o.Dest == c.d.dest }) {
 		return nil // in a graph of another destination
 	}
 	if len(hashes) > c.d.lim.diffCap {
 		return later.add(g.subj)
 	}
-	slices.SortFunc(hashes, func(a, b hash16) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(hashes, ledger.Hash.Compare)
 	hashes = slices.Compact(hashes)
-	var missing []hash16
+	var missing []ledger.Hash
 	var extra []held
 	owned := g.owned
 	for _, h := range hashes {
 		for len(owned) > 0 && string(owned[:16]) < string(h[:]) {
-			missing = append(missing, hash16(owned))
+			missing = append(missing, ledger.Hash(owned))
 			owned = owned[16:]
 		}
 		if len(owned) > 0 && string(owned[:16]) == string(h[:]) {
@@ -159,7 +159,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []has
 		}
 	}
 	for h := range slices.Chunk(owned, 16) {
-		missing = append(missing, hash16(h))
+		missing = append(missing, ledger.Hash(h))
 	}
 	if len(missing)+len(extra) == 0 {
 		return nil
@@ -196,13 +196,13 @@ func (l *subjectList) close() error { return l.list.Close() }
 
 func (l *subjectList) empty() bool { return l.list.Len() == 0 && !l.blanks }
 
-func (l *subjectList) bit(subj hash16) (word, mask uint64) {
+func (l *subjectList) bit(subj ledger.Hash) (word, mask uint64) {
 	n := uint64(binary.BigEndian.Uint32(subj[:])) >> (32 - listBits)
 	return n / 64, 1 << (n % 64)
 }
 
 // add takes a subject; one may come more than once.
-func (l *subjectList) add(subj hash16) error {
+func (l *subjectList) add(subj ledger.Hash) error {
 	if l.known == nil {
 		l.known = make([]uint64, 1<<listBits/64)
 	}
@@ -213,7 +213,7 @@ func (l *subjectList) add(subj hash16) error {
 
 // maybe tells whether a subject can be in the list. Of some that are not it says so
 // as well.
-func (l *subjectList) maybe(subj hash16) bool {
+func (l *subjectList) maybe(subj ledger.Hash) bool {
 	word, mask := l.bit(subj)
 	return l.known != nil && l.known[word]&mask != 0
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -25,8 +26,8 @@ func TestAuditAgainstSets(t *testing.T) {
 			if seed%2 == 0 {
 				b.cfg.MemoryBytes = 1 // sorts on disk
 			}
-			triples := map[hash16]map[rdfres.Triple]bool{} // by resource
-			owners := map[rdfres.Term][]hash16{}           // by subject
+			triples := map[ledger.Hash]map[rdfres.Triple]bool{} // by resource
+			owners := map[rdfres.Term][]ledger.Hash{}           // by subject
 			for i := range 40 {
 				var body strings.Builder
 				for range 1 + rng.IntN(8) {
@@ -42,7 +43,7 @@ func TestAuditAgainstSets(t *testing.T) {
 				}
 				name := fmt.Sprintf("e%d.nt", i)
 				b.src.put(name, body.String())
-				loc := hashString(b.src.url("/set/r/" + name))
+				loc := ledger.HashOf(b.src.url("/set/r/" + name))
 				triples[loc] = map[rdfres.Triple]bool{}
 				for q, err := range codec.Read(strings.NewReader(body.String()), rdfres.NTriples, rdfres.ReadOptions{}) {
 					if err != nil {
@@ -54,7 +55,7 @@ func TestAuditAgainstSets(t *testing.T) {
 					}
 				}
 			}
-			order := func(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) }
+			order := ledger.Hash.Compare
 			for _, locs := range owners {
 				slices.SortFunc(locs, order)
 			}
@@ -78,10 +79,10 @@ func TestAuditAgainstSets(t *testing.T) {
 						held[rdfres.Triple{S: all[rng.IntN(len(all))].S, P: rdfres.NewIRI("http://ex.org/hand"), O: rdfres.NewIRI(fmt.Sprintf("http://ex.org/o%d", rng.IntN(9)))}] = true
 					}
 				}
-				lacks, excess, strangers := map[hash16]int{}, map[hash16]bool{}, map[rdfres.Term]bool{}
+				lacks, excess, strangers := map[ledger.Hash]int{}, map[ledger.Hash]bool{}, map[rdfres.Term]bool{}
 				for tr := range whole {
 					if !held[tr] {
-						i := slices.IndexFunc(owners[tr.S], func(loc hash16) bool { return triples[loc][tr] })
+						i := slices.IndexFunc(owners[tr.S], func(loc ledger.Hash) bool { return triples[loc][tr] })
 						lacks[owners[tr.S][i]]++
 					}
 				}
@@ -129,7 +130,7 @@ func TestSubjectList(t *testing.T) {
 	}
 	defer l.close()
 	rng := rand.New(rand.NewPCG(3, 3))
-	random := func() (h hash16) {
+	random := func() (h ledger.Hash) {
 		for i := range h {
 			h[i] = byte(rng.IntN(256))
 		}
@@ -158,7 +159,7 @@ func TestSubjectList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !l.maybe(hash16(rec.Key)) {
+		if !l.maybe(ledger.Hash(rec.Key)) {
 			t.Fatalf("%x is passed over", rec.Key)
 		}
 		got = append(got, string(rec.Key))

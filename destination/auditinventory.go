@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -151,14 +152,14 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		v.a.sawRewritten(rec.record)
-		if rec.has(flagFile) && v.a.depth != "inventory" && v.a.listed() {
+		v.a.sawRewritten(rec.Record)
+		if rec.Has(ledger.FlagFile) && v.a.depth != "inventory" && v.a.listed() {
 			return fmt.Errorf("%w: it has no files, and the list has", errInventory)
 		}
-		if rec.has(flagKept) || rec.has(flagFile) {
+		if rec.Has(ledger.FlagKept) || rec.Has(ledger.FlagFile) {
 			continue
 		}
-		if !rec.has(flagWireNames) || rec.Entity == "" {
+		if !rec.Has(ledger.FlagWireNames) || rec.Entity == "" {
 			return fmt.Errorf("%w: the source promised no graph digest of %s", errInventory, shorten(rec.Loc))
 		}
 		k := rdfres.EntityKey(rec.Entity)
@@ -345,7 +346,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		}
 		there, ok := v.remote[key]
 		delete(v.remote, key)
-		graph, loc := rdfres.Digest(rec.Value[:32]), hash16(rec.Value[32:])
+		graph, loc := rdfres.Digest(rec.Value[:32]), ledger.Hash(rec.Value[32:])
 		if ok && there.graph == graph {
 			continue
 		}
@@ -381,7 +382,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if name == "" {
 			name = "sha-256:" + key.String()
 		}
-		if err := v.a.event(hashString("entity\x00"+name), rankMissing, event{Entity: name, Detail: notMirrored + known[e.entity].known()}); err != nil {
+		if err := v.a.event(ledger.HashOf("entity\x00"+name), rankMissing, event{Entity: name, Detail: notMirrored + known[e.entity].known()}); err != nil {
 			return err
 		}
 	}

@@ -10,12 +10,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // mirrorCompare compares what the records own with what the mirror holds: the
@@ -28,7 +27,7 @@ type mirrorCompare struct {
 	fix    bool
 	second bool
 	alone  bool // the source cannot be asked: what must be fetched again stays as it is
-	event  func(hash16, byte, event) error
+	event  func(ledger.Hash, byte, event) error
 
 	plan    plan
 	fixed   int64 // triples written or removed, and dropped
@@ -36,16 +35,16 @@ type mirrorCompare struct {
 	dropped int64 // those of them that were removed
 	unseen  int64 // triples in another form than given that the normal form does not explain
 	refetch int64 // resources whose kept representation is not as recorded
-	broken  map[hash16]bool
+	broken  map[ledger.Hash]bool
 
-	lastLoc hash16
-	lastSts map[hash16]*statement
+	lastLoc ledger.Hash
+	lastSts map[ledger.Hash]*statement
 }
 
 // compareMirror is the comparison that Sync makes when state and mirror do not
 // stand at the same write.
 func (d *Destination) compareMirror(ctx context.Context, r *run) error {
-	mc := &mirrorCompare{d: d, fix: true, event: func(hash16, byte, event) error { return nil }}
+	mc := &mirrorCompare{d: d, fix: true, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	}
 	if mc.fixed > 0 && !d.snapshotMeta().Dirty { // what is put whole is put at the end
 		lacking := 0 // what a store confirms again and again and does not do
-		again := &mirrorCompare{d: d, second: true, event: func(_ hash16, rank byte, _ event) error {
+		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
 			if rank == rankMirrorLacks {
 				lacking++
 			}
@@ -86,7 +85,7 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := d.sameForm(); err != nil {
 		return err
 	}
-	c.broken = map[hash16]bool{}
+	c.broken = map[ledger.Hash]bool{}
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
 	}
@@ -142,16 +141,16 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 
 // held is one triple as the mirror holds it.
 type held struct {
-	hash  hash16
+	hash  ledger.Hash
 	graph string
 	line  string
 }
 
 // group is everything about one subject.
 type group struct {
-	subj   hash16
+	subj   ledger.Hash
 	owned  []byte // sorted, without doubles
-	owners []owner
+	owners []ledger.Owner
 	lists  [][]byte
 }
 
@@ -194,12 +193,12 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	g, gerr, gok := nextOwned()
 	h, herr, hok := nextHeld()
 	n := 0
-	var before hash16
+	var before ledger.Hash
 	for rec, err := range of.list.Sort() {
 		if err != nil {
 			return err
 		}
-		cur := group{subj: hash16(rec.Key)}
+		cur := group{subj: ledger.Hash(rec.Key)}
 		if n > 0 && cur.subj == before {
 			continue
 		}
@@ -225,9 +224,9 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		seen := make([]bool, len(cur.owned)/16)
 		var extra []held
 		over := 0
-		var last hash16
+		var last ledger.Hash
 		for hok && herr == nil && string(h.Key[:16]) == string(cur.subj[:]) {
-			var hash hash16
+			var hash ledger.Hash
 			copy(hash[:], h.Key[16:32])
 			if i, ok := find(cur.owned, hash); ok {
 				seen[i] = true
@@ -245,10 +244,10 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		if hok && herr != nil {
 			return herr
 		}
-		var missing []hash16
+		var missing []ledger.Hash
 		for i, ok := range seen {
 			if !ok {
-				missing = append(missing, hash16(cur.owned[i*16:i*16+16]))
+				missing = append(missing, ledger.Hash(cur.owned[i*16:i*16+16]))
 			}
 		}
 		if len(missing)+len(extra) > 0 {
@@ -261,7 +260,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 }
 
 // find is the position of a hash in a sorted list.
-func find(list []byte, h hash16) (int, bool) {
+func find(list []byte, h ledger.Hash) (int, bool) {
 	lo, hi := 0, len(list)/16
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -280,16 +279,16 @@ func find(list []byte, h hash16) (int, bool) {
 // groups yields the ownership index by subject.
 func (c *mirrorCompare) groups(snap kv.Reader) iter.Seq2[*group, error] {
 	return func(yield func(*group, error) bool) {
-		prefix := key(kindOwned, c.d.space)
+		prefix := ledger.Key(ledger.KindOwned, c.d.space)
 		var g *group
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			subj, o, ok := splitOwned(pair.Key)
+			subj, o, ok := ledger.SplitOwned(pair.Key)
 			if !ok || len(pair.Value)%16 != 0 {
-				yield(nil, fmt.Errorf("%w: ownership", errRecord))
+				yield(nil, fmt.Errorf("%w: ownership", ledger.ErrDamaged))
 				return
 			}
 			if g != nil && g.subj != subj {
@@ -315,13 +314,13 @@ func (g *group) done() *group {
 		g.owned = g.lists[0]
 		return g
 	}
-	var all []hash16
+	var all []ledger.Hash
 	for _, l := range g.lists {
 		for i := 0; i+16 <= len(l); i += 16 {
-			all = append(all, hash16(l[i:i+16]))
+			all = append(all, ledger.Hash(l[i:i+16]))
 		}
 	}
-	slices.SortFunc(all, func(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) })
+	slices.SortFunc(all, ledger.Hash.Compare)
 	all = slices.Compact(all)
 	g.owned = make([]byte, 0, 16*len(all))
 	for _, h := range all {
@@ -332,16 +331,16 @@ func (g *group) done() *group {
 
 // lack is an owned triple that the mirror does not have.
 type lack struct {
-	hash  hash16
+	hash  ledger.Hash
 	st    *statement // nil: the kept representation is gone
-	owner owner
+	owner ledger.Owner
 }
 
 // tolerated are the triples of a subject that the store rewrites by itself, each with
 // what it makes of it. What was recorded before both were (empty) counts no more.
-func (d *Destination) tolerated(subj hash16) (map[hash16]hash16, error) {
-	var all map[hash16]hash16
-	prefix := key(kindRewritten, d.space, subj)
+func (d *Destination) tolerated(subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
+	var all map[ledger.Hash]ledger.Hash
+	prefix := ledger.Key(ledger.KindRewritten, d.space, subj)
 	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
@@ -350,9 +349,9 @@ func (d *Destination) tolerated(subj hash16) (map[hash16]hash16, error) {
 			continue
 		}
 		if all == nil {
-			all = map[hash16]hash16{}
+			all = map[ledger.Hash]ledger.Hash{}
 		}
-		all[hash16(pair.Key[len(prefix):])] = hash16(pair.Value)
+		all[ledger.Hash(pair.Key[len(prefix):])] = ledger.Hash(pair.Value)
 	}
 	return all, nil
 }
@@ -360,11 +359,11 @@ func (d *Destination) tolerated(subj hash16) (map[hash16]hash16, error) {
 // explained are the triples that the mirror has which the store has made of some that
 // are missing: extra ones, that nobody owns, or owned ones. What it made and somebody has
 // removed explains nothing.
-func (g *group) explained(tolerated map[hash16]hash16, missing []hash16, extra []held) map[hash16]bool {
+func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledger.Hash, extra []held) map[ledger.Hash]bool {
 	if len(tolerated) == 0 {
 		return nil
 	}
-	made := map[hash16]bool{}
+	made := map[ledger.Hash]bool{}
 	for _, h := range missing {
 		m, ok := tolerated[h]
 		if ok && (slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) || holds(g.owned, m) && !slices.Contains(missing, m)) {
@@ -375,41 +374,41 @@ func (g *group) explained(tolerated map[hash16]hash16, missing []hash16, extra [
 }
 
 // differ works on one subject whose triples are not as owned.
-func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, extra []held) error {
+func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.Hash, extra []held) error {
 	d := c.d
 	tolerated, err := d.tolerated(g.subj)
 	if err != nil {
 		return err
 	}
 	made := g.explained(tolerated, missing, extra)
-	var ownerHere *owner
+	var ownerHere *ledger.Owner
 	for i := range g.owners {
-		if g.owners[i].dest == d.dest {
+		if g.owners[i].Dest == d.dest {
 			ownerHere = &g.owners[i]
 			break
 		}
 	}
-	rewritten := map[hash16]string{} // resources, and what the store makes of them
+	rewritten := map[ledger.Hash]string{} // resources, and what the store makes of them
 	var lacks []lack
 	var others []lack // of other destinations
 	for _, h := range missing {
 		l := lack{hash: h}
 		for i, o := range g.owners {
 			if holds(g.lists[i], h) {
-				if l.owner = o; o.dest == d.dest {
+				if l.owner = o; o.Dest == d.dest {
 					break
 				}
 			}
 		}
-		if l.owner.dest != d.dest { // its own audit tells
+		if l.owner.Dest != d.dest { // its own audit tells
 			others = append(others, l)
 			continue
 		}
 		if m, ok := tolerated[h]; ok && made[m] {
-			rewritten[l.owner.loc] = cmp.Or(rewritten[l.owner.loc], ownForm)
+			rewritten[l.owner.Loc] = cmp.Or(rewritten[l.owner.Loc], ownForm)
 			continue
 		}
-		st, err := c.statement(l.owner.loc, h)
+		st, err := c.statement(l.owner.Loc, h)
 		if err != nil {
 			return err
 		}
@@ -422,7 +421,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 	for _, e := range extra {
 		if made[e.hash] {
 			if ownerHere != nil {
-				rewritten[ownerHere.loc] = cmp.Or(rewritten[ownerHere.loc], ownForm)
+				rewritten[ownerHere.Loc] = cmp.Or(rewritten[ownerHere.Loc], ownForm)
 			}
 			continue
 		}
@@ -459,10 +458,10 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		paired[match] = true
 		c.unseen++
-		rewritten[l.owner.loc] = rewritingOf(l.st.triple, triples[match].O)
+		rewritten[l.owner.Loc] = rewritingOf(l.st.triple, triples[match].O)
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
-			b.Set(key(kindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
+			b.Set(ledger.Key(ledger.KindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
 			err := b.Commit(true)
 			b.Close()
 			if err != nil {
@@ -470,9 +469,9 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 			}
 		}
 	}
-	lackOf := map[hash16]int{}
+	lackOf := map[ledger.Hash]int{}
 	for _, l := range still {
-		lackOf[l.owner.loc]++
+		lackOf[l.owner.Loc]++
 		if c.fix && l.st != nil && d.mirror.keeps(l.st) == nil {
 			c.plan.inserts = append(c.plan.inserts, *l.st)
 		}
@@ -501,7 +500,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		if ghost { // it goes whole
 			detail := "the mirror has graph " + shorten(e.graph) + ", which this destination wrote and no resource has"
-			if err := c.event(hashString("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.entityOf(e.graph), Detail: detail}); err != nil {
+			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.entityOf(e.graph), Detail: detail}); err != nil {
 				return err
 			}
 			excess--
@@ -517,13 +516,13 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []hash16, 
 		}
 		detail := "the mirror has a triple that no resource owns: " + shorten(strings.TrimSpace(e.line))
 		if ownerHere != nil {
-			err = c.tell(ownerHere.loc, rankMirrorExcess, detail, 0)
+			err = c.tell(ownerHere.Loc, rankMirrorExcess, detail, 0)
 		} else {
 			entity := t.S.IRI()
 			if entity == "" {
 				entity = string(t.S)
 			}
-			err = c.event(hashString("entity\x00"+entity), rankNoSubject, event{Entity: entity, Detail: detail})
+			err = c.event(ledger.HashOf("entity\x00"+entity), rankNoSubject, event{Entity: entity, Detail: detail})
 		}
 		if err != nil {
 			return err
@@ -563,20 +562,20 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 
 // theirs is a triple that another destination owns in the same graph, an empty one where
 // what is kept of it is damaged.
-func (d *Destination) theirs(o owner, hash hash16) (*statement, error) {
-	raw, err := d.store.Get(key(kindMeta, o.dest))
+func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*statement, error) {
+	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, o.Dest))
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
 	}
 	var m meta
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+		return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 	}
 	lay := d.mirror.lay
 	lay.authority = m.Authority
-	other := &Destination{store: d.store, dest: o.dest, mirror: &mirror{lay: lay}}
-	sts, _, err := other.statementsOf(o.loc)
-	if err != nil && !errors.Is(err, errRecord) && !errors.Is(err, kv.ErrNotFound) {
+	other := &Destination{store: d.store, dest: o.Dest, mirror: &mirror{lay: lay}}
+	sts, _, err := other.statementsOf(o.Loc)
+	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(sts, func(st statement) bool { return st.hash == hash }); i >= 0 {
@@ -585,7 +584,7 @@ func (d *Destination) theirs(o owner, hash hash16) (*statement, error) {
 	return &statement{}, nil
 }
 
-func (c *mirrorCompare) tell(loc hash16, rank byte, detail string, n int) error {
+func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) error {
 	e := event{Detail: detail, Triples: n, Broken: c.broken[loc]}
 	if rec, err := c.d.record(loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
@@ -595,11 +594,11 @@ func (c *mirrorCompare) tell(loc hash16, rank byte, detail string, n int) error 
 
 // statement finds a triple of a resource by its hash; nil when the kept
 // representation is not as recorded, which makes the resource be fetched again.
-func (c *mirrorCompare) statement(loc, h hash16) (*statement, error) {
+func (c *mirrorCompare) statement(loc, h ledger.Hash) (*statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
-		c.lastLoc, c.lastSts = loc, map[hash16]*statement{}
+		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*statement{}
 		sts, _, err := c.d.statementsOf(loc)
-		if err != nil && !errors.Is(err, errRecord) && !errors.Is(err, kv.ErrNotFound) {
+		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
 		if err != nil && !c.broken[loc] {
@@ -620,21 +619,17 @@ func (c *mirrorCompare) statement(loc, h hash16) (*statement, error) {
 
 // forget makes the next comparison fetch a resource again: what is recorded of
 // it is not trusted any more.
-func (d *Destination) forget(loc hash16) error {
+func (d *Destination) forget(loc ledger.Hash) error {
 	rec, err := d.record(loc)
 	if err != nil || rec == nil {
 		return err
 	}
 	d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
-	rec.forget()
+	rec.Forget()
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(key(kindResource, d.dest, loc), rec.encode())
+	b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 	return d.commit(b, func(m *meta) { m.Again = true })
-}
-
-func (r *record) forget() {
-	r.Graph, r.Hashes, r.Length, r.LastMod = rdfres.Digest{}, resourcesync.Hashes{}, -1, time.Time{}
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {
@@ -668,7 +663,7 @@ func (c *mirrorCompare) putTouched(ctx context.Context) error {
 		}
 	}
 	for g := range graphs {
-		v, err := c.d.store.Get(key(kindGraph, c.d.space, hashString(g)))
+		v, err := c.d.store.Get(ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
 			if err := c.d.mirror.client.DeleteGraph(ctx, g); err != nil {
 				return err
@@ -678,10 +673,10 @@ func (c *mirrorCompare) putTouched(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(v) < 20 || id(binary.BigEndian.Uint32(v)) != c.d.dest {
+		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.dest {
 			continue
 		}
-		sts, _, err := c.d.statementsOf(hash16(v[4:20]))
+		sts, _, err := c.d.statementsOf(ledger.Hash(v[4:20]))
 		if err != nil {
 			return err
 		}

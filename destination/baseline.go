@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -136,7 +137,7 @@ func (d *Destination) ownFailure(err error) bool {
 	case errors.As(err, &fe):
 		return false
 	}
-	return errors.As(err, &pe) || errors.Is(err, errRecord) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
+	return errors.As(err, &pe) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
 }
 
 // errMirror marks failures of the mirror; errInjected those that tests make.
@@ -200,7 +201,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
-	pending := map[hash16]*fault{}
+	pending := map[ledger.Hash]*fault{}
 	for loc, f := range d.faults() {
 		if f.err != nil {
 			return nil, f.err
@@ -210,7 +211,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	var (
-		gone, told []hash16 // inferred from absence, told by a change
+		gone, told []ledger.Hash // inferred from absence, told by a change
 		held       int64
 		// of those, and of gone and told, resources outside of what is selected
 		heldOutside, goneOutside, toldOutside int64
@@ -220,7 +221,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		now                                   = d.opt.Now()
 		total                                 = v.sorter.Len()
 	)
-	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
+	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for p, err := range d.merged(v, snap) {
 			if err != nil || ctx.Err() != nil {
 				return nil, errors.Join(err, ctx.Err())
@@ -250,11 +251,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				return
 			}
 			if r.dry && r.reselected && p.rec != nil && d.cfg.Keep != "deleted" {
-				p.rec.Flags &^= flagKept
+				p.rec.Flags &^= ledger.FlagKept
 			}
 			if p.here() {
 				held++
-				heldOutside += p.rec.unselected()
+				heldOutside += p.rec.Unselected()
 			}
 			if moves.left(p.loc) {
 				continue // it goes with the new location of its entity
@@ -269,12 +270,12 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			case p.there() && p.here():
 				if is, _ := p.it.differs(p.rec); (is.same(o) || v.sparing && is != different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
-						unchanged += 1 - p.rec.unselected()
-						outside += p.rec.unselected()
+						unchanged += 1 - p.rec.Unselected()
+						outside += p.rec.Unselected()
 					} else {
 						rec, it := p.rec, p.it
 						if moved { // its first source has it elsewhere
-							rec.comesVia(it.Via)
+							rec.ComesVia(it.Via)
 						}
 						if !yield(replacing(func(context.Context) *outcome { return &outcome{it: it, rec: rec} }, replaces), nil) {
 							return
@@ -291,10 +292,10 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				switch {
 				case p.it != nil:
 					told = append(told, p.loc)
-					toldOutside += p.rec.unselected()
+					toldOutside += p.rec.Unselected()
 				case !v.untold(p.rec):
 					gone = append(gone, p.loc)
-					goneOutside += p.rec.unselected()
+					goneOutside += p.rec.Unselected()
 				}
 				continue
 			default:
@@ -647,10 +648,10 @@ func list(listed *extsort.Sorter, it *item) error {
 	if listed == nil {
 		return nil
 	}
-	loc := hashString(it.Loc)
+	loc := ledger.HashOf(it.Loc)
 	var entity []byte
 	if it.Entity != "" {
-		h := hashString(it.Entity)
+		h := ledger.HashOf(it.Entity)
 		entity = h[:]
 	}
 	return listed.Add(loc[:], entity)
@@ -688,7 +689,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		if err != nil {
 			return err
 		}
-		if rec.has(flagKept) || rec.has(flagFile) { // a dump has no files
+		if rec.Has(ledger.FlagKept) || rec.Has(ledger.FlagFile) { // a dump has no files
 			continue
 		}
 		if !ok || have != loc {
@@ -720,7 +721,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 // settleUnlisted forgets what was pending and is neither recorded nor in a dump: there is
 // nothing to wait for.
 func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
-	pending := map[hash16]bool{}
+	pending := map[ledger.Hash]bool{}
 	for loc, f := range d.faults() {
 		if f.err != nil {
 			return f.err
@@ -736,7 +737,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		if err != nil {
 			return err
 		}
-		delete(pending, hash16(rec.Key))
+		delete(pending, ledger.Hash(rec.Key))
 	}
 	for loc := range pending {
 		rec, err := d.record(loc)

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"slices"
 	"strings"
 	"sync"
@@ -23,9 +24,9 @@ func TestWorkedBeside(t *testing.T) {
 	}
 	become := func(i int, text string) *op { // of one of them; "" removes it
 		loc := s.url(fmt.Sprintf("/set/r/e%d.nt", i))
-		o := &op{loc: hashString(loc), it: &item{Loc: loc, Promise: promise{Length: -1}}}
+		o := &op{loc: ledger.HashOf(loc), it: &item{Loc: loc, Promise: promise{Length: -1}}}
 		if text != "" {
-			out := &outcome{it: o.it, rec: &record{Loc: loc, Entity: fmt.Sprintf("http://ex.org/e%d", i), Triples: 1}, wire: []byte(text)}
+			out := &outcome{it: o.it, rec: &ledger.Record{Loc: loc, Entity: fmt.Sprintf("http://ex.org/e%d", i), Triples: 1}, wire: []byte(text)}
 			d.prepare(out)
 			o.rec, o.wire, o.sts, o.packed = out.rec, out.wire, out.sts, out.packed
 		}
@@ -34,7 +35,7 @@ func TestWorkedBeside(t *testing.T) {
 	mine := "<http://ex.org/e%d> <http://ex.org/q> \"new\" .\n"
 	running := func(ops ...*op) *inFlight {
 		t.Helper()
-		f := &inFlight{planned: make(chan struct{}), locs: map[hash16]bool{}, turn: 7}
+		f := &inFlight{planned: make(chan struct{}), locs: map[ledger.Hash]bool{}, turn: 7}
 		for _, o := range ops {
 			f.locs[o.loc] = true
 		}
@@ -48,7 +49,7 @@ func TestWorkedBeside(t *testing.T) {
 	}
 	fresh := func(i int) *op { return become(i, fmt.Sprintf(mine, i)) } // of which nothing is recorded
 	moving := fresh(9)
-	moving.replaces = []hash16{hashString("gone")}
+	moving.replaces = []ledger.Hash{ledger.HashOf("gone")}
 	for _, c := range []struct {
 		name string
 		f    *inFlight
@@ -140,7 +141,7 @@ func TestPlannedBeside(t *testing.T) {
 	add := func(i int) {
 		t.Helper()
 		loc := b.src.url(fmt.Sprintf("/set/r/e%d.nt", i))
-		rec, err := d.record(hashString(loc))
+		rec, err := d.record(ledger.HashOf(loc))
 		if err != nil || rec == nil {
 			t.Fatal(rec, err)
 		}
@@ -149,7 +150,7 @@ func TestPlannedBeside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.was = d.former(hashString(loc), rec, nil)
+		o.was = d.former(ledger.HashOf(loc), rec, nil)
 		d.prepare(o)
 		if err := to.outcome(t.Context(), o); err != nil {
 			t.Fatal(err)

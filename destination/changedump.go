@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -36,7 +37,7 @@ type changePackage struct {
 	tried       bool
 	dl          *download
 	zip         *resourcesync.Package
-	paths       map[hash16]string
+	paths       map[ledger.Hash]string
 }
 
 func (c *changePackages) close() {
@@ -47,7 +48,7 @@ func (c *changePackages) close() {
 
 // changeKey names the bytes of one change; ok is false where nothing is promised
 // that tells them from others.
-func changeKey(loc string, p promise) (hash16, bool) {
+func changeKey(loc string, p promise) (ledger.Hash, bool) {
 	h := p.Hashes.SHA256
 	if h == "" {
 		h = p.Hashes.SHA1
@@ -55,7 +56,7 @@ func changeKey(loc string, p promise) (hash16, bool) {
 	if h == "" {
 		h = p.Hashes.MD5
 	}
-	return hashString(loc + " " + h), h != ""
+	return ledger.HashOf(loc + " " + h), h != ""
 }
 
 // readChangeDump lists the packages of the source's Change Dump.
@@ -118,7 +119,7 @@ func (p *changePackage) open(ctx context.Context, d *Destination) error {
 		return fail(err)
 	}
 	defer closer.Close()
-	paths := map[hash16]string{}
+	paths := map[ledger.Hash]string{}
 	err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
 		it := newItem(e, nil, "the manifest of "+p.url)
 		if k, ok := changeKey(it.Loc, it.Promise); ok && it.Bad == "" && it.Path != "" && it.Change != "deleted" {

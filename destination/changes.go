@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -1158,7 +1159,7 @@ type window struct {
 	d     *Destination
 	r     *run
 	order []*item
-	items map[hash16]int // position in order
+	items map[ledger.Hash]int // position in order
 	count int
 	at    cursor // behind everything that was added
 	any   bool
@@ -1177,7 +1178,7 @@ const maxRead = 256
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *offer, from cursor) *window {
-	w := &window{d: d, r: r, items: map[hash16]int{}, at: from, ahead: from.Ahead}
+	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
 	if _, kind := o.changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump
 	}
@@ -1257,8 +1258,8 @@ func (w *window) add(ctx context.Context, c change) error {
 			return err
 		}
 	}
-	loc := hashString(c.it.Loc)
-	passed := w.r.passed[hashString(c.it.identity())] // a later one has been compared: the mirror would go back
+	loc := ledger.HashOf(c.it.Loc)
+	passed := w.r.passed[ledger.HashOf(c.it.identity())] // a later one has been compared: the mirror would go back
 	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together && !passed {
 		if err := w.apply(ctx, nil); err != nil { // each of them is a version
 			return err
@@ -1337,10 +1338,10 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			return err
 		}
 	}
-	if err := d.returned(func(waiting map[hash16]bool) (back []hash16, err error) {
+	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for _, it := range items {
-			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[hashString(it.Loc)] {
-				back = append(back, hashString(it.Loc))
+			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[ledger.HashOf(it.Loc)] {
+				back = append(back, ledger.HashOf(it.Loc))
 			}
 		}
 		return back, nil
@@ -1358,7 +1359,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			if it == nil {
 				continue
 			}
-			loc := hashString(it.Loc)
+			loc := ledger.HashOf(it.Loc)
 			r.touched[loc] = true
 			rec, err := d.record(loc)
 			if err != nil {
@@ -1368,7 +1369,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			j := d.fetchJob(it)
 			switch {
 			case it.Bad != "", it.Change == "deleted":
-			case rec != nil && !rec.has(flagKept):
+			case rec != nil && !rec.Has(ledger.FlagKept):
 				if v, _ := it.differs(rec); v == provenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
 				} else {
@@ -1413,7 +1414,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 }
 
 // withFormer reads beside the others what a resource was.
-func (d *Destination) withFormer(j job, loc hash16, rec *record) job {
+func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
 		if o.err == nil {

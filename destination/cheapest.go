@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -44,11 +45,11 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 			return nil
 		}
 		if rest {
-			rec, err := d.record(hashString(it.Loc))
+			rec, err := d.record(ledger.HashOf(it.Loc))
 			if err != nil {
 				return err
 			}
-			if rec != nil && !rec.has(flagKept) {
+			if rec != nil && !rec.Has(ledger.FlagKept) {
 				if v, _ := it.differs(rec); v.same(o) {
 					return nil
 				}

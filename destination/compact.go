@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -45,7 +46,7 @@ type itemRest struct {
 }
 
 // restOf tells whether an item can be made again of its record and the rest.
-func restOf(it *item, r *record) (rest itemRest, ok bool) {
+func restOf(it *item, r *ledger.Record) (rest itemRest, ok bool) {
 	p, h := &it.Promise, it.Promise.Hashes
 	ok = it.Loc == r.Loc && it.Entity == r.Entity && it.Via == r.Via && it.LastMod.Equal(r.LastMod) && p.Length == r.Length &&
 		h.MD5 == r.Hashes.MD5 && h.SHA1 == r.Hashes.SHA1 && h.SHA256 == r.Hashes.SHA256 && len(h.Other)+len(r.Hashes.Other) == 0 &&
@@ -55,8 +56,8 @@ func restOf(it *item, r *record) (rest itemRest, ok bool) {
 	return itemRest{it.Path, it.Package, p.Type, p.Encoding, !p.Graph.IsZero()}, ok
 }
 
-func (s *itemRest) item(r *record) *item {
-	length, _ := r.told()
+func (s *itemRest) item(r *ledger.Record) *item {
+	length, _ := r.Promised()
 	it := &item{Loc: r.Loc, Entity: r.Entity, Via: r.Via, LastMod: r.LastMod, Path: s.path, Package: s.pkg,
 		Promise: promise{Hashes: r.Hashes, Length: length, Type: s.typ, Encoding: s.encoding}}
 	if s.graph {
@@ -74,7 +75,7 @@ func (b *batcher) canCompact() bool {
 
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that
 // is being written.
-func (b *batcher) isNew(loc hash16) bool {
+func (b *batcher) isNew(loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
@@ -97,7 +98,7 @@ func (o *op) compact(m *mirror) {
 		t := o.sts[i].triple
 		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
 		if o.sts[i].normal {
-			o.rec.Flags |= flagRewritten
+			o.rec.Flags |= ledger.FlagRewritten
 		}
 	}
 	if n != c.size { // blank nodes are IRIs in the mirror
@@ -105,7 +106,7 @@ func (o *op) compact(m *mirror) {
 		for i := range o.sts {
 			text = o.sts[i].triple.AppendLine(text)
 		}
-		c.text, c.size = pack(text), len(text)
+		c.text, c.size = ledger.Pack(text), len(text)
 	}
 	if o.it != nil {
 		if rest, ok := restOf(o.it, o.rec); ok {
@@ -121,7 +122,7 @@ func (o *op) expand() (err error) {
 		if o.it == nil {
 			o.it = o.small.rest.item(o.rec)
 		}
-		o.wire, err = unpack(o.packed)
+		o.wire, err = ledger.Unpack(o.packed)
 		o.small = nil
 	}
 	return err
@@ -215,7 +216,7 @@ func (b *smallBody) Read(p []byte) (int, error) {
 			packed := b.packed[0]
 			b.packed = b.packed[1:]
 			var err error
-			if b.buf, err = unpackInto(b.buf, packed); err != nil {
+			if b.buf, err = ledger.UnpackInto(b.buf, packed); err != nil {
 				return 0, err
 			}
 			b.text = b.buf

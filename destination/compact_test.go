@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -190,7 +191,7 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	b := newBench(t)
 	b.few = 1
 	d := b.open()
-	o := &op{rec: &record{Loc: "http://ex.org/a", Entity: "http://ex.org/a", Triples: 1}, wire: []byte("<http://ex.org/a> <http://ex.org/p> \"v\" .\n"), fresh: true}
+	o := &op{rec: &ledger.Record{Loc: "http://ex.org/a", Entity: "http://ex.org/a", Triples: 1}, wire: []byte("<http://ex.org/a> <http://ex.org/p> \"v\" .\n"), fresh: true}
 	ts, err := parseWire(o.wire)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +199,7 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	if o.sts, err = d.mirror.lay.statements(o.rec.Entity, ts); err != nil {
 		t.Fatal(err)
 	}
-	o.packed = pack(o.wire)
+	o.packed = ledger.Pack(o.wire)
 	wire := string(o.wire)
 	o.compact(d.mirror)
 	if n, err := d.smallOps([]*op{o, {fault: &fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
@@ -255,8 +256,8 @@ func TestItemRest(t *testing.T) {
 		if ok != small[name] || ok && !reflect.DeepEqual(rest.item(rec), it) {
 			t.Errorf("%s: %v, %+v", name, ok, rest.item(rec))
 		}
-		for what, change := range map[string]func(*record){
-			"entity": func(r *record) { r.Entity += "x" }, "hashes": func(r *record) { r.Hashes.MD5 = "00" }, "length": func(r *record) { r.Length++ }, "lastmod": func(r *record) { r.LastMod = time.Unix(2, 0) },
+		for what, change := range map[string]func(*ledger.Record){
+			"entity": func(r *ledger.Record) { r.Entity += "x" }, "hashes": func(r *ledger.Record) { r.Hashes.MD5 = "00" }, "length": func(r *ledger.Record) { r.Length++ }, "lastmod": func(r *ledger.Record) { r.LastMod = time.Unix(2, 0) },
 		} {
 			r := *rec
 			if change(&r); ok {

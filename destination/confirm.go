@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -25,7 +26,7 @@ func (m *mirror) confirm(ctx context.Context, p *plan) error {
 		return nil
 	}
 	const absent, there = 1, 2
-	want := make(map[hash16]byte, len(p.inserts)+len(p.deletes))
+	want := make(map[ledger.Hash]byte, len(p.inserts)+len(p.deletes))
 	pairs := map[string]bool{} // graph, subject and predicate of inserted literals: is there one?
 	pair := func(graph string, t rdfres.Triple) string { return graph + " " + string(t.S) + " " + string(t.P) }
 	var keys []string

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -82,8 +83,8 @@ type Destination struct {
 	folder  *os.Root            // of a mirror of files, nil for any other
 	sink    *Sink               // of a mirror that is a dump, nil for any other
 	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
-	dest    id
-	space   id
+	dest    ledger.ID
+	space   ledger.ID
 	target  string // the mirror's address, without an access token
 	address string // with it
 	spaceL  *spaceLock
@@ -400,19 +401,19 @@ func (d *Destination) load() error {
 	defer idsMu.Unlock()
 	b := d.store.Batch()
 	defer b.Close()
-	v, err := d.store.Get([]byte{kindVersion})
+	v, err := d.store.Get([]byte{ledger.KindVersion})
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		b.Set([]byte{kindVersion}, []byte{layoutVersion})
+		b.Set([]byte{ledger.KindVersion}, []byte{ledger.LayoutVersion})
 	case err != nil:
 		return err
-	case len(v) != 1 || v[0] > layoutVersion:
-		return fmt.Errorf("its records were written by a newer rsbridge (layout %v, this one knows %d)", v, layoutVersion)
-	case v[0] < layoutVersion:
-		b.Set([]byte{kindVersion}, []byte{layoutVersion})
+	case len(v) != 1 || v[0] > ledger.LayoutVersion:
+		return fmt.Errorf("its records were written by a newer rsbridge (layout %v, this one knows %d)", v, ledger.LayoutVersion)
+	case v[0] < ledger.LayoutVersion:
+		return fmt.Errorf("its records were written by an earlier rsbridge (layout %d, this one reads %d): begin with a new state", v[0], ledger.LayoutVersion)
 	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
-	spaceName := singleSpace + d.cfg.GraphIRI
+	spaceName := ledger.SingleSpace + d.cfg.GraphIRI
 	if d.mirror.lay.perEntity {
 		spaceName = "per-entity"
 	}
@@ -423,7 +424,7 @@ func (d *Destination) load() error {
 		return err
 	}
 	if d.dest == 0 {
-		if d.dest, err = d.allocate(b, nameKey(kindDestName, d.cfg.Name), kindDestLast); err != nil {
+		if d.dest, err = d.allocate(b, ledger.NameKey(ledger.KindDestName, d.cfg.Name), ledger.KindDestLast); err != nil {
 			return err
 		}
 	}
@@ -432,7 +433,7 @@ func (d *Destination) load() error {
 	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
 	d.probeL = l.(*sync.Mutex)
 
-	raw, err := d.store.Get(key(kindMeta, d.dest))
+	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, d.dest))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
@@ -441,7 +442,7 @@ func (d *Destination) load() error {
 		return err
 	default:
 		if err := json.Unmarshal(raw, &d.meta); err != nil {
-			return fmt.Errorf("%w: %w", errRecord, err)
+			return fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 		}
 		if d.meta.Version != 1 {
 			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
@@ -488,18 +489,18 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 	if len(former) != 1 {
 		return nil
 	}
-	v, err := d.store.Get(nameKey(kindDestName, former[0]))
+	v, err := d.store.Get(ledger.NameKey(ledger.KindDestName, former[0]))
 	if err != nil || len(v) != 4 {
 		return err
 	}
-	if own, err := d.store.Get(nameKey(kindDestName, d.cfg.Name)); err == nil && len(own) == 4 {
-		b.Delete(key(kindMeta, id(binary.BigEndian.Uint32(own)))) // it has mirrored nothing
+	if own, err := d.store.Get(ledger.NameKey(ledger.KindDestName, d.cfg.Name)); err == nil && len(own) == 4 {
+		b.Delete(ledger.Key(ledger.KindMeta, ledger.ID(binary.BigEndian.Uint32(own)))) // it has mirrored nothing
 	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
-	b.Set(nameKey(kindDestName, d.cfg.Name), v)
-	b.Delete(nameKey(kindDestName, former[0]))
-	d.dest = id(binary.BigEndian.Uint32(v))
+	b.Set(ledger.NameKey(ledger.KindDestName, d.cfg.Name), v)
+	b.Delete(ledger.NameKey(ledger.KindDestName, former[0]))
+	d.dest = ledger.ID(binary.BigEndian.Uint32(v))
 	d.log.Info("a destination has another name, and goes on with its records", "former", former[0])
 	return nil
 }
@@ -507,23 +508,23 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 // metas are the records of all destinations of this state, by their names.
 func (d *Destination) metas() (map[string]meta, error) {
 	metas := map[string]meta{}
-	for pair, err := range d.store.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+	for pair, err := range d.store.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
 		if err != nil {
 			return nil, err
 		}
 		var m meta
 		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+			return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 		}
 		metas[m.Name] = m
 	}
 	return metas, nil
 }
 
-func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {
+func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (ledger.ID, error) {
 	v, err := d.store.Get(name)
 	if err == nil && len(v) == 4 {
-		return id(binary.BigEndian.Uint32(v)), nil
+		return ledger.ID(binary.BigEndian.Uint32(v)), nil
 	}
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return 0, err
@@ -538,16 +539,16 @@ func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (id, error) {
 	enc := binary.BigEndian.AppendUint32(nil, n)
 	b.Set(name, enc)
 	b.Set([]byte{last}, enc)
-	return id(n), nil
+	return ledger.ID(n), nil
 }
 
 // spaceOf is that of a name. It was once recorded with the token of the address.
-func (d *Destination) spaceOf(b kv.Batch, name string) (id, error) {
-	now, once := nameKey(kindSpaceName, d.target, name), nameKey(kindSpaceName, d.address, name)
+func (d *Destination) spaceOf(b kv.Batch, name string) (ledger.ID, error) {
+	now, once := ledger.NameKey(ledger.KindSpaceName, d.target, name), ledger.NameKey(ledger.KindSpaceName, d.address, name)
 	if _, err := d.store.Get(now); !errors.Is(err, kv.ErrNotFound) || d.target == d.address {
-		return d.allocate(b, now, kindSpaceLast)
+		return d.allocate(b, now, ledger.KindSpaceLast)
 	}
-	n, err := d.allocate(b, once, kindSpaceLast)
+	n, err := d.allocate(b, once, ledger.KindSpaceLast)
 	b.Set(now, binary.BigEndian.AppendUint32(nil, uint32(n)))
 	b.Delete(once)
 	return n, err
@@ -581,7 +582,7 @@ func (d *Destination) putMeta(b kv.Batch, m *meta) {
 	if err != nil {
 		panic("destination: meta cannot be written: " + err.Error()) // plain fields only
 	}
-	b.Set(key(kindMeta, d.dest), raw)
+	b.Set(ledger.Key(ledger.KindMeta, d.dest), raw)
 }
 
 // snapshotMeta is a copy of where the destination stands.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
@@ -84,7 +85,7 @@ func (b *bench) remember(e sparql.Endpoint) {
 	}
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(nameKey(kindProbe, sparql.WithoutToken(target)), raw)
+	batch.Set(ledger.NameKey(ledger.KindProbe, sparql.WithoutToken(target)), raw)
 	if err := batch.Commit(true); err != nil {
 		b.t.Fatal(err)
 	}

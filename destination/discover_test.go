@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -653,11 +654,11 @@ func TestStoreThatRewrites(t *testing.T) {
 var codepoint = regexp.MustCompile(`\\u[0-9A-Fa-f]{4}`)
 
 func FuzzRecords(f *testing.F) {
-	f.Add((&record{Loc: "http://a/", Entity: "http://b/", Length: -1}).encode())
+	f.Add((&ledger.Record{Loc: "http://a/", Entity: "http://b/", Length: -1}).Encode())
 	f.Add((&item{Loc: "http://a/", Version: &place{URL: "http://v/"}, Others: []place{{URL: "x"}}}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, err := decodeRecord(b); err == nil {
-			if r2, err := decodeRecord(r.encode()); err != nil || r2.Loc != r.Loc || r2.Graph != r.Graph || !r2.LastMod.Equal(r.LastMod) {
+		if r, err := ledger.DecodeRecord(b); err == nil {
+			if r2, err := ledger.DecodeRecord(r.Encode()); err != nil || r2.Loc != r.Loc || r2.Graph != r.Graph || !r2.LastMod.Equal(r.LastMod) {
 				t.Fatal(r, r2, err)
 			}
 		}

@@ -353,7 +353,7 @@ func (d *download) verify(length int64, want resourcesync.Hashes) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := checkHashesOf(bufio.NewReaderSize(d.file, 256<<10), want); err != nil {
+	if err := want.CheckReader(bufio.NewReaderSize(d.file, 256<<10)); err != nil {
 		return fmt.Errorf("%s: %w", shorten(d.url), err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -86,7 +87,7 @@ func (p *planning) change(list string, kind resourcesync.Capability) {
 
 // wouldAskAgain tells that a record would be forgotten, for what is configured
 // otherwise than it was.
-func (d *Destination) wouldAskAgain(r *run, loc hash16, rec *record) bool {
+func (d *Destination) wouldAskAgain(r *run, loc ledger.Hash, rec *ledger.Record) bool {
 	return r.remapped || r.reselected && d.outdated(loc, rec)
 }
 
@@ -177,11 +178,11 @@ func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inv
 
 // planChange counts what applying a change would do.
 func (d *Destination) planChange(r *run, it *item) error {
-	rec, err := d.record(hashString(it.Loc))
+	rec, err := d.record(ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
 	}
-	if rec != nil && rec.has(flagKept) {
+	if rec != nil && rec.Has(ledger.FlagKept) {
 		rec = nil
 	}
 	there := rec != nil
@@ -189,8 +190,8 @@ func (d *Destination) planChange(r *run, it *item) error {
 		there = it.Change != "created"
 	}
 	c, what, by := &r.planned, (*int64)(nil), int64(0)
-	if d.outside(it) || it.Change == "deleted" && rec.unselected() > 0 {
-		if c.outside++; rec != nil && rec.unselected() == 0 { // by another name than before
+	if d.outside(it) || it.Change == "deleted" && rec.Unselected() > 0 {
+		if c.outside++; rec != nil && rec.Unselected() == 0 { // by another name than before
 			c.outside--
 			c.deleted++
 		}

@@ -17,8 +17,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A mirror of files has each resource at the path of its address below the
@@ -123,7 +125,7 @@ func (d *Destination) represent(ctx context.Context, it *item, p place, body []b
 		if err != nil {
 			return nil, err
 		}
-		if o.rec.has(flagNotRDF) {
+		if o.rec.Has(ledger.FlagNotRDF) {
 			d.otherwise(o, sha256.Sum256(body), body)
 		}
 		return o, nil
@@ -134,28 +136,28 @@ func (d *Destination) represent(ctx context.Context, it *item, p place, body []b
 		}
 		// The bytes are the promised ones, whatever they are.
 		rec := it.record()
-		rec.Flags |= flagNotRDF
+		rec.Flags |= ledger.FlagNotRDF
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}
 	o.wire, o.ts, o.rec.Triples = nil, nil, 0
-	if o.rec.has(flagNotRDF) {
+	if o.rec.Has(ledger.FlagNotRDF) {
 		d.inPart(o)
 	}
-	if o.rec.has(flagUnselected) {
+	if o.rec.Has(ledger.FlagUnselected) {
 		return o, nil
 	}
 	if h := o.rec.Hashes; h.SHA256 == "" && h.SHA1 == "" && h.MD5 == "" {
-		o.rec.Hashes = hashesOf(body, h)
+		o.rec.Hashes = resourcesync.HashesOf(body, h)
 	}
 	o.raw, o.rec.Normal = body, sha256.Sum256(body)
-	if o.rec.has(flagNotRDF) {
+	if o.rec.Has(ledger.FlagNotRDF) {
 		o.rec.Graph = o.rec.Normal // so that its bytes are compared where graphs are
 	}
 	return o, nil
 }
 
 // owned is the location that a path is kept for.
-func (d *Destination) ownerOf(name string) (loc hash16, ok bool, err error) {
+func (d *Destination) ownerOf(name string) (loc ledger.Hash, ok bool, err error) {
 	v, err := d.store.Get(d.nameKey(name))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -163,9 +165,9 @@ func (d *Destination) ownerOf(name string) (loc hash16, ok bool, err error) {
 	case err != nil:
 		return loc, false, err
 	case len(v) < 20:
-		return loc, false, errRecord
+		return loc, false, ledger.ErrDamaged
 	}
-	return hash16(v[4:20]), true, nil
+	return ledger.Hash(v[4:20]), true, nil
 }
 
 // fileOf is the path of a resource that is recorded, "" if it has none.
@@ -175,7 +177,7 @@ func (d *Destination) fileOf(loc string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if ok && owner == hashString(loc) {
+		if ok && owner == ledger.HashOf(loc) {
 			return name, nil
 		}
 	}
@@ -191,11 +193,11 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	written := false
 	files := d.fileWriter(ops)
 	defer files.close()
-	named := map[hash16]bool{}
+	named := map[ledger.Hash]bool{}
 	for _, o := range ops {
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
-	remove := func(loc hash16, moved bool) error {
+	remove := func(loc ledger.Hash, moved bool) error {
 		old, err := d.record(loc)
 		switch {
 		case err != nil:
@@ -206,19 +208,19 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		case old == nil:
 			return nil
 		}
-		if !old.has(flagKept) {
+		if !old.Has(ledger.FlagKept) {
 			resources--
 		}
-		unselected -= old.unselected()
+		unselected -= old.Unselected()
 		switch {
 		case moved:
 			n.moved++
-		case d.cfg.Keep != "deleted" || !old.has(flagKept):
+		case d.cfg.Keep != "deleted" || !old.Has(ledger.FlagKept):
 			n.became(old, nil, false)
 		}
 		if d.cfg.Keep == "deleted" && !moved {
-			old.Flags |= flagKept
-			b.Set(key(kindResource, d.dest, loc), old.encode())
+			old.Flags |= ledger.FlagKept
+			b.Set(ledger.Key(ledger.KindResource, d.dest, loc), old.Encode())
 			return nil
 		}
 		name, err := d.fileOf(old.Loc)
@@ -233,7 +235,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			written = true
 			b.Delete(d.nameKey(name))
 		}
-		b.Delete(key(kindResource, d.dest, loc))
+		b.Delete(ledger.Key(ledger.KindResource, d.dest, loc))
 		return nil
 	}
 	leave := func(o *op) error { // the locations that its entity has left
@@ -282,7 +284,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if err != nil {
 			return err
 		}
-		if o.raw == nil && old != nil && o.rec.Normal.IsZero() && !o.rec.has(flagUnselected) { // as recorded
+		if o.raw == nil && old != nil && o.rec.Normal.IsZero() && !o.rec.Has(ledger.FlagUnselected) { // as recorded
 			o.rec.Normal = old.Normal
 		}
 		same := old != nil && old.Normal == o.rec.Normal
@@ -291,11 +293,11 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 				return err
 			}
 			n.moved--
-			if !old.has(flagKept) {
+			if !old.Has(ledger.FlagKept) {
 				resources++
 			}
-			unselected += old.unselected()
-		} else if o.raw != nil && (!same || old.has(flagKept)) { // whatever became of the file meanwhile
+			unselected += old.Unselected()
+		} else if o.raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
 			if err := d.putFile(b, files, o, old == nil); err != nil {
 				return err
 			}
@@ -304,11 +306,11 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if old != nil || len(o.replaces) == 0 {
 			n.became(old, o.rec, same)
 		}
-		if old == nil || old.has(flagKept) {
+		if old == nil || old.Has(ledger.FlagKept) {
 			resources++
 		}
-		unselected += o.rec.unselected() - old.unselected()
-		b.Set(key(kindResource, d.dest, o.loc), o.rec.encode())
+		unselected += o.rec.Unselected() - old.Unselected()
+		b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
 		if err := leave(o); err != nil {
 			return err
 		}
@@ -354,7 +356,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op, isNew bool) error {
 	loc := o.rec.Loc
 	names := d.pathsOf(loc)
-	ownerOf := func(name string) (hash16, bool, error) {
+	ownerOf := func(name string) (ledger.Hash, bool, error) {
 		if owner, ok := w.taken[name]; ok {
 			return owner, true, nil
 		}
@@ -431,11 +433,11 @@ type fileWriter struct {
 	dir string
 	at  *os.Root // dir, nil: none is open
 
-	taken map[string]hash16 // paths that resources of the batch have got
+	taken map[string]ledger.Hash // paths that resources of the batch have got
 }
 
 func (d *Destination) fileWriter(ops []*op) *fileWriter {
-	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64, taken: map[string]hash16{}}
+	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64, taken: map[string]ledger.Hash{}}
 }
 
 // folder opens the folder of a file, which is made if need be.
@@ -501,7 +503,7 @@ func (w *fileWriter) flush() error {
 }
 
 func hashSlice(s string) []byte {
-	h := hashString(s)
+	h := ledger.HashOf(s)
 	return h[:]
 }
 
@@ -535,12 +537,12 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 			case err != nil:
 				return err
 			case rec != nil && d.folder == nil:
-				rec.askAgain()
-				b.Set(key(kindResource, d.dest, loc), rec.encode())
+				rec.AskAgain()
+				b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 			case rec != nil && !rec.Normal.IsZero():
-				rec.forget()
+				rec.Forget()
 				rec.Normal = rdfres.Digest{}
-				b.Set(key(kindResource, d.dest, loc), rec.encode())
+				b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 			case rec == nil && loc == o.loc && o.rec != nil && here:
 				name, err := d.fileOf(o.rec.Loc)
 				if err == nil && name == "" {
@@ -598,10 +600,10 @@ func (c *mirrorCompare) files(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if rec.Normal.IsZero() && rec.has(flagUnselected) {
+		if rec.Normal.IsZero() && rec.Has(ledger.FlagUnselected) {
 			continue
 		}
-		if err := c.file(loc, rec.record); err != nil {
+		if err := c.file(loc, rec.Record); err != nil {
 			return err
 		}
 	}
@@ -609,12 +611,12 @@ func (c *mirrorCompare) files(ctx context.Context) error {
 }
 
 // file compares the file of a resource with its record.
-func (c *mirrorCompare) file(loc hash16, rec *record) error {
+func (c *mirrorCompare) file(loc ledger.Hash, rec *ledger.Record) error {
 	rank, why, err := c.fileDiffers(rec)
 	if err != nil || why == "" {
 		return err
 	}
-	needed := !rec.has(flagKept) // else the source does not have it any more
+	needed := !rec.Has(ledger.FlagKept) // else the source does not have it any more
 	if needed && c.alone {
 		why += onlySource
 	}
@@ -631,18 +633,18 @@ func (c *mirrorCompare) file(loc hash16, rec *record) error {
 const onlySource = "; only the source can give it again, and it cannot be asked"
 
 // forget makes a resource be fetched again.
-func (c *mirrorCompare) forget(loc hash16, rec *record) error {
+func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
 	c.refetch++
 	forgotten := *rec
-	forgotten.forget()
+	forgotten.Forget()
 	forgotten.Normal = rdfres.Digest{}
 	b := c.d.store.Batch()
 	defer b.Close()
-	b.Set(key(kindResource, c.d.dest, loc), forgotten.encode())
+	b.Set(ledger.Key(ledger.KindResource, c.d.dest, loc), forgotten.Encode())
 	return c.d.commit(b, func(m *meta) { m.Again = true })
 }
 
-func (c *mirrorCompare) fileDiffers(rec *record) (byte, string, error) {
+func (c *mirrorCompare) fileDiffers(rec *ledger.Record) (byte, string, error) {
 	d := c.d
 	name, err := d.fileOf(rec.Loc)
 	if err != nil {
@@ -685,7 +687,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		}
 		owner, ok, err := d.ownerOf(name)
 		if err == nil && ok && d.folder == nil { // its record comes after the file
-			var rec *record
+			var rec *ledger.Record
 			rec, err = d.record(owner)
 			ok = rec != nil
 		}
@@ -699,7 +701,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 	}
 	slices.Sort(extra)
 	for _, name := range extra {
-		if err := c.event(hashString("entity\x00"+name), rankNoSubject, event{Entity: name, Detail: "the folder has a file that no resource owns"}); err != nil {
+		if err := c.event(ledger.HashOf("entity\x00"+name), rankNoSubject, event{Entity: name, Detail: "the folder has a file that no resource owns"}); err != nil {
 			return err
 		}
 		if c.fix {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -149,7 +150,7 @@ func (d *Destination) neighbour() (string, error) {
 }
 
 // recordKinds are the kinds of records that begin with the destination.
-var recordKinds = []byte{kindResource, kindBody, kindFault, kindIntent, kindDiff, kindPast, kindGhost, kindOther, kindFile, kindLeaving, kindMeta}
+var recordKinds = []byte{ledger.KindResource, ledger.KindBody, ledger.KindFault, ledger.KindIntent, ledger.KindDiff, ledger.KindPast, ledger.KindGhost, ledger.KindOther, ledger.KindFile, ledger.KindLeaving, ledger.KindMeta}
 
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
@@ -168,9 +169,9 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 		return nil
 	}
 	for _, kind := range recordKinds {
-		err := count(key(kind, d.dest), func(pair kv.Pair) {
+		err := count(ledger.Key(kind, d.dest), func(pair kv.Pair) {
 			rep.Records++
-			if kind == kindOther && len(pair.Value) > 0 || kind == kindResource && d.folder != nil {
+			if kind == ledger.KindOther && len(pair.Value) > 0 || kind == ledger.KindResource && d.folder != nil {
 				rep.Files++
 			}
 		})
@@ -178,19 +179,19 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 			return rep, err
 		}
 	}
-	var subject hash16
+	var subject ledger.Hash
 	var ours, others [][]byte // hashes of one subject
 	settle := func() {
-		theirs := map[hash16]bool{}
+		theirs := map[ledger.Hash]bool{}
 		for _, all := range others {
 			for h := range slices.Chunk(all, 16) {
-				theirs[hash16(h)] = true
+				theirs[ledger.Hash(h)] = true
 			}
 		}
-		seen := map[hash16]bool{}
+		seen := map[ledger.Hash]bool{}
 		for _, all := range ours {
 			for h := range slices.Chunk(all, 16) {
-				if t := hash16(h); !theirs[t] && !seen[t] {
+				if t := ledger.Hash(h); !theirs[t] && !seen[t] {
 					seen[t] = true
 					rep.Triples++
 				}
@@ -198,8 +199,8 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 		}
 		ours, others = nil, nil
 	}
-	err = count(key(kindOwned, d.space), func(pair kv.Pair) {
-		subj, o, ok := splitOwned(pair.Key)
+	err = count(ledger.Key(ledger.KindOwned, d.space), func(pair kv.Pair) {
+		subj, o, ok := ledger.SplitOwned(pair.Key)
 		if !ok || len(pair.Value)%16 != 0 {
 			return // a comparison tells of it
 		}
@@ -207,7 +208,7 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 			settle()
 			subject = subj
 		}
-		if o.dest == d.dest {
+		if o.Dest == d.dest {
 			rep.Records++
 			ours = append(ours, slices.Clone(pair.Value))
 		} else {
@@ -218,8 +219,8 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 	if err != nil {
 		return rep, err
 	}
-	return rep, count(key(kindGraph, d.space), func(pair kv.Pair) {
-		if len(pair.Value) >= 4 && id(binary.BigEndian.Uint32(pair.Value)) == d.dest {
+	return rep, count(ledger.Key(ledger.KindGraph, d.space), func(pair kv.Pair) {
+		if len(pair.Value) >= 4 && ledger.ID(binary.BigEndian.Uint32(pair.Value)) == d.dest {
 			rep.Records++
 		}
 	})
@@ -350,14 +351,14 @@ func (d *Destination) dropRecords() error {
 	b := d.store.Batch()
 	defer b.Close()
 	for _, kind := range recordKinds {
-		b.DeleteRange(key(kind, d.dest), kv.PrefixEnd(key(kind, d.dest)))
+		b.DeleteRange(ledger.Key(kind, d.dest), kv.PrefixEnd(ledger.Key(kind, d.dest)))
 	}
 	if !shared {
 		if err := dropSpace(d.store, b, d.space); err != nil {
 			return err
 		}
 	}
-	b.Delete(nameKey(kindDestName, d.cfg.Name))
+	b.Delete(ledger.NameKey(ledger.KindDestName, d.cfg.Name))
 	if err := b.Commit(true); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
@@ -368,7 +369,7 @@ func (d *Destination) dropRecords() error {
 }
 
 // leaveSpace removes what the destination owns in the index of a space that others use.
-func (d *Destination) leaveSpace(space id) error {
+func (d *Destination) leaveSpace(space ledger.ID) error {
 	b := d.store.Batch()
 	defer b.Close()
 	snap := d.store.Snapshot()
@@ -387,19 +388,19 @@ func (d *Destination) leaveSpace(space id) error {
 }
 
 // inSpace yields the records of a space that belong to the destination.
-func (d *Destination) inSpace(r kv.Reader, space id) func(yield func(kv.Pair, error) bool) {
+func (d *Destination) inSpace(r kv.Reader, space ledger.ID) func(yield func(kv.Pair, error) bool) {
 	return func(yield func(kv.Pair, error) bool) {
-		for _, kind := range []byte{kindOwned, kindGraph} {
-			prefix := key(kind, space)
+		for _, kind := range []byte{ledger.KindOwned, ledger.KindGraph} {
+			prefix := ledger.Key(kind, space)
 			for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
 				ours := err != nil
 				switch {
 				case ours:
-				case kind == kindOwned:
-					_, o, ok := splitOwned(pair.Key)
-					ours = ok && o.dest == d.dest
+				case kind == ledger.KindOwned:
+					_, o, ok := ledger.SplitOwned(pair.Key)
+					ours = ok && o.Dest == d.dest
 				default:
-					ours = len(pair.Value) >= 4 && id(binary.BigEndian.Uint32(pair.Value)) == d.dest
+					ours = len(pair.Value) >= 4 && ledger.ID(binary.BigEndian.Uint32(pair.Value)) == d.dest
 				}
 				if ours && (!yield(pair, err) || err != nil) {
 					return
@@ -411,23 +412,23 @@ func (d *Destination) inSpace(r kv.Reader, space id) func(yield func(kv.Pair, er
 
 // dropSpace removes a space that nobody writes into, and what was probed of a store without
 // another one.
-func dropSpace(store kv.Reader, b kv.Batch, space id) error {
+func dropSpace(store kv.Reader, b kv.Batch, space ledger.ID) error {
 	all, err := spacesOf(store)
 	if err != nil {
 		return err
 	}
 	s := all[space]
-	for _, kind := range []byte{kindOwned, kindGraph, kindRewritten, kindForm} {
-		b.DeleteRange(key(kind, space), kv.PrefixEnd(key(kind, space)))
+	for _, kind := range []byte{ledger.KindOwned, ledger.KindGraph, ledger.KindRewritten, ledger.KindForm} {
+		b.DeleteRange(ledger.Key(kind, space), kv.PrefixEnd(ledger.Key(kind, space)))
 	}
-	b.Delete(nameKey(kindSpaceName, s.target, s.name))
+	b.Delete(ledger.NameKey(ledger.KindSpaceName, s.target, s.name))
 	delete(all, space)
 	for _, other := range all {
 		if other.target == s.target {
 			return nil
 		}
 	}
-	b.Delete(nameKey(kindProbe, s.target))
+	b.Delete(ledger.NameKey(ledger.KindProbe, s.target))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"io"
 	"net/http"
 	"slices"
@@ -410,7 +411,7 @@ var hostiles = []hostile{
 // TestHostileSources meets each of them as the first thing that a source says, and
 // after a mirror was made of what it said before.
 func TestHostileSources(t *testing.T) {
-	if _, err := unpack(pack(nil)); err != nil { // what these share is made outside of every bubble
+	if _, err := ledger.Unpack(ledger.Pack(nil)); err != nil { // what these share is made outside of every bubble
 		t.Fatal(err)
 	}
 	names := map[string]bool{}

@@ -7,28 +7,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// intentVersion of what intentOf makes: packed bodies, as they are recorded.
-// Version 2 was packed as a whole, version 1 had no replaced locations.
+// intentVersion is the first byte of intentOf: packed bodies, as they are recorded.
 const intentVersion = 3
 
-// filesIntent is the version of that of a mirror of files, and of files beside a store
-// before the whole batch has its own, in the same form.
+// filesIntent has the same form, for a mirror of files, and for files beside a store before
+// the whole batch has its own.
 const filesIntent = 4
 
-// asideIntent is the version of what names an intent that is kept aside.
+// asideIntent begins the name of an intent beside the tables.
 const asideIntent = 5
 
-// zstdMagic begins what was packed as a whole, so no version is that number.
-const zstdMagic = 0x28
-
-// intentOf is what is kept of a batch until it is recorded.
+// intentOf is the memory of a batch until it is recorded.
 func intentOf(ops []*op) []byte {
 	size := 1
 	for _, o := range ops {
@@ -49,11 +45,11 @@ func intentOf(ops []*op) []byte {
 			continue
 		}
 		b = append(b, 1)
-		b = appendString(b, o.rec.encode())
+		b = ledger.AppendString(b, o.rec.Encode())
 		if o.packed == nil {
-			o.packed = pack(o.wire)
+			o.packed = ledger.Pack(o.wire)
 		}
-		b = appendString(b, o.packed)
+		b = ledger.AppendString(b, o.packed)
 	}
 	return b
 }
@@ -61,9 +57,9 @@ func intentOf(ops []*op) []byte {
 // intentKey is where the intent of a batch stands: two batches may be under way.
 func (d *Destination) intentKey(slot byte) []byte {
 	if slot == 0 {
-		return key(kindIntent, d.dest)
+		return ledger.Key(ledger.KindIntent, d.dest)
 	}
-	return append(key(kindIntent, d.dest), slot)
+	return append(ledger.Key(ledger.KindIntent, d.dest), slot)
 }
 
 // writeIntent makes a batch durable before the mirror sees it. A long one goes beside
@@ -71,7 +67,7 @@ func (d *Destination) intentKey(slot byte) []byte {
 // every key near to it, long after it has gone.
 func (d *Destination) writeIntent(slot byte, intent []byte) error {
 	if aside, ok := kv.Aside(d.store); ok && len(intent) >= d.lim.aside {
-		name := asideName{nonce: rand.Uint64(), sum: crc32.Checksum(intent, castagnoli), length: uint64(len(intent))}
+		name := asideName{nonce: rand.Uint64(), sum: ledger.Checksum(intent), length: uint64(len(intent))}
 		if err := aside.PutAside(name.key(d, slot), intent); err != nil {
 			return fmt.Errorf("write the intent: %w", err)
 		}
@@ -86,8 +82,8 @@ func (d *Destination) writeIntent(slot byte, intent []byte) error {
 	return nil
 }
 
-// asideName is what the tables keep of an intent that is aside. What replaces an intent
-// has another name, so that until it is whole the earlier one is.
+// asideName is left of an intent in the tables. Its successor has another name, so the
+// earlier one stays whole until the successor is.
 type asideName struct {
 	nonce  uint64
 	sum    uint32 // CRC-32C
@@ -106,14 +102,16 @@ func decodeAsideName(b []byte) (n asideName, err error) {
 	return asideName{binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])}, nil
 }
 
-// asideKey begins the names of the intents of a slot that are aside.
-func (d *Destination) asideKey(slot byte) []byte { return append(key(kindIntent, d.dest), slot) }
+// asideKey begins the names of the intents of a slot beside the tables.
+func (d *Destination) asideKey(slot byte) []byte {
+	return append(ledger.Key(ledger.KindIntent, d.dest), slot)
+}
 
 func (n asideName) key(d *Destination, slot byte) []byte {
 	return binary.BigEndian.AppendUint64(d.asideKey(slot), n.nonce)
 }
 
-// errIntent says that an intent is not as it was written.
+// errIntent marks an intent other than written.
 var errIntent = errors.New("the intent of a batch that was under way is damaged")
 
 // readIntent gives the intent of a slot, or kv.ErrNotFound.
@@ -140,7 +138,7 @@ func (d *Destination) readAside(slot byte, name asideName) ([]byte, error) {
 		return nil, fmt.Errorf("%w: its file in the state is not there", errIntent)
 	case err != nil:
 		return nil, fmt.Errorf("intended batch: %w", err)
-	case uint64(len(raw)) != name.length || crc32.Checksum(raw, castagnoli) != name.sum:
+	case uint64(len(raw)) != name.length || ledger.Checksum(raw) != name.sum:
 		return nil, fmt.Errorf("%w: its file in the state has %d bytes with another checksum or length", errIntent, len(raw))
 	}
 	return raw, nil
@@ -155,7 +153,7 @@ func (d *Destination) dropIntent(slot byte) {
 	}
 }
 
-// redo carries out what a crash or a failed write left behind. A batch may stand in
+// redo finishes the batches of a crash or a failed write. A batch may stand in
 // the mirror whole, in part or not at all; afterwards it does. Where there are two,
 // they are of different resources, all new: their order does not matter.
 func (d *Destination) redo(ctx context.Context) error {
@@ -195,46 +193,37 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 	if err != nil {
 		return err
 	}
-	b := raw
 	files := len(raw) > 0 && raw[0] == filesIntent
-	if len(raw) > 0 && raw[0] > intentVersion && raw[0] != zstdMagic && !files {
+	if len(raw) > 0 && raw[0] > asideIntent {
 		return fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", raw[0], asideIntent)
 	}
 	if (len(raw) == 0 || raw[0] != intentVersion) && !files {
-		if b, err = unpack(raw); err == nil && (len(b) == 0 || b[0] < 1 || b[0] >= intentVersion) {
-			err = errRecord
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errIntent, err)
+		return fmt.Errorf("%w: %w", errIntent, ledger.ErrDamaged)
 	}
 	var ops []*op
-	dec := decoder{b: b[1:]}
-	for len(dec.b) > 0 && !dec.bad {
+	dec := ledger.Decoder{B: raw[1:]}
+	for len(dec.B) > 0 && !dec.Bad {
 		o := &op{}
-		dec.fixed(o.loc[:])
-		if b[0] > 1 {
-			for n := dec.varint(); n > 0 && !dec.bad; n-- {
-				var loc hash16
-				dec.fixed(loc[:])
-				o.replaces = append(o.replaces, loc)
-			}
+		dec.Fixed(o.loc[:])
+		for n := dec.Varint(); n > 0 && !dec.Bad; n-- {
+			var loc ledger.Hash
+			dec.Fixed(loc[:])
+			o.replaces = append(o.replaces, loc)
 		}
-		if dec.flag() {
-			if o.rec, err = decodeRecord(dec.bytes()); err != nil {
+		if dec.Flag() {
+			if o.rec, err = ledger.DecodeRecord(dec.Bytes()); err != nil {
 				return fmt.Errorf("%w: %w", errIntent, err)
 			}
-			if o.wire = slices.Clone(dec.bytes()); b[0] > 2 && len(o.wire) > 0 {
-				o.packed = o.wire
-				if o.wire, err = unpack(o.packed); err != nil {
+			if o.packed = slices.Clone(dec.Bytes()); len(o.packed) > 0 {
+				if o.wire, err = ledger.Unpack(o.packed); err != nil {
 					return fmt.Errorf("%w: %w", errIntent, err)
 				}
 			}
 		}
 		ops = append(ops, o)
 	}
-	if dec.bad {
-		return fmt.Errorf("%w: %w", errIntent, errRecord)
+	if dec.Bad {
+		return fmt.Errorf("%w: %w", errIntent, ledger.ErrDamaged)
 	}
 	if files {
 		return d.redoFiles(slot, ops)
@@ -254,15 +243,15 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for
 // none: what stands of it in the mirror is in no record yet.
 func (d *Destination) cutOffBeside() (string, error) {
-	for pair, err := range d.store.Scan([]byte{kindIntent}, []byte{kindIntent + 1}) {
+	for pair, err := range d.store.Scan([]byte{ledger.KindIntent}, []byte{ledger.KindIntent + 1}) {
 		if err != nil {
 			return "", err
 		}
-		dest := id(binary.BigEndian.Uint32(pair.Key[1:]))
+		dest := ledger.ID(binary.BigEndian.Uint32(pair.Key[1:]))
 		if dest == d.dest {
 			continue
 		}
-		raw, err := d.store.Get(key(kindMeta, dest))
+		raw, err := d.store.Get(ledger.Key(ledger.KindMeta, dest))
 		if errors.Is(err, kv.ErrNotFound) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -28,14 +29,14 @@ type inventory struct {
 	order    uint64
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
 	overlaid bool
-	blind    int64           // entries that do not tell which resource they mean
-	outdated bool            // it is older than the one that was taken, and waits
-	hole     bool            // the changes do not reach back to the list, or do not tell whether they do
-	missing  *gapError       // no changes were added, since lists of them are missing
-	void     [2]uint64       // what was added from the one order to before the other does not count
-	sparing  bool            // what its entries do not tell apart is the same: no more is to be found out
-	passed   map[hash16]bool // changes after the list that others followed; nil: not needed
-	last     *newest         // the last change after the list: up to there the mirror is when it is compared
+	blind    int64                // entries that do not tell which resource they mean
+	outdated bool                 // it is older than the one that was taken, and waits
+	hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
+	missing  *gapError            // no changes were added, since lists of them are missing
+	void     [2]uint64            // what was added from the one order to before the other does not count
+	sparing  bool                 // what its entries do not tell apart is the same: no more is to be found out
+	passed   map[ledger.Hash]bool // changes after the list that others followed; nil: not needed
+	last     *newest              // the last change after the list: up to there the mirror is when it is compared
 
 	until    time.Time // what the source was then is meant
 	backward bool      // and the list is of a later time
@@ -89,19 +90,19 @@ func (v *inventory) add(it *item) error {
 	if it.Change == "" {
 		v.look(it)
 	}
-	loc := hashString(it.Loc)
+	loc := ledger.HashOf(it.Loc)
 	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 24), loc[:]...), v.order)
 	v.order++
 	return v.sorter.Add(k, it.encode())
 }
 
 // items yields the last word on every location, in the order of location hashes.
-func (v *inventory) items() iter.Seq2[hash16, itemOr] {
+func (v *inventory) items() iter.Seq2[ledger.Hash, itemOr] {
 	if !v.until.IsZero() {
 		return v.itemsUntil()
 	}
-	return func(yield func(hash16, itemOr) bool) {
-		var have hash16
+	return func(yield func(ledger.Hash, itemOr) bool) {
+		var have ledger.Hash
 		var last []byte
 		emit := func() bool {
 			it, err := decodeItem(last)
@@ -109,7 +110,7 @@ func (v *inventory) items() iter.Seq2[hash16, itemOr] {
 		}
 		for rec, err := range v.sorter.Sort() {
 			if err != nil {
-				yield(hash16{}, itemOr{err: err})
+				yield(ledger.Hash{}, itemOr{err: err})
 				return
 			}
 			if n := binary.BigEndian.Uint64(rec.Key[16:]); n >= v.void[0] && n < v.void[1] {
@@ -324,12 +325,12 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	from := v.cursor()
 	from.unproven = &v.hole
 	begin := v.order
-	var last map[string]hash16
+	var last map[string]ledger.Hash
 	pass := func(strict bool, add func(change) error) error {
 		return again(func() error {
-			v.void, v.last, last = [2]uint64{begin, v.order}, nil, map[string]hash16{}
+			v.void, v.last, last = [2]uint64{begin, v.order}, nil, map[string]ledger.Hash{}
 			if d.cfg.Keep == "versions" {
-				v.passed = map[hash16]bool{}
+				v.passed = map[ledger.Hash]bool{}
 			}
 			return missingOf(o, d.eachChange(ctx, o, &from, strict, add))
 		})
@@ -340,7 +341,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		}
 		v.last = newestOf(c.it)
 		if v.passed != nil {
-			id := hashString(c.it.identity())
+			id := ledger.HashOf(c.it.identity())
 			if before, ok := last[c.it.Loc]; ok {
 				v.passed[before] = true
 			}
@@ -401,15 +402,15 @@ func (v *inventory) taken(m *meta) bool {
 }
 
 // stored yields the records of the destination in the order of location hashes.
-func (d *Destination) stored(r kv.Reader) iter.Seq2[hash16, recordOr] {
-	return func(yield func(hash16, recordOr) bool) {
-		prefix := key(kindResource, d.dest)
+func (d *Destination) stored(r kv.Reader) iter.Seq2[ledger.Hash, recordOr] {
+	return func(yield func(ledger.Hash, recordOr) bool) {
+		prefix := ledger.Key(ledger.KindResource, d.dest)
 		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
-			var loc hash16
-			var rec *record
+			var loc ledger.Hash
+			var rec *ledger.Record
 			if err == nil {
 				copy(loc[:], pair.Key[len(prefix):])
-				rec, err = decodeRecord(pair.Value)
+				rec, err = ledger.DecodeRecord(pair.Value)
 			}
 			if !yield(loc, recordOr{rec, err}) || err != nil {
 				return
@@ -419,7 +420,7 @@ func (d *Destination) stored(r kv.Reader) iter.Seq2[hash16, recordOr] {
 }
 
 type recordOr struct {
-	*record
+	*ledger.Record
 	err error
 }
 
@@ -447,10 +448,10 @@ func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, er
 				p.loc, p.it = il, it.item
 				il, it, iok = nextItem()
 			case rok && (!iok || string(rl[:]) < string(il[:])):
-				p.loc, p.rec = rl, rec.record
+				p.loc, p.rec = rl, rec.Record
 				rl, rec, rok = nextRec()
 			default:
-				p.loc, p.it, p.rec = il, it.item, rec.record
+				p.loc, p.it, p.rec = il, it.item, rec.Record
 				il, it, iok = nextItem()
 				rl, rec, rok = nextRec()
 			}
@@ -463,16 +464,16 @@ func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, er
 
 // pairing is one location as the source (it) and the records (rec) have it.
 type pairing struct {
-	loc hash16
-	it  *item   // nil: not in the source; Change "deleted": told to be gone
-	rec *record // nil: not recorded
+	loc ledger.Hash
+	it  *item          // nil: not in the source; Change "deleted": told to be gone
+	rec *ledger.Record // nil: not recorded
 }
 
 // there tells whether the source has the resource now.
 func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" }
 
 // here tells whether we have it as current.
-func (p *pairing) here() bool { return p.rec != nil && !p.rec.has(flagKept) }
+func (p *pairing) here() bool { return p.rec != nil && !p.rec.Has(ledger.FlagKept) }
 
 // disagrees tells that the two are otherwise.
 func (p *pairing) disagrees() bool {
@@ -485,5 +486,5 @@ func (p *pairing) disagrees() bool {
 
 // file tells a file that descriptions lead to.
 func (p *pairing) file() bool {
-	return p.it != nil && p.it.File || p.rec != nil && p.rec.has(flagFile)
+	return p.it != nil && p.it.File || p.rec != nil && p.rec.Has(ledger.FlagFile)
 }

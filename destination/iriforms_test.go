@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -74,7 +75,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			}
 			batch := b.store.Batch()
 			defer batch.Close()
-			batch.Set(nameKey(kindProbe, store.Update), raw)
+			batch.Set(ledger.NameKey(ledger.KindProbe, store.Update), raw)
 			if err := batch.Commit(true); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +142,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			if err := d.ready(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			sts, _, err := d.statementsOf(hashString(s.url("/set/r/a/../c.nt")))
+			sts, _, err := d.statementsOf(ledger.HashOf(s.url("/set/r/a/../c.nt")))
 			if err != nil || len(sts) != 1 {
 				t.Fatal(len(sts), err)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -38,6 +39,13 @@ type item struct {
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
 	File     bool         // the source says that it is a file and none of its descriptions
+}
+
+// record is the record of a resource before it is fetched.
+func (it *item) record() *ledger.Record {
+	r := &ledger.Record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+	r.ComesVia(it.Via)
+	return r
 }
 
 // promise is what a source says about the bytes of a representation.
@@ -269,11 +277,11 @@ func linkedOf(h resourcesync.Hashes) string {
 // differs compares a record with what a list says now. The digest of the graph
 // and a common hash decide; then length, then lastmod. Without any common
 // measure nothing is known, which is no difference.
-func (it *item) differs(r *record) (v verdict, why string) {
+func (it *item) differs(r *ledger.Record) (v verdict, why string) {
 	if it.Bad != "" {
 		return different, "what cannot be used: " + it.Bad
 	}
-	if !it.Promise.Graph.IsZero() && r.has(flagWireNames) && !r.has(flagUnselected) {
+	if !it.Promise.Graph.IsZero() && r.Has(ledger.FlagWireNames) && !r.Has(ledger.FlagUnselected) {
 		if it.Promise.Graph == r.Graph {
 			return provenSame, ""
 		}
@@ -282,13 +290,13 @@ func (it *item) differs(r *record) (v verdict, why string) {
 	if linkedOf(it.Promise.Hashes) != linkedOf(r.Hashes) {
 		return different, "what is promised of the RDF that it links to is another than recorded"
 	}
-	if equal, known := compareHashes(it.Promise.Hashes, r.Hashes); known {
+	if equal, known := it.Promise.Hashes.Compare(r.Hashes); known {
 		if equal {
 			return provenSame, ""
 		}
 		return different, fmt.Sprintf("hash %s, recorded is %s", it.Promise.Hashes, r.Hashes)
 	}
-	length, settled := r.told()
+	length, settled := r.Promised()
 	lengths, times := it.Promise.Length >= 0 && length >= 0, !it.LastMod.IsZero() && !r.LastMod.IsZero()
 	switch {
 	case lengths && it.Promise.Length != length:
@@ -355,56 +363,54 @@ func (v verdict) same(o *offer) bool {
 	return v == provenSame || v == seemsSame || v == sameLength && !o.followed()
 }
 
-// itemVersion of what encode writes; version 1 knew no bad entries, version 2 no
-// versions by time, version 3 no packages, version 4 no files, version 5 no origins,
-// version 6 no relations of places.
+// itemVersion is the first byte of encode.
 const itemVersion = 7
 
 func (it *item) encode() []byte {
 	b := []byte{itemVersion}
-	b = appendString(b, it.Loc)
-	b = appendString(b, it.Entity)
-	b = appendString(b, it.Change)
+	b = ledger.AppendString(b, it.Loc)
+	b = ledger.AppendString(b, it.Entity)
+	b = ledger.AppendString(b, it.Change)
 	b = it.Promise.append(b)
-	b = appendTime(b, it.LastMod)
-	b = appendTime(b, it.Time)
+	b = ledger.AppendTime(b, it.LastMod)
+	b = ledger.AppendTime(b, it.Time)
 	b = binary.AppendVarint(b, int64(it.Sequence))
-	b = appendString(b, it.Path)
+	b = ledger.AppendString(b, it.Path)
 	if it.Version == nil {
 		b = append(b, 0)
 	} else {
 		b = append(b, 1)
-		b = appendString(b, it.Version.URL)
+		b = ledger.AppendString(b, it.Version.URL)
 		b = it.Version.Promise.append(b)
 	}
 	b = binary.AppendVarint(b, int64(len(it.Others)))
 	for _, p := range it.Others {
-		b = appendString(b, p.URL)
+		b = ledger.AppendString(b, p.URL)
 		b = p.Promise.append(b)
-		b = appendString(b, p.Rel)
+		b = ledger.AppendString(b, p.Rel)
 	}
-	b = appendString(b, it.Bad)
+	b = ledger.AppendString(b, it.Bad)
 	if it.AsOf.IsZero() {
 		b = append(b, 0)
 	} else {
-		b = appendTime(appendString(append(b, 1), it.TimeGate), it.AsOf)
+		b = ledger.AppendTime(ledger.AppendString(append(b, 1), it.TimeGate), it.AsOf)
 	}
 	if it.Path != "" {
-		b = appendString(b, it.Package)
+		b = ledger.AppendString(b, it.Package)
 	}
 	if it.File {
 		b = append(b, 1)
 	} else {
 		b = append(b, 0)
 	}
-	return appendString(b, it.Via)
+	return ledger.AppendString(b, it.Via)
 }
 
 func (p *promise) append(b []byte) []byte {
-	b = appendString(b, p.Hashes.String())
+	b = ledger.AppendString(b, p.Hashes.String())
 	b = binary.AppendVarint(b, p.Length)
-	b = appendString(b, p.Type)
-	b = appendString(b, p.Encoding)
+	b = ledger.AppendString(b, p.Type)
+	b = ledger.AppendString(b, p.Encoding)
 	if p.Graph.IsZero() {
 		return append(b, 0)
 	}
@@ -412,62 +418,47 @@ func (p *promise) append(b []byte) []byte {
 }
 
 func decodeItem(b []byte) (*item, error) {
-	if len(b) == 0 || b[0] < 1 || b[0] > itemVersion {
-		return nil, errRecord
+	if len(b) == 0 || b[0] != itemVersion {
+		return nil, ledger.ErrDamaged
 	}
-	d := decoder{b: b[1:]}
-	it := &item{Loc: d.str(), Entity: d.str(), Change: d.str(), Promise: d.promise(), LastMod: d.time(), Time: d.time()}
-	it.Sequence = uint64(d.varint())
-	it.Path = d.str()
-	if d.flag() {
-		it.Version = &place{URL: d.str(), Promise: d.promise()}
+	d := ledger.Decoder{B: b[1:]}
+	it := &item{Loc: d.String(), Entity: d.String(), Change: d.String(), Promise: decodePromise(&d), LastMod: d.Time(), Time: d.Time()}
+	it.Sequence = uint64(d.Varint())
+	it.Path = d.String()
+	if d.Flag() {
+		it.Version = &place{URL: d.String(), Promise: decodePromise(&d)}
 	}
-	n := d.varint()
+	n := d.Varint()
 	for range min(max(n, 0), maxPlaces) {
-		p := place{URL: d.str(), Promise: d.promise()}
-		if b[0] > 6 {
-			p.Rel = d.str()
-		}
-		it.Others = append(it.Others, p)
+		it.Others = append(it.Others, place{URL: d.String(), Promise: decodePromise(&d), Rel: d.String()})
 	}
-	if b[0] > 1 {
-		it.Bad = d.str()
+	it.Bad = d.String()
+	if d.Flag() {
+		it.TimeGate, it.AsOf = d.String(), d.Time()
 	}
-	if b[0] > 2 && d.flag() {
-		it.TimeGate, it.AsOf = d.str(), d.time()
+	if it.Path != "" {
+		it.Package = d.String()
 	}
-	if b[0] > 3 && it.Path != "" {
-		it.Package = d.str()
-	}
-	it.File = b[0] > 4 && d.flag()
-	if b[0] > 5 {
-		it.Via = d.str()
-	}
-	if d.bad || n > maxPlaces {
-		return nil, errRecord
+	it.File, it.Via = d.Flag(), d.String()
+	if d.Bad || n > maxPlaces {
+		return nil, ledger.ErrDamaged
 	}
 	return it, nil
 }
 
-func (d *decoder) flag() bool {
-	var b [1]byte
-	d.fixed(b[:])
-	return b[0] == 1
-}
-
-func (d *decoder) promise() promise {
+func decodePromise(d *ledger.Decoder) promise {
 	var p promise
-	if h := d.str(); h != "" {
+	if h := d.String(); h != "" {
 		var err error
 		if p.Hashes, err = resourcesync.ParseHashes(h); err != nil {
-			d.bad = true
+			d.Bad = true
 		}
 	}
-	p.Length = d.varint()
-	p.Type = d.str()
-	p.Encoding = d.str()
-	if d.flag() {
-		d.fixed(p.Graph[:])
+	p.Length = d.Varint()
+	p.Type = d.String()
+	p.Encoding = d.String()
+	if d.Flag() {
+		d.Fixed(p.Graph[:])
 	}
 	return p
 }

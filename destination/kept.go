@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -28,7 +29,7 @@ type Kept struct {
 	Resources int64
 	LastSync  time.Time
 
-	dest, space id
+	dest, space ledger.ID
 	mark        string
 }
 
@@ -38,25 +39,25 @@ func KeptIn(store kv.Reader) (out []Kept, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []byte{kindDestName}
+	names := []byte{ledger.KindDestName}
 	for pair, err := range store.Scan(names, kv.PrefixEnd(names)) {
 		if err != nil {
 			return nil, err
 		}
 		if len(pair.Value) != 4 {
-			return nil, fmt.Errorf("%w: name of a destination", errRecord)
+			return nil, fmt.Errorf("%w: name of a destination", ledger.ErrDamaged)
 		}
-		k := Kept{Name: string(pair.Key[1:]), dest: id(binary.BigEndian.Uint32(pair.Value))}
-		raw, err := store.Get(key(kindMeta, k.dest))
+		k := Kept{Name: string(pair.Key[1:]), dest: ledger.ID(binary.BigEndian.Uint32(pair.Value))}
+		raw, err := store.Get(ledger.Key(ledger.KindMeta, k.dest))
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
 		var m meta
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, fmt.Errorf("%w: meta: %w", errRecord, err)
+			return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 		}
 		k.Source, k.Set, k.Files, k.Resources, k.LastSync = m.Source, m.Set, m.Files, m.Resources, m.LastSync
-		k.Mirrored, k.space, k.mark = m.Phase != "", id(m.Space), m.Mark
+		k.Mirrored, k.space, k.mark = m.Phase != "", ledger.ID(m.Space), m.Mark
 		k.Graph, k.GraphIRI, _ = strings.Cut(m.Graph, " ")
 		k.Target = spaces[k.space].target
 		out = append(out, k)
@@ -104,18 +105,18 @@ func TargetOf(target *sparql.Client) string {
 type keptSpace struct{ target, name string }
 
 // spacesOf reads the names of all spaces.
-func spacesOf(store kv.Reader) (map[id]keptSpace, error) {
-	out := map[id]keptSpace{}
-	prefix := []byte{kindSpaceName}
+func spacesOf(store kv.Reader) (map[ledger.ID]keptSpace, error) {
+	out := map[ledger.ID]keptSpace{}
+	prefix := []byte{ledger.KindSpaceName}
 	for pair, err := range store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
 		target, name, ok := bytes.Cut(pair.Key[1:], []byte{0})
 		if !ok || len(pair.Value) != 4 {
-			return nil, fmt.Errorf("%w: name of a space", errRecord)
+			return nil, fmt.Errorf("%w: name of a space", ledger.ErrDamaged)
 		}
-		out[id(binary.BigEndian.Uint32(pair.Value))] = keptSpace{string(target), string(name)}
+		out[ledger.ID(binary.BigEndian.Uint32(pair.Value))] = keptSpace{string(target), string(name)}
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -49,10 +50,12 @@ var ErrNotHeld = errors.New("nothing of that id is held")
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-func (d *Destination) leavingKey(loc hash16) []byte { return key(kindLeaving, d.dest, loc) }
+func (d *Destination) leavingKey(loc ledger.Hash) []byte {
+	return ledger.Key(ledger.KindLeaving, d.dest, loc)
+}
 
 // leavingOf is the record of a resource that is leaving, nil of any other.
-func (d *Destination) leavingOf(loc hash16) (*leaving, error) {
+func (d *Destination) leavingOf(loc ledger.Hash) (*leaving, error) {
 	if d.noneLeaving.Load() {
 		return nil, nil
 	}
@@ -69,7 +72,7 @@ func (d *Destination) leavingOf(loc hash16) (*leaving, error) {
 func decodeLeaving(raw []byte) (*leaving, error) {
 	l := &leaving{}
 	if err := json.Unmarshal(raw, l); err != nil {
-		return nil, fmt.Errorf("%w: leaving: %w", errRecord, err)
+		return nil, fmt.Errorf("%w: leaving: %w", ledger.ErrDamaged, err)
 	}
 	return l, nil
 }
@@ -88,18 +91,18 @@ type leavingOr struct {
 }
 
 // allLeaving yields what is leaving, from a consistent state, after a location.
-func (d *Destination) allLeaving(r kv.Reader, after *hash16) iter.Seq2[hash16, leavingOr] {
-	return func(yield func(hash16, leavingOr) bool) {
+func (d *Destination) allLeaving(r kv.Reader, after *ledger.Hash) iter.Seq2[ledger.Hash, leavingOr] {
+	return func(yield func(ledger.Hash, leavingOr) bool) {
 		if d.noneLeaving.Load() {
 			return
 		}
-		prefix := key(kindLeaving, d.dest)
+		prefix := ledger.Key(ledger.KindLeaving, d.dest)
 		from := prefix
 		if after != nil {
 			from = append(d.leavingKey(*after), 0)
 		}
 		for pair, err := range r.Scan(from, kv.PrefixEnd(prefix)) {
-			var loc hash16
+			var loc ledger.Hash
 			var l *leaving
 			if err == nil {
 				copy(loc[:], pair.Key[len(prefix):])
@@ -125,13 +128,13 @@ func (d *Destination) lookForLeaving() error {
 
 // leave makes a resource leave, with the locations that its entity had before. it is the
 // change that deleted it, nil where that is not at hand.
-func (b *batcher) leave(ctx context.Context, loc hash16, it *item, how leaving) error {
+func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how leaving) error {
 	d := b.d
 	how.Since = d.opt.Now().UTC()
 	if it != nil {
 		how.Item = it.encode()
 	}
-	locs := []hash16{loc}
+	locs := []ledger.Hash{loc}
 	switch f, err := d.faultOf(loc); {
 	case err != nil:
 		return err
@@ -147,7 +150,7 @@ func (b *batcher) leave(ctx context.Context, loc hash16, it *item, how leaving) 
 		switch {
 		case i > 0 && rec == nil:
 			continue
-		case rec != nil && !rec.has(flagKept):
+		case rec != nil && !rec.Has(ledger.FlagKept):
 			l := how
 			was, err := d.leavingOf(at)
 			if err != nil {
@@ -228,7 +231,7 @@ func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
 		switch {
 		case err != nil:
 			return w, err
-		case rec == nil || rec.unselected() > 0:
+		case rec == nil || rec.Unselected() > 0:
 		case l.Accepted:
 			w.accepted++
 		default:
@@ -401,16 +404,16 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 		return nil, nil
 	}
 	out := &Held{ID: m.Hold.ID, Reason: m.Hold.Reason, Deletions: m.Hold.Deletions, Of: m.Hold.Of, Time: m.Hold.Since, Items: []HeldItem{}}
-	var from *hash16
+	var from *ledger.Hash
 	if after != "" {
-		from = new(hash16)
+		from = new(ledger.Hash)
 		if err := from.UnmarshalText([]byte(after)); err != nil {
 			return nil, err
 		}
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	var last hash16
+	var last ledger.Hash
 	for loc, l := range d.allLeaving(snap, from) {
 		if err := errors.Join(l.err, ctx.Err()); err != nil {
 			return nil, err
@@ -422,7 +425,7 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 		if err != nil {
 			return nil, err
 		}
-		if rec == nil || rec.unselected() > 0 {
+		if rec == nil || rec.Unselected() > 0 {
 			continue
 		}
 		if len(out.Items) == limit {
@@ -437,7 +440,7 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 }
 
 // labelOf is a name of an entity for people, by what is kept of its description.
-func (d *Destination) labelOf(loc hash16, rec *record) string {
+func (d *Destination) labelOf(loc ledger.Hash, rec *ledger.Record) string {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}

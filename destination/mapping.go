@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -16,7 +17,7 @@ import (
 
 // mapped puts a representation through the map.
 func (d *Destination) mapped(ctx context.Context, o *outcome) error {
-	if d.mapping == nil || o.rec.Triples == 0 || o.rec.has(flagUnselected) {
+	if d.mapping == nil || o.rec.Triples == 0 || o.rec.Has(ledger.FlagUnselected) {
 		return nil
 	}
 	ts, err := o.triples()
@@ -38,7 +39,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 	}
 	o.wire, o.ts, o.noValue = appendLines(nil, made), made, noValue
 	o.rec.Triples = int64(len(made))
-	o.rec.Flags |= flagMapped
+	o.rec.Flags |= ledger.FlagMapped
 	o.rec.Made = rdfres.GraphDigest(made)
 	return nil
 }
@@ -66,7 +67,7 @@ func (d *Destination) countUnmapped() error {
 			if rec.err != nil {
 				return rec.err
 			}
-			n += rec.unmapped()
+			n += rec.Unmapped()
 		}
 	}
 	return d.saveMeta(func(m *meta) { m.Unmapped, m.UnmappedN = n, true })
@@ -97,8 +98,8 @@ func (d *Destination) remap(r *run) (bool, error) {
 		if rec.err != nil {
 			return false, rec.err
 		}
-		rec.askAgain()
-		b.Set(key(kindResource, d.dest, loc), rec.encode())
+		rec.AskAgain()
+		b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
 				return false, err

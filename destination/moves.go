@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -20,35 +20,33 @@ import (
 
 // departure is a location that the source does not have any more.
 type departure struct {
-	entity hash16
-	loc    hash16
+	entity ledger.Hash
+	loc    ledger.Hash
 	moved  bool
 }
 
 // move is an entity that has left a location for another.
-type move struct{ to, from hash16 }
+type move struct{ to, from ledger.Hash }
 
 // moves are sorted by the new location; the old ones by themselves.
 type moves struct {
 	pairs []move
-	from  []hash16
+	from  []ledger.Hash
 }
 
-func compareHash16(a, b hash16) int { return strings.Compare(string(a[:]), string(b[:])) }
-
 // left tells whether a location was left for another.
-func (m *moves) left(loc hash16) bool {
-	_, ok := slices.BinarySearchFunc(m.from, loc, compareHash16)
+func (m *moves) left(loc ledger.Hash) bool {
+	_, ok := slices.BinarySearchFunc(m.from, loc, ledger.Hash.Compare)
 	return ok
 }
 
 // to gives the locations that were left for this one.
-func (m *moves) to(loc hash16) []hash16 {
-	i, ok := slices.BinarySearchFunc(m.pairs, loc, func(p move, l hash16) int { return compareHash16(p.to, l) })
+func (m *moves) to(loc ledger.Hash) []ledger.Hash {
+	i, ok := slices.BinarySearchFunc(m.pairs, loc, func(p move, l ledger.Hash) int { return p.to.Compare(l) })
 	if !ok {
 		return nil
 	}
-	var out []hash16
+	var out []ledger.Hash
 	for ; i < len(m.pairs) && m.pairs[i].to == loc; i++ {
 		out = append(out, m.pairs[i].from)
 	}
@@ -56,23 +54,23 @@ func (m *moves) to(loc hash16) []hash16 {
 }
 
 // entityHash is zero for no entity, which never moves.
-func entityHash(entity string) hash16 {
+func entityHash(entity string) ledger.Hash {
 	if entity == "" {
-		return hash16{}
+		return ledger.Hash{}
 	}
-	return hashString(entity)
+	return ledger.HashOf(entity)
 }
 
 // claim finds departures of an entity that are not taken yet.
-func claim(gone []departure, entity hash16) []hash16 {
-	if entity == (hash16{}) {
+func claim(gone []departure, entity ledger.Hash) []ledger.Hash {
+	if entity == (ledger.Hash{}) {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(gone, entity, func(g departure, e hash16) int { return compareHash16(g.entity, e) })
+	i, ok := slices.BinarySearchFunc(gone, entity, func(g departure, e ledger.Hash) int { return ledger.Hash.Compare(g.entity, e) })
 	if !ok {
 		return nil
 	}
-	var out []hash16
+	var out []ledger.Hash
 	for ; i < len(gone) && gone[i].entity == entity; i++ {
 		if !gone[i].moved {
 			gone[i].moved = true
@@ -84,7 +82,7 @@ func claim(gone []departure, entity hash16) []hash16 {
 
 func sortDepartures(gone []departure) {
 	slices.SortFunc(gone, func(a, b departure) int {
-		return cmp.Or(compareHash16(a.entity, b.entity), compareHash16(a.loc, b.loc))
+		return cmp.Or(ledger.Hash.Compare(a.entity, b.entity), ledger.Hash.Compare(a.loc, b.loc))
 	})
 }
 
@@ -101,8 +99,8 @@ func (d *Destination) findMoves(ctx context.Context, v *inventory, snap kv.Reade
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if p.rec != nil && !p.there() && p.rec.Entity != "" && !p.rec.has(flagKept) {
-			gone = append(gone, departure{entity: hashString(p.rec.Entity), loc: p.loc})
+		if p.rec != nil && !p.there() && p.rec.Entity != "" && !p.rec.Has(ledger.FlagKept) {
+			gone = append(gone, departure{entity: ledger.HashOf(p.rec.Entity), loc: p.loc})
 		}
 	}
 	if len(gone) == 0 {
@@ -121,13 +119,13 @@ func (d *Destination) findMoves(ctx context.Context, v *inventory, snap kv.Reade
 			m.from = append(m.from, from)
 		}
 	}
-	slices.SortFunc(m.from, compareHash16) // pairs came in the order of the new locations
+	slices.SortFunc(m.from, ledger.Hash.Compare) // pairs came in the order of the new locations
 	return m, nil
 }
 
 // pairMoves takes out of a window of changes the deletions whose entity has
 // another location in the same window, and gives what each of those replaces.
-func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
+func (d *Destination) pairMoves(items []*item) (map[ledger.Hash][]ledger.Hash, error) {
 	homes := map[string]*item{}
 	deletions := 0
 	for _, it := range items {
@@ -142,19 +140,19 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 	if deletions == 0 || len(homes) == 0 {
 		return nil, nil
 	}
-	left := map[hash16][]hash16{}
+	left := map[ledger.Hash][]ledger.Hash{}
 	for i, it := range items {
 		if it == nil || it.Bad != "" || it.Change != "deleted" {
 			continue
 		}
-		loc, entity := hashString(it.Loc), it.Entity
+		loc, entity := ledger.HashOf(it.Loc), it.Entity
 		if rec, err := d.record(loc); err != nil {
 			return nil, err
 		} else if rec != nil {
 			entity = rec.Entity
 		}
 		if home := homes[entity]; home != nil && entity != "" {
-			to := hashString(home.Loc)
+			to := ledger.HashOf(home.Loc)
 			left[to] = append(left[to], loc)
 			d.superseded(it, home)
 			items[i] = nil
@@ -165,8 +163,8 @@ func (d *Destination) pairMoves(items []*item) (map[hash16][]hash16, error) {
 
 // returned takes what the source has again out of what goes when a pending resource is
 // stored. find tells which of the locations that wait for that it has.
-func (d *Destination) returned(find func(waiting map[hash16]bool) ([]hash16, error)) error {
-	waiting := map[hash16]bool{}
+func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
+	waiting := map[ledger.Hash]bool{}
 	for _, f := range d.faults() {
 		if f.err != nil {
 			return f.err
@@ -188,14 +186,14 @@ func (d *Destination) returned(find func(waiting map[hash16]bool) ([]hash16, err
 		if f.err != nil {
 			return f.err
 		}
-		f.Replaces = slices.DeleteFunc(f.Replaces, func(l hash16) bool { return slices.Contains(back, l) })
+		f.Replaces = slices.DeleteFunc(f.Replaces, func(l ledger.Hash) bool { return slices.Contains(back, l) })
 		withFault(b, d, loc, f.fault)
 	}
 	return b.Commit(true)
 }
 
 // replacing makes a job tell what its resource replaces.
-func replacing(j job, locs []hash16) job {
+func replacing(j job, locs []ledger.Hash) job {
 	if len(locs) == 0 {
 		return j
 	}
@@ -220,11 +218,11 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 		if len(rec.Value) != 16 {
 			continue
 		}
-		from := claim(gone, hash16(rec.Value))
+		from := claim(gone, ledger.Hash(rec.Value))
 		if len(from) == 0 {
 			continue
 		}
-		loc := hash16(rec.Key)
+		loc := ledger.Hash(rec.Key)
 		f, err := d.faultOf(loc)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ func (n *newest) is(it *item) bool {
 		return false
 	}
 	if h, err := resourcesync.ParseHashes(n.Hashes); err == nil {
-		if equal, known := compareHashes(h, it.Promise.Hashes); known && !equal {
+		if equal, known := h.Compare(it.Promise.Hashes); known && !equal {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -248,7 +249,7 @@ func TestComparedWithAVagueList(t *testing.T) {
 // forgetNewest takes from the cursor what older versions did not write.
 func (b *bench) forgetNewest() {
 	b.t.Helper()
-	raw, err := b.store.Get(key(kindMeta, b.d.dest))
+	raw, err := b.store.Get(ledger.Key(ledger.KindMeta, b.d.dest))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func (b *bench) forgetNewest() {
 	}
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(key(kindMeta, b.d.dest), raw)
+	batch.Set(ledger.Key(ledger.KindMeta, b.d.dest), raw)
 	if err := batch.Commit(true); err != nil {
 		b.t.Fatal(err)
 	}
@@ -484,7 +485,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		b.sync()
 		d := b.open()
 		at := d.snapshotMeta().Cursor
-		w := d.window(&run{touched: map[hash16]bool{}}, &offer{}, at)
+		w := d.window(&run{touched: map[ledger.Hash]bool{}}, &offer{}, at)
 		last := -time.Minute
 		if waits {
 			last = 2 * time.Minute

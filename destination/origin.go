@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -20,42 +21,42 @@ func (d *Destination) Origin(entity string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
 	}
-	if rec == nil || rec.has(flagKept) {
+	if rec == nil || rec.Has(ledger.FlagKept) {
 		return "", nil
 	}
-	return rec.origin(), nil
+	return rec.Origin(), nil
 }
 
 // recordOf finds the record of an entity, nil when there is none.
-func (d *Destination) recordOf(entity string) (hash16, *record, error) {
+func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, error) {
 	graph := ""
 	if d.mirror.lay.perEntity {
 		g, err := d.mirror.lay.graphOf(entity)
 		if err != nil {
-			return hash16{}, nil, nil // it can have no graph, so it is not here
+			return ledger.Hash{}, nil, nil // it can have no graph, so it is not here
 		}
 		graph = g
 	}
 	for _, subject := range d.namedBy(entity) {
-		prefix := key(kindOwned, d.space, subjectHash(graph, subject))
+		prefix := ledger.Key(ledger.KindOwned, d.space, subjectHash(graph, subject))
 		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
-				return hash16{}, nil, err
+				return ledger.Hash{}, nil, err
 			}
-			_, o, ok := splitOwned(pair.Key)
-			if !ok || o.dest != d.dest {
+			_, o, ok := ledger.SplitOwned(pair.Key)
+			if !ok || o.Dest != d.dest {
 				continue
 			}
-			rec, err := d.record(o.loc)
+			rec, err := d.record(o.Loc)
 			if err != nil {
-				return hash16{}, nil, err
+				return ledger.Hash{}, nil, err
 			}
 			if rec != nil && rec.Entity == entity {
-				return o.loc, rec, nil
+				return o.Loc, rec, nil
 			}
 		}
 	}
-	return hash16{}, nil, nil
+	return ledger.Hash{}, nil, nil
 }
 
 // namedBy are the subjects that the description of an entity may have: the entity; of
@@ -88,8 +89,8 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 		}
 	}
 	loc, rec, err := d.recordOf(entity)
-	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.since())) {
-		v = Version{Entity: rec.Entity, Location: rec.Loc, From: rec.since(), Graph: rec.Graph}
+	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.Since())) {
+		v = Version{Entity: rec.Entity, Location: rec.Loc, From: rec.Since(), Graph: rec.Graph}
 		v.Triples, err = d.wireOf(loc, rec)
 		ok = true
 	}
@@ -129,7 +130,7 @@ func (d *Destination) plainDigest(ts []rdfres.Triple) (rdfres.Digest, error) {
 // firstSource compares what the source gives with what its origin gives: the same graph,
 // or one of several entities with the same description of this one. why is "" where that
 // is so.
-func (d *Destination) firstSource(ctx context.Context, rec *record) (why string, err error) {
+func (d *Destination) firstSource(ctx context.Context, rec *ledger.Record) (why string, err error) {
 	ts, other, err := d.fetchGraph(ctx, rec.Loc)
 	if err != nil {
 		return "", err

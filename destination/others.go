@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -42,9 +43,9 @@ func (d *Destination) root() *os.Root {
 // nameKey is where the owner of a path stands.
 func (d *Destination) nameKey(name string) []byte {
 	if d.folder != nil {
-		return key(kindGraph, d.space, hashString(name))
+		return ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(name))
 	}
-	return key(kindFile, d.dest, hashString(name))
+	return ledger.Key(ledger.KindFile, d.dest, ledger.HashOf(name))
 }
 
 // openBeside opens the folder of files beside a store.
@@ -175,10 +176,10 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 
 // rememberOther keeps the index of what is no RDF, and tells by how many it grew.
 func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error) {
-	other := func(r *record) bool { return r != nil && r.has(flagNotRDF) }
+	other := func(r *ledger.Record) bool { return r != nil && r.Has(ledger.FlagNotRDF) }
 	loc, old, rec := ch.op.loc, ch.old, ch.op.rec
 	kept := rec == nil && old != nil && d.cfg.Keep == "deleted" && !ch.op.moved
-	if other(old) && !old.has(flagKept) {
+	if other(old) && !old.Has(ledger.FlagKept) {
 		by--
 	}
 	switch {
@@ -192,7 +193,7 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 				return 0, err
 			}
 		}
-		b.Set(key(kindOther, d.dest, loc), []byte(name))
+		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), []byte(name))
 	case other(old), rec == nil && old == nil && ch.op.it != nil && d.beside != nil: // of the latter a crash may have left the file
 		if d.beside != nil {
 			at := ""
@@ -214,7 +215,7 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 				return 0, err
 			}
 		}
-		b.Delete(key(kindOther, d.dest, loc))
+		b.Delete(ledger.Key(ledger.KindOther, d.dest, loc))
 	}
 	return by, nil
 }
@@ -244,17 +245,17 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 		if rec.err != nil {
 			return false, rec.err
 		}
-		if !rec.has(flagNotRDF) {
+		if !rec.Has(ledger.FlagNotRDF) {
 			continue
 		}
 		some = true
-		if !rec.has(flagKept) {
+		if !rec.Has(ledger.FlagKept) {
 			n++
 		}
-		b.Set(key(kindOther, d.dest, loc), nil)
+		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), nil)
 		if refetch {
-			rec.forget()
-			b.Set(key(kindResource, d.dest, loc), rec.encode())
+			rec.Forget()
+			b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 		}
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
@@ -263,7 +264,7 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 		}
 	}
 	if m.Files != d.cfg.Files && !r.dry {
-		from := key(kindFile, d.dest)
+		from := ledger.Key(ledger.KindFile, d.dest)
 		b.DeleteRange(from, kv.PrefixEnd(from))
 		if m.Files != "" {
 			d.log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
@@ -284,7 +285,7 @@ func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
 	if d.beside == nil || d.snapshotMeta().Files != d.cfg.Files {
 		return nil
 	}
-	prefix := key(kindOther, d.dest)
+	prefix := ledger.Key(ledger.KindOther, d.dest)
 	for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
@@ -292,7 +293,7 @@ func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		loc := hash16(pair.Key[len(prefix):])
+		loc := ledger.Hash(pair.Key[len(prefix):])
 		rec, err := d.record(loc)
 		if err != nil {
 			return err
@@ -313,7 +314,7 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 	return func(yield func(Other, error) bool) {
 		snap := d.store.Snapshot()
 		defer snap.Close()
-		prefix := key(kindOther, d.dest)
+		prefix := ledger.Key(ledger.KindOther, d.dest)
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			var o Other
 			if err == nil {
@@ -321,11 +322,11 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 			}
 			if err == nil {
 				var raw []byte
-				if raw, err = snap.Get(key(kindResource, d.dest, hash16(pair.Key[len(prefix):]))); err == nil {
-					var rec *record
-					if rec, err = decodeRecord(raw); err == nil {
+				if raw, err = snap.Get(ledger.Key(ledger.KindResource, d.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
+					var rec *ledger.Record
+					if rec, err = ledger.DecodeRecord(raw); err == nil {
 						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}
-						if n, _ := rec.told(); n >= 0 {
+						if n, _ := rec.Promised(); n >= 0 {
 							o.Length = &n
 						}
 						if rec.Graph != (rdfres.Digest{}) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -212,7 +213,7 @@ func TestOthersAreIndexed(t *testing.T) {
 	b.sync()
 	d := b.open()
 	batch := b.store.Batch()
-	batch.Delete(key(kindOther, d.dest, hashString(s.url("/set/r/x.png"))))
+	batch.Delete(ledger.Key(ledger.KindOther, d.dest, ledger.HashOf(s.url("/set/r/x.png"))))
 	if err := d.commit(batch, func(m *meta) { m.Others, m.NotRDF = false, 0 }); err != nil {
 		t.Fatal(err)
 	}

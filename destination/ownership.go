@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -33,11 +34,11 @@ func (d *Destination) singles() (map[string]string, error) {
 	metas, err := d.metas()
 	graphs := map[string]string{}
 	for _, m := range metas {
-		g, single := strings.CutPrefix(m.Graph, singleSpace)
+		g, single := strings.CutPrefix(m.Graph, ledger.SingleSpace)
 		if !single || g == "" || m.Phase == "" {
 			continue
 		}
-		v, err := d.store.Get(nameKey(kindSpaceName, d.target, m.Graph))
+		v, err := d.store.Get(ledger.NameKey(ledger.KindSpaceName, d.target, m.Graph))
 		if err == nil && binary.BigEndian.Uint32(v) == m.Space {
 			graphs[g] = m.Name
 		}
@@ -47,7 +48,7 @@ func (d *Destination) singles() (map[string]string, error) {
 
 // singleOf is the destination that has all of its resources in a graph, "" if none has.
 func (d *Destination) singleOf(graph string) (string, error) {
-	if _, err := d.store.Get(nameKey(kindSpaceName, d.target, singleSpace+graph)); errors.Is(err, kv.ErrNotFound) {
+	if _, err := d.store.Get(ledger.NameKey(ledger.KindSpaceName, d.target, ledger.SingleSpace+graph)); errors.Is(err, kv.ErrNotFound) {
 		return "", nil
 	}
 	graphs, err := d.singles()
@@ -95,23 +96,23 @@ func (m *mirror) eachOwned(ctx context.Context, f func(graph, mark string) error
 
 // graphRecord is the owner of a per-entity graph, as recorded.
 type graphRecord struct {
-	hash  hash16
-	dest  id
+	hash  ledger.Hash
+	dest  ledger.ID
 	graph string
 }
 
-func graphRecords(snap kv.Reader, space id) iter.Seq2[*graphRecord, error] {
+func graphRecords(snap kv.Reader, space ledger.ID) iter.Seq2[*graphRecord, error] {
 	return func(yield func(*graphRecord, error) bool) {
-		prefix := key(kindGraph, space)
+		prefix := ledger.Key(ledger.KindGraph, space)
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && (len(pair.Value) < 20 || len(pair.Key) != len(prefix)+16) {
-				err = fmt.Errorf("%w: owner of a graph", errRecord)
+				err = fmt.Errorf("%w: owner of a graph", ledger.ErrDamaged)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			r := &graphRecord{hash: hash16(pair.Key[len(prefix):]), dest: id(binary.BigEndian.Uint32(pair.Value)), graph: string(pair.Value[20:])}
+			r := &graphRecord{hash: ledger.Hash(pair.Key[len(prefix):]), dest: ledger.ID(binary.BigEndian.Uint32(pair.Value)), graph: string(pair.Value[20:])}
 			if !yield(r, nil) {
 				return
 			}
@@ -136,7 +137,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	}
 	defer sorter.Close()
 	err = m.eachOwned(ctx, func(graph, mark string) error {
-		h := hashString(graph)
+		h := ledger.HashOf(graph)
 		whose := byte('o')
 		if mark == m.mark {
 			whose = 'm'
@@ -150,7 +151,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	defer snap.Close()
 	ghosts := d.store.Batch()
 	defer ghosts.Close()
-	prefix := key(kindGhost, d.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	p := &plan{}
 	flush := func(least int) error {
@@ -171,15 +172,15 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		if err := errors.Join(oerr, rerr, ctx.Err()); err != nil {
 			return err
 		}
-		var h hash16
+		var h ledger.Hash
 		if ook {
-			h = hash16(o.Key)
+			h = ledger.Hash(o.Key)
 		}
 		if rok && (!ook || string(r.hash[:]) < string(h[:])) {
 			h = r.hash
 		}
 		mine, others, name := false, false, ""
-		for ook && oerr == nil && hash16(o.Key) == h {
+		for ook && oerr == nil && ledger.Hash(o.Key) == h {
 			if o.Value[0] == 'm' {
 				mine = true
 			} else {
@@ -205,7 +206,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			}
 		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && safeIRI("<"+name+">") == nil:
 			c.ghosts++
-			ghosts.Set(key(kindGhost, d.dest, h), []byte(name))
+			ghosts.Set(ledger.Key(ledger.KindGhost, d.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
 				if err := ghosts.Commit(false); err != nil {
 					return err
@@ -229,7 +230,7 @@ func (c *mirrorCompare) ghost(graph string) (bool, error) {
 	if c.ghosts == 0 || graph == "" {
 		return false, nil
 	}
-	_, err := c.d.store.Get(key(kindGhost, c.d.dest, hashString(graph)))
+	_, err := c.d.store.Get(ledger.Key(ledger.KindGhost, c.d.dest, ledger.HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -242,7 +243,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	if c.ghosts == 0 {
 		return nil
 	}
-	prefix := key(kindGhost, d.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.dest)
 	if c.fix {
 		snap := d.store.Snapshot()
 		defer snap.Close()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -20,10 +21,10 @@ func (b *bench) backup() (pairs []kv.Pair) {
 			b.t.Fatal(err)
 		}
 		value := slices.Clone(p.Value)
-		if p.Key[0] == kindIntent && value[0] == asideIntent {
+		if p.Key[0] == ledger.KindIntent && value[0] == asideIntent {
 			name, err := decodeAsideName(value)
 			if err == nil {
-				d := &Destination{dest: id(binary.BigEndian.Uint32(p.Key[1:])), store: b.store}
+				d := &Destination{dest: ledger.ID(binary.BigEndian.Uint32(p.Key[1:])), store: b.store}
 				value, err = d.readAside(byte(len(p.Key)-5), name)
 			}
 			if err != nil {

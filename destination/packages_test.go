@@ -190,3 +190,23 @@ func TestBadPackageWithCopiedManifest(t *testing.T) {
 		b.equal()
 	}
 }
+
+func TestIsZIP(t *testing.T) {
+	for _, c := range []struct {
+		url, typ string
+		want     bool
+	}{
+		{"http://s.example/a.zip", "", true},
+		{"http://s.example/a.ZIP?x=.warc", "application/octet-stream", true},
+		{"http://s.example/package/7", "application/octet-stream", true},
+		{"http://s.example/package/7", "", true},
+		{"http://s.example/a.warc", "application/zip", true},
+		{"http://s.example/a.warc", "application/octet-stream", false},
+		{"http://s.example/a.tar.gz", "", false},
+		{"http://s.example/a.zip", "application/warc", false},
+	} {
+		if p := (pkg{url: c.url, promise: promise{Type: c.typ}}); p.isZIP() != c.want {
+			t.Errorf("%s %q: %t", c.url, c.typ, !c.want)
+		}
+	}
+}

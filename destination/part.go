@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -38,7 +39,7 @@ const rdfType rdfres.Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 // selectedOther tells whether what is no RDF is in the part: by prefix of the
 // entity or of the address, since it has no class.
-func (d *Destination) selectedOther(rec *record) bool {
+func (d *Destination) selectedOther(rec *ledger.Record) bool {
 	return d.whole() || d.hasPrefix(rec.Entity) || d.hasPrefix(rec.Loc)
 }
 
@@ -47,7 +48,7 @@ func (d *Destination) inPart(o *outcome) bool {
 	if d.selectedOther(o.rec) {
 		return true
 	}
-	o.rec.Flags = o.rec.Flags&^flagNotRDF | flagUnselected
+	o.rec.Flags = o.rec.Flags&^ledger.FlagNotRDF | ledger.FlagUnselected
 	o.notRDF = false
 	return false
 }
@@ -60,19 +61,19 @@ func (d *Destination) outside(it *item) bool {
 
 // expected is what is known of a resource before it is fetched: by classes it may be outside
 // as well.
-func (d *Destination) expected(it *item) *record {
+func (d *Destination) expected(it *item) *ledger.Record {
 	if d.outside(it) {
-		return &record{Flags: flagUnselected}
+		return &ledger.Record{Flags: ledger.FlagUnselected}
 	}
-	return &record{}
+	return &ledger.Record{}
 }
 
 // left is the outcome of what is outside. Its promises stand for it.
 func (d *Destination) left(it *item) *outcome {
 	rec := it.record()
-	rec.Flags |= flagUnselected
+	rec.Flags |= ledger.FlagUnselected
 	if rec.Graph = it.Promise.Graph; !rec.Graph.IsZero() {
-		rec.Flags |= flagWireNames
+		rec.Flags |= ledger.FlagWireNames
 	}
 	return &outcome{it: it, rec: rec}
 }
@@ -92,13 +93,13 @@ func (d *Destination) partID() string {
 // outdated tells that a record may be otherwise with what is configured now: it
 // is in the part and was not, or the other way round, or only its description
 // tells; or it was kept, and nothing is any more.
-func (d *Destination) outdated(loc hash16, rec *record) bool {
-	if rec.has(flagKept) {
+func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
+	if rec.Has(ledger.FlagKept) {
 		return d.cfg.Keep != "deleted"
 	}
-	was := !rec.has(flagUnselected)
+	was := !rec.Has(ledger.FlagUnselected)
 	switch {
-	case rec.has(flagNotRDF):
+	case rec.Has(ledger.FlagNotRDF):
 		return was != d.selectedOther(rec)
 	case d.whole() || d.hasPrefix(rec.Entity):
 		return !was
@@ -106,7 +107,7 @@ func (d *Destination) outdated(loc hash16, rec *record) bool {
 		return true
 	case len(d.cfg.Select.Classes) == 0:
 		return was
-	case !was || rec.has(flagMapped) || d.folder != nil: // there is no description
+	case !was || rec.Has(ledger.FlagMapped) || d.folder != nil: // there is no description
 		return true
 	}
 	ts, err := d.wireOf(loc, rec)
@@ -136,22 +137,22 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		if rec.err != nil {
 			return false, rec.err
 		}
-		if !d.outdated(loc, rec.record) {
+		if !d.outdated(loc, rec.Record) {
 			continue
 		}
 		some++
-		if rec.has(flagKept) {
-			rec.Flags &^= flagKept
+		if rec.Has(ledger.FlagKept) {
+			rec.Flags &^= ledger.FlagKept
 			back++
-			unselected += rec.unselected()
-			unmapped += rec.unmapped()
-			if rec.has(flagNotRDF) {
+			unselected += rec.Unselected()
+			unmapped += rec.Unmapped()
+			if rec.Has(ledger.FlagNotRDF) {
 				others++
 			}
 		} else {
-			rec.askAgain()
+			rec.AskAgain()
 		}
-		b.Set(key(kindResource, d.dest, loc), rec.encode())
+		b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
 				return false, err
@@ -186,7 +187,7 @@ func (d *Destination) countUnselected() error {
 			if rec.err != nil {
 				return rec.err
 			}
-			n += rec.unselected()
+			n += rec.Unselected()
 		}
 	}
 	return d.saveMeta(func(m *meta) { m.Unselected, m.Counted = n, true })

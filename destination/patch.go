@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -41,7 +42,7 @@ func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
 // fetch and both ends can be verified, else whole. An RDF Patch comes first: it
 // applies to the triples that are kept, a JSON Patch to a document that must be
 // made of them and read again.
-func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
+func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) job {
 	var usable []patchOffer
 	for _, p := range it.Patches {
 		if p.fits(it, rec) {
@@ -71,8 +72,8 @@ func (d *Destination) updateJob(it *item, loc hash16, rec *record) job {
 // fits tells whether a patch is of what is kept, makes what is promised, and is
 // shorter than the whole: a JSON Patch at most half of it, for what it changes is
 // read from the records, written, patched and read again.
-func (p *patchOffer) fits(it *item, rec *record) bool {
-	if rec.has(flagMapped) || !rec.has(flagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
+func (p *patchOffer) fits(it *item, rec *ledger.Record) bool {
+	if rec.Has(ledger.FlagMapped) || !rec.Has(ledger.FlagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
 	}
 	if p.Promise.Type == rdfres.RDFPatchType {
@@ -89,7 +90,7 @@ func (p *patchOffer) rank() int {
 	return 1
 }
 
-func (d *Destination) obtainPatched(ctx context.Context, it *item, loc hash16, rec *record, p *patchOffer) (*outcome, error) {
+func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Hash, rec *ledger.Record, p *patchOffer) (*outcome, error) {
 	if err := d.placeAllowed(p.URL); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -115,7 +116,7 @@ func (d *Destination) prepare(o *outcome) {
 		}
 	}
 	if len(o.wire) > 0 {
-		o.packed = pack(o.wire)
+		o.packed = ledger.Pack(o.wire)
 	}
 }
 
@@ -129,7 +130,7 @@ type batcher struct {
 	first    *newcomers // nothing was recorded before, so that most resources are new; else nil
 	compacts bool       // those are kept small
 	ops      []*op
-	seen     map[hash16]bool
+	seen     map[ledger.Hash]bool
 	triples  int
 	bytes    int64
 	limit    int // triples of one update, as it is while nothing is written
@@ -150,7 +151,7 @@ type batcher struct {
 type newcomers [1 << 18]uint64
 
 // add tells whether a location is certainly new.
-func (n *newcomers) add(loc hash16) (fresh bool) {
+func (n *newcomers) add(loc ledger.Hash) (fresh bool) {
 	for i := 0; i < len(loc); i += 4 { // a hash: its parts are independent
 		at := binary.BigEndian.Uint32(loc[i:]) >> 8
 		word, bit := &n[at>>6], uint64(1)<<(at&63)
@@ -183,8 +184,8 @@ const firstTriples = 10_000
 const earlyTriples = 400
 
 func (d *Destination) batcher(c *counts, bulk bool) *batcher {
-	b := &batcher{d: d, c: c, bulk: bulk, seen: map[hash16]bool{}}
-	if prefix := key(kindResource, d.dest); bulk && d.snapshotMeta().Resources == 0 {
+	b := &batcher{d: d, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
+	if prefix := ledger.Key(ledger.KindResource, d.dest); bulk && d.snapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
 		for range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 			b.first = nil // of what is kept, or no RDF, or it cannot be read
@@ -208,9 +209,9 @@ func (b *batcher) learnPace() { b.most = max(b.d.mirror.pace, b.d.mirror.bulkTri
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
-		return b.leave(ctx, hashString(o.it.Loc), o.it, leaving{})
+		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, leaving{})
 	}
-	p := &op{loc: hashString(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
+	p := &op{loc: ledger.HashOf(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
 	switch f, err := b.d.faultOf(p.loc); {
 	case err != nil:
 		return err
@@ -287,7 +288,7 @@ func (b *batcher) planBeside() {
 
 // differing is how many statements one has and the other has not.
 func differing(a, b []statement) int {
-	in := make(map[hash16]bool, len(a))
+	in := make(map[ledger.Hash]bool, len(a))
 	for i := range a {
 		in[a[i].hash] = true
 	}
@@ -338,7 +339,7 @@ func (b *batcher) idle() bool {
 }
 
 // busy tells whether a batch with that location is being written.
-func (b *batcher) busy(loc hash16) bool { return b.recording.has(loc) || b.running.has(loc) }
+func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.running.has(loc) }
 
 // flush writes what is collected. With change it waits until everything is
 // written, and change is committed with the last batch, or alone when there is
@@ -378,7 +379,7 @@ func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
 		f.slot = 1 - f.before.slot
 	}
 	b.ops, b.triples, b.bytes, b.planned, b.beside = nil, 0, 0, 0, nil
-	b.seen = map[hash16]bool{}
+	b.seen = map[ledger.Hash]bool{}
 	for _, p := range rest {
 		delete(f.locs, p.loc)
 		b.collect(p)
@@ -444,23 +445,23 @@ func (b *batcher) wait() (err error) {
 // inFlight is a batch that is being written.
 type inFlight struct {
 	slot   byte // of its intent
-	locs   map[hash16]bool
+	locs   map[ledger.Hash]bool
 	before *inFlight     // may still be being recorded while this one is sent; nil: there is none
 	held   *holding      // nil: of its own
 	sent   chan struct{} // closed: the mirror has done with it
 	done   chan struct{} // closed: it is recorded, or err
 	err    error
 
-	turn     uint64          // of the space
-	planned  chan struct{}   // closed: it has its turn, and its subjects are known; nil: nobody asks
-	subjects map[hash16]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
+	turn     uint64               // of the space
+	planned  chan struct{}        // closed: it has its turn, and its subjects are known; nil: nobody asks
+	subjects map[ledger.Hash]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
 
-	owners map[hash16][]owning // looked up for the batch that is collected meanwhile
+	owners map[ledger.Hash][]owning // looked up for the batch that is collected meanwhile
 
 	told, planTold bool // sent, planned are closed
 }
 
-func (f *inFlight) has(loc hash16) bool { return f != nil && f.locs[loc] }
+func (f *inFlight) has(loc ledger.Hash) bool { return f != nil && f.locs[loc] }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -480,7 +481,7 @@ func (f *inFlight) markSent() {
 }
 
 // markPlanned lets the next batch be worked out.
-func (f *inFlight) markPlanned(subjects map[hash16]bool) {
+func (f *inFlight) markPlanned(subjects map[ledger.Hash]bool) {
 	if !f.planTold && f.planned != nil {
 		f.planTold, f.subjects = true, subjects
 		close(f.planned)

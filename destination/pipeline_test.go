@@ -3,6 +3,7 @@ package destination
 import (
 	"bytes"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"io"
 	"net/http"
 	"slices"
@@ -133,7 +134,7 @@ func TestFormer(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 2)
 	b.sync()
-	loc := hashString(b.src.url("/set/r/e1.nt"))
+	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
 	rec, err := b.d.record(loc)
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -90,7 +91,7 @@ func (d *Destination) take(ctx context.Context, p *probed) error {
 }
 
 func (d *Destination) probeRecord() (*probed, error) {
-	raw, err := d.store.Get(nameKey(kindProbe, d.target))
+	raw, err := d.store.Get(ledger.NameKey(ledger.KindProbe, d.target))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -162,15 +163,15 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 	b := d.store.Batch()
 	defer b.Close()
 	if replaces {
-		prefix := append(nameKey(kindSpaceName, d.target), 0)
+		prefix := append(ledger.NameKey(ledger.KindSpaceName, d.target), 0)
 		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
 			}
 			if len(pair.Value) != 4 {
-				return errRecord
+				return ledger.ErrDamaged
 			}
-			k := key(kindForm, id(binary.BigEndian.Uint32(pair.Value)))
+			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
 			if _, err := d.store.Get(k); errors.Is(err, kv.ErrNotFound) {
 				b.Set(k, formBytes(d.mirror.lay.nf.Rules, false))
 			} else if err != nil {
@@ -178,7 +179,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 			}
 		}
 	}
-	b.Set(nameKey(kindProbe, d.target), raw)
+	b.Set(ledger.NameKey(ledger.KindProbe, d.target), raw)
 	return b.Commit(true)
 }
 
@@ -192,7 +193,7 @@ func formBytes(rules []string, busy bool) []byte {
 
 // sameForm tells whether the ownership index is in the normal form of this run.
 func (d *Destination) sameForm() error {
-	v, err := d.store.Get(key(kindForm, d.space))
+	v, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
 	if err == nil && !bytes.Equal(v, formBytes(d.mirror.lay.nf.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
@@ -208,7 +209,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 	if !errors.Is(err, errProbedAnew) {
 		return err
 	}
-	k := key(kindForm, d.space)
+	k := ledger.Key(ledger.KindForm, d.space)
 	_, err = d.store.Get(k)
 	if errors.Is(err, kv.ErrNotFound) { // the index is in the form of the only probe there was
 		return d.setForm(k, false)
@@ -241,8 +242,8 @@ func (d *Destination) setForm(k []byte, busy bool) error {
 func (d *Destination) reindex(ctx context.Context) error {
 	b := d.store.Batch()
 	defer b.Close()
-	for _, kind := range []byte{kindOwned, kindRewritten} {
-		prefix := key(kind, d.space)
+	for _, kind := range []byte{ledger.KindOwned, ledger.KindRewritten} {
+		prefix := ledger.Key(kind, d.space)
 		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	}
 	if err := b.Commit(true); err != nil {
@@ -251,24 +252,24 @@ func (d *Destination) reindex(ctx context.Context) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	n := int64(0)
-	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+	for pair, err := range snap.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
 		if err != nil {
 			return err
 		}
 		var m meta
 		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return fmt.Errorf("%w: meta: %w", errRecord, err)
+			return fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 		}
-		if id(m.Space) != d.space || len(pair.Key) != 5 {
+		if ledger.ID(m.Space) != d.space || len(pair.Key) != 5 {
 			continue
 		}
-		dest := id(binary.BigEndian.Uint32(pair.Key[1:]))
+		dest := ledger.ID(binary.BigEndian.Uint32(pair.Key[1:]))
 		lay := d.mirror.lay
 		lay.authority = m.Authority
 		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.perEntity {
 			lay.template = string(template)
 		}
-		prefix := key(kindBody, dest)
+		prefix := ledger.Key(ledger.KindBody, dest)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
@@ -279,27 +280,27 @@ func (d *Destination) reindex(ctx context.Context) error {
 					return err
 				}
 			}
-			loc := hash16(body.Key[len(prefix):])
-			raw, err := snap.Get(key(kindResource, dest, loc))
+			loc := ledger.Hash(body.Key[len(prefix):])
+			raw, err := snap.Get(ledger.Key(ledger.KindResource, dest, loc))
 			if errors.Is(err, kv.ErrNotFound) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			rec, err := decodeRecord(raw)
+			rec, err := ledger.DecodeRecord(raw)
 			if err != nil {
 				return err
 			}
-			wire, err := unpack(body.Value)
+			wire, err := ledger.Unpack(body.Value)
 			var ts []rdfres.Triple
 			if err == nil {
 				ts, err = parseWire(wire)
 			}
 			if err != nil {
 				d.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
-				rec.forget()
-				b.Set(key(kindResource, dest, loc), rec.encode())
+				rec.Forget()
+				b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 				continue
 			}
 			sts, err := lay.statements(rec.Entity, ts)
@@ -307,13 +308,13 @@ func (d *Destination) reindex(ctx context.Context) error {
 				return err
 			}
 			rec.Normal = normalDigest(sts)
-			rec.Flags &^= flagRewritten
+			rec.Flags &^= ledger.FlagRewritten
 			if slices.ContainsFunc(sts, func(s statement) bool { return s.normal }) || int64(len(sts)) != rec.Triples {
-				rec.Flags |= flagRewritten
+				rec.Flags |= ledger.FlagRewritten
 			}
-			b.Set(key(kindResource, dest, loc), rec.encode())
+			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 			for _, of := range bySubject(sts) {
-				b.Set(ownedKey(d.space, of.subj, dest, loc), of.hashes)
+				b.Set(ledger.OwnedKey(d.space, of.subj, dest, loc), of.hashes)
 			}
 			if b.Size() > 4<<20 {
 				if err := b.Commit(true); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -34,13 +35,13 @@ const (
 	provenanceTriples = 7 // of one description, at most
 )
 
-func (d *Destination) descriptionOf(loc hash16) string {
+func (d *Destination) descriptionOf(loc ledger.Hash) string {
 	return descriptionPrefix + strings.TrimPrefix(d.mirror.mark, markPrefix) + ":" + hex.EncodeToString(loc[:])
 }
 
 // provenanceOf is what the mirror says of a recorded description; nothing of what
 // has no triples in it. A triple that the store would change is left out.
-func (d *Destination) provenanceOf(loc hash16, r *record, source string) []statement {
+func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []statement {
 	if source == "" || r == nil || r.Triples == 0 {
 		return nil
 	}
@@ -96,7 +97,7 @@ func (d *Destination) planProvenance(p *plan, changes []*delta) error {
 			p.inserts = append(p.inserts, after...)
 			continue
 		}
-		has := map[hash16]int{}
+		has := map[ledger.Hash]int{}
 		for i := range before {
 			has[before[i].hash]++
 		}
@@ -152,7 +153,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 		if m.Told != "" {
 			p.clears = append(p.clears, d.descriptionOf(loc))
 		}
-		p.inserts = append(p.inserts, d.provenanceOf(loc, rec.record, source)...)
+		p.inserts = append(p.inserts, d.provenanceOf(loc, rec.Record, source)...)
 		if err := flush(2000); err != nil {
 			return err
 		}
@@ -175,34 +176,34 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		return err
 	}
 	defer sorter.Close()
-	add := func(t rdfres.Triple, loc hash16, whose byte) error {
-		s, p := hashString(string(t.S)), hashString(string(t.P))
+	add := func(t rdfres.Triple, loc ledger.Hash, whose byte) error {
+		s, p := ledger.HashOf(string(t.S)), ledger.HashOf(string(t.P))
 		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
 	}
 	for loc, rec := range d.stored(snap) {
 		if rec.err != nil {
 			return rec.err
 		}
-		for _, st := range d.provenanceOf(loc, rec.record, source) {
+		for _, st := range d.provenanceOf(loc, rec.Record, source) {
 			if err := add(st.triple, loc, 'e'); err != nil {
 				return err
 			}
 		}
 	}
-	if err := d.mirror.eachTold(ctx, func(t rdfres.Triple) error { return add(t, hash16{}, 'f') }); err != nil {
+	if err := d.mirror.eachTold(ctx, func(t rdfres.Triple) error { return add(t, ledger.Hash{}, 'f') }); err != nil {
 		return fmt.Errorf("read the provenance in the mirror: %w", err)
 	}
 	var expected []statement
 	var found []rdfres.Triple
-	var loc, last hash16
+	var loc, last ledger.Hash
 	var at string
 	told := func(detail string) error {
-		if loc == (hash16{}) {
-			if last == hashString(at[:16]) {
+		if loc == (ledger.Hash{}) {
+			if last == ledger.HashOf(at[:16]) {
 				return nil // one is told of a subject that no resource has
 			}
-			last = hashString(at[:16])
-			return c.event(hashString("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})
+			last = ledger.HashOf(at[:16])
+			return c.event(ledger.HashOf("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})
 		}
 		return c.tell(loc, rankMirrorExcess, detail, 0)
 	}
@@ -210,7 +211,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		if len(expected)+len(found) == 0 {
 			return nil
 		}
-		defer func() { expected, found, loc = expected[:0], found[:0], hash16{} }()
+		defer func() { expected, found, loc = expected[:0], found[:0], ledger.Hash{} }()
 		same := func(a, b rdfres.Triple) bool {
 			n, o := d.mirror.lay.nf.Triple(a), d.mirror.lay.nf.Triple(b)
 			return n == o || a.O.Kind() == rdfres.KindLiteral && b.O.Kind() == rdfres.KindLiteral && rdfres.ValueEqual(a.O, b.O)
@@ -260,7 +261,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			}
 			continue
 		}
-		loc = hash16(rec.Value[:16])
+		loc = ledger.Hash(rec.Value[:16])
 		expected = append(expected, statement{triple: q.Triple, graph: stateGraph, normal: d.mirror.lay.nf.Triple(q.Triple) != q.Triple})
 	}
 	if err := group(); err != nil {

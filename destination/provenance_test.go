@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -100,7 +101,7 @@ func TestProvenance(t *testing.T) {
 			s.put("e2.nt", nt("e2", "x"))
 			b.sync()
 			mark := b.d.mirror.mark
-			sub1, sub2 := b.d.descriptionOf(hashString(s.url("/set/r/e1.nt"))), b.d.descriptionOf(hashString(s.url("/set/r/e2.nt")))
+			sub1, sub2 := b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e1.nt"))), b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e2.nt")))
 			b.mir.exec("DELETE WHERE { GRAPH <" + stateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + stateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + predKeptBy + "> <" + mark + "> .\n} }")
 			a, err := b.open().Audit(context.Background(), AuditOptions{})
 			if err != nil || a.Different != 2 || a.Extra != 1 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -278,7 +279,7 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 // ownsGraph tells of the record of a per-entity graph whether it is of this
 // destination. Others in the same store have theirs: their audits tell of them.
 func (d *Destination) ownsGraph(record []byte) bool {
-	return len(record) >= 20 && id(binary.BigEndian.Uint32(record)) == d.dest
+	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == d.dest
 }
 
 // readEntities reads the graphs that are ours: owned by a resource or in the
@@ -299,7 +300,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		owner, err := d.store.Get(key(kindGraph, d.space, hashString(g)))
+		owner, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
@@ -328,13 +329,13 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 }
 
 func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := key(kindGraph, c.d.space)
+	prefix := ledger.Key(ledger.KindGraph, c.d.space)
 	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
 		if len(pair.Value) < 20 {
-			return errRecord
+			return ledger.ErrDamaged
 		}
 		if !c.d.ownsGraph(pair.Value) {
 			continue

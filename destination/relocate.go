@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -16,7 +17,7 @@ func (d *Destination) elsewhere(graph string) error {
 	if err != nil {
 		return err
 	}
-	k := Kept{Target: spaces[id(d.meta.Space)].target}
+	k := Kept{Target: spaces[ledger.ID(d.meta.Space)].target}
 	if d.meta.Graph != graph {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
@@ -71,7 +72,7 @@ func Relocate(ctx context.Context, store kv.Store, name string, target *sparql.C
 }
 
 // takePlace moves the records from a space to that of the target.
-func (d *Destination) takePlace(ctx context.Context, from id) error {
+func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 	if from == d.space {
 		return nil
 	}
@@ -107,7 +108,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 }
 
 // copySpace copies the index of what the destination owns to the new space.
-func (d *Destination) copySpace(ctx context.Context, from id) error {
+func (d *Destination) copySpace(ctx context.Context, from ledger.ID) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	b := d.store.Batch()
@@ -130,13 +131,13 @@ func (d *Destination) copySpace(ctx context.Context, from id) error {
 }
 
 // inOtherSpace is the key of a record of a space in another one.
-func inOtherSpace(k []byte, space id) []byte {
-	return append(key(k[0], space), k[5:]...)
+func inOtherSpace(k []byte, space ledger.ID) []byte {
+	return append(ledger.Key(k[0], space), k[5:]...)
 }
 
 // endMove makes the new space the one that counts, in one step, and removes what is left of
 // the old one.
-func (d *Destination) endMove(from id) error {
+func (d *Destination) endMove(from ledger.ID) error {
 	idsMu.Lock()
 	defer idsMu.Unlock()
 	all, err := KeptIn(d.store)
@@ -167,22 +168,22 @@ func (d *Destination) endMove(from id) error {
 
 // takeForm takes the normal form of the ownership index along. Where the new space has
 // another one, the index is made anew by the next run.
-func (d *Destination) takeForm(b kv.Batch, from id, others bool) error {
-	old, err := d.store.Get(key(kindForm, from))
+func (d *Destination) takeForm(b kv.Batch, from ledger.ID, others bool) error {
+	old, err := d.store.Get(ledger.Key(ledger.KindForm, from))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	now, err := d.store.Get(key(kindForm, d.space))
+	now, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
 	switch {
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err
 	case err != nil || !others:
-		b.Set(key(kindForm, d.space), old)
+		b.Set(ledger.Key(ledger.KindForm, d.space), old)
 	case !bytes.Equal(old, now):
-		b.Set(key(kindForm, d.space), formBytes(nil, true))
+		b.Set(ledger.Key(ledger.KindForm, d.space), formBytes(nil, true))
 	}
 	return nil
 }

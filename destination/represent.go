@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -24,7 +25,7 @@ import (
 // outcome is a resource fetched and verified, or why it could not be.
 type outcome struct {
 	it   *item
-	rec  *record         // new state
+	rec  *ledger.Record  // new state
 	wire []byte          // wire form, sorted N-Triples
 	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
 	err  error
@@ -38,7 +39,7 @@ type outcome struct {
 
 	patched  bool            // fetched as a patch of what was kept
 	before   []rdfres.Triple // that, until former has taken it
-	replaces []hash16        // locations that the entity has left
+	replaces []ledger.Hash   // locations that the entity has left
 }
 
 var (
@@ -90,7 +91,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	}
 	if d.root() == nil && d.passedOver(it) {
 		rec := it.record()
-		rec.notRDF(it)
+		rec.NotRDF(it.File)
 		o := &outcome{it: it, rec: rec, notRDF: true}
 		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero where none is promised
 		d.otherwise(o, sum, nil)
@@ -213,14 +214,6 @@ func (d *Destination) passedOver(it *item) bool {
 	return !packed || it.Promise.Type != gzipType
 }
 
-// notRDF marks the record of a resource without triples.
-func (r *record) notRDF(it *item) {
-	r.Flags |= flagNotRDF
-	if it.File {
-		r.Flags |= flagFile
-	}
-}
-
 func moreTelling(have, err error) error {
 	if have == nil || (errors.Is(have, errScheme) && !errors.Is(err, errScheme)) {
 		return err
@@ -275,7 +268,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		it.found = d.linked(a)
 	}
 	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
-		o.rec.unsettle()
+		o.rec.Unsettle()
 	}
 	return o, err
 }
@@ -294,7 +287,7 @@ func verifyBytes(body []byte, p promise) error {
 	if p.Length >= 0 && int64(len(body)) != p.Length {
 		return fmt.Errorf("%d bytes came, promised were %d", len(body), p.Length)
 	}
-	return checkHashes(body, p.Hashes)
+	return p.Hashes.Check(body)
 }
 
 // representRDF makes the wire form of a verified body and the record to come. What
@@ -302,7 +295,7 @@ func verifyBytes(body []byte, p promise) error {
 func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, kind bodyKind) (*outcome, error) {
 	rec := it.record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
-		rec.Hashes = hashesOf(body, rec.Hashes)
+		rec.Hashes = resourcesync.HashesOf(body, rec.Hashes)
 	}
 	var ts []rdfres.Triple
 	var ok bool
@@ -318,7 +311,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
 	}
 	if !ok || it.File {
-		rec.notRDF(it)
+		rec.NotRDF(it.File)
 		return &outcome{it: it, rec: rec, notRDF: true}, nil
 	}
 	if err != nil {
@@ -342,7 +335,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		wireNames = allWireNames(ts)
 	}
 	if wireNames {
-		rec.Flags |= flagWireNames
+		rec.Flags |= ledger.FlagWireNames
 	} else {
 		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: it.Loc, WorkLimit: d.lim.blankWork})
 		if err != nil {
@@ -364,7 +357,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		rec.Graph = sha256.Sum256(wire)
 	}
 	if !d.selected(rec.Entity, ts) {
-		rec.Flags |= flagUnselected
+		rec.Flags |= ledger.FlagUnselected
 		return &outcome{it: it, rec: rec}, nil
 	}
 	rec.Triples = int64(len(ts))
@@ -449,7 +442,7 @@ func parseWire(wire []byte) ([]rdfres.Triple, error) {
 		wire = rest
 		q, ok, err := rdfres.ParseLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("%w: kept triple: %w", errRecord, err)
+			return nil, fmt.Errorf("%w: kept triple: %w", ledger.ErrDamaged, err)
 		}
 		if ok {
 			ts = append(ts, q.Triple)
@@ -539,7 +532,7 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 
 // isMirrored tells whether the description of a resource is recorded.
 func (d *Destination) isMirrored(loc string) bool {
-	rec, err := d.record(hashString(loc))
+	rec, err := d.record(ledger.HashOf(loc))
 	return err == nil && rec != nil && rec.Triples > 0
 }
 

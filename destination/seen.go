@@ -3,6 +3,7 @@ package destination
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"slices"
 	"strconv"
 	"time"
@@ -32,7 +33,7 @@ const maxSeen = 256
 func hash32(s string) uint32 { return uint32(hash64(s) >> 32) }
 
 func hash64(s string) uint64 {
-	h := hashString(s)
+	h := ledger.HashOf(s)
 	return binary.BigEndian.Uint64(h[:])
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -371,8 +372,8 @@ func (h *selectedHistory) checkCounts(what string) {
 		switch {
 		case rec.err != nil:
 			h.t.Fatal(rec.err)
-		case rec.has(flagKept):
-		case rec.has(flagUnselected):
+		case rec.Has(ledger.FlagKept):
+		case rec.Has(ledger.FlagUnselected):
 			unselected++
 		default:
 			selected++

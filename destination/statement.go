@@ -9,6 +9,7 @@ import (
 
 	"crypto/sha256"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -21,8 +22,8 @@ const stateGraph = "urn:rsbridge:state"
 type statement struct {
 	triple rdfres.Triple // blank nodes skolemized
 	graph  string        // per-entity: the graph; "" in a single graph
-	subj   hash16
-	hash   hash16
+	subj   ledger.Hash
+	hash   ledger.Hash
 	normal bool // the normal form differs from triple
 	shown  bool // read from the mirror: not the form that was written, perhaps
 }
@@ -64,7 +65,7 @@ func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, err
 	}
 	out := make([]statement, 0, len(ts))
 	var subject rdfres.Term
-	var subj hash16
+	var subj ledger.Hash
 	for _, t := range ts {
 		m := rdfres.Triple{S: rdfres.Skolemize(t.S, l.authority), P: t.P, O: rdfres.Skolemize(t.O, l.authority)}
 		if m.S.Kind() != rdfres.KindIRI || m.O.Kind() == rdfres.KindBlank {
@@ -84,7 +85,7 @@ func (l *layout) statements(entity string, ts []rdfres.Triple) ([]statement, err
 // is moved once: they are large, and a description has few.
 func sortByHash(sts []statement) {
 	type place struct {
-		hash hash16
+		hash ledger.Hash
 		at   int
 	}
 	var few [32]place
@@ -135,20 +136,20 @@ func (l *layout) otherForms(st *statement) (out []rdfres.Triple) {
 	return out
 }
 
-func subjectHash(graph string, s rdfres.Term) hash16 {
+func subjectHash(graph string, s rdfres.Term) ledger.Hash {
 	if graph == "" {
-		return hashString(string(s))
+		return ledger.HashOf(string(s))
 	}
-	return hashString(graph + "\x00" + string(s))
+	return ledger.HashOf(graph + "\x00" + string(s))
 }
 
 // tripleHash names a triple (in normal form) within a space.
-func tripleHash(graph string, t rdfres.Triple) hash16 {
+func tripleHash(graph string, t rdfres.Triple) ledger.Hash {
 	b := make([]byte, 0, 256)
 	if graph != "" {
 		b = append(append(b, graph...), 0)
 	}
-	return hashBytes(t.AppendLine(b))
+	return ledger.HashBytes(t.AppendLine(b))
 }
 
 // normalDigest is SHA-256 over the sorted statement hashes of a resource.
@@ -164,7 +165,7 @@ func normalDigest(sts []statement) rdfres.Digest {
 
 // owned is the hashes of the triples with one subject.
 type owned struct {
-	subj   hash16
+	subj   ledger.Hash
 	hashes []byte
 }
 
@@ -172,7 +173,7 @@ type owned struct {
 // index. The statements are sorted by hash, so each group is too.
 func bySubject(sts []statement) []owned {
 	var all []owned
-	at := make(map[hash16]int, 4)
+	at := make(map[ledger.Hash]int, 4)
 	for i := range sts {
 		n, known := at[sts[i].subj]
 		if !known {
@@ -186,7 +187,7 @@ func bySubject(sts []statement) []owned {
 }
 
 // holds searches a sorted list of hashes.
-func holds(list []byte, h hash16) bool {
+func holds(list []byte, h ledger.Hash) bool {
 	_, ok := find(list, h)
 	return ok
 }

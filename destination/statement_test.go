@@ -3,6 +3,7 @@ package destination
 import (
 	"bytes"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -17,14 +18,14 @@ func TestSortAndGroup(t *testing.T) {
 		for _, subjects := range []int{1, 2, 8, 9, 40} {
 			sts := make([]statement, n)
 			for i := range sts {
-				sts[i] = statement{subj: hash16{byte(r.IntN(subjects))}, hash: hash16{byte(r.IntN(n)), byte(r.IntN(3))}, graph: fmt.Sprint(i)}
+				sts[i] = statement{subj: ledger.Hash{byte(r.IntN(subjects))}, hash: ledger.Hash{byte(r.IntN(n)), byte(r.IntN(3))}, graph: fmt.Sprint(i)}
 			}
 			want := slices.Clone(sts)
 			slices.SortStableFunc(want, func(a, b statement) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 			if sortByHash(sts); !reflect.DeepEqual(sts, want) {
 				t.Fatalf("%d of %d subjects: %v", n, subjects, sts)
 			}
-			groups := map[hash16][]byte{}
+			groups := map[ledger.Hash][]byte{}
 			for _, st := range sts {
 				groups[st.subj] = append(groups[st.subj], st.hash[:]...)
 			}

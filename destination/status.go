@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -55,7 +56,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 				return
 			}
 		}
-		prefix := key(kindDiff, d.dest)
+		prefix := ledger.Key(ledger.KindDiff, d.dest)
 		snap := d.store.Snapshot()
 		defer snap.Close()
 		if n := d.snapshotMeta().Unmapped; n > 0 {
@@ -68,7 +69,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 					yield(Difference{}, err)
 					return
 				}
-				if rec.unmapped() == 0 {
+				if rec.Unmapped() == 0 {
 					continue
 				}
 				if !yield(Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {

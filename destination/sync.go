@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -46,23 +47,23 @@ type run struct {
 	reselected   bool
 	full         bool
 	retry        bool
-	gap          string          // the last one that was met
-	askedNewer   bool            // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
-	nothingNewer bool            // the list or dump was asked for to close a gap, and is not newer than the mirror
-	touched      map[hash16]bool // pending resources that this run has tried
-	planned      counts          // dry run
+	gap          string               // the last one that was met
+	askedNewer   bool                 // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
+	nothingNewer bool                 // the list or dump was asked for to close a gap, and is not newer than the mirror
+	touched      map[ledger.Hash]bool // pending resources that this run has tried
+	planned      counts               // dry run
 	notRDF       int64
 	leftOut      int64 // files that the dump that was read does not have
 	blind        int64 // entries of a dump that do not tell which resource they mean
 	complete     bool  // the source was read up to its newest change
 	until        time.Time
-	compared     bool            // with a list or dump
-	accept       string          // id of the deletions that are held and go
-	departs      bool            // what is leaving is weighed at the end
-	root         *inventoryDoc   // of the source as the run begins, where that alone tells how far it is
-	planGone     int64           // dry run: resources that a list lacks
-	planEmpty    bool            // dry run: that list is empty
-	passed       map[hash16]bool // changes that are behind what was compared, though the cursor is before them
+	compared     bool                 // with a list or dump
+	accept       string               // id of the deletions that are held and go
+	departs      bool                 // what is leaving is weighed at the end
+	root         *inventoryDoc        // of the source as the run begins, where that alone tells how far it is
+	planGone     int64                // dry run: resources that a list lacks
+	planEmpty    bool                 // dry run: that list is empty
+	passed       map[ledger.Hash]bool // changes that are behind what was compared, though the cursor is before them
 }
 
 func (r *run) why(format string, a ...any) {
@@ -86,7 +87,7 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[hash16]bool{}, until: o.Until, accept: o.Accept}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[ledger.Hash]bool{}, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
 	d.fetch.begin()
 	if r.dry {
@@ -361,7 +362,7 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 			return rec.err
 		}
 		triples = triples || rec.Triples > 0
-		st := d.plainTriple(loc, rec.record)
+		st := d.plainTriple(loc, rec.Record)
 		if st == nil {
 			continue
 		}
@@ -382,7 +383,7 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 
 // plainTriple is a triple of a resource that every store has as it was written, nil where
 // there is none.
-func (d *Destination) plainTriple(loc hash16, rec *record) *statement {
+func (d *Destination) plainTriple(loc ledger.Hash, rec *ledger.Record) *statement {
 	if rec.Triples == 0 {
 		return nil
 	}
@@ -443,7 +444,7 @@ func (d *Destination) ourMarks() ([]string, error) {
 	metas, err := d.metas()
 	var marks []string
 	for _, m := range metas {
-		if d.sink == nil || id(m.Space) == d.space {
+		if d.sink == nil || ledger.ID(m.Space) == d.space {
 			marks = append(marks, m.Mark)
 		}
 	}
@@ -509,7 +510,7 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 		d.opt.Progress("retry", n, 0)
 		var fe *fetchError
 		if errors.As(o.err, &fe) && fe.Gone {
-			f, err := d.faultOf(hashString(o.it.Loc))
+			f, err := d.faultOf(ledger.HashOf(o.it.Loc))
 			if err != nil {
 				return err
 			}
@@ -554,24 +555,24 @@ type faultOr struct {
 }
 
 // faults yields what is pending or failed, from one consistent state.
-func (d *Destination) faults() iter.Seq2[hash16, faultOr] {
-	return func(yield func(hash16, faultOr) bool) {
+func (d *Destination) faults() iter.Seq2[ledger.Hash, faultOr] {
+	return func(yield func(ledger.Hash, faultOr) bool) {
 		if d.noFaults.Load() {
 			return
 		}
-		prefix := key(kindFault, d.dest)
+		prefix := ledger.Key(ledger.KindFault, d.dest)
 		snap := d.store.Snapshot()
 		defer snap.Close()
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
-				yield(hash16{}, faultOr{err: err})
+				yield(ledger.Hash{}, faultOr{err: err})
 				return
 			}
-			var loc hash16
+			var loc ledger.Hash
 			copy(loc[:], pair.Key[len(prefix):])
 			f := &fault{}
 			if err := json.Unmarshal(pair.Value, f); err != nil {
-				yield(loc, faultOr{err: fmt.Errorf("%w: fault: %w", errRecord, err)})
+				yield(loc, faultOr{err: fmt.Errorf("%w: fault: %w", ledger.ErrDamaged, err)})
 				return
 			}
 			if !yield(loc, faultOr{fault: f}) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
@@ -44,7 +45,7 @@ func TestSecretInAddress(t *testing.T) {
 	sync("hush1", 3)
 	sync("hush2", 0)
 	batch := b.store.Batch()
-	for pair := range b.store.Scan([]byte{kindSpaceName}, []byte{kindSpaceName + 1}) {
+	for pair := range b.store.Scan([]byte{ledger.KindSpaceName}, []byte{ledger.KindSpaceName + 1}) {
 		batch.Set([]byte(strings.Replace(string(pair.Key), "xxxxx", "hush2", 1)), pair.Value)
 		batch.Delete(pair.Key)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // union computes a catalogue with a tool of its own: it parses every document of
@@ -207,7 +208,7 @@ func (b *bench) endedAt(t *testing.T) {
 			if l.name != name || l.body == nil {
 				continue
 			}
-			if h := hashesOf(l.body, rec.Hashes); h.SHA256 == rec.Hashes.SHA256 {
+			if h := resourcesync.HashesOf(l.body, rec.Hashes); h.SHA256 == rec.Hashes.SHA256 {
 				b.src.bodies[name] = l.body
 			}
 		}

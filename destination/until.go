@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -329,13 +330,13 @@ func (v *inventory) alone() bool { return v.state.URL == "" }
 
 // untold tells that the changes alone do not reach back to what is recorded, so that it is
 // still as it was.
-func (v *inventory) untold(rec *record) bool {
-	return !v.until.IsZero() && v.alone() && rec.since().Before(v.begins)
+func (v *inventory) untold(rec *ledger.Record) bool {
+	return !v.until.IsZero() && v.alone() && rec.Since().Before(v.begins)
 }
 
 // addUntil sorts by location, then time; entries of a list have none.
 func (v *inventory) addUntil(it *item) error {
-	loc := hashString(it.Loc)
+	loc := ledger.HashOf(it.Loc)
 	k := append(make([]byte, 0, 32), loc[:]...)
 	at := uint64(0)
 	if !it.Time.IsZero() {
@@ -349,9 +350,9 @@ func (v *inventory) addUntil(it *item) error {
 }
 
 // itemsUntil is items of a point in time.
-func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
-	return func(yield func(hash16, itemOr) bool) {
-		var have hash16
+func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
+	return func(yield func(ledger.Hash, itemOr) bool) {
+		var have ledger.Hash
 		var listed, before, after, next *item // next is the first after it that is no deletion
 		some, later := false, false           // the list may tell of a later state, as one does that took long to make
 		emit := func() bool {
@@ -381,7 +382,7 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 		}
 		for rec, err := range v.sorter.Sort() {
 			if err != nil {
-				yield(hash16{}, itemOr{err: err})
+				yield(ledger.Hash{}, itemOr{err: err})
 				return
 			}
 			if some && string(rec.Key[:16]) != string(have[:]) {
@@ -395,7 +396,7 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 			it, err := decodeItem(rec.Value)
 			switch {
 			case err != nil:
-				yield(hash16{}, itemOr{err: err})
+				yield(ledger.Hash{}, itemOr{err: err})
 				return
 			case binary.BigEndian.Uint64(rec.Key[16:]) == 0:
 				listed = it
@@ -403,7 +404,7 @@ func (v *inventory) itemsUntil() iter.Seq2[hash16, itemOr] {
 				before = it
 			default:
 				if listed != nil && listed.LastMod.IsZero() && it.Change != "deleted" {
-					_, known := compareHashes(listed.Promise.Hashes, it.Promise.Hashes)
+					_, known := listed.Promise.Hashes.Compare(it.Promise.Hashes)
 					later = later || listed.isAlso(it) || !known && (listed.Version == nil || it.Version == nil)
 				}
 				if after == nil {
@@ -426,7 +427,7 @@ func (it *item) isAlso(later *item) bool {
 	if it.Version != nil && later.Version != nil {
 		return it.Version.URL == later.Version.URL
 	}
-	same, known := compareHashes(it.Promise.Hashes, later.Promise.Hashes)
+	same, known := it.Promise.Hashes.Compare(later.Promise.Hashes)
 	return known && same
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -26,8 +27,8 @@ const pastVersion = 1
 
 // keepVersion puts what o replaces or deletes, at its location or the one that it has
 // left, among the versions.
-func (d *Destination) keepVersion(b kv.Batch, number uint64, loc hash16, o *op, old *record) error {
-	body, err := d.store.Get(key(kindBody, d.dest, loc))
+func (d *Destination) keepVersion(b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
+	body, err := d.store.Get(ledger.Key(ledger.KindBody, d.dest, loc))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("keep the version of %s: %w", shorten(old.Loc), err)
 	}
@@ -37,17 +38,17 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc hash16, o *op, 
 		until = o.rec.Changed
 	case o.rec == nil && o.it != nil && !o.it.Time.IsZero():
 		until = o.it.Time
-	case o.rec != nil && o.rec.LastMod.After(old.since()) && o.rec.LastMod.Before(until): // of a list
+	case o.rec != nil && o.rec.LastMod.After(old.Since()) && o.rec.LastMod.Before(until): // of a list
 		until = o.rec.LastMod
 	}
-	v := appendTime([]byte{pastVersion}, until)
+	v := ledger.AppendTime([]byte{pastVersion}, until)
 	if o.rec == nil {
 		v = append(v, 1)
 	} else {
 		v = append(v, 0)
 	}
-	v = appendString(v, old.encode())
-	b.Set(binary.BigEndian.AppendUint64(key(kindPast, d.dest, hashString(old.Entity)), number), append(v, body...))
+	v = ledger.AppendString(v, old.Encode())
+	b.Set(binary.BigEndian.AppendUint64(ledger.Key(ledger.KindPast, d.dest, ledger.HashOf(old.Entity)), number), append(v, body...))
 	return nil
 }
 
@@ -85,7 +86,7 @@ func (d *Destination) keepLeft(b kv.Batch, past *uint64, ch *delta) error {
 // first error.
 func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		prefix := key(kindPast, d.dest, hashString(entity))
+		prefix := ledger.Key(ledger.KindPast, d.dest, ledger.HashOf(entity))
 		snap := d.store.Snapshot()
 		defer snap.Close()
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
@@ -105,20 +106,20 @@ func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[Ver
 
 func decodeVersion(b []byte) (v Version, err error) {
 	if len(b) == 0 || b[0] != pastVersion {
-		return v, fmt.Errorf("%w: version", errRecord)
+		return v, fmt.Errorf("%w: version", ledger.ErrDamaged)
 	}
-	dec := decoder{b: b[1:]}
-	v.Until = dec.time()
-	v.Deleted = dec.flag()
-	rec, err := decodeRecord(dec.bytes())
-	if err != nil || dec.bad {
-		return v, fmt.Errorf("version: %w", errors.Join(errRecord, err))
+	dec := ledger.Decoder{B: b[1:]}
+	v.Until = dec.Time()
+	v.Deleted = dec.Flag()
+	rec, err := ledger.DecodeRecord(dec.Bytes())
+	if err != nil || dec.Bad {
+		return v, fmt.Errorf("version: %w", errors.Join(ledger.ErrDamaged, err))
 	}
-	v.Entity, v.Location, v.From, v.Graph = rec.Entity, rec.Loc, rec.since(), rec.Graph
-	if len(dec.b) == 0 {
+	v.Entity, v.Location, v.From, v.Graph = rec.Entity, rec.Loc, rec.Since(), rec.Graph
+	if len(dec.B) == 0 {
 		return v, nil
 	}
-	wire, err := unpack(dec.b)
+	wire, err := ledger.Unpack(dec.B)
 	if err != nil {
 		return v, err
 	}

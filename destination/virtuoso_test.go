@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -123,7 +124,7 @@ func TestVirtuosoValues(t *testing.T) {
 	}
 	p.NormalForm.Rules = old
 	d.mirror.lay.nf = p.NormalForm
-	if err := errors.Join(d.saveProbe(p, false), d.setForm(key(kindForm, d.space), false), d.reindex(t.Context())); err != nil {
+	if err := errors.Join(d.saveProbe(p, false), d.setForm(ledger.Key(ledger.KindForm, d.space), false), d.reindex(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	store.Run(t, "DELETE DATA { GRAPH <"+store.Graph+"> { "+line("apart", "1", "negativeInteger")+" } }")

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -91,7 +92,7 @@ func (d *Destination) putLines(ctx context.Context) error {
 		}
 		var authorities []string
 		for _, name := range slices.Sorted(maps.Keys(metas)) {
-			if m := metas[name]; id(m.Space) == d.space {
+			if m := metas[name]; ledger.ID(m.Space) == d.space {
 				authorities = append(authorities, m.Authority)
 			}
 		}
@@ -167,7 +168,7 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	var lines, one []byte
-	for pair, err := range snap.Scan([]byte{kindMeta}, []byte{kindMeta + 1}) {
+	for pair, err := range snap.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
 		if err != nil {
 			return err
 		}
@@ -175,16 +176,16 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 		if err := json.Unmarshal(pair.Value, &m); err != nil {
 			return err
 		}
-		if id(m.Space) != d.space || len(pair.Key) != 5 {
+		if ledger.ID(m.Space) != d.space || len(pair.Key) != 5 {
 			continue
 		}
-		prefix := append([]byte{kindBody}, pair.Key[1:]...)
+		prefix := append([]byte{ledger.KindBody}, pair.Key[1:]...)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
 			if err == nil {
-				one, err = unpackInto(one, body.Value)
+				one, err = ledger.UnpackInto(one, body.Value)
 			}
 			if lines = append(lines, one...); err == nil && len(lines) >= partBytes {
 				lines, err = give(m.Authority, lines)
@@ -250,9 +251,9 @@ func (m *mirror) writeCheckpoint(ctx context.Context, cp *checkpoint) error {
 }
 
 // pull reads the keys of a sorter one by one.
-func pull(s *extsort.Sorter) (next func() (hash16, bool, error), stop func()) {
+func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func()) {
 	step, stop := iter.Pull2(s.Sort())
-	return func() (h hash16, ok bool, err error) {
+	return func() (h ledger.Hash, ok bool, err error) {
 		rec, err, ok := step()
 		if ok && err == nil {
 			copy(h[:], rec.Key)

@@ -1,10 +1,16 @@
 package resourcesync
 
 import (
+	"bytes"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"io"
 	"strings"
 )
 
@@ -297,3 +303,64 @@ var hexByte = func() (of [256]byte) {
 	}
 	return of
 }()
+
+// HashesOf computes the SHA-256 of a body, and its MD5 and SHA-1 if like has them. Hashes
+// of unknown algorithms are those of like.
+func HashesOf(body []byte, like Hashes) Hashes {
+	sum := sha256.Sum256(body)
+	h := Hashes{SHA256: hex.EncodeToString(sum[:]), Other: like.Other}
+	if like.MD5 != "" {
+		m := md5.Sum(body)
+		h.MD5 = hex.EncodeToString(m[:])
+	}
+	if like.SHA1 != "" {
+		s := sha1.Sum(body)
+		h.SHA1 = hex.EncodeToString(s[:])
+	}
+	return h
+}
+
+// Check compares a body with all digests of known algorithms. The error names the first
+// difference.
+func (h Hashes) Check(body []byte) error { return h.CheckReader(bytes.NewReader(body)) }
+
+// CheckReader is Check of a stream, read to its end.
+func (h Hashes) CheckReader(r io.Reader) error {
+	type check struct {
+		name, want string
+		sum        hash.Hash
+	}
+	var checks []check
+	var sums []io.Writer
+	for _, c := range []struct {
+		name, want string
+		sum        func() hash.Hash
+	}{{"sha-256", h.SHA256, sha256.New}, {"sha-1", h.SHA1, sha1.New}, {"md5", h.MD5, md5.New}} {
+		if c.want != "" {
+			sum := c.sum()
+			checks, sums = append(checks, check{c.name, c.want, sum}), append(sums, sum)
+		}
+	}
+	if _, err := io.Copy(io.MultiWriter(sums...), r); err != nil {
+		return err
+	}
+	for _, c := range checks {
+		if got := hex.EncodeToString(c.sum.Sum(nil)); !strings.EqualFold(got, c.want) {
+			return fmt.Errorf("%s is %s, promised was %s", c.name, got, c.want)
+		}
+	}
+	return nil
+}
+
+// Compare tells whether two hash attributes prove equality or difference; known is false
+// without a common algorithm.
+func (h Hashes) Compare(o Hashes) (equal, known bool) {
+	equal = true
+	for _, c := range [][2]string{{h.SHA256, o.SHA256}, {h.SHA1, o.SHA1}, {h.MD5, o.MD5}} {
+		if c[0] != "" && c[1] != "" {
+			known = true
+			equal = equal && strings.EqualFold(c[0], c[1])
+		}
+	}
+	return equal && known, known
+}

@@ -109,3 +109,47 @@ func FuzzHashes(f *testing.F) {
 		}
 	})
 }
+
+// Digests of a body are computed, checked and compared by their algorithms.
+func TestHashesOf(t *testing.T) {
+	body := []byte("a body")
+	all := HashesOf(body, Hashes{MD5: "x", SHA1: "x", Other: []string{"crc32:1"}})
+	if len(all.SHA256) != 64 || len(all.SHA1) != 40 || len(all.MD5) != 32 || len(all.Other) != 1 {
+		t.Fatalf("%+v", all)
+	}
+	if h := HashesOf(body, Hashes{}); h.SHA256 != all.SHA256 || h.MD5+h.SHA1 != "" {
+		t.Fatalf("%+v", h)
+	}
+	other := HashesOf([]byte("another"), all)
+	for _, c := range []struct {
+		name  string
+		h     Hashes
+		fails string
+	}{
+		{"none", Hashes{Other: []string{"crc32:2"}}, ""},
+		{"all", all, ""},
+		{"upper case", Hashes{SHA256: strings.ToUpper(all.SHA256)}, ""},
+		{"sha-256", Hashes{SHA256: other.SHA256, MD5: other.MD5}, "sha-256 is " + all.SHA256 + ", promised was " + other.SHA256},
+		{"sha-1", Hashes{SHA256: all.SHA256, SHA1: other.SHA1}, "sha-1 is " + all.SHA1},
+		{"md5", Hashes{MD5: other.MD5}, "md5 is " + all.MD5},
+	} {
+		err := c.h.Check(body)
+		if (err == nil) != (c.fails == "") || err != nil && !strings.HasPrefix(err.Error(), c.fails) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for _, c := range []struct {
+		a, b         Hashes
+		equal, known bool
+	}{
+		{all, all, true, true},
+		{Hashes{MD5: all.MD5}, Hashes{SHA1: all.SHA1}, false, false},
+		{Hashes{MD5: all.MD5}, Hashes{MD5: strings.ToUpper(all.MD5), SHA1: all.SHA1}, true, true},
+		{all, Hashes{SHA256: all.SHA256, MD5: other.MD5}, false, true},
+		{Hashes{}, Hashes{}, false, false},
+	} {
+		if equal, known := c.a.Compare(c.b); equal != c.equal || known != c.known {
+			t.Errorf("%+v, %+v: %t %t", c.a, c.b, equal, known)
+		}
+	}
+}

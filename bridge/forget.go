@@ -62,8 +62,8 @@ func (s *set) forget(_ context.Context, run *jobs.Run) (any, error) {
 	if err := decodeArgs(run, &o); err != nil {
 		return nil, err
 	}
-	if !s.removed && !o.DryRun {
-		return nil, fmt.Errorf("forget set %s: %w", s.name, ErrConfigured)
+	if err := s.canForget(o); err != nil { // it may have come back while this waited
+		return nil, err
 	}
 	v := s.log.View()
 	defer v.Close()
@@ -126,8 +126,13 @@ func (b *Bridge) canChange(action, name string, args any) error {
 		}
 		return b.canMoveSet(name, moveTo(args))
 	}
-	if o, _ := args.(ForgetArgs); !s.removed && !o.DryRun {
-		return fmt.Errorf("forget set %s: %w", name, ErrConfigured)
+	o, _ := args.(ForgetArgs)
+	return s.canForget(o)
+}
+
+func (s *set) canForget(o ForgetArgs) error {
+	if !s.removed && !o.DryRun {
+		return fmt.Errorf("forget set %s: %w", s.name, ErrConfigured)
 	}
 	return nil
 }
@@ -174,7 +179,7 @@ func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := decodeArgs(run, &o); err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
+	if !o.DryRun { // it has come back while this waited
 		return nil, fmt.Errorf("forget destination %s: %w", m.name, ErrConfigured)
 	}
 	d, err := m.open(ctx, nil)
@@ -219,7 +224,7 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 	}
 	if !o.DryRun {
 		b.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
-		err = b.dropRecord((&mirror{name: name}).pauseKey())
+		err = b.put((&mirror{name: name}).pauseKey(), nil)
 	}
 	return rep, err
 }

@@ -3,7 +3,6 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -140,10 +139,8 @@ func (m *mirror) progress(stage string, done, total int64) {
 
 // begin decodes the arguments of a run and lets progress reach it.
 func (m *mirror) begin(run *jobs.Run, args any) (end func(), err error) {
-	if len(run.Args) > 0 {
-		if err := json.Unmarshal(run.Args, args); err != nil {
-			return nil, fmt.Errorf("%s: arguments: %w", run.Job, err)
-		}
+	if err := decodeArgs(run, args); err != nil {
+		return nil, err
 	}
 	m.mu.Lock()
 	m.run = run
@@ -258,12 +255,9 @@ func (b *Bridge) Pause(name string, paused bool) error {
 	if m == nil {
 		return fmt.Errorf("destination %s: %w", name, ErrUnknown)
 	}
-	batch := b.records.Batch()
-	defer batch.Close()
+	var mark []byte
 	if paused {
-		batch.Set(m.pauseKey(), []byte{1})
-	} else {
-		batch.Delete(m.pauseKey())
+		mark = []byte{1}
 	}
-	return batch.Commit(true)
+	return b.put(m.pauseKey(), mark)
 }

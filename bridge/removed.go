@@ -48,10 +48,7 @@ func (b *Bridge) note(set string, p pendingSet) error {
 	if err != nil {
 		return err
 	}
-	batch := b.records.Batch()
-	defer batch.Close()
-	batch.Set(pendingKey(set), raw)
-	if err := batch.Commit(true); err != nil {
+	if err := b.put(pendingKey(set), raw); err != nil {
 		return fmt.Errorf("note what becomes of set %s: %w", set, err)
 	}
 	b.asked.Do(func() { close(b.reopen) })
@@ -73,122 +70,94 @@ func (b *Bridge) finishPending() error {
 		pending[string(pair.Key[len(prefix):])] = p
 	}
 	for _, name := range slices.Sorted(maps.Keys(pending)) {
-		p := pending[name]
-		var err error
-		if p.To == "" {
-			err = b.forgetRecords(name)
-		} else {
-			err = b.renameRecords(name, p.To)
-		}
-		switch {
+		to := pending[name].To
+		switch err := b.moveRecords(name, to); {
 		case errors.Is(err, changetrack.ErrHasLog):
-			b.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", p.To)
+			b.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", to)
+			if err := b.put(pendingKey(name), nil); err != nil {
+				return err
+			}
+		case err != nil && to == "":
+			return fmt.Errorf("forget set %s: %w", name, err)
 		case err != nil:
-			return err
-		case p.To == "":
+			return fmt.Errorf("move set %s to %s: %w", name, to, err)
+		case to == "":
 			b.log.Warn("a set was forgotten", "set", name)
 		default:
-			b.log.Warn("a set was renamed", "set", name, "to", p.To)
-		}
-		if err := b.dropRecord(pendingKey(name)); err != nil {
-			return err
+			b.log.Warn("a set was renamed", "set", name, "to", to)
 		}
 	}
 	return nil
 }
 
-func (b *Bridge) dropRecord(key []byte) error {
+// put writes a record, or removes it: raw is nil.
+func (b *Bridge) put(key, raw []byte) error {
 	batch := b.records.Batch()
 	defer batch.Close()
-	batch.Delete(key)
+	if raw == nil {
+		batch.Delete(key)
+	} else {
+		batch.Set(key, raw)
+	}
 	return batch.Commit(true)
 }
 
-// setRecords are the records of a set in the key space of the bridge: keys, and beginnings of
-// keys.
-func setRecords(set string) (keys, prefixes [][]byte) {
-	return [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), knownKey(set)},
-		[][]byte{duePrefix(set), contentPrefix(set)}
+// keyRange is of the keys from lo, without hi.
+type keyRange struct{ lo, hi []byte }
+
+// setRecords are the records of a set in the key space of the bridge.
+func setRecords(set string) (all []keyRange) {
+	for _, k := range [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), knownKey(set)} {
+		all = append(all, keyRange{k, slices.Concat(k, []byte{0})})
+	}
+	for _, p := range [][]byte{duePrefix(set), contentPrefix(set)} {
+		all = append(all, keyRange{p, kv.PrefixEnd(p)})
+	}
+	return all
 }
 
-// forgetRecords removes all that is known of a set: files, then records in one step.
-func (b *Bridge) forgetRecords(set string) error {
-	if err := os.RemoveAll(b.publishedFolder(set)); err != nil {
-		return fmt.Errorf("forget set %s: %w", set, err)
-	}
+// moveRecords gives all that is known of a set another name, or removes it: to is "". Files
+// come first, then records in one step.
+func (b *Bridge) moveRecords(from, to string) error {
 	batch := b.kv.Batch()
 	defer batch.Close()
-	own := kv.Join(b.records, batch)
-	keys, prefixes := setRecords(set)
-	for _, k := range append(keys, pendingKey(set)) {
-		own.Delete(k)
-	}
-	for _, p := range prefixes {
-		own.DeleteRange(p, kv.PrefixEnd(p))
-	}
-	err := changetrack.Forget(kv.Prefix(b.kv, prefixTrack), batch, set)
-	if err == nil {
-		err = publish.Forget(kv.Prefix(b.kv, prefixPub), batch, set, b.now().UTC())
-	}
-	if err == nil {
-		err = batch.Commit(true)
+	track, pub, own, now := kv.Prefix(b.kv, prefixTrack), kv.Prefix(b.kv, prefixPub), kv.Join(b.records, batch), b.now().UTC()
+	var err error
+	if to == "" {
+		err = errors.Join(changetrack.Forget(track, batch, from), publish.Forget(pub, batch, from, now))
+	} else {
+		err = errors.Join(changetrack.Rename(track, batch, from, to), publish.Rename(pub, batch, from, to, now))
 	}
 	if err != nil {
-		return fmt.Errorf("forget set %s: %w", set, err)
+		return err
 	}
-	return nil
-}
-
-// renameRecords gives all that is known of a set another name: files, then records in one
-// step.
-func (b *Bridge) renameRecords(from, to string) error {
-	fail := func(err error) error { return fmt.Errorf("move set %s to %s: %w", from, to, err) }
-	batch := b.kv.Batch()
-	defer batch.Close()
-	if err := changetrack.Rename(kv.Prefix(b.kv, prefixTrack), batch, from, to); err != nil {
-		return fail(err)
-	}
-	if err := publish.Rename(kv.Prefix(b.kv, prefixPub), batch, from, to, b.now().UTC()); err != nil {
-		return fail(err)
-	}
-	own := kv.Join(b.records, batch)
-	keys, prefixes := setRecords(from)
-	otherKeys, otherPrefixes := setRecords(to)
-	for i, k := range keys {
-		v, err := b.records.Get(k)
-		switch {
-		case errors.Is(err, kv.ErrNotFound):
-			own.Delete(otherKeys[i])
-		case err != nil:
-			return fail(err)
-		default:
-			own.Set(otherKeys[i], v)
-		}
-		own.Delete(k)
-	}
-	for i, p := range prefixes {
-		own.DeleteRange(otherPrefixes[i], kv.PrefixEnd(otherPrefixes[i]))
-		for pair, err := range b.records.Scan(p, kv.PrefixEnd(p)) {
-			if err != nil {
-				return fail(err)
+	others := setRecords(to)
+	for i, r := range setRecords(from) {
+		if other := others[i]; to != "" {
+			own.DeleteRange(other.lo, other.hi)
+			for pair, err := range b.records.Scan(r.lo, r.hi) {
+				if err != nil {
+					return err
+				}
+				own.Set(slices.Concat(other.lo, pair.Key[len(r.lo):]), pair.Value)
 			}
-			own.Set(slices.Concat(otherPrefixes[i], pair.Key[len(p):]), pair.Value)
 		}
-		own.DeleteRange(p, kv.PrefixEnd(p))
+		own.DeleteRange(r.lo, r.hi)
 	}
 	own.Delete(pendingKey(from))
-	if _, err := os.Stat(b.publishedFolder(from)); err == nil { // else it was done before a crash
+	folder := b.publishedFolder(from)
+	if _, gone := os.Stat(folder); gone == nil && to != "" { // else it was done before a crash
 		if err := os.RemoveAll(b.publishedFolder(to)); err != nil {
-			return fail(err)
+			return err
 		}
-		if err := os.Rename(b.publishedFolder(from), b.publishedFolder(to)); err != nil {
-			return fail(err)
-		}
+		err = os.Rename(folder, b.publishedFolder(to))
+	} else {
+		err = os.RemoveAll(folder)
 	}
-	if err := batch.Commit(true); err != nil {
-		return fail(err)
+	if err != nil {
+		return err
 	}
-	return nil
+	return batch.Commit(true)
 }
 
 func (b *Bridge) publishedFolder(set string) string {
@@ -283,7 +252,7 @@ func (s *set) renamed() *changetrack.Held {
 		return nil
 	}
 	return &changetrack.Held{ID: "renamed", Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
-		Reason: fmt.Sprintf("it reads what the removed set %[1]s reads: rsbridge move %[1]s %[2]s renames that, rsbridge forget %[1]s lets this one begin anew", s.former, s.name)}
+		Reason: fmt.Sprintf("it reads the same data as the removed set %[1]s: rsbridge move %[1]s %[2]s renames that set, rsbridge forget %[1]s starts this one anew", s.former, s.name)}
 }
 
 // keepKnown keeps the configuration of the sets.
@@ -332,7 +301,7 @@ func (b *Bridge) RemovedDestinations() ([]string, error) {
 func (b *Bridge) tellRemoved() error {
 	all, err := b.removedDestinations()
 	for _, k := range all {
-		b.log.Warn("a destination is not in the configuration any more: nothing keeps its mirror", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
+		b.log.Warn("a destination is not in the configuration any more: its mirror is not updated", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
 	}
 	return err
 }

@@ -401,10 +401,7 @@ func (s *set) forgetOther() error {
 	if _, err := s.bridge.records.Get(key); errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	b := s.bridge.records.Batch()
-	defer b.Close()
-	b.Delete(key)
-	if err := b.Commit(true); err != nil {
+	if err := s.bridge.put(key, nil); err != nil {
 		return fmt.Errorf("forget where %s was read before: %w", s.name, err)
 	}
 	return nil

@@ -40,8 +40,8 @@ type standing struct {
 	undone string    // what the last run left undone
 	behind string    // what the source has not published yet
 	never  string    // why nothing is known yet
-	paused bool
-	busy   bool // a run is under way
+	paused string    // why the schedule rests
+	busy   bool      // a run is under way
 }
 
 // state is the word, and in a line what is not well; the line is "" when all is.
@@ -65,8 +65,8 @@ func (s standing) state() (State, string) {
 		why = s.behind
 	}
 	switch {
-	case s.paused:
-		state = StatePaused
+	case s.paused != "":
+		state, why = StatePaused, strings.Trim(s.paused+"; "+why, "; ")
 	case s.busy && (state == StateOK || state == StateNever):
 		state = StateRunning
 	}
@@ -80,8 +80,11 @@ var setJobs = []string{"scan:", "hint:", "dump:", "changedump:", "list:", "archi
 var destinationJobs = []string{"sync:", "audit:"}
 
 // lastRuns looks at the jobs of a set or destination: the first of which the last run
-// failed, and whether a run is under way.
+// failed, and whether a run is under way. A look that reached no server counts until a
+// later run ends well.
 func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
+	var lost *jobs.Run // the newest look that reached no server
+	var well uint64    // the newest run that ended well
 	for _, kind := range kinds {
 		if run, ok := b.runner.Busy(kind + name); ok && run.State == jobs.Running {
 			busy = true
@@ -90,7 +93,15 @@ func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy b
 			if err != nil {
 				return nil, false, err
 			}
-			if !decides(run) {
+			switch {
+			case !ended(run):
+				continue
+			case run.State == jobs.Done:
+				well = max(well, run.ID)
+			case looks(run) && run.Unreachable && (lost == nil || lost.ID < run.ID):
+				lost = &run
+			}
+			if looks(run) {
 				continue
 			}
 			if run.State == jobs.Failed && failed == nil {
@@ -99,30 +110,31 @@ func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy b
 			break
 		}
 	}
+	if failed == nil && lost != nil && lost.ID > well {
+		failed = lost
+	}
 	return failed, busy, nil
 }
 
-// decides tells whether the state follows from a run: not from one that was cut off or
-// did nothing, and of audits from those of the schedule alone.
-func decides(run jobs.Run) bool {
-	if run.State != jobs.Done && run.State != jobs.Failed {
-		return false
-	}
+// ended tells whether a run came to its own end: it was not cut off, and was not a run of
+// a schedule that rests.
+func ended(run jobs.Run) bool {
+	var s skipped
+	return run.State == jobs.Failed || run.State == jobs.Done && (json.Unmarshal(run.Result, &s) != nil || !s.Paused)
+}
+
+// looks tells whether a run only looked since a person asked: a dry run, or an audit beside
+// the schedule.
+func looks(run jobs.Run) bool {
 	switch kind, _, _ := strings.Cut(run.Job, ":"); kind {
 	case "sync":
 		var args SyncArgs
 		_ = json.Unmarshal(run.Args, &args) // none are none
-		return !args.DryRun && !rested(run)
+		return args.DryRun
 	case "audit":
-		return run.Cause == "schedule" && !rested(run)
+		return run.Cause != "schedule"
 	}
-	return true
-}
-
-// rested tells whether a run of a destination did nothing, since that is paused.
-func rested(run jobs.Run) bool {
-	var s skipped
-	return json.Unmarshal(run.Result, &s) == nil && s.Paused
+	return false
 }
 
 // judge fills in the state of a set.
@@ -136,7 +148,7 @@ func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
 	}
 	switch {
 	case s.Failed > 0:
-		st.undone = fmt.Sprintf("%d of its entities could not be described at the last scan", s.Failed)
+		st.undone = counted(s.Failed, "entity", "entities") + " could not be described at the last scan"
 	case s.Dump != nil && len(s.Dump.Incomplete) > 0:
 		f := s.Dump.Incomplete[0]
 		st.undone = fmt.Sprintf("the newest dump is not complete: %s: %s", f.Path, f.Why)
@@ -146,7 +158,10 @@ func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
 
 // judge fills in the state of a destination.
 func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
-	st := standing{fault: d.Fault, failed: failed, busy: busy, paused: d.Paused}
+	st := standing{fault: d.Fault, failed: failed, busy: busy}
+	if d.Paused {
+		st.paused = "its schedule is paused: resume it with the API or the dashboard"
+	}
 	if d.Decision {
 		st.held = d.Held
 	}
@@ -154,17 +169,17 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 		st.failed = &jobs.Run{Error: d.LastError} // of a sync whose run is forgotten
 	}
 	if d.LastSync == nil {
-		st.never = "it has never been synced"
+		st.never = "it was never synced"
 	}
 	switch {
 	case d.InSync:
 	case d.Unpublished > 0 && d.Held == "" && d.Pending == 0:
 		st.behind = fmt.Sprintf("the source has changes up to %d in none of its lists and dumps yet", d.Unpublished)
 	default:
-		st.undone = cmp.Or(d.Held, d.pending(), "the mirror is not in sync: the last sync did not come to its end")
+		st.undone = cmp.Or(d.Held, d.pending(), "the last sync did not finish")
 	}
 	if d.Until != nil {
-		st.paused, st.undone = true, "the mirror is of "+d.Until.UTC().Format(time.RFC3339)+", until the next sync without --until"
+		st.paused, st.undone = strings.Trim(st.paused+"; the mirror is of "+d.Until.UTC().Format(time.RFC3339)+", until the next sync without --until", "; "), ""
 	}
 	d.State, d.Why = st.state()
 }
@@ -174,14 +189,19 @@ func (d *DestinationStatus) pending() string {
 	if d.Pending == 0 {
 		return ""
 	}
-	left := fmt.Sprintf("%d resources are pending or failed", d.Pending)
-	if d.Pending == 1 {
-		left = "1 resource is pending or failed"
-	}
+	left := counted(d.Pending, "resource is", "resources are") + " pending or failed"
 	if len(d.Problems) > 0 {
 		left += fmt.Sprintf(", as %s: %s", d.Problems[0].Location, d.Problems[0].Reason)
 	}
 	return left
+}
+
+// counted is a number of things in words.
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Unwell is something that is not well.

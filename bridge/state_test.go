@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
@@ -23,16 +26,16 @@ func TestStateWords(t *testing.T) {
 	}{
 		{"well", standing{}, StateOK, ""},
 		{"well, and at it", standing{busy: true}, StateRunning, ""},
-		{"well, and resting", standing{paused: true}, StatePaused, ""},
+		{"well, and resting", standing{paused: "p"}, StatePaused, "p"},
 		{"never run", standing{never: "n"}, StateNever, "n"},
 		{"first run", standing{never: "n", busy: true}, StateRunning, "n"},
 		{"first run failed", standing{never: "n", failed: failed}, StateFailing, "no room"},
 		{"first run reached nothing, now another", standing{never: "n", failed: lost, busy: true}, StateUnreachable, "refused"},
 		{"pending", standing{undone: "u", busy: true}, StateFailing, "u"},
-		{"pending and resting", standing{undone: "u", paused: true}, StatePaused, "u"},
+		{"pending and resting", standing{undone: "u", paused: "p"}, StatePaused, "p; u"},
 		{"held and failed", standing{held: "h", failed: lost}, StateHeld, "h"},
 		{"held and at it", standing{held: "h", busy: true}, StateHeld, "h"},
-		{"not opened", standing{fault: "f", held: "h", paused: true}, StateFailing, "f"},
+		{"not opened", standing{fault: "f", held: "h", paused: "p"}, StateFailing, "f"},
 	} {
 		if state, why := tc.s.state(); state != tc.want || why != tc.why {
 			t.Errorf("%s: %s %q, want %s %q", tc.name, state, why, tc.want, tc.why)
@@ -72,24 +75,25 @@ func TestStateWords(t *testing.T) {
 	}
 }
 
-// TestDecides: the state does not follow from runs that did nothing, or were cut off.
-func TestDecides(t *testing.T) {
+// TestRunsThatCount: the state does not follow from runs that did nothing, were cut off, or
+// only looked.
+func TestRunsThatCount(t *testing.T) {
 	for _, tc := range []struct {
-		run  jobs.Run
-		want bool
+		run         jobs.Run
+		ended, look bool
 	}{
-		{jobs.Run{Job: "sync:a", State: jobs.Done}, true},
-		{jobs.Run{Job: "sync:a", State: jobs.Failed}, true},
-		{jobs.Run{Job: "sync:a", State: jobs.Cancelled}, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Interrupted}, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Done, Args: []byte(`{"dry_run":true}`)}, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Done, Result: []byte(`{"paused":true}`)}, false},
-		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "command"}, false},
-		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "schedule"}, true},
-		{jobs.Run{Job: "scan:a", State: jobs.Running}, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Done}, true, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Failed}, true, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Cancelled}, false, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Interrupted}, false, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Args: []byte(`{"dry_run":true}`)}, true, true},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Result: []byte(`{"paused":true}`)}, false, false},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "command"}, true, true},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "schedule"}, true, false},
+		{jobs.Run{Job: "scan:a", State: jobs.Running}, false, false},
 	} {
-		if got := decides(tc.run); got != tc.want {
-			t.Errorf("%+v decides: %t", tc.run, got)
+		if ended(tc.run) != tc.ended || looks(tc.run) != tc.look {
+			t.Errorf("%+v: ended %t, looks %t", tc.run, ended(tc.run), looks(tc.run))
 		}
 	}
 }
@@ -147,17 +151,74 @@ func TestStates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := words(1); got != "ok paused paused" {
+	if got := words(2); got != "ok paused paused" {
 		t.Errorf("paused: %s", got)
 	}
 	fill(t, b, "source", fmt.Sprintf(triple, 1))
-	try("scan", "data", nil, 2, "held paused paused")
+	try("scan", "data", nil, 3, "held paused paused")
 	fill(t, b, "source", all)
-	try("scan", "data", nil, 1, "ok paused paused")
+	try("scan", "data", nil, 2, "ok paused paused")
 	if err := b.Pause("copy", false); err != nil {
 		t.Fatal(err)
 	}
 	if got := words(1); got != "ok ok paused" {
 		t.Errorf("resumed: %s", got)
+	}
+}
+
+// noAnswer is an error of a server that did not answer.
+type noAnswer struct{ error }
+
+func (noAnswer) Unreachable() bool { return true }
+
+// TestLookReachesNothing: an audit or a dry run that a person asked for, and that reached no
+// server, is told until a run ends well.
+func TestLookReachesNothing(t *testing.T) {
+	var fault error
+	work := func(context.Context, *jobs.Run) (any, error) { return nil, fault }
+	r, err := jobs.Open(memkv.New(), []jobs.Job{{Name: "sync:a", Subject: "a", Run: work}, {Name: "audit:a", Subject: "a", Run: work}}, jobs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(0)
+	b := &Bridge{runner: r}
+	down, wrong := noAnswer{errors.New("refused")}, errors.New("wrong")
+	dry := SyncArgs{DryRun: true}
+	for i, tc := range []struct {
+		job   string
+		cause string
+		args  any
+		fault error
+		want  State
+	}{
+		{"audit:a", "command", nil, down, StateUnreachable},
+		{"sync:a", "schedule", nil, nil, StateOK},
+		{"audit:a", "api", AuditArgs{Repair: true}, down, StateUnreachable},
+		{"audit:a", "api", nil, wrong, StateUnreachable},
+		{"audit:a", "api", nil, nil, StateOK},
+		{"audit:a", "api", nil, wrong, StateOK},
+		{"sync:a", "command", dry, down, StateUnreachable},
+		{"sync:a", "command", dry, nil, StateOK},
+		{"sync:a", "schedule", nil, down, StateUnreachable},
+		{"sync:a", "command", dry, nil, StateUnreachable}, // the sync is still to be done
+		{"audit:a", "command", nil, down, StateUnreachable},
+		{"sync:a", "command", nil, wrong, StateFailing},
+		{"sync:a", "command", nil, nil, StateOK},
+		{"audit:a", "schedule", nil, wrong, StateFailing},
+		{"sync:a", "schedule", nil, nil, StateFailing}, // nobody has audited since
+		{"audit:a", "schedule", nil, nil, StateOK},
+	} {
+		fault = tc.fault
+		run, _, err := r.Start(tc.job, tc.cause, tc.args)
+		if err == nil {
+			_, err = r.Wait(t.Context(), run.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, busy, err := b.lastRuns(destinationJobs, "a")
+		if state, _ := (standing{failed: failed, busy: busy}).state(); err != nil || state != tc.want {
+			t.Errorf("%d: after %+v: %s %v", i, tc, state, err)
+		}
 	}
 }

@@ -116,7 +116,7 @@ func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, 
 
 func statusOfRemoved(k destination.Kept) DestinationStatus {
 	return DestinationStatus{
-		Name: k.Name, State: StateRemoved, Why: "it is not in the configuration any more, and nothing keeps its mirror: " + forgetTodo(k.Name),
+		Name: k.Name, State: StateRemoved, Why: "it is not in the configuration any more, and its mirror is not updated: " + forgetTodo(k.Name),
 		Source: k.Source, Store: k.At(), Graph: k.Graph, GraphIRI: k.GraphIRI, Status: destination.Status{Resources: k.Resources, LastSync: moment(k.LastSync)},
 	}
 }
@@ -176,7 +176,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 	}
 	out.judge(out.LastScan == nil, failed, busy)
 	if s.removed {
-		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and public as it was: "+s.todo()
+		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and stays public as it was: "+s.todo()
 	}
 	return out, err
 }

@@ -121,7 +121,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			m.Recheck.Why = ""
 		}
 		if a.unexplained {
-			m.Recheck.Why = "an audit found what the source has otherwise"
+			m.Recheck.Why = "an audit found differences from the source"
 		}
 		if rep.Depth != "inventory" {
 			m.Damage = ""

@@ -217,12 +217,17 @@ func TestBeside(t *testing.T) {
 		t.Errorf("while it starts: %d %s", a.StatusCode, a.body)
 	}
 	ready = true
-	if a := w.do("GET", "/readyz", ""); a.StatusCode != 200 || string(a.body) != "ready\nnever: set slow: it was never scanned\nnever: destination copy: it has never been synced\n" {
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 200 || string(a.body) != "ready\nnever: set slow: it was never scanned\nnever: destination copy: it was never synced\n" {
 		t.Errorf("ready: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("GET", "/readyz", "", "Accept", "application/json"); a.StatusCode != 200 || !strings.Contains(string(a.body), `{"status":"ready","unwell":[{"kind":"set","name":"slow","state":"never","why":"it was never scanned"},`) {
 		t.Errorf("ready: %d %s", a.StatusCode, a.body)
 	}
+	w.is(w.do("POST", "/api/v1/destinations/copy/pause", ""), 200)
+	if a := w.do("GET", "/readyz", ""); a.StatusCode != 200 || !strings.Contains(string(a.body), "\npaused: destination copy: its schedule is paused: ") {
+		t.Errorf("paused: %d %s", a.StatusCode, a.body)
+	}
+	w.is(w.do("POST", "/api/v1/destinations/copy/resume", ""), 200)
 	for _, line := range []string{`rsbridge_set_resources{set="data"} 4`, `rsbridge_set_resources{set="slow"} 0`, `rsbridge_set_state{set="data",state="ok"} 1`, `rsbridge_set_state{set="slow",state="ok"} 0`, `rsbridge_set_state{set="slow",state="never"} 1`, `rsbridge_destination_state{destination="copy",state="never"} 1`, `rsbridge_destination_in_sync{destination="copy"} 0`, `rsbridge_disk_bytes{of="temporary"} 0`, `rsbridge_disk_bytes{of="store local"} `, "go_goroutines "} {
 		if a := w.do("GET", "/metrics", ""); a.StatusCode != 200 || !strings.Contains(string(a.body), line) {
 			t.Errorf("/metrics has no %s", line)

@@ -504,8 +504,8 @@ func (a *app) status() *cobra.Command {
 	var watch bool
 	c := &cobra.Command{Use: "status", Short: "Show sets, destinations, lag, runs, and decisions to make", Args: cobra.NoArgs,
 		Long: `Asks the running daemon, or reads the state itself. Exit code 0: all is well; 3:
-something is held, failing, out of sync, unreachable or was never run; 1: the status
-could not be read.
+something is held, failing, out of sync, unreachable, paused or was never run; 1: the
+status could not be read.
 
 The state of a set or destination is one word:
   never        no run has ended well yet
@@ -602,6 +602,11 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 	}
 	for _, s := range st.Sets {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.State, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), described(s))
+		held := ""
+		if s.Held != nil {
+			held = s.Held.Reason
+		}
+		sayWhy(w, s.Why, held, s.LastError)
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}
@@ -615,9 +620,6 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 				how = "" // the reason has it
 			}
 			fmt.Fprintf(w, "  held: %s%s\n", s.Held.Reason, how)
-		}
-		if s.State == bridge.StateRemoved {
-			fmt.Fprintf(w, "  %s\n", s.Why)
 		}
 		if s.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(s.LastError))
@@ -639,17 +641,11 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.State, d.Resources, yes(d.InSync, "yes", "no"), behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
-		if d.State == bridge.StateRemoved {
-			fmt.Fprintf(w, "  %s\n", d.Why)
-		}
-		if d.Until != nil {
-			fmt.Fprintf(w, "  as the source was at %s, until the next sync without --until\n", resourcesync.FormatTime(*d.Until))
+		if len(d.Problems) == 0 || !strings.Contains(d.Why, d.Problems[0].Location) {
+			sayWhy(w, d.Why, d.Held, d.LastError)
 		}
 		if d.Held != "" {
 			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
-		}
-		if d.Unpublished > 0 {
-			fmt.Fprintf(w, "  the source has changes up to %d that none of its lists and dumps has yet\n", d.Unpublished)
 		}
 		for _, address := range d.Absent {
 			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)
@@ -679,6 +675,18 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 	}
 	fmt.Fprintln(w)
 	return aligned(out, w.String())
+}
+
+// sayWhy prints the reason of a state, unless a line of the held or the last error has it.
+func sayWhy(w io.Writer, why string, others ...string) {
+	for _, other := range others {
+		if why == oneLine(other) {
+			return
+		}
+	}
+	if why != "" {
+		fmt.Fprintf(w, "  %s\n", why)
+	}
 }
 
 // aligned writes lines with tabs in columns; those without stand between them as they are.

@@ -93,6 +93,7 @@ func NewChecker(o CheckerOptions) *Checker {
 // seen is kept of a document.
 type seen struct {
 	location string
+	resolved string // address of the answer, which a redirect may have led to
 	head     resourcesync.Head
 	entries  []seenEntry
 	count    int64
@@ -258,7 +259,8 @@ func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) er
 		d.problem = fmt.Sprintf("it cannot be fetched: status %d", got.Status)
 		return nil
 	}
-	c.validate(d, got.Body, cmp.Or(got.URL, d.location))
+	d.resolved = cmp.Or(got.URL, d.location)
+	c.validate(d, got.Body, d.resolved)
 	return ctx.Err()
 }
 

@@ -332,6 +332,30 @@ func TestCheckerFromAnyDocument(t *testing.T) {
 	}
 }
 
+// TestCheckerFromFormerAddress: a document that an old address leads to is the one of its own
+// address, for those that list it.
+func TestCheckerFromFormerAddress(t *testing.T) {
+	for _, doc := range []string{"capabilitylist.xml", "resourcelist.xml", "rl-1.xml", "changelist.xml", "cl-2.xml"} {
+		s := goodSite(t)
+		c := newSiteChecker(t, s)
+		c.o.Fetch = func(ctx context.Context, address string) (*Fetched, error) {
+			now := strings.Replace(address, "/old/", "/set/", 1)
+			got, err := s.fetch(ctx, now)
+			if err == nil {
+				got.URL = now
+			}
+			return got, err
+		}
+		for at, findings := range check(t, c, "old/"+doc) {
+			for _, f := range findings {
+				if f.Severity != SeverityInfo {
+					t.Errorf("from old/%s: %s: %s", doc, at, f)
+				}
+			}
+		}
+	}
+}
+
 // TestCheckerFromPage: the address of a site leads to its source, as it does for
 // Explore: by the well-known address, else by links of the page.
 func TestCheckerFromPage(t *testing.T) {

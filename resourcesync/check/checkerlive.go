@@ -138,7 +138,7 @@ func (c *Checker) coversLink(ctx context.Context, d *seen, e *resourcesync.Entry
 		if !resourcesync.HasScheme(l) {
 			l = resolve(e.Loc, l)
 		}
-		if sameDocument(l, d.location) {
+		if d.isAt(l) {
 			return nil
 		}
 		if target == "" {

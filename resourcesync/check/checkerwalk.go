@@ -96,7 +96,7 @@ func (c *Checker) part(d *seen, e *seenEntry, target *seen) {
 		c.find(target, 114, SeverityWarning, 0, "the part of the archive has no index link to %s", clip(d.location))
 	case index == "":
 		c.find(target, 32, SeverityWarning, 0, "the part has no index link to %s", clip(d.location))
-	case !sameDocument(index, d.location):
+	case !d.isAt(index):
 		c.find(target, 32, SeverityError, 0, "the part names the index %s, but stands in %s", clip(index), clip(d.location))
 	}
 	if k != resourcesync.ChangeList && k != resourcesync.ChangeDump {
@@ -305,7 +305,7 @@ func (c *Checker) up(ctx context.Context, d *seen) error {
 	index := d.head.IndexURL()
 	for i := range parent.entries {
 		e := &parent.entries[i]
-		if !sameDocument(e.loc, d.location) && !sameDocument(e.loc, index) {
+		if !d.isAt(e.loc) && !sameDocument(e.loc, index) {
 			continue
 		}
 		if given := e.meta.Capability; given == k || given == "" && want == resourcesync.Description {
@@ -337,7 +337,7 @@ func (c *Checker) index(ctx context.Context, d *seen) error {
 		c.find(d, 37, SeverityError, 0, "index leads to %s, which has the capability %q, want %s", clip(address), clip(string(index.head.Meta.Capability)), k)
 	default:
 		for i := range index.entries {
-			if sameDocument(index.entries[i].loc, d.location) {
+			if d.isAt(index.entries[i].loc) {
 				return nil
 			}
 		}
@@ -355,7 +355,7 @@ func (c *Checker) wellKnown(ctx context.Context, d *seen) error {
 		return nil
 	}
 	address := fmt.Sprintf("%s://%s/.well-known/resourcesync", u.Scheme, u.Host)
-	if sameDocument(address, d.location) {
+	if d.isAt(address) {
 		return nil
 	}
 	target, err := c.document(ctx, address)
@@ -369,6 +369,11 @@ func (c *Checker) wellKnown(ctx context.Context, d *seen) error {
 		c.find(d, 66, SeverityWarning, 0, "%s has the capability %q, want description", clip(address), clip(string(target.head.Meta.Capability)))
 	}
 	return nil
+}
+
+// isAt tells whether an address is that of the document, or of the answer after redirects.
+func (d *seen) isAt(address string) bool {
+	return sameDocument(address, d.location) || sameDocument(address, d.resolved)
 }
 
 // sameDocument compares addresses without fragment and with scheme and host in

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,11 +25,11 @@ type op struct {
 	it     *item          // nil after a restart, and of small ones
 	rec    *ledger.Record // new state; nil: it goes
 	wire   []byte
-	raw    []byte   // of a mirror of files
-	fault  *fault   // instead: it could not be had, and is remembered
-	settle bool     // instead: only forget what was pending
-	leaves *leaving // with settle: it is leaving from now on
-	fresh  bool     // nothing is recorded of it
+	raw    []byte          // of a mirror of files
+	fault  *ledger.Fault   // instead: it could not be had, and is remembered
+	settle bool            // instead: only forget what was pending
+	leaves *ledger.Leaving // with settle: it is leaving from now on
+	fresh  bool            // nothing is recorded of it
 
 	noValue string // an expression of map that has no value for it
 
@@ -73,7 +70,7 @@ func (d *Destination) former(loc ledger.Hash, rec *ledger.Record, ts []rdfres.Tr
 	}
 	var err error
 	if ts == nil {
-		if ts, err = d.bodyTriples(loc); err != nil {
+		if ts, err = d.led.Triples(loc); err != nil {
 			return nil
 		}
 	}
@@ -91,7 +88,7 @@ func (f *former) of(rec *ledger.Record) bool {
 
 // recordedStatements are those of the kept representation, which is taken as it is.
 func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([]statement, error) {
-	ts, err := d.bodyTriples(loc)
+	ts, err := d.led.Triples(loc)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +246,7 @@ func (d *Destination) locOf(o *op) string {
 	case o.it != nil:
 		return o.it.Loc
 	}
-	if r, err := d.record(o.loc); err == nil && r != nil {
+	if r, err := d.led.Record(o.loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -325,9 +322,9 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 	}
 	switch {
 	case w.small > 0:
-		w.intent, w.posted = intentOf(ops), d.postsWithSmall(w.plan)
+		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.postsWithSmall(w.plan)
 	case d.posts(w.plan):
-		w.intent, w.posted, w.uploads = intentOf(ops), true, d.mirror.uploads(w.plan.inserts)
+		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.uploads(w.plan.inserts)
 	}
 	return w
 }
@@ -360,7 +357,7 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 	}
 	f.owners = by.all()
 	if w.turn = f.turn; !d.putsWhole() {
-		w.intent = intentOf(ops)
+		w.intent = intentOf(ledger.OfStore, ops)
 	}
 	return w
 }
@@ -420,9 +417,9 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		}
 	} else if !p.empty() || ready.small > 0 {
 		if ready.intent == nil {
-			ready.intent = intentOf(ops)
+			ready.intent = intentOf(ledger.OfStore, ops)
 		}
-		if err := d.writeIntent(f.slot, ready.intent); err != nil {
+		if err := d.led.Begin(f.slot, ready.intent); err != nil {
 			return err
 		}
 		ready.intent = nil // it may be as large as all else that is kept of the batch
@@ -541,19 +538,16 @@ func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
 	if !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph)))
-	if errors.Is(err, kv.ErrNotFound) || err == nil && !d.ownsGraph(v) {
-		return nil, nil
-	}
-	if err != nil {
+	owner, ok, err := d.led.GraphOwner(ch.newGraph)
+	if err != nil || !ok || owner.Dest != d.dest {
 		return nil, err
 	}
-	loc := ledger.Hash(v[4:20])
-	rec, err := d.record(loc)
+	loc := owner.Loc
+	rec, err := d.led.Record(loc)
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.leavingOf(loc); err != nil || l == nil && !rec.Has(ledger.FlagKept) {
+	if l, err := d.led.Leaving(loc); err != nil || l == nil && !rec.Has(ledger.FlagKept) {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil
@@ -583,7 +577,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	var old *ledger.Record
 	var err error
 	if !o.fresh {
-		if old, err = d.record(o.loc); err != nil {
+		if old, err = d.led.Record(o.loc); err != nil {
 			return nil, err
 		}
 	}
@@ -618,7 +612,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	}
 	if o.rec != nil {
 		if ch.newSts = o.sts; ch.newSts == nil {
-			ts, err := parseWire(o.wire)
+			ts, err := ledger.ParseWire(o.wire)
 			if err != nil {
 				return nil, err
 			}
@@ -654,7 +648,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.keptFor(ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -666,20 +660,15 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph))); err == nil && len(v) >= 20 && !leaves[ch.newGraph] {
-			var o ledger.Owner
-			o.Dest = ledger.ID(binary.BigEndian.Uint32(v))
-			copy(o.Loc[:], v[4:20])
-			if o.Dest != d.dest || o.Loc != ch.op.loc {
+		} else if o, ok, err := d.led.GraphOwner(ch.newGraph); err != nil {
+			return err
+		} else if ok && !leaves[ch.newGraph] {
+			if o != (ledger.Owner{Dest: d.dest, Loc: ch.op.loc}) {
 				other = "another resource"
-				if raw, err := d.store.Get(ledger.Key(ledger.KindResource, o.Dest, o.Loc)); err == nil {
-					if r, err := ledger.DecodeRecord(raw); err == nil {
-						other = r.Loc
-					}
+				if r, err := d.led.Of(o.Dest).Record(o.Loc); err == nil && r != nil {
+					other = r.Loc
 				}
 			}
-		} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return err
 		} else if name, err := d.singleOf(ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
@@ -714,7 +703,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 		}
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.keptFor(ch.oldGraph, ch.op.loc)
+		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -778,11 +767,11 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 func (d *Destination) unowned(candidates map[ledger.Hash][]*statement, batch map[ledger.Hash]bool, by *owners) ([]statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
-	looked := make([]map[ledger.Hash][]owning, len(parts))
+	looked := make([]map[ledger.Hash][]ledger.Owning, len(parts))
 	var g errgroup.Group
 	for i := range parts {
 		g.Go(func() error {
-			looked[i] = map[ledger.Hash][]owning{}
+			looked[i] = map[ledger.Hash][]ledger.Owning{}
 			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
 				sts := candidates[subj]
 				keep, err := d.ownedElsewhere(subj, sts, batch, by, looked[i])
@@ -812,20 +801,14 @@ const unownedEach = 64
 // written that has none of them: what is collected meanwhile is worked out again and again
 // as it grows.
 type owners struct {
-	known map[ledger.Hash][]owning
-	found []map[ledger.Hash][]owning // looked up besides
-}
-
-// owning is what a resource has of a subject.
-type owning struct {
-	ledger.Owner
-	hashes []byte
+	known map[ledger.Hash][]ledger.Owning
+	found []map[ledger.Hash][]ledger.Owning // looked up besides
 }
 
 // mostOwners of a subject are kept.
 const mostOwners = 8
 
-func (o *owners) of(subj ledger.Hash) (all []owning, known bool) {
+func (o *owners) of(subj ledger.Hash) (all []ledger.Owning, known bool) {
 	if o != nil {
 		all, known = o.known[subj]
 	}
@@ -833,9 +816,9 @@ func (o *owners) of(subj ledger.Hash) (all []owning, known bool) {
 }
 
 // all are known from now on.
-func (o *owners) all() map[ledger.Hash][]owning {
+func (o *owners) all() map[ledger.Hash][]ledger.Owning {
 	if o.known == nil {
-		o.known = map[ledger.Hash][]owning{}
+		o.known = map[ledger.Hash][]ledger.Owning{}
 	}
 	for _, found := range o.found {
 		maps.Copy(o.known, found)
@@ -845,48 +828,37 @@ func (o *owners) all() map[ledger.Hash][]owning {
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
 // batch has it. What it has to look up it adds to looked.
-func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]owning) ([]bool, error) {
+func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]ledger.Owning) ([]bool, error) {
 	owned := make([]bool, len(sts))
 	note := func(o ledger.Owner, hashes []byte) {
 		if o.Dest == d.dest && batch[o.Loc] {
 			return
 		}
 		for i, st := range sts {
-			owned[i] = owned[i] || holds(hashes, st.hash)
+			owned[i] = owned[i] || ledger.Holds(hashes, st.hash)
 		}
 	}
 	if all, known := by.of(subj); known {
 		for _, o := range all {
-			note(o.Owner, o.hashes)
+			note(o.Owner, o.Hashes)
 		}
 		return owned, nil
 	}
-	var all []owning
-	prefix := ledger.Key(ledger.KindOwned, d.space, subj)
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+	var all []ledger.Owning
+	for o, err := range d.led.Owners(subj) {
 		if err != nil {
 			return nil, err
 		}
-		_, o, ok := ledger.SplitOwned(pair.Key)
-		if !ok {
-			return nil, fmt.Errorf("%w: ownership key", ledger.ErrDamaged)
-		}
-		note(o, pair.Value)
+		note(o.Owner, o.Hashes)
 		if by != nil && len(all) <= mostOwners {
-			all = append(all, owning{o, slices.Clone(pair.Value)})
+			o.Hashes = slices.Clone(o.Hashes)
+			all = append(all, o)
 		}
 	}
 	if by != nil && len(all) <= mostOwners {
 		looked[subj] = all
 	}
 	return owned, nil
-}
-
-// keptFor tells whether a per-entity graph is recorded for a resource. What has left
-// it, and was kept because its new place could not be had, has it no more.
-func (d *Destination) keptFor(graph string, loc ledger.Hash) bool {
-	v, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(graph)))
-	return err == nil && d.ownsGraph(v) && ledger.Hash(v[4:20]) == loc
 }
 
 // remember writes what is known now, and the changed meta, in one commit.
@@ -910,10 +882,10 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		d.tell(o)
 		d.withLeaving(b, o)
 		if o.fault != nil {
-			withFault(b, d, o.loc, o.fault)
+			d.led.PutFault(b, o.loc, o.fault)
 			continue
 		}
-		d.withoutFault(b, o.loc)
+		d.led.DropFault(b, o.loc)
 		if o.settle {
 			continue
 		}
@@ -939,7 +911,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 				resources--
 				n.became(ch.old, nil, false)
 			}
-			b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), kept.Encode())
+			d.led.PutRecord(b, o.loc, &kept)
 			continue
 		}
 		switch {
@@ -956,7 +928,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			if ch.old != nil && ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
-			b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
+			d.led.PutRecord(b, o.loc, o.rec)
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
@@ -994,7 +966,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			}
 		}
 		if ch.lost {
-			if err := d.disown(b, o.loc); err != nil {
+			if err := d.led.DisownAll(b, o.loc); err != nil {
 				return err
 			}
 			lost = true
@@ -1008,41 +980,31 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			before[ch.oldSts[i].subj] = true
 		}
 		for _, of := range after {
-			b.Set(ledger.OwnedKey(d.space, of.subj, d.dest, o.loc), of.hashes)
-			delete(before, of.subj)
+			d.led.Own(b, o.loc, of)
+			delete(before, of.Subject)
 		}
 		for subj := range before {
-			b.Delete(ledger.OwnedKey(d.space, subj, d.dest, o.loc))
+			d.led.Disown(b, o.loc, subj)
 		}
-		if d.mirror.lay.perEntity && ch.oldGraph != ch.newGraph {
-			if ch.oldGraph != "" && d.keptFor(ch.oldGraph, o.loc) {
-				b.Delete(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.oldGraph)))
-			}
+		if d.mirror.lay.perEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
+			d.led.DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
-			b.Delete(ledger.Key(ledger.KindResource, d.dest, o.loc))
-			b.Delete(ledger.Key(ledger.KindBody, d.dest, o.loc))
+			d.led.Drop(b, o.loc)
 			continue
 		}
-		b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
+		d.led.PutRecord(b, o.loc, o.rec)
 		if o.packed == nil {
 			o.packed = ledger.Pack(o.wire)
 		}
-		if len(o.packed) > 0 {
-			b.Set(ledger.Key(ledger.KindBody, d.dest, o.loc), o.packed)
-		} else {
-			b.Delete(ledger.Key(ledger.KindBody, d.dest, o.loc))
-		}
+		d.led.PutBody(b, o.loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of graphs that moved
 		if d.mirror.lay.perEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
-			v := binary.BigEndian.AppendUint32(nil, uint32(d.dest))
-			v = append(v, ch.op.loc[:]...)
-			b.Set(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(ch.newGraph)), append(v, ch.newGraph...))
+			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
-	b.Delete(d.intentKey(slot))
-	if err := d.commit(b, func(m *meta) {
+	if err := d.done(slot, b, func(m *meta) {
 		m.Resources += resources
 		m.NotRDF += others
 		m.Unselected += unselected
@@ -1057,24 +1019,8 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 	}); err != nil {
 		return err
 	}
-	d.dropIntent(slot)
 	c.add(n)
 	return d.crashAt("recorded")
-}
-
-// disown removes a resource from the whole ownership index, where the subjects
-// that it had are not known any more.
-func (d *Destination) disown(b kv.Batch, loc ledger.Hash) error {
-	prefix := ledger.Key(ledger.KindOwned, d.space)
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return err
-		}
-		if _, o, ok := ledger.SplitOwned(pair.Key); ok && o.Dest == d.dest && o.Loc == loc {
-			b.Delete(slices.Clone(pair.Key))
-		}
-	}
-	return nil
 }
 
 // undo brings what one refused op may have written in part back to the record.
@@ -1168,13 +1114,9 @@ func (m *mirror) shows(ctx context.Context, st *statement) (there bool, err erro
 }
 
 func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
-	prefix := ledger.Key(ledger.KindOwned, d.space, subj)
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return false, err
-		}
-		if holds(pair.Value, triple) {
-			return true, nil
+	for o, err := range d.led.Owners(subj) {
+		if err != nil || ledger.Holds(o.Hashes, triple) {
+			return err == nil, err
 		}
 	}
 	return false, nil
@@ -1190,76 +1132,14 @@ func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
 
 // ---- reading records
 
-func (d *Destination) record(loc ledger.Hash) (*ledger.Record, error) {
-	raw, err := d.store.Get(ledger.Key(ledger.KindResource, d.dest, loc))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return ledger.DecodeRecord(raw)
-}
-
-func (d *Destination) body(loc ledger.Hash) ([]byte, error) {
-	raw, err := d.store.Get(ledger.Key(ledger.KindBody, d.dest, loc))
-	if err != nil {
-		return nil, fmt.Errorf("kept representation: %w", err)
-	}
-	return ledger.Unpack(raw)
-}
-
-func (d *Destination) bodyTriples(loc ledger.Hash) ([]rdfres.Triple, error) {
-	wire, err := d.body(loc)
-	if err != nil {
-		return nil, err
-	}
-	return parseWire(wire)
-}
-
-// wireOf reads the kept wire form and proves it by its digest.
-func (d *Destination) wireOf(loc ledger.Hash, rec *ledger.Record) ([]rdfres.Triple, error) {
-	if rec.Triples == 0 {
-		return nil, nil
-	}
-	ts, err := d.bodyTriples(loc)
-	if err != nil {
-		return nil, err
-	}
-	want := rec.Graph
-	if rec.Has(ledger.FlagMapped) {
-		want = rec.Made
-	}
-	if rdfres.GraphDigest(ts) != want {
-		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", ledger.ErrDamaged, rec.Loc)
-	}
-	return ts, nil
-}
-
 // ---- faults
 
-// fault is a resource that is pending or failed.
-type fault struct {
-	Loc    string    `json:"loc"`
-	Entity string    `json:"entity,omitempty"`
-	State  string    `json:"state"`
-	Reason string    `json:"reason"`
-	Tries  int       `json:"tries"`
-	Next   time.Time `json:"next"`
-	First  time.Time `json:"first"`
-	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
-	Item   []byte    `json:"item"`
-
-	Empty    string        `json:"empty,omitempty"`    // the run that found it without triples
-	Replaces []ledger.Hash `json:"replaces,omitempty"` // locations that its entity has left, kept until it can be had
-}
-
-func (f *fault) problem() Problem {
+func problemOf(f *ledger.Fault) Problem {
 	return Problem{Location: f.Loc, Entity: f.Entity, State: f.State, Reason: f.Reason, Tries: f.Tries, Next: f.Next}
 }
 
-// known is what an audit says besides of a resource that could not be had.
-func (f *fault) known() string {
+// faultNote is the addition of an audit about a pending or failed resource.
+func faultNote(f *ledger.Fault) string {
 	if f == nil {
 		return ""
 	}
@@ -1269,18 +1149,18 @@ func (f *fault) known() string {
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
 // replaces are locations that stay until it can be had.
-func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *fault {
+func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
-	f := &fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
+	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
 	if errors.Is(err, errEmpty) {
 		f.Empty = d.runName()
 	}
-	if old, ferr := d.faultOf(loc); ferr == nil && old != nil {
+	if old, ferr := d.led.Fault(loc); ferr == nil && old != nil {
 		f.First = old.First
 		if f.Empty != "" && old.Empty != "" {
 			f.Empty = old.Empty
 		}
-		f.replace(old.Replaces)
+		f.Replace(old.Replaces)
 		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
 			f.Tries = old.Tries + 1
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
@@ -1302,54 +1182,8 @@ func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetc
 // confirmsEmpty tells that a resource was without triples in a run before this one, and
 // was not had otherwise since.
 func (d *Destination) confirmsEmpty(location string) bool {
-	f, err := d.faultOf(ledger.HashOf(location))
+	f, err := d.led.Fault(ledger.HashOf(location))
 	return err == nil && f != nil && f.Empty != "" && f.Empty != d.runName()
-}
-
-// waits tells that the pause is not over. One that is longer than any was made by a
-// clock that has been set back since.
-func (f *fault) waits(now time.Time, longest time.Duration) bool {
-	return f.Next.After(now) && f.Next.Sub(now) <= longest
-}
-
-// withFault adds a fault to a batch.
-func withFault(b kv.Batch, d *Destination, loc ledger.Hash, f *fault) kv.Batch {
-	raw, err := json.Marshal(f)
-	if err != nil {
-		panic("destination: fault cannot be written: " + err.Error()) // plain fields only
-	}
-	d.noFaults.Store(false)
-	b.Set(ledger.Key(ledger.KindFault, d.dest, loc), raw)
-	return b
-}
-
-// withoutFault forgets that of a location.
-func (d *Destination) withoutFault(b kv.Batch, loc ledger.Hash) {
-	if !d.noFaults.Load() {
-		b.Delete(ledger.Key(ledger.KindFault, d.dest, loc))
-	}
-}
-
-// lookForFaults notes when there are none, which are most runs: then nothing is
-// asked or forgotten for each resource. Nothing is being written meanwhile.
-func (d *Destination) lookForFaults() error {
-	for _, f := range d.faults() {
-		return f.err
-	}
-	d.noFaults.Store(true)
-	return nil
-}
-
-// replace adds locations that go when the resource is stored.
-func (f *fault) replace(locs []ledger.Hash) { f.Replaces = union(f.Replaces, locs) }
-
-func union(a, b []ledger.Hash) []ledger.Hash {
-	for _, loc := range b {
-		if !slices.Contains(a, loc) {
-			a = append(a, loc)
-		}
-	}
-	return a
 }
 
 func samePromise(a, b *item) bool {
@@ -1360,22 +1194,4 @@ func samePromise(a, b *item) bool {
 		return equal
 	}
 	return a.Promise.Length == b.Promise.Length && a.LastMod.Equal(b.LastMod)
-}
-
-func (d *Destination) faultOf(loc ledger.Hash) (*fault, error) {
-	if d.noFaults.Load() {
-		return nil, nil
-	}
-	raw, err := d.store.Get(ledger.Key(ledger.KindFault, d.dest, loc))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	f := &fault{}
-	if err := json.Unmarshal(raw, f); err != nil {
-		return nil, fmt.Errorf("%w: fault: %w", ledger.ErrDamaged, err)
-	}
-	return f, nil
 }

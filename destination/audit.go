@@ -56,7 +56,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.lookForLeaving(); err != nil {
+	if err := d.led.LookForLeaving(); err != nil {
 		return rep, err
 	}
 	offer, err := d.discover(ctx)
@@ -264,7 +264,7 @@ const ownForm = "the store keeps literals of it in its own form"
 // rewriting tells what the store makes of the literals of a resource, with the first of
 // them before and after.
 func (d *Destination) rewriting(rec *ledger.Record) string {
-	ts, err := d.wireOf(ledger.HashOf(rec.Loc), rec)
+	ts, err := d.led.Proven(ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return ownForm // the audit tells the error
 	}
@@ -346,7 +346,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		since := p.rec.Since()
 		told := lasts(since)
 		if a.taken && since.Equal(v.at) { // the mirror was equal to that list: what differs came after it, in its very instant
-			f, err := d.faultOf(p.loc)
+			f, err := d.led.Fault(p.loc)
 			return err == nil && f == nil
 		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
@@ -379,14 +379,14 @@ func (a *auditRun) source(ctx context.Context) error {
 			if unseen = unseen || v == unknown || v == sameLength; v != different {
 				continue
 			}
-			var f *fault
-			if f, err = d.faultOf(p.loc); err == nil {
-				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + f.known()})
+			var f *ledger.Fault
+			if f, err = d.led.Fault(p.loc); err == nil {
+				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(f)})
 			}
 		case p.there():
-			var f *fault
-			if f, err = d.faultOf(p.loc); err == nil {
-				err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + f.known()})
+			var f *ledger.Fault
+			if f, err = d.led.Fault(p.loc); err == nil {
+				err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + faultNote(f)})
 			}
 		case p.here() && (a.listed() || p.it != nil) && d.cfg.Keep != "deleted":
 			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
@@ -563,14 +563,14 @@ const otherGraph = "the source gives another graph than is recorded"
 
 // askAgain makes a resource be fetched by the next comparison.
 func (d *Destination) askAgain(loc ledger.Hash) error {
-	rec, err := d.record(loc)
+	rec, err := d.led.Record(loc)
 	if err != nil || rec == nil {
 		return err
 	}
 	rec.AskAgain()
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+	d.led.PutRecord(b, loc, rec)
 	return d.commit(b, func(m *meta) { m.Again = true })
 }
 
@@ -641,7 +641,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		case "different":
 			rep.Different++
 		case "rewritten":
-			rec, err := d.record(have)
+			rec, err := d.led.Record(have)
 			if err == nil && rec != nil && rec.Has(ledger.FlagRewritten) {
 				return nil // counted with the normal form
 			}
@@ -723,14 +723,14 @@ func (d *Destination) statementCount(loc ledger.Hash) (int, error) {
 // statementsOf computes what a recorded resource has in the mirror, from its
 // kept representation, which is proven by its digest.
 func (d *Destination) statementsOf(loc ledger.Hash) ([]statement, *ledger.Record, error) {
-	rec, err := d.record(loc)
+	rec, err := d.led.Record(loc)
 	if err != nil {
 		return nil, nil, err
 	}
 	if rec == nil {
 		return nil, nil, kv.ErrNotFound
 	}
-	ts, err := d.wireOf(loc, rec)
+	ts, err := d.led.Proven(loc, rec)
 	if err != nil {
 		return nil, rec, err
 	}

@@ -88,11 +88,11 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
 func (a *auditRun) unapplied(loc ledger.Hash, it *item) error {
 	d := a.d
-	rec, err := d.record(loc)
+	rec, err := d.led.Record(loc)
 	if err != nil {
 		return err
 	}
-	f, err := d.faultOf(loc)
+	f, err := d.led.Fault(loc)
 	if err != nil {
 		return err
 	}
@@ -106,13 +106,13 @@ func (a *auditRun) unapplied(loc ledger.Hash, it *item) error {
 		case v == provenSame, v == seemsSame, v != different && a.depth == "origin":
 			return nil
 		case v == different:
-			e.Detail = "the source says " + why + f.known()
+			e.Detail = "the source says " + why + faultNote(f)
 		default:
-			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + f.known()
+			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + faultNote(f)
 		}
 		e.Entity = rec.Entity
 	case p.there():
-		rank, e.Detail = rankMissing, notMirrored+f.known()
+		rank, e.Detail = rankMissing, notMirrored+faultNote(f)
 	case p.here() && d.cfg.Keep != "deleted":
 		rank, e.Entity, e.Detail = rankExtra, rec.Entity, "it is mirrored, the source does not have it any more"
 	default:

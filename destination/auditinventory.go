@@ -142,9 +142,9 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		if n++; n%4096 == 0 {
 			d.opt.Progress("inventory", n, 0)
@@ -350,7 +350,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if ok && there.graph == graph {
 			continue
 		}
-		r, err := d.record(loc)
+		r, err := d.led.Record(loc)
 		if err != nil || r == nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -358,22 +358,22 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if !ok {
 			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		} else {
-			var f *fault
-			if f, err = d.faultOf(loc); err == nil {
-				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, f.known())})
+			var f *ledger.Fault
+			if f, err = d.led.Fault(loc); err == nil {
+				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, faultNote(f))})
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	known := map[string]*fault{} // by entity
-	for _, f := range d.faults() {
+	known := map[string]*ledger.Fault{} // by entity
+	for _, f := range d.led.Faults() {
 		switch {
-		case f.err != nil:
-			return f.err
+		case f.Err != nil:
+			return f.Err
 		case f.Entity != "" && len(v.remote) > 0:
-			known[f.Entity] = f.fault
+			known[f.Entity] = f.Fault
 		}
 	}
 	for key, e := range v.remote {
@@ -382,7 +382,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if name == "" {
 			name = "sha-256:" + key.String()
 		}
-		if err := v.a.event(ledger.HashOf("entity\x00"+name), rankMissing, event{Entity: name, Detail: notMirrored + known[e.entity].known()}); err != nil {
+		if err := v.a.event(ledger.HashOf("entity\x00"+name), rankMissing, event{Entity: name, Detail: notMirrored + faultNote(known[e.entity])}); err != nil {
 			return err
 		}
 	}

@@ -228,7 +228,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		for hok && herr == nil && string(h.Key[:16]) == string(cur.subj[:]) {
 			var hash ledger.Hash
 			copy(hash[:], h.Key[16:32])
-			if i, ok := find(cur.owned, hash); ok {
+			if i, ok := ledger.Find(cur.owned, hash); ok {
 				seen[i] = true
 			} else if hash != last || len(extra) == 0 && over == 0 {
 				graph, line, _ := strings.Cut(string(h.Value), "\x00")
@@ -257,23 +257,6 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		}
 	}
 	return nil
-}
-
-// find is the position of a hash in a sorted list.
-func find(list []byte, h ledger.Hash) (int, bool) {
-	lo, hi := 0, len(list)/16
-	for lo < hi {
-		mid := (lo + hi) / 2
-		switch strings.Compare(string(list[mid*16:mid*16+16]), string(h[:])) {
-		case 0:
-			return mid, true
-		case -1:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return 0, false
 }
 
 // groups yields the ownership index by subject.
@@ -366,7 +349,7 @@ func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledge
 	made := map[ledger.Hash]bool{}
 	for _, h := range missing {
 		m, ok := tolerated[h]
-		if ok && (slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) || holds(g.owned, m) && !slices.Contains(missing, m)) {
+		if ok && (slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) || ledger.Holds(g.owned, m) && !slices.Contains(missing, m)) {
 			made[m] = true
 		}
 	}
@@ -394,7 +377,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	for _, h := range missing {
 		l := lack{hash: h}
 		for i, o := range g.owners {
-			if holds(g.lists[i], h) {
+			if ledger.Holds(g.lists[i], h) {
 				if l.owner = o; o.Dest == d.dest {
 					break
 				}
@@ -573,7 +556,7 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*statement, erro
 	}
 	lay := d.mirror.lay
 	lay.authority = m.Authority
-	other := &Destination{store: d.store, dest: o.Dest, mirror: &mirror{lay: lay}}
+	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{lay: lay}}
 	sts, _, err := other.statementsOf(o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -586,7 +569,7 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*statement, erro
 
 func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) error {
 	e := event{Detail: detail, Triples: n, Broken: c.broken[loc]}
-	if rec, err := c.d.record(loc); err == nil && rec != nil {
+	if rec, err := c.d.led.Record(loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
 	return c.event(loc, rank, e)
@@ -620,7 +603,7 @@ func (c *mirrorCompare) statement(loc, h ledger.Hash) (*statement, error) {
 // forget makes the next comparison fetch a resource again: what is recorded of
 // it is not trusted any more.
 func (d *Destination) forget(loc ledger.Hash) error {
-	rec, err := d.record(loc)
+	rec, err := d.led.Record(loc)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -628,7 +611,7 @@ func (d *Destination) forget(loc ledger.Hash) error {
 	rec.Forget()
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+	d.led.PutRecord(b, loc, rec)
 	return d.commit(b, func(m *meta) { m.Again = true })
 }
 

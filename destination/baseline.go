@@ -201,12 +201,12 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
-	pending := map[ledger.Hash]*fault{}
-	for loc, f := range d.faults() {
-		if f.err != nil {
-			return nil, f.err
+	pending := map[ledger.Hash]*ledger.Fault{}
+	for loc, f := range d.led.Faults() {
+		if f.Err != nil {
+			return nil, f.Err
 		}
-		pending[loc] = f.fault
+		pending[loc] = f.Fault
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -302,7 +302,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				continue
 			}
 			delete(pending, p.loc)
-			if f != nil && !r.retry && f.waits(now, d.lim.retryMax) && len(replaces) == 0 {
+			if f != nil && !r.retry && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
 				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}
@@ -351,12 +351,12 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0
 	for _, loc := range told {
-		if err := b.leave(ctx, loc, nil, leaving{}); err != nil {
+		if err := b.leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
 			return nil, err
 		}
 	}
 	for _, loc := range gone {
-		if err := b.leave(ctx, loc, nil, leaving{Implied: true, Empty: empty}); err != nil {
+		if err := b.leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty}); err != nil {
 			return nil, err
 		}
 	}
@@ -364,7 +364,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		clear(pending)
 	}
 	for loc := range pending { // not listed any more, or as recorded: nothing to wait for
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}
@@ -477,7 +477,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	b := d.batcher(&r.c, d.meta.Phase == phaseBaseline) // else no write would count that goes by Graph Store POST
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all that is recorded will be from this dump, and nothing is pending
-	if b.first == nil || !d.noFaults.Load() {
+	if b.first == nil || !d.led.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}
@@ -679,9 +679,9 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	next, stop := pull(listed)
 	defer stop()
 	have, ok, err := next()
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		for err == nil && ok && string(have[:]) < string(loc[:]) {
 			have, ok, err = next()
@@ -706,7 +706,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		gone = nil
 	}
 	for _, g := range gone {
-		if err := b.leave(ctx, g.loc, nil, leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
+		if err := b.leave(ctx, g.loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
 			return err
 		}
 	}
@@ -722,9 +722,9 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 // nothing to wait for.
 func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
 	pending := map[ledger.Hash]bool{}
-	for loc, f := range d.faults() {
-		if f.err != nil {
-			return f.err
+	for loc, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
 		}
 		if it, err := decodeItem(f.Item); err == nil && !it.File { // a dump has no files
 			pending[loc] = true
@@ -740,7 +740,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		delete(pending, ledger.Hash(rec.Key))
 	}
 	for loc := range pending {
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		if err == nil && rec == nil {
 			err = b.add(ctx, &op{loc: loc, settle: true})
 		}

@@ -141,7 +141,7 @@ func TestPlannedBeside(t *testing.T) {
 	add := func(i int) {
 		t.Helper()
 		loc := b.src.url(fmt.Sprintf("/set/r/e%d.nt", i))
-		rec, err := d.record(ledger.HashOf(loc))
+		rec, err := d.led.Record(ledger.HashOf(loc))
 		if err != nil || rec == nil {
 			t.Fatal(rec, err)
 		}

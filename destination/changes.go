@@ -1361,7 +1361,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := ledger.HashOf(it.Loc)
 			r.touched[loc] = true
-			rec, err := d.record(loc)
+			rec, err := d.led.Record(loc)
 			if err != nil {
 				yield(nil, err)
 				return

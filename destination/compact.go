@@ -32,7 +32,7 @@ const (
 
 // compacted is what is kept of the statements of an op.
 type compacted struct {
-	owned []owned
+	owned []ledger.Owned
 	text  []byte // packed N-Triples, nil: they are op.packed
 	size  int    // of the text
 	rest  itemRest
@@ -79,7 +79,7 @@ func (b *batcher) isNew(loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
-	rec, err := b.d.record(loc)
+	rec, err := b.d.led.Record(loc)
 	return err == nil && rec == nil
 }
 
@@ -157,7 +157,7 @@ func expandAll(ops []*op) error {
 // bytes is about what it takes in memory.
 func (c *compacted) bytes() (n int64) {
 	for _, o := range c.owned {
-		n += int64(len(o.hashes)) + 40
+		n += int64(len(o.Hashes)) + 40
 	}
 	return n + int64(len(c.text))
 }

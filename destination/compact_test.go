@@ -168,8 +168,8 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			left := 0
-			for slot := range byte(2) {
-				if _, err := b.store.Get(d.intentKey(slot)); err == nil {
+			for slot := range byte(ledger.Slots) {
+				if _, err := d.led.Intent(slot); err == nil {
 					left++
 				}
 			}
@@ -192,7 +192,7 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	b.few = 1
 	d := b.open()
 	o := &op{rec: &ledger.Record{Loc: "http://ex.org/a", Entity: "http://ex.org/a", Triples: 1}, wire: []byte("<http://ex.org/a> <http://ex.org/p> \"v\" .\n"), fresh: true}
-	ts, err := parseWire(o.wire)
+	ts, err := ledger.ParseWire(o.wire)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	o.packed = ledger.Pack(o.wire)
 	wire := string(o.wire)
 	o.compact(d.mirror)
-	if n, err := d.smallOps([]*op{o, {fault: &fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
+	if n, err := d.smallOps([]*op{o, {fault: &ledger.Fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
 		t.Fatalf("%d %v: %+v", n, err, o)
 	}
 	if n, err := d.smallOps([]*op{o, {}}); n != 0 || err != nil || string(o.wire) != wire || o.small != nil {

@@ -83,6 +83,7 @@ type Destination struct {
 	folder  *os.Root            // of a mirror of files, nil for any other
 	sink    *Sink               // of a mirror that is a dump, nil for any other
 	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
+	led     *ledger.Ledger
 	dest    ledger.ID
 	space   ledger.ID
 	target  string // the mirror's address, without an access token
@@ -98,10 +99,6 @@ type Destination struct {
 
 	mu   sync.Mutex // guards meta
 	meta meta
-
-	noFaults atomic.Bool // it is known that none is recorded
-
-	noneLeaving atomic.Bool // it is known that nothing is leaving
 
 	unfinished atomic.Bool // a batch of this run could not be written
 
@@ -428,6 +425,7 @@ func (d *Destination) load() error {
 			return err
 		}
 	}
+	d.led = ledger.New(d.store, d.log, d.dest, d.space)
 	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &spaceLock{})
 	d.spaceL = l.(*spaceLock)
 	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
@@ -437,7 +435,7 @@ func (d *Destination) load() error {
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
-		d.putMeta(b, &d.meta)
+		b.Set(ledger.Key(ledger.KindMeta, d.dest), d.meta.encode())
 	case err != nil:
 		return err
 	default:
@@ -457,7 +455,7 @@ func (d *Destination) load() error {
 		d.meta.Cursor.upgrade()
 		if d.meta.Name != d.cfg.Name {
 			d.meta.Name = d.cfg.Name
-			d.putMeta(b, &d.meta)
+			b.Set(ledger.Key(ledger.KindMeta, d.dest), d.meta.encode())
 		}
 	}
 	d.mirror.mark = d.meta.Mark
@@ -577,12 +575,12 @@ func (d *Destination) Close() error {
 	return nil
 }
 
-func (d *Destination) putMeta(b kv.Batch, m *meta) {
+func (m *meta) encode() []byte {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		panic("destination: meta cannot be written: " + err.Error()) // plain fields only
 	}
-	b.Set(ledger.Key(ledger.KindMeta, d.dest), raw)
+	return raw
 }
 
 // snapshotMeta is a copy of where the destination stands.
@@ -604,15 +602,23 @@ func (d *Destination) saveMeta(change func(*meta)) error {
 
 // commit writes a batch together with a changed meta, all or nothing.
 func (d *Destination) commit(b kv.Batch, change func(*meta)) error {
+	return d.withMeta(change, func(meta []byte) error { return d.led.Commit(b, meta) })
+}
+
+// done is commit of the batch whose intent stands in a slot.
+func (d *Destination) done(slot byte, b kv.Batch, change func(*meta)) error {
+	return d.withMeta(change, func(meta []byte) error { return d.led.Done(slot, b, meta) })
+}
+
+func (d *Destination) withMeta(change func(*meta), write func(meta []byte) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := d.meta
 	if change != nil {
 		change(&m)
 	}
-	d.putMeta(b, &m)
-	if err := b.Commit(true); err != nil {
-		return fmt.Errorf("write the records: %w", err)
+	if err := write(m.encode()); err != nil {
+		return err
 	}
 	d.meta = m
 	return nil

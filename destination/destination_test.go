@@ -111,7 +111,7 @@ func (b *bench) open() *Destination {
 	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.attempts, d.lim.dead = 2, 1000
 	d.lim.keptItems = 4 // lists of the tests are shorter and longer
-	d.lim.aside = 400   // as intents are
+	d.led.SetAside(400) // as intents are
 	if b.few > 0 {
 		d.lim.few = b.few
 	}

@@ -42,7 +42,7 @@ type PlanDocument struct {
 // shadow is a Destination that leaves nothing.
 func (d *Destination) shadow(p *planning) *Destination {
 	m := *d.mirror
-	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), fetch: d.fetch, repeats: d.repeats, mirror: &m,
+	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, repeats: d.repeats, mirror: &m,
 		mapping: d.mapping, folder: d.folder, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
 }
 
@@ -178,7 +178,7 @@ func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inv
 
 // planChange counts what applying a change would do.
 func (d *Destination) planChange(r *run, it *item) error {
-	rec, err := d.record(ledger.HashOf(it.Loc))
+	rec, err := d.led.Record(ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
 	}

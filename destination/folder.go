@@ -198,7 +198,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	remove := func(loc ledger.Hash, moved bool) error {
-		old, err := d.record(loc)
+		old, err := d.led.Record(loc)
 		switch {
 		case err != nil:
 			return err
@@ -220,7 +220,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		}
 		if d.cfg.Keep == "deleted" && !moved {
 			old.Flags |= ledger.FlagKept
-			b.Set(ledger.Key(ledger.KindResource, d.dest, loc), old.Encode())
+			d.led.PutRecord(b, loc, old)
 			return nil
 		}
 		name, err := d.fileOf(old.Loc)
@@ -235,7 +235,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			written = true
 			b.Delete(d.nameKey(name))
 		}
-		b.Delete(ledger.Key(ledger.KindResource, d.dest, loc))
+		d.led.Drop(b, loc)
 		return nil
 	}
 	leave := func(o *op) error { // the locations that its entity has left
@@ -250,12 +250,9 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		return nil
 	}
 	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
-		intent := intentOf(ops)
-		intent[0] = filesIntent
-		if err := d.writeIntent(0, intent); err != nil {
+		if err := d.led.Begin(0, intentOf(ledger.OfFiles, ops)); err != nil {
 			return err
 		}
-		b.Delete(d.intentKey(0))
 	}
 	for _, o := range ops {
 		if err := ctx.Err(); err != nil {
@@ -264,10 +261,10 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		d.tell(o)
 		d.withLeaving(b, o)
 		if o.fault != nil {
-			withFault(b, d, o.loc, o.fault)
+			d.led.PutFault(b, o.loc, o.fault)
 			continue
 		}
-		d.withoutFault(b, o.loc)
+		d.led.DropFault(b, o.loc)
 		if o.settle {
 			continue
 		}
@@ -280,7 +277,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			}
 			continue
 		}
-		old, err := d.record(o.loc)
+		old, err := d.led.Record(o.loc)
 		if err != nil {
 			return err
 		}
@@ -310,7 +307,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			resources++
 		}
 		unselected += o.rec.Unselected() - old.Unselected()
-		b.Set(ledger.Key(ledger.KindResource, d.dest, o.loc), o.rec.Encode())
+		d.led.PutRecord(b, o.loc, o.rec)
 		if err := leave(o); err != nil {
 			return err
 		}
@@ -334,7 +331,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 			return err
 		}
 	}
-	if err := d.commit(b, func(m *meta) {
+	if err := d.done(0, b, func(m *meta) {
 		if written {
 			d.wrote(m)
 		}
@@ -346,7 +343,6 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 	}); err != nil {
 		return err
 	}
-	d.dropIntent(0)
 	c.add(n)
 	return d.crashAt("recorded")
 }
@@ -532,17 +528,17 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 	defer b.Close()
 	for _, o := range ops {
 		for _, loc := range append(o.replaces, o.loc) {
-			rec, err := d.record(loc)
+			rec, err := d.led.Record(loc)
 			switch {
 			case err != nil:
 				return err
 			case rec != nil && d.folder == nil:
 				rec.AskAgain()
-				b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+				d.led.PutRecord(b, loc, rec)
 			case rec != nil && !rec.Normal.IsZero():
 				rec.Forget()
 				rec.Normal = rdfres.Digest{}
-				b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+				d.led.PutRecord(b, loc, rec)
 			case rec == nil && loc == o.loc && o.rec != nil && here:
 				name, err := d.fileOf(o.rec.Loc)
 				if err == nil && name == "" {
@@ -557,12 +553,7 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 			}
 		}
 	}
-	b.Delete(d.intentKey(slot))
-	if err := b.Commit(true); err != nil {
-		return err
-	}
-	d.dropIntent(slot)
-	return nil
+	return d.done(slot, b, nil)
 }
 
 // removeStray removes the file that a crash has left of a resource that was never
@@ -590,9 +581,9 @@ func (c *mirrorCompare) files(ctx context.Context) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		if n++; n%256 == 0 {
 			d.opt.Progress("files", n, 0)
@@ -640,7 +631,7 @@ func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
 	forgotten.Normal = rdfres.Digest{}
 	b := c.d.store.Batch()
 	defer b.Close()
-	b.Set(ledger.Key(ledger.KindResource, c.d.dest, loc), forgotten.Encode())
+	c.d.led.PutRecord(b, loc, &forgotten)
 	return c.d.commit(b, func(m *meta) { m.Again = true })
 }
 
@@ -688,7 +679,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		owner, ok, err := d.ownerOf(name)
 		if err == nil && ok && d.folder == nil { // its record comes after the file
 			var rec *ledger.Record
-			rec, err = d.record(owner)
+			rec, err = d.led.Record(owner)
 			ok = rec != nil
 		}
 		if err == nil && !ok {

@@ -117,6 +117,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
 	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: &mirror{}}
+	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
 	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), stateGraph)
@@ -234,10 +235,12 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.redo(ctx); err != nil {
 		return "", fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.lookForFaults(); err != nil {
+	if err := d.led.LookForFaults(); err != nil {
 		return "", err
 	}
-	d.noneLeaving.Store(false)
+	if err := d.led.LookForLeaving(); err != nil {
+		return "", err
+	}
 	if err := d.saveMeta(func(m *meta) { m.Compare, m.Again, m.InSync = beingForgotten, true, false }); err != nil {
 		return "", err
 	}
@@ -247,11 +250,11 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.putWhole(ctx); err != nil {
 		return "", err
 	}
-	for _, rec := range d.stored(d.store) {
-		if rec.err == nil {
-			rec.err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", shorten(rec.Loc))
+	for _, rec := range d.led.Records(d.store) {
+		if rec.Err == nil {
+			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", shorten(rec.Loc))
 		}
-		return "", rec.err
+		return "", rec.Err
 	}
 	if after := d.snapshotMeta().Compare; after != beingForgotten {
 		return "triples of resources whose records cannot be read: " + after, nil
@@ -266,9 +269,9 @@ func (d *Destination) removeResources(ctx context.Context) error {
 	b := d.batcher(&c, false)
 	defer b.wait()
 	total, done := d.snapshotMeta().Resources, int64(0)
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		if err := b.add(ctx, &op{loc: loc}); err != nil {
 			return err
@@ -362,9 +365,7 @@ func (d *Destination) dropRecords() error {
 	if err := b.Commit(true); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
-	for slot := range byte(2) {
-		d.dropIntent(slot)
-	}
+	d.led.ForgetIntents()
 	return nil
 }
 

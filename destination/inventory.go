@@ -401,35 +401,12 @@ func (v *inventory) taken(m *meta) bool {
 	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && !m.Again
 }
 
-// stored yields the records of the destination in the order of location hashes.
-func (d *Destination) stored(r kv.Reader) iter.Seq2[ledger.Hash, recordOr] {
-	return func(yield func(ledger.Hash, recordOr) bool) {
-		prefix := ledger.Key(ledger.KindResource, d.dest)
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
-			var loc ledger.Hash
-			var rec *ledger.Record
-			if err == nil {
-				copy(loc[:], pair.Key[len(prefix):])
-				rec, err = ledger.DecodeRecord(pair.Value)
-			}
-			if !yield(loc, recordOr{rec, err}) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-type recordOr struct {
-	*ledger.Record
-	err error
-}
-
 // merged pairs what the source says with what is recorded, by location.
 func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
 		nextItem, stopItems := iter.Pull2(v.items())
 		defer stopItems()
-		nextRec, stopRecs := iter.Pull2(d.stored(snap))
+		nextRec, stopRecs := iter.Pull2(d.led.Records(snap))
 		defer stopRecs()
 		il, it, iok := nextItem()
 		rl, rec, rok := nextRec()
@@ -438,8 +415,8 @@ func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, er
 				yield(pairing{}, it.err)
 				return
 			}
-			if rok && rec.err != nil {
-				yield(pairing{}, rec.err)
+			if rok && rec.Err != nil {
+				yield(pairing{}, rec.Err)
 				return
 			}
 			p := pairing{}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -25,15 +23,6 @@ import (
 // A resource that the source has again stays. What a person accepted goes, whatever is
 // leaving beside it.
 
-// leaving is the record of a resource that is leaving.
-type leaving struct {
-	Since    time.Time `json:"since"`
-	Item     []byte    `json:"item,omitempty"`     // the change that deleted it, as far as it is kept
-	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
-	Empty    bool      `json:"empty,omitempty"`    // that list was empty
-	Accepted bool      `json:"accepted,omitempty"` // by a person
-}
-
 // heldDeletions are what waits for a person.
 type heldDeletions struct {
 	ID        string    `json:"id"`
@@ -50,99 +39,31 @@ var ErrNotHeld = errors.New("nothing of that id is held")
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-func (d *Destination) leavingKey(loc ledger.Hash) []byte {
-	return ledger.Key(ledger.KindLeaving, d.dest, loc)
-}
-
-// leavingOf is the record of a resource that is leaving, nil of any other.
-func (d *Destination) leavingOf(loc ledger.Hash) (*leaving, error) {
-	if d.noneLeaving.Load() {
-		return nil, nil
-	}
-	raw, err := d.store.Get(d.leavingKey(loc))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return decodeLeaving(raw)
-}
-
-func decodeLeaving(raw []byte) (*leaving, error) {
-	l := &leaving{}
-	if err := json.Unmarshal(raw, l); err != nil {
-		return nil, fmt.Errorf("%w: leaving: %w", ledger.ErrDamaged, err)
-	}
-	return l, nil
-}
-
-// item is the change that deleted the resource, nil where a list lacks it.
-func (l *leaving) item() (*item, error) {
+// deletionOf is the change that deleted a leaving resource, nil where a list lacks it.
+func deletionOf(l *ledger.Leaving) (*item, error) {
 	if len(l.Item) == 0 {
 		return nil, nil
 	}
 	return decodeItem(l.Item)
 }
 
-type leavingOr struct {
-	*leaving
-	err error
-}
-
-// allLeaving yields what is leaving, from a consistent state, after a location.
-func (d *Destination) allLeaving(r kv.Reader, after *ledger.Hash) iter.Seq2[ledger.Hash, leavingOr] {
-	return func(yield func(ledger.Hash, leavingOr) bool) {
-		if d.noneLeaving.Load() {
-			return
-		}
-		prefix := ledger.Key(ledger.KindLeaving, d.dest)
-		from := prefix
-		if after != nil {
-			from = append(d.leavingKey(*after), 0)
-		}
-		for pair, err := range r.Scan(from, kv.PrefixEnd(prefix)) {
-			var loc ledger.Hash
-			var l *leaving
-			if err == nil {
-				copy(loc[:], pair.Key[len(prefix):])
-				l, err = decodeLeaving(pair.Value)
-			}
-			if !yield(loc, leavingOr{l, err}) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// lookForLeaving notes when nothing is leaving, which is most runs. Nothing is being
-// written meanwhile.
-func (d *Destination) lookForLeaving() error {
-	d.noneLeaving.Store(false)
-	for _, l := range d.allLeaving(d.store, nil) {
-		return l.err
-	}
-	d.noneLeaving.Store(true)
-	return nil
-}
-
 // leave makes a resource leave, with the locations that its entity had before. it is the
 // change that deleted it, nil where that is not at hand.
-func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how leaving) error {
+func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how ledger.Leaving) error {
 	d := b.d
 	how.Since = d.opt.Now().UTC()
 	if it != nil {
 		how.Item = it.encode()
 	}
 	locs := []ledger.Hash{loc}
-	switch f, err := d.faultOf(loc); {
+	switch f, err := d.led.Fault(loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		locs = append(locs, f.Replaces...)
 	}
 	for i, at := range locs {
-		rec, err := d.record(at)
+		rec, err := d.led.Record(at)
 		if err != nil {
 			return err
 		}
@@ -152,7 +73,7 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how leav
 			continue
 		case rec != nil && !rec.Has(ledger.FlagKept):
 			l := how
-			was, err := d.leavingOf(at)
+			was, err := d.led.Leaving(at)
 			if err != nil {
 				return err
 			}
@@ -176,21 +97,15 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how leav
 func (d *Destination) withLeaving(b kv.Batch, o *op) {
 	switch {
 	case o.leaves != nil:
-		raw, err := json.Marshal(o.leaves)
-		if err != nil {
-			panic("destination: leaving cannot be written: " + err.Error()) // plain fields only
-		}
-		d.noneLeaving.Store(false)
-		b.Set(d.leavingKey(o.loc), raw)
-	case o.settle, d.noneLeaving.Load():
-	default:
-		b.Delete(d.leavingKey(o.loc))
+		d.led.PutLeaving(b, o.loc, o.leaves)
+	case !o.settle:
+		d.led.Stay(b, o.loc)
 	}
 }
 
 // stay keeps what is leaving and listed.
 func (d *Destination) stay(v *inventory, snap kv.Reader) error {
-	if d.noneLeaving.Load() {
+	if d.led.NoneLeaving() {
 		return nil
 	}
 	b := d.store.Batch()
@@ -202,10 +117,10 @@ func (d *Destination) stay(v *inventory, snap kv.Reader) error {
 		if !p.there() {
 			continue
 		}
-		if l, err := d.leavingOf(p.loc); err != nil {
+		if l, err := d.led.Leaving(p.loc); err != nil {
 			return err
 		} else if l != nil {
-			b.Delete(d.leavingKey(p.loc))
+			d.led.Stay(b, p.loc)
 		}
 	}
 	return b.Commit(true)
@@ -223,11 +138,11 @@ type weight struct {
 // weigh adds up what is leaving. Resources outside of what is selected do not count.
 func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
 	h := sha256.New()
-	for loc, l := range d.allLeaving(r, nil) {
-		if l.err != nil {
-			return w, l.err
+	for loc, l := range d.led.AllLeaving(r, nil) {
+		if l.Err != nil {
+			return w, l.Err
 		}
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		switch {
 		case err != nil:
 			return w, err
@@ -288,11 +203,11 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	before := r.c.deleted
 	b := d.batcher(&r.c, false)
 	defer b.wait()
-	for loc, l := range d.allLeaving(snap, nil) {
-		if l.err != nil {
-			return l.err
+	for loc, l := range d.led.AllLeaving(snap, nil) {
+		if l.Err != nil {
+			return l.Err
 		}
-		it, err := l.item()
+		it, err := deletionOf(l.Leaving)
 		switch {
 		case err != nil:
 		case why == "" || l.Accepted:
@@ -365,12 +280,12 @@ func (d *Destination) acceptHeld(id string) error {
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, l := range d.allLeaving(snap, nil) {
-		if l.err != nil {
-			return l.err
+	for loc, l := range d.led.AllLeaving(snap, nil) {
+		if l.Err != nil {
+			return l.Err
 		}
 		l.Accepted = true
-		d.withLeaving(b, &op{loc: loc, leaves: l.leaving})
+		d.withLeaving(b, &op{loc: loc, leaves: l.Leaving})
 	}
 	return b.Commit(true)
 }
@@ -414,14 +329,14 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	var last ledger.Hash
-	for loc, l := range d.allLeaving(snap, from) {
-		if err := errors.Join(l.err, ctx.Err()); err != nil {
+	for loc, l := range d.led.AllLeaving(snap, from) {
+		if err := errors.Join(l.Err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		if l.Accepted {
 			continue
 		}
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		if err != nil {
 			return nil, err
 		}
@@ -444,7 +359,7 @@ func (d *Destination) labelOf(loc ledger.Hash, rec *ledger.Record) string {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}
-	ts, err := d.bodyTriples(loc)
+	ts, err := d.led.Triples(loc)
 	if err != nil {
 		return "" // a label is all that is lost
 	}

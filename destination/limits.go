@@ -29,7 +29,6 @@ type limits struct {
 	window     int // changes fetched and applied together
 	keptItems  int // changes of a list that are kept from the first pass over it; of more there is a second one
 	few        int // triples that go by an update, with the checkpoint, and not by a Graph Store POST
-	aside      int // bytes of an intent that is kept beside the tables
 	blankWork  int // work limit of blank-node naming, 0: default of rdfres
 	diffCap    int // triples of one subject held in memory by an audit
 	named      int // problems and differences named in a report
@@ -42,6 +41,6 @@ func defaultLimits() limits {
 		idle: 60 * time.Second, slowAfter: 2 * time.Minute, slowRate: 64, header: 2 * time.Minute,
 		attempts: 5, pause: 250 * time.Millisecond, pauseMax: 30 * time.Second, dead: 40,
 		retryFirst: 2 * time.Second, retryMax: time.Hour, failAfter: 3,
-		window: 2000, keptItems: 10_000, few: 500, aside: 64 << 10, diffCap: 200_000, named: 100,
+		window: 2000, keptItems: 10_000, few: 500, diffCap: 200_000, named: 100,
 	}
 }

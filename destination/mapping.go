@@ -63,9 +63,9 @@ func (d *Destination) countUnmapped() error {
 	if m.Map != "" {
 		snap := d.store.Snapshot()
 		defer snap.Close()
-		for _, rec := range d.stored(snap) {
-			if rec.err != nil {
-				return rec.err
+		for _, rec := range d.led.Records(snap) {
+			if rec.Err != nil {
+				return rec.Err
 			}
 			n += rec.Unmapped()
 		}
@@ -94,12 +94,12 @@ func (d *Destination) remap(r *run) (bool, error) {
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return false, rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return false, rec.Err
 		}
 		rec.AskAgain()
-		b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+		d.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
 				return false, err

@@ -146,7 +146,7 @@ func (d *Destination) pairMoves(items []*item) (map[ledger.Hash][]ledger.Hash, e
 			continue
 		}
 		loc, entity := ledger.HashOf(it.Loc), it.Entity
-		if rec, err := d.record(loc); err != nil {
+		if rec, err := d.led.Record(loc); err != nil {
 			return nil, err
 		} else if rec != nil {
 			entity = rec.Entity
@@ -165,9 +165,9 @@ func (d *Destination) pairMoves(items []*item) (map[ledger.Hash][]ledger.Hash, e
 // stored. find tells which of the locations that wait for that it has.
 func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
 	waiting := map[ledger.Hash]bool{}
-	for _, f := range d.faults() {
-		if f.err != nil {
-			return f.err
+	for _, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
 		}
 		for _, loc := range f.Replaces {
 			waiting[loc] = true
@@ -182,12 +182,12 @@ func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, f := range d.faults() {
-		if f.err != nil {
-			return f.err
+	for loc, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
 		}
 		f.Replaces = slices.DeleteFunc(f.Replaces, func(l ledger.Hash) bool { return slices.Contains(back, l) })
-		withFault(b, d, loc, f.fault)
+		d.led.PutFault(b, loc, f.Fault)
 	}
 	return b.Commit(true)
 }
@@ -223,14 +223,15 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			continue
 		}
 		loc := ledger.Hash(rec.Key)
-		f, err := d.faultOf(loc)
+		f, err := d.led.Fault(loc)
 		if err != nil {
 			return nil, err
 		}
 		if f != nil {
-			f.replace(from)
+			f.Replace(from)
 			f.Next = d.opt.Now().UTC() // at the end of this run
-			batch := withFault(d.store.Batch(), d, loc, f)
+			batch := d.store.Batch()
+			d.led.PutFault(batch, loc, f)
 			err := batch.Commit(true)
 			batch.Close()
 			if err != nil {
@@ -238,7 +239,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			}
 			continue
 		}
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}

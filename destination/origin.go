@@ -47,7 +47,7 @@ func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, erro
 			if !ok || o.Dest != d.dest {
 				continue
 			}
-			rec, err := d.record(o.Loc)
+			rec, err := d.led.Record(o.Loc)
 			if err != nil {
 				return ledger.Hash{}, nil, err
 			}
@@ -77,7 +77,7 @@ func (d *Destination) namedBy(entity string) (subjects []rdfres.Term) {
 // time or, when that is zero, as it is: false when there is none. What was before
 // is known where versions are kept (keep: versions), as far back as the mirror has
 // seen it.
-func (d *Destination) Describe(ctx context.Context, entity string, at time.Time) (v Version, ok bool, err error) {
+func (d *Destination) Describe(ctx context.Context, entity string, at time.Time) (v ledger.Version, ok bool, err error) {
 	if !at.IsZero() {
 		for past, err := range d.Versions(ctx, entity) {
 			if err != nil {
@@ -90,8 +90,8 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 	}
 	loc, rec, err := d.recordOf(entity)
 	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.Since())) {
-		v = Version{Entity: rec.Entity, Location: rec.Loc, From: rec.Since(), Graph: rec.Graph}
-		v.Triples, err = d.wireOf(loc, rec)
+		v = ledger.Version{Entity: rec.Entity, Location: rec.Loc, From: rec.Since(), Graph: rec.Graph}
+		v.Triples, err = d.led.Proven(loc, rec)
 		ok = true
 	}
 	if err != nil {

@@ -148,9 +148,7 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 	if len(some) == 0 {
 		return nil
 	}
-	intent := intentOf(some)
-	intent[0] = filesIntent
-	if err := d.writeIntent(slot, intent); err != nil {
+	if err := d.led.Begin(slot, intentOf(ledger.OfFiles, some)); err != nil {
 		return err
 	}
 	b := d.store.Batch()
@@ -241,9 +239,9 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 	b := d.store.Batch()
 	defer b.Close()
 	n, some := int64(0), false
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return false, rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return false, rec.Err
 		}
 		if !rec.Has(ledger.FlagNotRDF) {
 			continue
@@ -255,7 +253,7 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), nil)
 		if refetch {
 			rec.Forget()
-			b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+			d.led.PutRecord(b, loc, rec.Record)
 		}
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
@@ -294,7 +292,7 @@ func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
 			return context.Cause(ctx)
 		}
 		loc := ledger.Hash(pair.Key[len(prefix):])
-		rec, err := d.record(loc)
+		rec, err := d.led.Record(loc)
 		if err != nil {
 			return err
 		}

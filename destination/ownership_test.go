@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -21,13 +22,9 @@ func (b *bench) backup() (pairs []kv.Pair) {
 			b.t.Fatal(err)
 		}
 		value := slices.Clone(p.Value)
-		if p.Key[0] == ledger.KindIntent && value[0] == asideIntent {
-			name, err := decodeAsideName(value)
-			if err == nil {
-				d := &Destination{dest: ledger.ID(binary.BigEndian.Uint32(p.Key[1:])), store: b.store}
-				value, err = d.readAside(byte(len(p.Key)-5), name)
-			}
-			if err != nil {
+		if p.Key[0] == ledger.KindIntent {
+			led := ledger.New(b.store, slog.New(slog.DiscardHandler), ledger.ID(binary.BigEndian.Uint32(p.Key[1:])), 0)
+			if value, err = led.Intent(byte(len(p.Key) - 5)); err != nil {
 				b.t.Fatal(err)
 			}
 		}

@@ -110,7 +110,7 @@ func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
 	case !was || rec.Has(ledger.FlagMapped) || d.folder != nil: // there is no description
 		return true
 	}
-	ts, err := d.wireOf(loc, rec)
+	ts, err := d.led.Proven(loc, rec)
 	return err != nil || !d.selected(rec.Entity, ts)
 }
 
@@ -133,9 +133,9 @@ func (d *Destination) reselect(r *run) (bool, error) {
 	b := d.store.Batch()
 	defer b.Close()
 	var some, back, others, unselected, unmapped int64
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return false, rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return false, rec.Err
 		}
 		if !d.outdated(loc, rec.Record) {
 			continue
@@ -152,7 +152,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		} else {
 			rec.AskAgain()
 		}
-		b.Set(ledger.Key(ledger.KindResource, d.dest, loc), rec.Encode())
+		d.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(true); err != nil {
 				return false, err
@@ -183,9 +183,9 @@ func (d *Destination) countUnselected() error {
 	if m.Part != "whole" {
 		snap := d.store.Snapshot()
 		defer snap.Close()
-		for _, rec := range d.stored(snap) {
-			if rec.err != nil {
-				return rec.err
+		for _, rec := range d.led.Records(snap) {
+			if rec.Err != nil {
+				return rec.Err
 			}
 			n += rec.Unselected()
 		}

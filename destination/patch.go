@@ -94,7 +94,7 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Ha
 	if err := d.placeAllowed(p.URL); err != nil {
 		return nil, err
 	}
-	before, err := d.wireOf(loc, rec)
+	before, err := d.led.Proven(loc, rec)
 	if err != nil {
 		return nil, err
 	}

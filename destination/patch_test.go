@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -27,7 +28,7 @@ func TestPatches(t *testing.T) {
 					fmt.Fprintf(&doc, "<%s> <http://ex.org/v> \"round %d\" .\n<%s> <http://ex.org/b> _:x .\n_:x <http://ex.org/q> \"%d\" .\n", x, round, x, round)
 					body := named(t, doc.String())
 					if suffix == ".jsonld" {
-						ts, err := parseWire([]byte(body))
+						ts, err := ledger.ParseWire([]byte(body))
 						if err != nil {
 							t.Fatal(err)
 						}

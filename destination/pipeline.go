@@ -209,14 +209,14 @@ func (b *batcher) learnPace() { b.most = max(b.d.mirror.pace, b.d.mirror.bulkTri
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
-		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, leaving{})
+		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, ledger.Leaving{})
 	}
 	p := &op{loc: ledger.HashOf(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
-	switch f, err := b.d.faultOf(p.loc); {
+	switch f, err := b.d.led.Fault(p.loc); {
 	case err != nil:
 		return err
 	case f != nil:
-		p.replaces = union(p.replaces, f.Replaces)
+		p.replaces = ledger.Union(p.replaces, f.Replaces)
 	}
 	if o.err != nil {
 		b.d.log.Warn("resource is pending", "loc", shorten(o.it.Loc), "error", o.err)
@@ -456,7 +456,7 @@ type inFlight struct {
 	planned  chan struct{}        // closed: it has its turn, and its subjects are known; nil: nobody asks
 	subjects map[ledger.Hash]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
 
-	owners map[ledger.Hash][]owning // looked up for the batch that is collected meanwhile
+	owners map[ledger.Hash][]ledger.Owning // looked up for the batch that is collected meanwhile
 
 	told, planTold bool // sent, planned are closed
 }

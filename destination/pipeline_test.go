@@ -135,7 +135,7 @@ func TestFormer(t *testing.T) {
 	fill(b.src, 2)
 	b.sync()
 	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
-	rec, err := b.d.record(loc)
+	rec, err := b.d.led.Record(loc)
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)
 	}

@@ -295,7 +295,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 			wire, err := ledger.Unpack(body.Value)
 			var ts []rdfres.Triple
 			if err == nil {
-				ts, err = parseWire(wire)
+				ts, err = ledger.ParseWire(wire)
 			}
 			if err != nil {
 				d.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
@@ -314,7 +314,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 			}
 			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 			for _, of := range bySubject(sts) {
-				b.Set(ledger.OwnedKey(d.space, of.subj, dest, loc), of.hashes)
+				b.Set(ledger.OwnedKey(d.space, of.Subject, dest, loc), of.Hashes)
 			}
 			if b.Size() > 4<<20 {
 				if err := b.Commit(true); err != nil {

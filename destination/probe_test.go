@@ -194,7 +194,7 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindIntent, d.dest), []byte{asideIntent + 1, 1, 2, 3})
+	batch.Set(ledger.Key(ledger.KindIntent, d.dest), []byte{6, 1, 2, 3})
 	if err := batch.Commit(true); err != nil {
 		t.Fatal(err)
 	}

@@ -146,9 +146,9 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 		p = &plan{}
 		return err
 	}
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		if m.Told != "" {
 			p.clears = append(p.clears, d.descriptionOf(loc))
@@ -180,9 +180,9 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		s, p := ledger.HashOf(string(t.S)), ledger.HashOf(string(t.P))
 		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
 	}
-	for loc, rec := range d.stored(snap) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		for _, st := range d.provenanceOf(loc, rec.Record, source) {
 			if err := add(st.triple, loc, 'e'); err != nil {

@@ -100,7 +100,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 		return nil
 	}
 	for slot := range byte(2) { // of a batch that was interrupted, which may stand there
-		if _, err := d.readIntent(slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
+		if _, err := d.led.Intent(slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
 			return nil
 		}
 	}

@@ -415,7 +415,7 @@ func (o *outcome) triples() ([]rdfres.Triple, error) {
 	if o.ts != nil {
 		return o.ts, nil
 	}
-	return parseWire(o.wire)
+	return ledger.ParseWire(o.wire)
 }
 
 // appendLines appends the wire form of sorted triples, whose SHA-256 is their graph
@@ -433,23 +433,6 @@ func appendLines(b []byte, ts []rdfres.Triple) []byte {
 }
 
 var newline = []byte("\n")
-
-// parseWire reads a kept wire form back.
-func parseWire(wire []byte) ([]rdfres.Triple, error) {
-	var ts []rdfres.Triple
-	for len(wire) > 0 {
-		line, rest, _ := bytes.Cut(wire, newline)
-		wire = rest
-		q, ok, err := rdfres.ParseLine(line)
-		if err != nil {
-			return nil, fmt.Errorf("%w: kept triple: %w", ledger.ErrDamaged, err)
-		}
-		if ok {
-			ts = append(ts, q.Triple)
-		}
-	}
-	return ts, nil
-}
 
 // chooseFormat finds the serialization: by the promised type, the type of the
 // answer, the suffix, the content. certain is false when only the content spoke.
@@ -532,7 +515,7 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 
 // isMirrored tells whether the description of a resource is recorded.
 func (d *Destination) isMirrored(loc string) bool {
-	rec, err := d.record(ledger.HashOf(loc))
+	rec, err := d.led.Record(ledger.HashOf(loc))
 	return err == nil && rec != nil && rec.Triples > 0
 }
 

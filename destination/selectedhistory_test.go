@@ -368,10 +368,10 @@ func (h *selectedHistory) checkCounts(what string) {
 	h.t.Helper()
 	d := h.open()
 	var selected, unselected int64
-	for _, rec := range d.stored(d.store) {
+	for _, rec := range d.led.Records(d.store) {
 		switch {
-		case rec.err != nil:
-			h.t.Fatal(rec.err)
+		case rec.Err != nil:
+			h.t.Fatal(rec.Err)
 		case rec.Has(ledger.FlagKept):
 		case rec.Has(ledger.FlagUnselected):
 			unselected++

@@ -28,7 +28,8 @@ func (b *bench) openSink(s *Sink) *Destination {
 		b.t.Fatal(err)
 	}
 	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	d.lim.attempts, d.lim.dead, d.lim.aside = 2, 1000, 400
+	d.lim.attempts, d.lim.dead = 2, 1000
+	d.led.SetAside(400)
 	return d
 }
 

@@ -163,33 +163,21 @@ func normalDigest(sts []statement) rdfres.Digest {
 	return d
 }
 
-// owned is the hashes of the triples with one subject.
-type owned struct {
-	subj   ledger.Hash
-	hashes []byte
-}
-
 // bySubject groups the hashes of a resource's statements for the ownership
 // index. The statements are sorted by hash, so each group is too.
-func bySubject(sts []statement) []owned {
-	var all []owned
+func bySubject(sts []statement) []ledger.Owned {
+	var all []ledger.Owned
 	at := make(map[ledger.Hash]int, 4)
 	for i := range sts {
 		n, known := at[sts[i].subj]
 		if !known {
 			n = len(all)
 			at[sts[i].subj] = n
-			all = append(all, owned{subj: sts[i].subj})
+			all = append(all, ledger.Owned{Subject: sts[i].subj})
 		}
-		all[n].hashes = append(all[n].hashes, sts[i].hash[:]...)
+		all[n].Hashes = append(all[n].Hashes, sts[i].hash[:]...)
 	}
 	return all
-}
-
-// holds searches a sorted list of hashes.
-func holds(list []byte, h ledger.Hash) bool {
-	_, ok := find(list, h)
-	return ok
 }
 
 // appendSPARQL writes a statement for an update. Canonical N-Triples is SPARQL,

@@ -31,8 +31,8 @@ func TestSortAndGroup(t *testing.T) {
 			}
 			got := bySubject(sts)
 			for _, o := range got {
-				if !bytes.Equal(o.hashes, groups[o.subj]) {
-					t.Errorf("%d of %d subjects: %x has %x, not %x", n, subjects, o.subj, o.hashes, groups[o.subj])
+				if !bytes.Equal(o.Hashes, groups[o.Subject]) {
+					t.Errorf("%d of %d subjects: %x has %x, not %x", n, subjects, o.Subject, o.Hashes, groups[o.Subject])
 				}
 			}
 			if len(got) != len(groups) {

@@ -18,12 +18,12 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	s := Status{InSync: m.inSync(), Resources: m.selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
-	for _, f := range d.faults() {
-		if f.err != nil {
-			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.err)
+	for _, f := range d.led.Faults() {
+		if f.Err != nil {
+			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)
 		}
 		if s.Pending++; len(s.Problems) < 5 {
-			s.Problems = append(s.Problems, f.problem())
+			s.Problems = append(s.Problems, problemOf(f.Fault))
 		}
 	}
 	return s, ctx.Err()
@@ -47,9 +47,9 @@ func timeOrNil(t time.Time) *time.Time {
 // nothing, then what the last audit found. The sequence ends after the first error.
 func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
-		for _, f := range d.faults() {
-			if f.err != nil {
-				yield(Difference{}, f.err)
+		for _, f := range d.led.Faults() {
+			if f.Err != nil {
+				yield(Difference{}, f.Err)
 				return
 			}
 			if !yield(Difference{Entity: f.Entity, Location: f.Loc, Kind: f.State, Detail: f.Reason}, nil) {
@@ -60,8 +60,8 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 		snap := d.store.Snapshot()
 		defer snap.Close()
 		if n := d.snapshotMeta().Unmapped; n > 0 {
-			for _, rec := range d.stored(snap) {
-				err := rec.err
+			for _, rec := range d.led.Records(snap) {
+				err := rec.Err
 				if err == nil {
 					err = ctx.Err()
 				}

@@ -3,10 +3,8 @@ package destination
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -130,10 +127,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
-		if err := d.lookForFaults(); err != nil {
+		if err := d.led.LookForFaults(); err != nil {
 			return err
 		}
-		if err := d.lookForLeaving(); err != nil {
+		if err := d.led.LookForLeaving(); err != nil {
 			return err
 		}
 		if r.accept != "" {
@@ -357,9 +354,9 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 		return nil
 	}
 	triples, asked := false, 0
-	for loc, rec := range d.stored(d.store) {
-		if rec.err != nil {
-			return rec.err
+	for loc, rec := range d.led.Records(d.store) {
+		if rec.Err != nil {
+			return rec.Err
 		}
 		triples = triples || rec.Triples > 0
 		st := d.plainTriple(loc, rec.Record)
@@ -486,12 +483,12 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 	b := d.batcher(&r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for loc, f := range d.faults() {
-			if f.err != nil {
-				yield(nil, f.err)
+		for loc, f := range d.led.Faults() {
+			if f.Err != nil {
+				yield(nil, f.Err)
 				return
 			}
-			if r.touched[loc] || (!r.retry && f.waits(now, d.lim.retryMax)) {
+			if r.touched[loc] || (!r.retry && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := decodeItem(f.Item)
@@ -510,7 +507,7 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 		d.opt.Progress("retry", n, 0)
 		var fe *fetchError
 		if errors.As(o.err, &fe) && fe.Gone {
-			f, err := d.faultOf(ledger.HashOf(o.it.Loc))
+			f, err := d.led.Fault(ledger.HashOf(o.it.Loc))
 			if err != nil {
 				return err
 			}
@@ -549,39 +546,6 @@ func (d *Destination) fetchJob(it *item) job {
 	return func(ctx context.Context) *outcome { return d.obtain(ctx, it) }
 }
 
-type faultOr struct {
-	*fault
-	err error
-}
-
-// faults yields what is pending or failed, from one consistent state.
-func (d *Destination) faults() iter.Seq2[ledger.Hash, faultOr] {
-	return func(yield func(ledger.Hash, faultOr) bool) {
-		if d.noFaults.Load() {
-			return
-		}
-		prefix := ledger.Key(ledger.KindFault, d.dest)
-		snap := d.store.Snapshot()
-		defer snap.Close()
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
-			if err != nil {
-				yield(ledger.Hash{}, faultOr{err: err})
-				return
-			}
-			var loc ledger.Hash
-			copy(loc[:], pair.Key[len(prefix):])
-			f := &fault{}
-			if err := json.Unmarshal(pair.Value, f); err != nil {
-				yield(loc, faultOr{err: fmt.Errorf("%w: fault: %w", ledger.ErrDamaged, err)})
-				return
-			}
-			if !yield(loc, faultOr{fault: f}) {
-				return
-			}
-		}
-	}
-}
-
 // finish fills the report and remembers how the run ended.
 func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runErr error) error {
 	now := d.opt.Now()
@@ -607,9 +571,9 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		rep.Bytes = d.fetch.bytes.Load()
 	}
 	var oldest time.Time
-	for _, f := range d.faults() {
-		if f.err != nil {
-			return f.err
+	for _, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
 		}
 		if f.State == "failed" {
 			rep.Failed++
@@ -624,7 +588,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			oldest = t
 		}
 		if len(rep.Problems) < d.lim.named {
-			rep.Problems = append(rep.Problems, f.problem())
+			rep.Problems = append(rep.Problems, problemOf(f.Fault))
 		}
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000

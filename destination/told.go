@@ -20,15 +20,15 @@ func (d *Destination) tell(o *op) {
 	}
 	change := o.it != nil && o.it.Change != ""
 	again := false
-	if f, err := d.faultOf(o.loc); err == nil && f != nil {
+	if f, err := d.led.Fault(o.loc); err == nil && f != nil {
 		if it, err := decodeItem(f.Item); err == nil && it.Change != "" {
 			if again = change && it.identity() == o.it.identity(); !again {
 				d.superseded(it, o.it)
 			}
 		}
 	}
-	if l, err := d.leavingOf(o.loc); err == nil && l != nil && !o.settle {
-		if it, err := l.item(); err == nil && it != nil && !(change && it.identity() == o.it.identity()) {
+	if l, err := d.led.Leaving(o.loc); err == nil && l != nil && !o.settle {
+		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.identity() == o.it.identity()) {
 			d.superseded(it, o.it)
 		}
 	}

@@ -199,9 +199,9 @@ func (b *bench) endedAt(t *testing.T) {
 	t.Helper()
 	d := b.open()
 	clear(b.src.bodies)
-	for _, rec := range d.stored(d.store) {
-		if rec.err != nil {
-			t.Fatal(rec.err)
+	for _, rec := range d.led.Records(d.store) {
+		if rec.Err != nil {
+			t.Fatal(rec.Err)
 		}
 		name := strings.TrimPrefix(rec.Loc, b.src.url(b.src.folder))
 		for _, l := range b.src.log {

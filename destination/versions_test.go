@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"maps"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ func TestDescribe(t *testing.T) {
 			}
 			return out
 		}
-		var past []Version
+		var past []ledger.Version
 		for v, err := range d.Versions(context.Background(), "http://ex.org/a") {
 			if err != nil {
 				t.Fatal(err)

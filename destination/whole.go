@@ -208,7 +208,7 @@ func (l *layout) lines(wire []byte) ([]byte, error) {
 	if !hasBlank(wire) && len(l.nf.Rules) == 0 {
 		return wire, nil // as it is
 	}
-	ts, err := parseWire(wire)
+	ts, err := ledger.ParseWire(wire)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Bodies are kept with S2. It costs little, and leaves common parts of neighbouring
@@ -77,3 +80,22 @@ func UnpackInto(buf, b []byte) (out []byte, err error) {
 	}
 	return out, nil
 }
+
+// ParseWire reads the triples of a kept representation.
+func ParseWire(wire []byte) ([]rdfres.Triple, error) {
+	var ts []rdfres.Triple
+	for len(wire) > 0 {
+		line, rest, _ := bytes.Cut(wire, newline)
+		wire = rest
+		q, ok, err := rdfres.ParseLine(line)
+		if err != nil {
+			return nil, fmt.Errorf("%w: kept triple: %w", ErrDamaged, err)
+		}
+		if ok {
+			ts = append(ts, q.Triple)
+		}
+	}
+	return ts, nil
+}
+
+var newline = []byte("\n")

@@ -1,0 +1,227 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Fault is a resource that is pending or failed.
+type Fault struct {
+	Loc    string    `json:"loc"`
+	Entity string    `json:"entity,omitempty"`
+	State  string    `json:"state"`
+	Reason string    `json:"reason"`
+	Tries  int       `json:"tries"`
+	Next   time.Time `json:"next"`
+	First  time.Time `json:"first"`
+	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
+	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
+
+	Empty    string `json:"empty,omitempty"`    // the run that found it without triples
+	Replaces []Hash `json:"replaces,omitempty"` // former locations of its entity, kept until it is fetched
+}
+
+// Replace adds locations that go when the resource is stored.
+func (f *Fault) Replace(locs []Hash) { f.Replaces = Union(f.Replaces, locs) }
+
+// Union appends the new ones of b to a.
+func Union(a, b []Hash) []Hash {
+	for _, loc := range b {
+		if !slices.Contains(a, loc) {
+			a = append(a, loc)
+		}
+	}
+	return a
+}
+
+// Waits tells that the pause is not over. One longer than any was made by a clock that has
+// been set back since.
+func (f *Fault) Waits(now time.Time, longest time.Duration) bool {
+	return f.Next.After(now) && f.Next.Sub(now) <= longest
+}
+
+// FaultOr is a fault, or why it cannot be read.
+type FaultOr struct {
+	*Fault
+	Err error
+}
+
+// Fault reads the fault of a resource, nil for none.
+func (l *Ledger) Fault(loc Hash) (*Fault, error) {
+	if l.noFaults.Load() {
+		return nil, nil
+	}
+	raw, err := l.store.Get(Key(KindFault, l.dest, loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeFault(raw)
+}
+
+func decodeFault(raw []byte) (*Fault, error) {
+	f := &Fault{}
+	if err := json.Unmarshal(raw, f); err != nil {
+		return nil, fmt.Errorf("%w: fault: %w", ErrDamaged, err)
+	}
+	return f, nil
+}
+
+// Faults yields all faults, from one consistent state. The sequence ends after the first
+// error.
+func (l *Ledger) Faults() iter.Seq2[Hash, FaultOr] {
+	return func(yield func(Hash, FaultOr) bool) {
+		if l.noFaults.Load() {
+			return
+		}
+		prefix := Key(KindFault, l.dest)
+		snap := l.store.Snapshot()
+		defer snap.Close()
+		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var loc Hash
+			var f *Fault
+			if err == nil {
+				copy(loc[:], pair.Key[len(prefix):])
+				f, err = decodeFault(pair.Value)
+			}
+			if !yield(loc, FaultOr{f, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// PutFault adds a fault to a batch.
+func (l *Ledger) PutFault(b kv.Batch, loc Hash, f *Fault) {
+	raw, err := json.Marshal(f)
+	if err != nil {
+		panic("ledger: fault cannot be written: " + err.Error()) // plain fields only
+	}
+	l.noFaults.Store(false)
+	b.Set(Key(KindFault, l.dest, loc), raw)
+}
+
+// DropFault adds the removal of a fault to a batch.
+func (l *Ledger) DropFault(b kv.Batch, loc Hash) {
+	if !l.noFaults.Load() {
+		b.Delete(Key(KindFault, l.dest, loc))
+	}
+}
+
+// Leaving is a resource that goes at the end of the run, or waits for a person: the source
+// deleted it, or does not list it any more.
+type Leaving struct {
+	Since    time.Time `json:"since"`
+	Item     []byte    `json:"item,omitempty"`     // the change that deleted it, as far as it is kept; the feed reads it
+	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
+	Empty    bool      `json:"empty,omitempty"`    // that list was empty
+	Accepted bool      `json:"accepted,omitempty"` // by a person
+}
+
+// LeavingOr is a resource that is leaving, or why it cannot be read.
+type LeavingOr struct {
+	*Leaving
+	Err error
+}
+
+func (l *Ledger) leavingKey(loc Hash) []byte { return Key(KindLeaving, l.dest, loc) }
+
+// Leaving reads whether a resource is leaving, nil for no.
+func (l *Ledger) Leaving(loc Hash) (*Leaving, error) {
+	if l.noneLeaving.Load() {
+		return nil, nil
+	}
+	raw, err := l.store.Get(l.leavingKey(loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeLeaving(raw)
+}
+
+func decodeLeaving(raw []byte) (*Leaving, error) {
+	g := &Leaving{}
+	if err := json.Unmarshal(raw, g); err != nil {
+		return nil, fmt.Errorf("%w: leaving: %w", ErrDamaged, err)
+	}
+	return g, nil
+}
+
+// AllLeaving yields the leaving resources of a consistent state, after a location; nil: all.
+// The sequence ends after the first error.
+func (l *Ledger) AllLeaving(r kv.Reader, after *Hash) iter.Seq2[Hash, LeavingOr] {
+	return func(yield func(Hash, LeavingOr) bool) {
+		if l.noneLeaving.Load() {
+			return
+		}
+		prefix := Key(KindLeaving, l.dest)
+		from := prefix
+		if after != nil {
+			from = append(l.leavingKey(*after), 0)
+		}
+		for pair, err := range r.Scan(from, kv.PrefixEnd(prefix)) {
+			var loc Hash
+			var g *Leaving
+			if err == nil {
+				copy(loc[:], pair.Key[len(prefix):])
+				g, err = decodeLeaving(pair.Value)
+			}
+			if !yield(loc, LeavingOr{g, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// PutLeaving adds to a batch that a resource is leaving.
+func (l *Ledger) PutLeaving(b kv.Batch, loc Hash, g *Leaving) {
+	raw, err := json.Marshal(g)
+	if err != nil {
+		panic("ledger: leaving cannot be written: " + err.Error()) // plain fields only
+	}
+	l.noneLeaving.Store(false)
+	b.Set(l.leavingKey(loc), raw)
+}
+
+// Stay adds to a batch that a resource is not leaving.
+func (l *Ledger) Stay(b kv.Batch, loc Hash) {
+	if !l.noneLeaving.Load() {
+		b.Delete(l.leavingKey(loc))
+	}
+}
+
+// NoneLeaving tells that nothing is known to be leaving.
+func (l *Ledger) NoneLeaving() bool { return l.noneLeaving.Load() }
+
+// NoFaults tells that no fault is known.
+func (l *Ledger) NoFaults() bool { return l.noFaults.Load() }
+
+// LookForFaults notes when there are none, as in most runs: then nothing is read or removed
+// for each resource. Nothing is being written meanwhile.
+func (l *Ledger) LookForFaults() error {
+	for _, f := range l.Faults() {
+		return f.Err
+	}
+	l.noFaults.Store(true)
+	return nil
+}
+
+// LookForLeaving notes when nothing is leaving, as LookForFaults does.
+func (l *Ledger) LookForLeaving() error {
+	l.noneLeaving.Store(false)
+	for _, g := range l.AllLeaving(l.store, nil) {
+		return g.Err
+	}
+	l.noneLeaving.Store(true)
+	return nil
+}

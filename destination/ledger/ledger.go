@@ -1,0 +1,130 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Ledger keeps the records of one destination. Reading is safe beside one writer.
+type Ledger struct {
+	store       kv.Store
+	log         *slog.Logger
+	dest, space ID
+	aside       int // intents of so many bytes stand beside the tables
+
+	noFaults, noneLeaving atomic.Bool // known to be so; see Look
+}
+
+// New opens the records of a destination whose mirror is in a space.
+func New(store kv.Store, log *slog.Logger, dest, space ID) *Ledger {
+	return &Ledger{store: store, log: log, dest: dest, space: space, aside: 64 << 10}
+}
+
+// Of opens the records of another destination of the same space.
+func (l *Ledger) Of(dest ID) *Ledger { return New(l.store, l.log, dest, l.space) }
+
+// Forgetful reads the same records and forgets everything that is written.
+func (l *Ledger) Forgetful() *Ledger { return New(kv.Forget(l.store), l.log, l.dest, l.space) }
+
+// SetAside makes intents of so many bytes stand beside the tables.
+func (l *Ledger) SetAside(bytes int) { l.aside = bytes }
+
+// Record reads the record of a resource, nil for none.
+func (l *Ledger) Record(loc Hash) (*Record, error) {
+	raw, err := l.store.Get(Key(KindResource, l.dest, loc))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return DecodeRecord(raw)
+}
+
+// RecordOr is a record, or why it cannot be read.
+type RecordOr struct {
+	*Record
+	Err error
+}
+
+// Records yields all records in the order of their locations' hashes. The sequence ends
+// after the first error.
+func (l *Ledger) Records(r kv.Reader) iter.Seq2[Hash, RecordOr] {
+	return func(yield func(Hash, RecordOr) bool) {
+		prefix := Key(KindResource, l.dest)
+		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+			var loc Hash
+			var rec *Record
+			if err == nil {
+				copy(loc[:], pair.Key[len(prefix):])
+				rec, err = DecodeRecord(pair.Value)
+			}
+			if !yield(loc, RecordOr{rec, err}) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// PutRecord adds a record to a batch.
+func (l *Ledger) PutRecord(b kv.Batch, loc Hash, r *Record) {
+	b.Set(Key(KindResource, l.dest, loc), r.Encode())
+}
+
+// PutBody adds a packed body to a batch; an empty one removes it.
+func (l *Ledger) PutBody(b kv.Batch, loc Hash, packed []byte) {
+	if k := Key(KindBody, l.dest, loc); len(packed) > 0 {
+		b.Set(k, packed)
+	} else {
+		b.Delete(k)
+	}
+}
+
+// Drop adds the removal of a record and its body to a batch. Ownership is the caller's.
+func (l *Ledger) Drop(b kv.Batch, loc Hash) {
+	b.Delete(Key(KindResource, l.dest, loc))
+	b.Delete(Key(KindBody, l.dest, loc))
+}
+
+// Body reads the kept representation: sorted canonical N-Triples.
+func (l *Ledger) Body(loc Hash) ([]byte, error) {
+	raw, err := l.store.Get(Key(KindBody, l.dest, loc))
+	if err != nil {
+		return nil, fmt.Errorf("kept representation: %w", err)
+	}
+	return Unpack(raw)
+}
+
+// Triples reads the kept representation as it stands.
+func (l *Ledger) Triples(loc Hash) ([]rdfres.Triple, error) {
+	wire, err := l.Body(loc)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWire(wire)
+}
+
+// Proven reads the kept representation, and proves it by the recorded digest.
+func (l *Ledger) Proven(loc Hash, rec *Record) ([]rdfres.Triple, error) {
+	if rec.Triples == 0 {
+		return nil, nil
+	}
+	ts, err := l.Triples(loc)
+	if err != nil {
+		return nil, err
+	}
+	want := rec.Graph
+	if rec.Has(FlagMapped) {
+		want = rec.Made
+	}
+	if rdfres.GraphDigest(ts) != want {
+		return nil, fmt.Errorf("%w: kept representation of %s has another digest than recorded", ErrDamaged, rec.Loc)
+	}
+	return ts, nil
+}

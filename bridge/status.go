@@ -114,6 +114,7 @@ func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, 
 	return out, err
 }
 
+// statusOfRemoved is of a destination by its records alone.
 func statusOfRemoved(k destination.Kept) DestinationStatus {
 	return DestinationStatus{
 		Name: k.Name, State: StateRemoved, Why: "it is not in the configuration any more, and its mirror is not updated: " + forgetTodo(k.Name),

@@ -563,7 +563,7 @@ func (d *Destination) at() string {
 	if d.sink != nil || d.folder != nil {
 		return d.mirror.client.Endpoint().Name
 	}
-	return sparql.Redact(d.target)
+	return placeOf(d.target)
 }
 
 // Close forgets the connections to the source. The records stay with the store.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -121,9 +122,12 @@ func spacesOf(store kv.Reader) (map[ledger.ID]keptSpace, error) {
 	return out, nil
 }
 
-// placeOf is a target as it may be printed: the path of a dump or folder, the address of
-// any other.
+// placeOf is a target as it may be printed: the path of a dump or folder, the name of an
+// embedded store, the address of any other.
 func placeOf(target string) string {
+	if u, err := url.Parse(target); err == nil && strings.HasSuffix(u.Host, ".embedded.invalid") {
+		return "embedded:" + strings.TrimSuffix(u.Host, ".embedded.invalid")
+	}
 	for _, kind := range []string{"dump", "files"} {
 		if path, ok := strings.CutPrefix(target, "http://"+kind+".invalid"); ok {
 			return kind + ":" + strings.TrimSuffix(path, "?query")

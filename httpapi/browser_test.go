@@ -81,6 +81,7 @@ func TestBrowser(t *testing.T) {
 	set := bridge.NewSet()
 	set.Store, set.Schedule, set.Title, set.Prefix = "local", "", "Painters", "http://example.org/"
 	cfg.Sets["data"] = set
+	takeOut(t, cfg, &public)
 	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -93,13 +94,7 @@ func TestBrowser(t *testing.T) {
 	public, admin = b.PublicHandler(), httpapi.New(b, httpapi.Options{})
 	scan := func(update string) {
 		t.Helper()
-		req := httptest.NewRequest(http.MethodPost, "/update", strings.NewReader(update))
-		req.Header.Set("Content-Type", "application/sparql-update")
-		rec := httptest.NewRecorder()
-		b.StoreHandler("local").ServeHTTP(rec, req)
-		if rec.Code >= 300 {
-			t.Fatalf("%s: %d %s", update, rec.Code, rec.Body)
-		}
+		load(t, b, update)
 		var rep bridge.ScanReport
 		if err := b.Do(t.Context(), "scan", "data", nil, &rep); err != nil {
 			t.Fatal(err)
@@ -192,6 +187,7 @@ func TestBrowser(t *testing.T) {
 	}
 
 	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
+	sees("former", "rsbridge forget former", "copy", "its mirror is not updated: put it back, or rsbridge forget copy")
 	do("scan by its button", click(`//button[contains(., "Scan")]`), shown(`//tr[contains(., "scan:data") and contains(., "done")]`))
 
 	// Behind a token, which is in the address that is opened, and below another path.
@@ -200,6 +196,48 @@ func TestBrowser(t *testing.T) {
 	adm2 := serve(&below)
 	do("dashboard behind a token", chromedp.Navigate(strings.Replace(adm2.URL, "://", "://reader:secret@", 1)+"/ops/"), shown(`//button[contains(., "Scan")]`))
 	do("scan behind a token", click(`//button[contains(., "Scan")]`), shown(`//p[contains(., "scan:data")]`))
+}
+
+// takeOut publishes and mirrors a set that the configuration no longer has.
+func takeOut(t *testing.T, cfg *bridge.Config, public *http.Handler) {
+	t.Helper()
+	former := bridge.NewSet()
+	former.Store, former.Schedule, former.Select.Prefixes = "local", "", []string{"http://example.org/former/"}
+	cfg.Sets["former"] = former
+	d := bridge.NewDestination()
+	d.Source, d.Set, d.Store, d.GraphIRI, d.Schedule, d.Audit.Schedule = cfg.Public.BaseURL, "former", "local", "http://example.org/copy", "", ""
+	cfg.Destinations["copy"] = d
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	*public = b.PublicHandler()
+	load(t, b, `INSERT DATA { <http://example.org/former/1> <http://example.org/born> 1471 }`)
+	err = b.Do(t.Context(), "scan", "former", nil, &bridge.ScanReport{})
+	if err == nil {
+		err = b.Do(t.Context(), "sync", "copy", nil, &bridge.SyncReport{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, b, `DELETE DATA { <http://example.org/former/1> <http://example.org/born> 1471 }`)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	delete(cfg.Sets, "former")
+	clear(cfg.Destinations)
+}
+
+// load changes the embedded store.
+func load(t *testing.T, b *bridge.Bridge, update string) {
+	t.Helper()
+	req := httptest.NewRequest(http.MethodPost, "/update", strings.NewReader(update))
+	req.Header.Set("Content-Type", "application/sparql-update")
+	rec := httptest.NewRecorder()
+	b.StoreHandler("local").ServeHTTP(rec, req)
+	if rec.Code >= 300 {
+		t.Fatalf("%s: %d %s", update, rec.Code, rec.Body)
+	}
 }
 
 func get[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {

@@ -352,6 +352,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
 	n, unseen, kept := int64(0), false, false
+	partial := v.partial()
 	for p, err := range d.merged(v, snap) {
 		if err != nil {
 			return err
@@ -388,6 +389,9 @@ func (a *auditRun) source(ctx context.Context) error {
 			if f, err = d.led.Fault(p.loc); err == nil {
 				err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + faultNote(f)})
 			}
+		case p.here() && p.it == nil && partial != "":
+			a.lost = errors.New(partial)
+			continue
 		case p.here() && (a.listed() || p.it != nil) && d.cfg.Keep != "deleted":
 			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		default:

@@ -333,8 +333,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
-	if v.blind > 0 && len(gone) > 0 {
-		r.why("%d entries of the list do not tell which resource they mean, so none of the %d resources that are not listed is removed", v.blind, len(gone))
+	if why := v.partial(); why != "" && len(gone) > 0 {
+		r.why("%s, so none of the %d resources that are not listed is removed", why, len(gone))
 		gone, goneOutside = nil, 0
 	}
 	empty := v.listed == 0 && (v.until.IsZero() || !v.alone())

@@ -73,6 +73,7 @@ func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*r
 	if !resourcesync.IsTextList(head) && (notXML(head) || isPage(head, dl.header.Get("Content-Type"))) {
 		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
+	o.ContentType = dl.header.Get("Content-Type")
 	r, err := resourcesync.NewReader(b, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
@@ -118,7 +119,7 @@ func (d *Destination) document(ctx context.Context, r request, want resourcesync
 	if dl.notModified {
 		return dl, nil, nil
 	}
-	rd, err := d.openAs(dl, want)
+	rd, err := d.openAs(dl, want, r.parts != nil)
 	if err != nil {
 		dl.Close()
 		return nil, nil, err
@@ -126,13 +127,15 @@ func (d *Destination) document(ctx context.Context, r request, want resourcesync
 	return dl, rd, nil
 }
 
-func (d *Destination) openAs(dl *download, want resourcesync.Capability) (*resourcesync.Reader, error) {
+// openAs opens a document that must be of the given capability. A Sitemap index may name feeds
+// beside its lists.
+func (d *Destination) openAs(dl *download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
 	rd, err := d.reader(dl)
 	if err != nil {
 		return nil, err
 	}
 	got := rd.Head().Meta.Capability
-	if got == want || got == "" && want == resourcesync.ResourceList {
+	if got == want || want == resourcesync.ResourceList && (got == "" || part && rd.Head().Feed) {
 		return rd, nil
 	}
 	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.url), want, got)

@@ -30,6 +30,7 @@ type inventory struct {
 	newest   newest // of the list or dump: what was changed last, as far as it tells times of before its own
 	overlaid bool
 	blind    int64                // entries that do not tell which resource they mean
+	feeds    int                  // of its lists, which tell what is new and not all that there is
 	outdated bool                 // it is older than the one that was taken, and waits
 	hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
 	missing  *gapError            // no changes were added, since lists of them are missing
@@ -64,6 +65,24 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 	if v.at.After(latest.Add(absurd)) {
 		v.told, v.at = v.at, latest
 	}
+}
+
+// reads takes note of a list of its resources.
+func (v *inventory) reads(r *resourcesync.Reader) {
+	if r.Head().Feed {
+		v.feeds++
+	}
+}
+
+// partial is why a resource that is not listed may be there all the same, "" if it may not.
+func (v *inventory) partial() string {
+	switch {
+	case v.blind > 0:
+		return fmt.Sprintf("%d entries of the list do not tell which resource they mean", v.blind)
+	case v.feeds > 0:
+		return fmt.Sprintf("%d of the lists are feeds, which tell what is new and not all that there is", v.feeds)
+	}
+	return ""
 }
 
 // cursor is where the changes are followed from.
@@ -181,6 +200,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	n := int64(0)
 	served := servedAt(dl.header, d.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
+		v.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, address)
 			it.Change = ""

@@ -24,6 +24,7 @@ type listPage struct {
 	asked, url     string // url: after redirects
 	next           string
 	etag, modified string
+	contentType    string
 	entries        rdfres.Digest // what it lists
 	start, size    int64         // in the file of the download
 
@@ -128,7 +129,7 @@ func (d *Destination) page(dl *download, asked string) (*listPage, error) {
 	if err != nil {
 		return nil, pageError(asked, err)
 	}
-	p := &listPage{asked: asked, url: dl.url, etag: dl.etag(), modified: dl.modified(), size: dl.size}
+	p := &listPage{asked: asked, url: dl.url, etag: dl.etag(), modified: dl.modified(), contentType: dl.header.Get("Content-Type"), size: dl.size}
 	sum := sha256.New()
 	if err := eachEntry(r, dl.url, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
 		return nil, pageError(asked, err)
@@ -207,5 +208,5 @@ func (d *download) page(address string) (*resourcesync.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resourcesync.Page{URL: p.url, Next: p.next, Body: body}, nil
+	return &resourcesync.Page{URL: p.url, ContentType: p.contentType, Next: p.next, Body: body}, nil
 }

@@ -265,6 +265,7 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 		return err
 	}
 	each := func(r *resourcesync.Reader, address string) error {
+		v.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := newItem(e, nil, address)
 			it.Change = ""

@@ -41,6 +41,7 @@ type Head struct {
 	Dialect     string   // see the Dialect constants
 	LegacyLinks bool     // links and times have the meaning they had before 0.9.1
 	Warnings    []string // leniencies used, one for each kind, at most 100
+	Feed        bool     // it is one of Atom or RSS, which does not tell all that there is
 
 	inherited bool // the dialect of a document without links is known from the one that led to it
 }

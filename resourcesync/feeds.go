@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/mail"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,39 +17,41 @@ import (
 const (
 	maxFeed      = 64 << 20
 	maxFeedItems = 100_000
+	maxFeedLinks = 100 // of one item
+
+	namespaceAtom03 = "http://purl.org/atom/ns#"
 )
 
 // feedItem is an item of RSS (0.9 to 2.0) or an entry of Atom (0.3, 1.0).
 type feedItem struct {
-	loc  string
-	time time.Time
+	loc   string
+	time  time.Time
+	links []Link // to other forms of it
 }
 
-// feedAsList gives a feed of RSS or Atom as a Change List, the oldest first. A feed
-// is read whole: it has its newest first, and few items.
-func feedAsList(r io.Reader, maxBytes int64) io.Reader {
+// feedAsList gives a feed of RSS or Atom as a Change List, the oldest first, and its slips.
+// A feed is read whole: it has its newest first, and few items.
+func feedAsList(r io.Reader, location string, maxBytes int64) (io.Reader, []Slip) {
 	limit := int64(maxFeed)
 	if maxBytes > 0 {
 		limit = min(limit, maxBytes)
 	}
 	limited := &io.LimitedReader{R: r, N: limit + 1}
-	items, err := readFeed(limited)
+	f := &feed{location: location}
+	err := f.read(limited)
 	switch {
 	case limited.N <= 0:
-		return failedReader{fmt.Errorf("the feed is longer than %d bytes", limit)}
+		return failedReader{fmt.Errorf("the feed is longer than %d bytes", limit)}, nil
 	case err != nil:
-		return failedReader{fmt.Errorf("the feed cannot be read: %w", err)}
+		return failedReader{fmt.Errorf("the feed cannot be read: %w", err)}, nil
 	}
-	slices.Reverse(items) // where no times tell
-	slices.SortStableFunc(items, func(a, b feedItem) int {
-		if a.time.IsZero() || b.time.IsZero() {
-			return 0
-		}
-		return a.time.Compare(b.time)
-	})
+	slices.Reverse(f.items) // where no times tell
+	if !slices.ContainsFunc(f.items, func(it feedItem) bool { return it.time.IsZero() }) {
+		slices.SortStableFunc(f.items, func(a, b feedItem) int { return a.time.Compare(b.time) })
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<urlset xmlns=%q xmlns:rs=%q><rs:md capability=%q/>\n", NamespaceSitemap, NamespaceRS, ChangeList)
-	for _, it := range items {
+	for _, it := range f.items {
 		b.WriteString("<url><loc>")
 		b.Write(escapeText(nil, []byte(it.loc)))
 		b.WriteString(`</loc>`)
@@ -59,47 +61,120 @@ func feedAsList(r io.Reader, maxBytes int64) io.Reader {
 			when = fmt.Sprintf(" datetime=%q", at)
 			fmt.Fprintf(&b, "<lastmod>%s</lastmod>", at)
 		}
-		fmt.Fprintf(&b, "<rs:md change=%q%s/></url>\n", Updated, when)
+		fmt.Fprintf(&b, "<rs:md change=%q%s/>", Updated, when)
+		for _, l := range it.links {
+			fmt.Fprintf(&b, `<rs:ln rel="%s" href="%s" type="%s"/>`, l.Rel, escapeText(nil, []byte(l.Href)), escapeText(nil, []byte(l.Type)))
+		}
+		b.WriteString("</url>\n")
 	}
 	b.WriteString("</urlset>\n")
-	return &b
+	f.warn.settle()
+	slips := make([]Slip, len(f.warn.list))
+	for i, text := range f.warn.list {
+		slips[i] = Slip{Rule: 3, Text: text}
+	}
+	return &b, slips
 }
 
-func readFeed(r io.Reader) (items []feedItem, err error) {
-	s := xmlscan.New(r, xmlscan.Options{
+// feed is one that is being read.
+type feed struct {
+	location string
+	s        *xmlscan.Scanner
+	warn     warnings
+	items    []feedItem
+}
+
+func (f *feed) read(r io.Reader) error {
+	f.s = xmlscan.New(r, xmlscan.Options{
 		MaxValue: 256 << 10, Spaces: func(string) xmlscan.Space { return xmlscan.Other },
-		Slip: func(error, string) {}, Undeclared: func(n *xmlscan.Name) string { return "undeclared:" + string(n.Prefix) },
+		Slip:       func(_ error, message string) { f.lapse(message, "%s", message) },
+		Undeclared: func(n *xmlscan.Name) string { return "undeclared:" + string(n.Prefix) },
 		Fail: func(line int, kind error, message string) error {
 			return fmt.Errorf("line %d: %s (%w)", line, message, kind)
 		},
 	})
+	bases := []string{""} // of the open elements
 	for {
-		tok, err := s.Next()
+		tok, err := f.s.Next()
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case tok == xmlscan.EOF:
-			return items, nil
-		case tok != xmlscan.Start || string(s.Name.Local) != "item" && string(s.Name.Local) != "entry":
+			return nil
+		case tok == xmlscan.End:
+			bases = bases[:len(bases)-1]
 			continue
-		case len(items) == maxFeedItems:
-			return nil, errors.New("it has too many items")
+		case tok != xmlscan.Start:
+			continue
 		}
-		item, err := readItem(s)
+		base, err := f.base(bases[len(bases)-1])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		items = append(items, item)
+		switch string(f.s.Name.Local) {
+		case "item", "entry":
+			if len(f.items) == maxFeedItems {
+				return errors.New("it has too many items")
+			}
+			item, err := f.item(base)
+			if err != nil {
+				return err
+			}
+			f.items = append(f.items, item)
+			continue // its end was read
+		case "link":
+			if next := f.attribute("href"); relation(f.attribute("rel")) == RelNext {
+				f.lapse("next", "the feed goes on at %s, and only its first page is read", clip(next))
+			}
+		}
+		bases = append(bases, base)
 	}
+}
+
+func (f *feed) lapse(kind, format string, args ...any) { f.warn.add(kind, f.s.Line(), format, args...) }
+
+// base is the base address of the current tag; outer is that of the element around it, ""
+// for none.
+func (f *feed) base(outer string) (string, error) {
+	for i := range f.s.Attrs {
+		if a := &f.s.Attrs[i]; string(a.Local) == "base" && string(a.Prefix) == "xml" {
+			told := strings.TrimSpace(string(a.Value))
+			if _, err := url.Parse(told); err != nil {
+				return "", fmt.Errorf("line %d: xml:base %q is no address", f.s.Line(), clip(told))
+			}
+			return resolve(cmp.Or(outer, f.location), told), nil
+		}
+	}
+	return outer, nil
+}
+
+// resolve gives an address in full. Without a base it stays as it is, and so does what is no
+// address.
+func resolve(base, ref string) string {
+	b, err := url.Parse(base)
+	if base == "" || ref == "" || err != nil {
+		return ref
+	}
+	u, err := url.Parse(ref)
+	if err != nil {
+		return ref
+	}
+	return b.ResolveReference(u).String()
+}
+
+// relation is the short name of a relation of Atom.
+func relation(rel string) string {
+	return strings.TrimPrefix(cmp.Or(rel, RelAlternate), "http://www.iana.org/assignments/relation/")
 }
 
 // feedTimes are the elements that tell when an item was changed last, the best first.
 var feedTimes = []string{"updated", "modified", "pubDate", "date", "published", "issued"}
 
-// readItem reads the item whose start tag was just read. Its loc is "" if it has none.
-func readItem(s *xmlscan.Scanner) (item feedItem, err error) {
-	about := attribute(s, "about") // of RSS 1.0
-	guid := ""
+// item reads the item whose start tag was just read. Its loc is "" if it has none.
+func (f *feed) item(base string) (item feedItem, err error) {
+	s := f.s
+	about := f.attribute("about") // of RSS 1.0
+	own, guid := s.Name.URI, ""
 	times := map[string]string{}
 	for {
 		tok, err := s.Next()
@@ -107,61 +182,103 @@ func readItem(s *xmlscan.Scanner) (item feedItem, err error) {
 			return item, err
 		}
 		if tok == xmlscan.End {
-			item.loc = cmp.Or(item.loc, guid, about)
-			item.time = itemTime(times)
+			if item.loc == "" {
+				item.loc = resolve(base, cmp.Or(guid, about))
+			}
+			item.time = f.itemTime(times)
 			return item, nil
 		}
-		switch name := string(s.Name.Local); {
-		case name == "link":
-			rel, href := attribute(s, "rel"), attribute(s, "href")
-			text, err := s.Leaf()
-			if err != nil {
-				return item, err
-			}
-			if rel == "" || rel == RelAlternate {
-				item.loc = cmp.Or(item.loc, href, strings.TrimSpace(string(text)))
-			}
-		case name == "guid":
-			permalink := attribute(s, "isPermaLink") != "false"
-			text, err := s.Leaf()
-			if err != nil {
-				return item, err
-			}
-			if address := strings.TrimSpace(string(text)); permalink && HasScheme(address) {
+		name := string(s.Name.Local)
+		switch {
+		case name == "link" && ofFeed(s.Name.URI, own):
+			err = f.link(&item, base)
+		case name == "guid" && ofFeed(s.Name.URI, own):
+			told := f.attribute("isPermaLink")
+			var text []byte
+			text, err = s.Leaf()
+			address := strings.TrimSpace(string(text))
+			onWeb := strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
+			if onWeb && (told == "" || strings.EqualFold(told, "true")) {
 				guid = address
 			}
-		case slices.Contains(feedTimes, name):
-			text, err := s.Leaf()
-			if err != nil {
-				return item, err
-			}
-			times[name] = strings.TrimSpace(string(text))
+		case slices.Contains(feedTimes, name) && (ofFeed(s.Name.URI, own) || ofDublinCore(s.Name.URI)):
+			var text []byte
+			text, err = s.Leaf()
+			times[name] = cmp.Or(times[name], strings.TrimSpace(string(text)))
 		default:
-			if err := s.Skip(); err != nil {
-				return item, err
-			}
+			err = s.Skip()
+		}
+		if err != nil {
+			return item, err
 		}
 	}
 }
 
-// attribute gives an attribute of the current tag, "" if absent.
-func attribute(s *xmlscan.Scanner, local string) string {
-	for i := range s.Attrs {
-		if a := &s.Attrs[i]; string(a.Local) == local {
+// link reads a link of an item: of RSS with the address as its text, or of Atom.
+func (f *feed) link(item *feedItem, base string) error {
+	l := Link{Rel: relation(f.attribute("rel")), Type: f.attribute("type")}
+	href := f.attribute("href")
+	base, err := f.base(base)
+	if err != nil {
+		return err
+	}
+	text, err := f.s.Leaf()
+	if err != nil {
+		return err
+	}
+	l.Href = resolve(base, cmp.Or(href, strings.TrimSpace(string(text))))
+	switch {
+	case l.Href == "" || l.Rel != RelAlternate && l.Rel != RelDescribedBy:
+	case l.Rel == RelAlternate && item.loc == "":
+		item.loc = l.Href
+	case href == "":
+		if l.Href != item.loc {
+			f.lapse("second link", "an item has more than one link; the first counts, and %s is left out", clip(l.Href))
+		}
+	case len(item.links) < maxFeedLinks:
+		item.links = append(item.links, l)
+	}
+	return nil
+}
+
+// ofFeed tells an element of the feed itself, by its namespace and that of its item, from one
+// of a module: a link of those may lead to a picture.
+func ofFeed(uri, own string) bool {
+	return uri == own || uri == namespaceAtom || uri == namespaceAtom03 || uri == "undeclared:atom"
+}
+
+func ofDublinCore(uri string) bool {
+	return strings.HasPrefix(uri, "http://purl.org/dc/") || uri == "undeclared:dc" || uri == "undeclared:dcterms"
+}
+
+// attribute gives an attribute of the current tag, "" if absent. About has a prefix.
+func (f *feed) attribute(local string) string {
+	for i := range f.s.Attrs {
+		if a := &f.s.Attrs[i]; string(a.Local) == local && (len(a.Prefix) == 0 || local == "about") {
 			return strings.TrimSpace(string(a.Value))
 		}
 	}
 	return ""
 }
 
-func itemTime(times map[string]string) time.Time {
+func (f *feed) itemTime(times map[string]string) time.Time {
 	for _, name := range feedTimes {
-		if t, _, ok := ScanTime(times[name]); ok {
-			return t
+		text := times[name]
+		if text == "" {
+			continue
 		}
-		if t, err := mail.ParseDate(times[name]); err == nil {
-			return t.UTC()
+		t, lapse, ok := ScanTime(text)
+		if !ok {
+			t, lapse, ok = scanMailTime(text)
 		}
+		switch {
+		case !ok:
+			f.lapse("time", "%s %q is no time; it is left out", name, clip(text))
+			continue
+		case lapse != "":
+			f.lapse("time: "+lapse, "%s %q is read as %s: %s", name, clip(text), FormatTime(t), lapse)
+		}
+		return t
 	}
 	return time.Time{}
 }

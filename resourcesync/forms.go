@@ -1,9 +1,12 @@
 package resourcesync
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/url"
 	"regexp"
 	"strings"
@@ -41,9 +44,10 @@ var declaredEncoding = regexp.MustCompile(`[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]
 
 // inXML gives a document as XML in UTF-8, and tells what it was instead. Lines stay
 // where they are, unless it was a feed.
-func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []Slip, err error) {
+func inXML(r io.Reader, location, contentType string, maxBytes int64) (_ io.Reader, slips []Slip, err error) {
 	head, r := peek(r)
-	if e, name := wideEncoding(head); e != nil {
+	e, name := wideEncoding(head)
+	if e != nil {
 		slips = append(slips, Slip{Rule: 2, Text: "the document is in " + name + "; it is read, and the Sitemap protocol wants UTF-8"})
 		head, r = peek(decoded(r, e))
 	}
@@ -58,26 +62,27 @@ func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []S
 		start = trimmed
 	}
 	blank := len(head) - mark - len(start)
+	declared := ""
 	if d := declaration.Find(start); d != nil {
-		label := ""
 		if m := declaredEncoding.FindSubmatch(d); m != nil {
-			label = strings.ToLower(string(m[1]))
+			declared = charsetName(string(m[1]))
 		}
-		e, _ := charset.Lookup(label)
-		foreign := label != "" && e != nil && e != encoding.Nop && label != "utf-8" && label != "utf8" && label != "us-ascii" && label != "ascii"
 		if blank > 0 {
 			slips = append(slips, Slip{Rule: 1, Text: "there is white space before the XML declaration; it is left out"})
 		}
-		if foreign {
-			slips = append(slips, Slip{Rule: 2, Text: "the document is declared to be in \"" + clip(label) + "\"; it is read, and the Sitemap protocol wants UTF-8"})
+		if declared != "" {
+			slips = append(slips, Slip{Rule: 2, Text: "the document is declared to be in \"" + clip(declared) + "\"; it is read, and the Sitemap protocol wants UTF-8"})
 		}
-		if blank > 0 || foreign {
+		if blank > 0 || declared != "" {
 			r = withoutPrefix(r, mark+blank+len(d), bytes.Count(head[:mark+blank+len(d)], newline))
-			if foreign && !strings.HasPrefix(label, "utf-16") && !strings.HasPrefix(label, "utf-32") && len(slips) > 0 && !wide(slips) {
-				r = decoded(r, e) // what is declared as UTF-16 and begins in ASCII is UTF-8
-			}
 		}
 		start = bytes.TrimLeft(start[len(d):], " \t\r\n")
+	}
+	if e == nil && mark == 0 { // else its bytes tell
+		var slip *Slip
+		if r, slip = inCharset(r, declared, contentType); slip != nil {
+			slips = append(slips, *slip)
+		}
 	}
 	has := func(s string) bool { return bytes.Contains(start, []byte(s)) }
 	switch name := RootName(start); {
@@ -86,13 +91,96 @@ func inXML(r io.Reader, location string, maxBytes int64) (_ io.Reader, slips []S
 		if name == "feed" {
 			kind = "an Atom"
 		}
+		list, more := feedAsList(r, location, maxBytes)
+		slips = append(slips, more...)
 		slips = append(slips, Slip{Rule: 3, Text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", Feed: true})
-		return feedAsList(r, maxBytes), slips, nil
+		return list, slips, nil
 	case IsTextList(head):
 		slips = append(slips, Slip{Rule: 3, Text: "this is a list of addresses as plain text; it is read as a Sitemap that tells nothing else"})
 		return &textList{lines: lineReader{r: r}}, slips, nil
 	}
 	return r, slips, nil
+}
+
+// charsetName is the name in lower case of an encoding that is known, "" for UTF-8 and what
+// is a part of it.
+func charsetName(label string) string {
+	label = strings.ToLower(strings.TrimSpace(label))
+	e, name := charset.Lookup(label)
+	if e == nil || e == encoding.Nop || name == "utf-8" || label == "us-ascii" || label == "ascii" {
+		return ""
+	}
+	return label
+}
+
+// encodingOf is that of a name. What is said to be in UTF-16 and begins in ASCII is UTF-8: nil.
+func encodingOf(name string) encoding.Encoding {
+	if name == "" || strings.HasPrefix(name, "utf-16") || strings.HasPrefix(name, "utf-32") {
+		return nil
+	}
+	e, _ := charset.Lookup(name)
+	return e
+}
+
+// inCharset decodes a document of bytes by its declaration and its header. Servers tell one
+// charset for all their files: if one of the two is UTF-8, the bytes decide. Otherwise the
+// header counts (RFC 7303).
+func inCharset(r io.Reader, declared, contentType string) (io.Reader, *Slip) {
+	_, params, _ := mime.ParseMediaType(contentType)
+	label := params["charset"]
+	_, name := charset.Lookup(label)
+	served, inside := encodingOf(charsetName(label)), encodingOf(declared)
+	ascii := strings.HasSuffix(strings.ToLower(label), "ascii") // what text/xml was by itself once
+	var slip *Slip
+	if served == nil && label != "" && name != "utf-8" && !ascii {
+		slip = &Slip{Rule: 2, Text: fmt.Sprintf("the document is served as %q, which cannot be; it is left out", clip(label))}
+	}
+	switch {
+	case served == inside, served == nil && name != "utf-8":
+		if inside != nil {
+			r = decoded(r, inside)
+		}
+		return r, slip
+	case served != nil && inside != nil:
+		return decoded(r, served), &Slip{Rule: 2, Text: fmt.Sprintf("the document is served as %q and declared to be in %q; the header counts", clip(label), clip(declared))}
+	case served != nil:
+		return &eitherReader{r: bufio.NewReader(r), other: served}, &Slip{Rule: 2, Text: fmt.Sprintf("the document is served as %q, and declares nothing but UTF-8; its bytes tell which of the two it is", clip(label))}
+	}
+	return &eitherReader{r: bufio.NewReader(r), other: inside}, &Slip{Rule: 2, Text: fmt.Sprintf("the document is served as %q and declared to be in %q; its bytes tell which of the two it is", clip(label), clip(declared))}
+}
+
+// eitherReader reads UTF-8 or another encoding of bytes as UTF-8: the first character outside
+// of ASCII tells.
+type eitherReader struct {
+	r     *bufio.Reader
+	other encoding.Encoding
+	out   io.Reader // as soon as it is known
+}
+
+func (e *eitherReader) Read(b []byte) (int, error) {
+	for e.out == nil {
+		if _, err := e.r.Peek(1); err != nil {
+			return 0, err
+		}
+		next, err := e.r.Peek(e.r.Buffered())
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.IndexFunc(next, func(c rune) bool { return c >= utf8.RuneSelf }); i != 0 {
+			if i < 0 {
+				i = len(next)
+			}
+			return e.r.Read(b[:min(i, len(b))])
+		}
+		if next, err = e.r.Peek(utf8.UTFMax); err != nil && err != io.EOF {
+			return 0, err
+		}
+		e.out = e.r
+		if c, _ := utf8.DecodeRune(next); c == utf8.RuneError {
+			e.out = decoded(e.r, e.other)
+		}
+	}
+	return e.out.Read(b)
 }
 
 // foreign names what is often sent instead of an XML document, "" if it is none of that.
@@ -107,10 +195,6 @@ func foreign(head []byte) string {
 		return "this looks like JSON, not XML"
 	}
 	return ""
-}
-
-func wide(slips []Slip) bool {
-	return strings.Contains(slips[0].Text, "UTF-16") || strings.Contains(slips[0].Text, "UTF-32")
 }
 
 // peek reads the first bytes, and gives a reader that has them still.
@@ -242,7 +326,7 @@ func IsTextList(head []byte) bool {
 			break
 		}
 		u, err := url.Parse(string(line))
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !utf8.Valid(line) || bytes.ContainsAny(line, " \t<>\"") {
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || bytes.ContainsAny(line, " \t<>\"") {
 			return false
 		}
 		some = true
@@ -272,6 +356,9 @@ func (t *textList) Read(b []byte) (int, error) {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 		if len(line) > 0 && line[0] != '#' {
 			t.out = append(t.out, "<url><loc>"...)
+			if !utf8.Valid(line) { // no address, so that no other one is asked for
+				line = fmt.Appendf(nil, "not in UTF-8: %q", line)
+			}
 			t.out = escapeText(t.out, line)
 			t.out = append(t.out, "</loc></url>"...)
 		}
@@ -298,6 +385,8 @@ func escapeText(b, text []byte) []byte {
 			b = append(b, "&lt;"...)
 		case '>':
 			b = append(b, "&gt;"...)
+		case '"':
+			b = append(b, "&quot;"...)
 		default:
 			b = append(b, c)
 		}

@@ -15,9 +15,10 @@ const RelNext = "next"
 
 // Page is a further page of a document.
 type Page struct {
-	URL  string // after redirects
-	Next string // the page after it, where a header names it
-	Body io.Reader
+	URL         string // after redirects
+	ContentType string // of its header
+	Next        string // the page after it, where a header names it
+	Body        io.Reader
 }
 
 const maxPages = 10_000
@@ -64,7 +65,7 @@ func (r *Reader) turn() (*Reader, error) {
 		return nil, io.EOF
 	}
 	o := r.o
-	o.BaseURL, o.Page, o.Next, o.Dialect = p.URL, nil, "", cmp.Or(r.head.Dialect, o.Dialect)
+	o.BaseURL, o.ContentType, o.Page, o.Next, o.Dialect = p.URL, p.ContentType, nil, "", cmp.Or(r.head.Dialect, o.Dialect)
 	page, err := NewReader(p.Body, o)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,11 @@ type Parser struct {
 	d decoder
 }
 
-// NewParser begins with a document at an address. A document in another form is read as
+// NewParser begins with a document at an address, of the Content-Type of a header. A document in another form is read as
 // the one that it stands for, and slips tell; after a slip with Feed there is no document.
 // slip is told of slips in the document itself, as xmlscan.Options says.
-func NewParser(r io.Reader, location string, slip func(kind error, message string)) (p *Parser, slips []Slip, err error) {
-	r, slips, err = inXML(r, location, 0)
+func NewParser(r io.Reader, location, contentType string, slip func(kind error, message string)) (p *Parser, slips []Slip, err error) {
+	r, slips, err = inXML(r, location, contentType, 0)
 	if err != nil {
 		return nil, nil, err
 	}

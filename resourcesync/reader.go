@@ -11,6 +11,7 @@ import (
 type ReaderOptions struct {
 	BaseURL       string // the document's address: relative loc and href are resolved against it
 	Strict        bool   // refuse what 1.1 does not allow, instead of warning (Validate looks closer)
+	ContentType   string // of the header that came with it, for its charset
 	MaxBytes      int64  // default 4 GiB
 	MaxEntries    int64  // default 50,000,000
 	MaxEntryLinks int    // links of one entry, or of the root; default 1,000
@@ -90,7 +91,7 @@ type Reader struct {
 func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 	o.defaults()
 	out := &Reader{o: o}
-	r, slips, err := inXML(r, o.BaseURL, o.MaxBytes)
+	r, slips, err := inXML(r, o.BaseURL, o.ContentType, o.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +111,7 @@ func NewReader(r io.Reader, o ReaderOptions) (*Reader, error) {
 			return nil, out.d.s.Fail(ErrInvalid, s.Text)
 		}
 		out.d.warn.add(s.Text, 1, "%s", s.Text)
+		out.head.Feed = out.head.Feed || s.Feed
 	}
 	if err := out.checkRoot(); err != nil {
 		return nil, err

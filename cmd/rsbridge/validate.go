@@ -140,7 +140,7 @@ func (v *validation) one(ctx context.Context, location string) error {
 		location += "!/" + resourcesync.ManifestName
 	}
 	r := check.Report{Location: location}
-	o := check.ValidateOptions{Location: base, Strict: v.o.Strict, Now: v.o.Now, Version: v.o.Version}
+	o := check.ValidateOptions{Location: base, ContentType: got.ContentType, Strict: v.o.Strict, Now: v.o.Now, Version: v.o.Version}
 	o.Entry = func(*resourcesync.Head, *resourcesync.Entry) error {
 		r.Entries++
 		return ctx.Err()

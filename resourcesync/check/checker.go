@@ -260,18 +260,18 @@ func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) er
 		return nil
 	}
 	d.resolved = cmp.Or(got.URL, d.location)
-	c.validate(d, got.Body, d.resolved)
+	c.validate(d, got.Body, d.resolved, got.ContentType)
 	return ctx.Err()
 }
 
 // validate reads a document into d.
-func (c *Checker) validate(d *seen, body io.Reader, base string) {
+func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 	d.report = &Report{Location: d.location}
 	c.reports = append(c.reports, d.report)
 	digest := newRunning(c.memory[d.location])
 	o := ValidateOptions{
 		Version:  c.o.Version,
-		Location: base, Strict: c.o.Strict, Now: c.o.Now, MaxPerRule: c.o.MaxPerRule,
+		Location: base, ContentType: contentType, Strict: c.o.Strict, Now: c.o.Now, MaxPerRule: c.o.MaxPerRule,
 		Entry: func(h *resourcesync.Head, e *resourcesync.Entry) error {
 			d.count++
 			d.keep(h, e)

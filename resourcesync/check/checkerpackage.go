@@ -90,7 +90,7 @@ func (c *Checker) packageFile(ctx context.Context, d *seen, e *seenEntry, f io.R
 	m := &seen{location: e.loc + "!/" + resourcesync.ManifestName, counts: map[int]int{}}
 	c.docs[m.location] = m
 	m.archived = true // no Capability List lists it
-	c.validate(m, body, e.loc)
+	c.validate(m, body, e.loc, "")
 	body.Close()
 	if m.problem != "" {
 		return ctx.Err()

@@ -167,7 +167,7 @@ func (x *explorer) page(ctx context.Context, n *Node, got *Fetched, address stri
 	}
 	n.Pages = max(n.Pages, 1) + 1
 	url := cmp.Or(got.URL, address)
-	return &resourcesync.Page{URL: url, Next: resourcesync.HeaderNext(got.Links, url), Body: body}, nil
+	return &resourcesync.Page{URL: url, ContentType: got.ContentType, Next: resourcesync.HeaderNext(got.Links, url), Body: body}, nil
 }
 
 // body gives the bytes of an answer, unpacked when they are gzip, counted and
@@ -212,7 +212,7 @@ func (n *Node) base() string {
 
 // parse reads a document into a node and gives its targets.
 func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, want resourcesync.Capability, dialect string) (leads []lead) {
-	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: resourcesync.HeaderNext(got.Links, n.base()),
+	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), ContentType: got.ContentType, Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: resourcesync.HeaderNext(got.Links, n.base()),
 		Page: func(address string) (*resourcesync.Page, error) { return x.page(ctx, n, got, address) }})
 	if err != nil {
 		n.Faults = append(n.Faults, err.Error())
@@ -224,7 +224,7 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 	if n.Kind == "" {
 		n.Kind = "sitemap"
 	}
-	if want != "" && h.Meta.Capability != want {
+	if want != "" && h.Meta.Capability != want && !(h.Feed && want == resourcesync.ResourceList) { // a feed is told in the warnings
 		n.Faults = append(n.Faults, fmt.Sprintf("it is announced as %s and is %s", want, n.Kind))
 	}
 	k := h.Meta.Capability

@@ -41,10 +41,11 @@ func (f Finding) String() string {
 
 // ValidateOptions of Validate; zero values are sensible.
 type ValidateOptions struct {
-	Location string    // the document's address
-	Strict   bool      // warnings are errors
-	Now      time.Time // for rule 27; zero: it is not checked
-	Version  string    // of the specification, one of Versions; "" is the last of them
+	Location    string    // the document's address
+	ContentType string    // of the header that came with it, for its charset
+	Strict      bool      // warnings are errors
+	Now         time.Time // for rule 27; zero: it is not checked
+	Version     string    // of the specification, one of Versions; "" is the last of them
 
 	MaxPerRule int // findings of one rule in full, the rest is counted; default 100
 	// Entry is called with each entry, as the lenient Reader would give it; an
@@ -82,7 +83,7 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 		return v.head, v.findings, nil
 	}
 	var slips []resourcesync.Slip
-	v.s, slips, err = resourcesync.NewParser(body, o.Location, v.slip)
+	v.s, slips, err = resourcesync.NewParser(body, o.Location, o.ContentType, v.slip)
 	for _, s := range slips {
 		v.add(s.Rule, SeverityError, 1, "%s", s.Text)
 	}

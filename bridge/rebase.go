@@ -133,7 +133,7 @@ func (s *set) named(scan *changetrack.Held) *changetrack.Held {
 	}
 	h := *scan
 	if what := s.changedSettings(); what != "" {
-		h.Reason += " (" + what + ")"
+		h.Reason = strings.Replace(h.Reason, " has changed:", " has changed ("+what+"):", 1)
 	}
 	return &h
 }

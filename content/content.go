@@ -198,7 +198,7 @@ func (f *Follower) addresses(entity string, format rdfres.Format, data []byte) (
 	}
 	urls := Addresses(ts, f.property)
 	if len(urls) > maxPerEntity {
-		f.o.Logger.Warn("a description leads to more files than are followed", "set", f.log.Set(), "entity", entity, "files", len(urls), "followed", maxPerEntity)
+		f.o.Logger.Warn("a description leads to more files than are followed", "entity", entity, "files", len(urls), "followed", maxPerEntity)
 		urls = urls[:maxPerEntity]
 	}
 	return urls, nil

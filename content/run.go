@@ -496,7 +496,7 @@ func (r *run) recordGone(files int64, before *Report) error {
 		if before != nil && before.Held != nil {
 			r.rep.Held.Time = before.Held.Time
 		}
-		r.f.o.Logger.Warn("files that are gone are held", "set", r.f.log.Set(), "reason", r.rep.Held.Reason)
+		r.f.o.Logger.Warn("files that are gone are held", "reason", r.rep.Held.Reason)
 		return r.keep(r.gone)
 	}
 	for group := range slices.Chunk(r.gone, groupSize) {

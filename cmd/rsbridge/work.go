@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -206,9 +207,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 		}
 		fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged of those that hints name: %s) in %.1f s\n",
 			r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, yes(len(by) > 0, strings.Join(by, ", "), "none"), r.Seconds)
-		if r.Held != nil {
-			fmt.Fprintf(w, "  held: %s\n", r.Held.Reason)
-		}
+		sayHeldSet(w, r.Name, r.Held)
 		for _, f := range r.Failures {
 			fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
 		}
@@ -235,11 +234,20 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	if r.Own > 0 {
 		fmt.Fprintf(w, "  %d triples of rsbridge's own bookkeeping are in the store and no data\n", r.Own)
 	}
-	if r.Held != nil {
-		fmt.Fprintf(w, "  held: %s\n", r.Held.Reason)
-	}
+	sayHeldSet(w, r.Name, r.Held)
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
+	}
+}
+
+// sayHeldSet tells what is held of a set, and what to do.
+func sayHeldSet(w io.Writer, set string, h *changetrack.Held) {
+	switch {
+	case h == nil:
+	case h.Addresses: // the reason has it
+		fmt.Fprintf(w, "  held: %s\n", h.Reason)
+	default:
+		fmt.Fprintf(w, "  held: %s; if that is right: rsbridge accept %s\n", h.Reason, set)
 	}
 }
 
@@ -614,13 +622,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if f := s.Files; f != nil {
 			fmt.Fprintf(w, "  files: %d, of %d that descriptions lead to (%d elsewhere, %d missing, %d failing, %d wait)\n", f.Resources, f.Led, f.Elsewhere, f.Missing, f.Failing, f.Waiting)
 		}
-		if s.Held != nil {
-			how := "; if that is right: rsbridge accept " + s.Name
-			if s.Held.Addresses {
-				how = "" // the reason has it
-			}
-			fmt.Fprintf(w, "  held: %s%s\n", s.Held.Reason, how)
-		}
+		sayHeldSet(w, s.Name, s.Held)
 		if s.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(s.LastError))
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -36,7 +37,7 @@ type op struct {
 	replaces []ledger.Hash // locations that its entity has left: they go when it is stored
 	moved    bool          // it goes because its entity has another location, that of delta.main
 
-	sts    []statement // made ahead by a worker, with packed and was
+	sts    []sink.Statement // made ahead by a worker, with packed and was
 	packed []byte
 	was    *former
 	small  *compacted // instead of sts and wire
@@ -56,7 +57,7 @@ func (o *op) size() int {
 // record is the same.
 type former struct {
 	rec *ledger.Record
-	sts []statement
+	sts []sink.Statement
 }
 
 // mostFormer is how many triples are read ahead for one resource.
@@ -74,7 +75,7 @@ func (d *Destination) former(loc ledger.Hash, rec *ledger.Record, ts []rdfres.Tr
 			return nil
 		}
 	}
-	sts, err := d.mirror.lay.statements(rec.Entity, ts)
+	sts, err := d.mirror.lay.Statements(rec.Entity, ts)
 	if err != nil {
 		return nil
 	}
@@ -87,12 +88,12 @@ func (f *former) of(rec *ledger.Record) bool {
 }
 
 // recordedStatements are those of the kept representation, which is taken as it is.
-func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([]statement, error) {
+func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
 	ts, err := d.led.Triples(loc)
 	if err != nil {
 		return nil, err
 	}
-	return d.mirror.lay.statements(rec.Entity, ts)
+	return d.mirror.lay.Statements(rec.Entity, ts)
 }
 
 // counts of what batches did.
@@ -256,8 +257,8 @@ func (d *Destination) locOf(o *op) string {
 type delta struct {
 	op       *op
 	old      *ledger.Record
-	oldSts   []statement
-	newSts   []statement
+	oldSts   []sink.Statement
+	newSts   []sink.Statement
 	same     bool // nothing to write into the mirror
 	lost     bool // the old representation cannot be read
 	oldGraph string
@@ -268,8 +269,8 @@ type delta struct {
 }
 
 // given is the statement of that hash as the resource had it before.
-func (ch *delta) given(hash ledger.Hash) *statement {
-	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st statement, h ledger.Hash) int { return bytes.Compare(st.hash[:], h[:]) })
+func (ch *delta) given(hash ledger.Hash) *sink.Statement {
+	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st sink.Statement, h ledger.Hash) int { return bytes.Compare(st.Hash[:], h[:]) })
 	if !ok {
 		return nil
 	}
@@ -279,7 +280,7 @@ func (ch *delta) given(hash ledger.Hash) *statement {
 // worked is a batch worked out against the records.
 type worked struct {
 	changes []*delta
-	plan    *plan
+	plan    *sink.Batch
 	small   int              // ops that are, whose triples are not in the plan
 	intent  []byte           // made ahead, with uploads; nil: not yet
 	posted  bool             // all of it, so that nothing of the meta is needed before it is recorded
@@ -296,7 +297,7 @@ func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worked{changes: changes, plan: &plan{}, small: small}
+	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
 	if !d.putsWhole() {
 		w.plan, err = d.plan(changes, batch, by)
 	}
@@ -307,7 +308,7 @@ func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 // written. That must not matter to it, so it does this only for a batch of nothing
 // but resources that are new; nil for any other, and where something is to be told.
 func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked {
-	if d.mirror.lay.perEntity || d.folder != nil {
+	if d.mirror.lay.PerEntity || d.folder != nil {
 		return nil
 	}
 	for _, o := range ops {
@@ -324,7 +325,7 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 	case w.small > 0:
 		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.postsWithSmall(w.plan)
 	case d.posts(w.plan):
-		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.uploads(w.plan.inserts)
+		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.uploads(w.plan.Add)
 	}
 	return w
 }
@@ -334,7 +335,7 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 // other, and where something is to be told.
 func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 	<-f.planned
-	met := func(s statement) bool { return f.subjects[s.subj] }
+	met := func(s sink.Statement) bool { return f.subjects[s.Subject] }
 	if f.subjects == nil || slices.ContainsFunc(ops, func(o *op) bool {
 		return f.has(o.loc) || slices.ContainsFunc(o.sts, met) || o.was != nil && slices.ContainsFunc(o.was.sts, met)
 	}) {
@@ -365,7 +366,7 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 // subjectsOf are those of all triples that a batch has to do with, nil where it has to
 // do with more than its own locations and triples.
 func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bool {
-	if d.mirror.lay.perEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
+	if d.mirror.lay.PerEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
 		return nil
 	}
 	subjects := map[ledger.Hash]bool{}
@@ -373,9 +374,9 @@ func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bo
 		if ch.lost {
 			return nil
 		}
-		for _, sts := range [][]statement{ch.oldSts, ch.newSts} {
+		for _, sts := range [][]sink.Statement{ch.oldSts, ch.newSts} {
 			for i := range sts {
-				subjects[sts[i].subj] = true
+				subjects[sts[i].Subject] = true
 			}
 		}
 	}
@@ -383,15 +384,15 @@ func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bo
 }
 
 // posts tells whether a plan can go by Graph Store POST, and should.
-func (d *Destination) posts(p *plan) bool { return len(p.inserts) >= d.lim.few && d.canPost(p) }
+func (d *Destination) posts(p *sink.Batch) bool { return len(p.Add) >= d.lim.few && d.canPost(p) }
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
-func (d *Destination) postsWithSmall(p *plan) bool {
-	return len(p.inserts) <= bulkTriples && d.canPost(p)
+func (d *Destination) postsWithSmall(p *sink.Batch) bool {
+	return len(p.Add) <= bulkTriples && d.canPost(p)
 }
 
-func (d *Destination) canPost(p *plan) bool {
-	return d.mirror.canBulk() && len(p.deletes)+len(p.clears) == 0 && d.mirror.postable(p.inserts)
+func (d *Destination) canPost(p *sink.Batch) bool {
+	return d.mirror.canBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && d.mirror.postable(p.Add)
 }
 
 func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
@@ -415,7 +416,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 				}
 			}
 		}
-	} else if !p.empty() || ready.small > 0 {
+	} else if !p.Empty() || ready.small > 0 {
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
@@ -427,19 +428,19 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			return err
 		}
 		if ready.small > 0 {
-			var with []statement
+			var with []sink.Statement
 			if d.postsWithSmall(p) {
-				with, p = p.inserts, &plan{}
+				with, p = p.Add, &sink.Batch{}
 			}
 			err = d.mirror.postSmall(ctx, ops, with)
-			posted = p.empty()
+			posted = p.Empty()
 		}
 		switch {
-		case err != nil || p.empty():
+		case err != nil || p.Empty():
 		case d.mirror.gspOnly():
 			err = d.putEntities(ctx, changes, p)
 		case bulk && d.posts(p):
-			err = d.mirror.bulk(ctx, p.inserts, ready.uploads)
+			err = d.mirror.bulk(ctx, p.Add, ready.uploads)
 			posted = true
 		default:
 			written = true
@@ -517,7 +518,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 			changes = append(changes, left)
 		}
 	}
-	if d.mirror.lay.perEntity {
+	if d.mirror.lay.PerEntity {
 		if err := d.refuseOverlaps(changes, c); err != nil {
 			return nil, nil, err
 		}
@@ -535,7 +536,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 // the graph that one of the same entity asks for: the entity is there again, and what was
 // kept of it goes, as it would had it come back where it was.
 func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
-	if !d.mirror.lay.perEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+	if !d.mirror.lay.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
 	owner, ok, err := d.led.GraphOwner(ch.newGraph)
@@ -608,7 +609,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		ch.oldGraph, _ = d.mirror.lay.graphOf(old.Entity)
+		ch.oldGraph, _ = d.mirror.lay.GraphOf(old.Entity)
 	}
 	if o.rec != nil {
 		if ch.newSts = o.sts; ch.newSts == nil {
@@ -616,10 +617,10 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 			if err != nil {
 				return nil, err
 			}
-			if ch.newSts, err = d.mirror.lay.statements(o.rec.Entity, ts); err != nil {
+			if ch.newSts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err != nil {
 				return nil, fmt.Errorf("%w: %w", errUnusable, err)
 			}
-			o.rec.Normal = normalDigest(ch.newSts)
+			o.rec.Normal = sink.DigestOf(ch.newSts)
 		}
 		if d.mirror.iris.some() {
 			for i := range ch.newSts {
@@ -628,11 +629,11 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 				}
 			}
 		}
-		if slices.ContainsFunc(ch.newSts, func(s statement) bool { return s.normal }) || int64(len(ch.newSts)) != o.rec.Triples {
+		if slices.ContainsFunc(ch.newSts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(ch.newSts)) != o.rec.Triples {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
-			if ch.newGraph, err = d.mirror.lay.graphOf(o.rec.Entity); err != nil {
+			if ch.newGraph, err = d.mirror.lay.GraphOf(o.rec.Entity); err != nil {
 				return nil, fmt.Errorf("%w: %w", errUnusable, err)
 			}
 			if len(ch.newGraph) > rdf4jLongestGraph && d.mirror.client.LikeRDF4J() {
@@ -692,20 +693,20 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 // plan works out which triples go and which come. A triple goes only when no
 // resource owns it after the batch, of this destination or of another one that
 // writes into the same graph.
-func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *owners) (*plan, error) {
-	p := &plan{}
+func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *owners) (*sink.Batch, error) {
+	p := &sink.Batch{}
 	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	taken := map[string]bool{} // graphs that a resource of the batch has from now on
 	for _, ch := range changes {
 		taken[ch.newGraph] = true
 		for i := range ch.newSts {
-			after[ch.newSts[i].hash] = true
+			after[ch.newSts[i].Hash] = true
 		}
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.lay.perEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
+		return d.mirror.lay.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
 	}
-	candidates := map[ledger.Hash][]*statement{} // by subject
+	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
 	sent := map[ledger.Hash]bool{}
 	for _, ch := range changes {
@@ -716,17 +717,17 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 			if name, err := d.singleOf(ch.oldGraph); err != nil {
 				return nil, err
 			} else if name == "" {
-				p.drops = append(p.drops, ch.oldGraph)
+				p.DropGraphs = append(p.DropGraphs, ch.oldGraph)
 				continue
 			}
-			p.frees = append(p.frees, ch.oldGraph)
+			p.FreeGraphs = append(p.FreeGraphs, ch.oldGraph)
 		}
 		for i := range ch.oldSts {
 			st := &ch.oldSts[i]
-			before[st.hash] = true
-			if !after[st.hash] && !asked[st.hash] {
-				asked[st.hash] = true
-				candidates[st.subj] = append(candidates[st.subj], st)
+			before[st.Hash] = true
+			if !after[st.Hash] && !asked[st.Hash] {
+				asked[st.Hash] = true
+				candidates[st.Subject] = append(candidates[st.Subject], st)
 			}
 		}
 	}
@@ -735,38 +736,38 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 			continue
 		}
 		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.canOwn(ch.newGraph) {
-			p.owns = append(p.owns, ch.newGraph)
+			p.OwnGraphs = append(p.OwnGraphs, ch.newGraph)
 		}
 		for i := range ch.newSts {
 			st := ch.newSts[i]
-			if sent[st.hash] {
+			if sent[st.Hash] {
 				continue
 			}
-			if old := ch.given(st.hash); old != nil && old.triple != st.triple {
+			if old := ch.given(st.Hash); old != nil && old.Triple != st.Triple {
 				// The same to the store, which may show it as it was given first all
 				// the same, the type of a number for example.
-				p.deletes, p.apart = append(p.deletes, *old), true
-			} else if before[st.hash] {
+				p.Remove, p.Apart = append(p.Remove, *old), true
+			} else if before[st.Hash] {
 				continue
 			}
-			sent[st.hash] = true
-			p.inserts = append(p.inserts, st)
+			sent[st.Hash] = true
+			p.Add = append(p.Add, st)
 		}
 	}
 	gone, err := d.unowned(candidates, batch, by)
 	if err != nil {
 		return nil, err
 	}
-	p.deletes = append(p.deletes, gone...)
+	p.Remove = append(p.Remove, gone...)
 	return p, d.planProvenance(p, changes)
 }
 
 // unowned are those of the candidates, by subject, that nobody outside of the batch owns.
 // What tells it lies all over the records: it is looked up in their order, so that what
 // lies near is read once, and that of many subjects side by side.
-func (d *Destination) unowned(candidates map[ledger.Hash][]*statement, batch map[ledger.Hash]bool, by *owners) ([]statement, error) {
+func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool, by *owners) ([]sink.Statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
-	parts := make([][]statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
+	parts := make([][]sink.Statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
 	looked := make([]map[ledger.Hash][]ledger.Owning, len(parts))
 	var g errgroup.Group
 	for i := range parts {
@@ -828,14 +829,14 @@ func (o *owners) all() map[ledger.Hash][]ledger.Owning {
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
 // batch has it. What it has to look up it adds to looked.
-func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]ledger.Owning) ([]bool, error) {
+func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]ledger.Owning) ([]bool, error) {
 	owned := make([]bool, len(sts))
 	note := func(o ledger.Owner, hashes []byte) {
 		if o.Dest == d.dest && batch[o.Loc] {
 			return
 		}
 		for i, st := range sts {
-			owned[i] = owned[i] || ledger.Holds(hashes, st.hash)
+			owned[i] = owned[i] || ledger.Holds(hashes, st.Hash)
 		}
 	}
 	if all, known := by.of(subj); known {
@@ -971,13 +972,13 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			}
 			lost = true
 		}
-		after := bySubject(ch.newSts)
+		after := sink.BySubject(ch.newSts)
 		if o.small != nil {
 			after = o.small.owned
 		}
 		before := map[ledger.Hash]bool{}
 		for i := range ch.oldSts {
-			before[ch.oldSts[i].subj] = true
+			before[ch.oldSts[i].Subject] = true
 		}
 		for _, of := range after {
 			d.led.Own(b, o.loc, of)
@@ -986,7 +987,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		for subj := range before {
 			d.led.Disown(b, o.loc, subj)
 		}
-		if d.mirror.lay.perEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
+		if d.mirror.lay.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
 			d.led.DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
@@ -1000,7 +1001,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		d.led.PutBody(b, o.loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of graphs that moved
-		if d.mirror.lay.perEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
+		if d.mirror.lay.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
 			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
@@ -1036,12 +1037,12 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if d.mirror.gspOnly() {
 		return nil
 	}
-	dropped := &plan{}
+	dropped := &sink.Batch{}
 	for _, ch := range changes {
-		if slices.Contains(p.drops, ch.oldGraph) {
-			dropped.inserts = append(dropped.inserts, ch.oldSts...)
+		if slices.Contains(p.DropGraphs, ch.oldGraph) {
+			dropped.Add = append(dropped.Add, ch.oldSts...)
 			if d.mirror.canOwn(ch.oldGraph) {
-				dropped.owns = append(dropped.owns, ch.oldGraph)
+				dropped.OwnGraphs = append(dropped.OwnGraphs, ch.oldGraph)
 			}
 		}
 	}
@@ -1049,24 +1050,24 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 		return err
 	}
 	// What the op inserted and nobody owns goes; what it deleted comes back.
-	back := &plan{inserts: p.deletes}
-	for i := range p.inserts {
-		owned, err := d.ownedByAny(p.inserts[i].subj, p.inserts[i].hash)
+	back := &sink.Batch{Add: p.Remove}
+	for i := range p.Add {
+		owned, err := d.ownedByAny(p.Add[i].Subject, p.Add[i].Hash)
 		if err != nil {
 			return err
 		}
 		if !owned {
-			back.deletes = append(back.deletes, p.inserts[i])
+			back.Remove = append(back.Remove, p.Add[i])
 		}
 	}
-	for _, st := range back.deletes {
+	for _, st := range back.Remove {
 		err := d.mirror.one(ctx, updateOp{'d', &st})
 		if err != nil && !((errors.Is(err, errRefused) || refusal(err)) && d.mirror.lacks(ctx, &st)) {
 			return err
 		}
 	}
-	for i := range back.inserts {
-		if err := d.mirror.one(ctx, updateOp{'i', &back.inserts[i]}); err != nil {
+	for i := range back.Add {
+		if err := d.mirror.one(ctx, updateOp{'i', &back.Add[i]}); err != nil {
 			return err
 		}
 	}
@@ -1076,7 +1077,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 // lacks tells of a triple that the store refuses to remove that it does not have it, as
 // far as it can be asked: it may refuse to be asked for it too, and then for all that
 // stands in its place.
-func (m *mirror) lacks(ctx context.Context, st *statement) bool {
+func (m *mirror) lacks(ctx context.Context, st *sink.Statement) bool {
 	if m.client.Endpoint().Query == "" {
 		return true
 	}
@@ -1089,8 +1090,8 @@ func (m *mirror) lacks(ctx context.Context, st *statement) bool {
 }
 
 // has asks for a triple.
-func (m *mirror) has(ctx context.Context, st *statement) (bool, error) {
-	pattern := string(appendSPARQL([]byte("{\n"), st.triple)) + "}"
+func (m *mirror) has(ctx context.Context, st *sink.Statement) (bool, error) {
+	pattern := string(appendSPARQL([]byte("{\n"), st.Triple)) + "}"
 	if g := m.graphFor(st); g != "" {
 		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
 	}
@@ -1098,13 +1099,13 @@ func (m *mirror) has(ctx context.Context, st *statement) (bool, error) {
 }
 
 // shows looks for a triple among all that have its subject and predicate.
-func (m *mirror) shows(ctx context.Context, st *statement) (there bool, err error) {
-	pattern := string(st.triple.S) + " " + string(st.triple.P) + " ?o . "
+func (m *mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err error) {
+	pattern := string(st.Triple.S) + " " + string(st.Triple.P) + " ?o . "
 	if g := m.graphFor(st); g != "" {
 		pattern = "GRAPH <" + g + "> { " + pattern + "} "
 	}
 	n, err := m.oneAnswer(ctx, pattern, []string{"?o"}, func(r sparql.Row) error {
-		there = there || m.lay.nf.Term(r[0]) == m.lay.nf.Term(st.triple.O)
+		there = there || m.lay.NormalForm.Term(r[0]) == m.lay.NormalForm.Term(st.Triple.O)
 		return nil
 	})
 	if err == nil && m.cuts(n) {
@@ -1123,7 +1124,7 @@ func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
 }
 
 // healthy writes the checkpoint again: a store that takes it works.
-func (m *mirror) healthy(ctx context.Context, cp *checkpoint) error {
+func (m *mirror) healthy(ctx context.Context, cp *sink.Checkpoint) error {
 	if m.gspOnly() {
 		return m.putCheckpoint(ctx, cp)
 	}

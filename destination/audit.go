@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -269,7 +270,7 @@ func (d *Destination) rewriting(rec *ledger.Record) string {
 		return ownForm // the audit tells the error
 	}
 	for _, t := range ts {
-		if kept := d.mirror.lay.nf.Triple(t); kept.O != t.O {
+		if kept := d.mirror.lay.NormalForm.Triple(t); kept.O != t.O {
 			return rewritingOf(t, kept.O)
 		}
 	}
@@ -726,7 +727,7 @@ func (d *Destination) statementCount(loc ledger.Hash) (int, error) {
 
 // statementsOf computes what a recorded resource has in the mirror, from its
 // kept representation, which is proven by its digest.
-func (d *Destination) statementsOf(loc ledger.Hash) ([]statement, *ledger.Record, error) {
+func (d *Destination) statementsOf(loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
 	rec, err := d.led.Record(loc)
 	if err != nil {
 		return nil, nil, err
@@ -738,6 +739,6 @@ func (d *Destination) statementsOf(loc ledger.Hash) ([]statement, *ledger.Record
 	if err != nil {
 		return nil, rec, err
 	}
-	sts, err := d.mirror.lay.statements(rec.Entity, ts)
+	sts, err := d.mirror.lay.Statements(rec.Entity, ts)
 	return sts, rec, err
 }

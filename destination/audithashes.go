@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -121,9 +122,9 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 			}
 		}
 		if subject != normal.S || graph != in {
-			graph, subject, subj = in, normal.S, subjectHash(in, normal.S)
+			graph, subject, subj = in, normal.S, sink.SubjectHash(in, normal.S)
 		}
-		h := tripleHash(in, normal)
+		h := sink.TripleHash(in, normal)
 		part = append(part, h[:]...)
 		return nil
 	})

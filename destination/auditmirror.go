@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -29,7 +30,7 @@ type mirrorCompare struct {
 	alone  bool // the source cannot be asked: what must be fetched again stays as it is
 	event  func(ledger.Hash, byte, event) error
 
-	plan    plan
+	plan    sink.Batch
 	fixed   int64 // triples written or removed, and dropped
 	ghosts  int64 // graphs that the mirror says are ours and no record knows
 	dropped int64 // those of them that were removed
@@ -38,7 +39,7 @@ type mirrorCompare struct {
 	broken  map[ledger.Hash]bool
 
 	lastLoc ledger.Hash
-	lastSts map[ledger.Hash]*statement
+	lastSts map[ledger.Hash]*sink.Statement
 }
 
 // compareMirror is the comparison that Sync makes when state and mirror do not
@@ -125,10 +126,10 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 		if got++; got%8192 == 0 {
 			c.d.opt.Progress("mirror", got, 0)
 		}
-		return add(graph, t, m.lay.nf.Triple(t))
+		return add(graph, t, m.lay.NormalForm.Triple(t))
 	}
 	var err error
-	if m.lay.perEntity {
+	if m.lay.PerEntity {
 		err = c.readEntities(ctx, each)
 	} else {
 		err = c.readSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
@@ -164,7 +165,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 	defer sorter.Close()
 	var k, val []byte
 	err = c.read(ctx, func(graph string, t, normal rdfres.Triple) error {
-		s := subjectHash(graph, normal.S)
+		s := sink.SubjectHash(graph, normal.S)
 		if normal.S.Kind() == rdfres.KindBlank {
 			if err := of.add(s); err != nil { // by the label that it has in this answer
 				return err
@@ -172,7 +173,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 		} else if !of.maybe(s) {
 			return nil
 		}
-		h := tripleHash(graph, normal)
+		h := sink.TripleHash(graph, normal)
 		k = append(append(k[:0], s[:]...), h[:]...)
 		val = append(append(val[:0], graph...), 0)
 		return sorter.Add(k, t.AppendLine(val))
@@ -315,7 +316,7 @@ func (g *group) done() *group {
 // lack is an owned triple that the mirror does not have.
 type lack struct {
 	hash  ledger.Hash
-	st    *statement // nil: the kept representation is gone
+	st    *sink.Statement // nil: the kept representation is gone
 	owner ledger.Owner
 }
 
@@ -423,10 +424,10 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		if l.st != nil {
 			for i := range extra {
 				t := triples[i]
-				if paired[i] || t.P != l.st.triple.P || extra[i].graph != l.st.graph || t.O.Kind() != rdfres.KindLiteral || l.st.triple.O.Kind() != rdfres.KindLiteral {
+				if paired[i] || t.P != l.st.Triple.P || extra[i].graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				if rdfres.ValueEqual(l.st.triple.O, t.O) || d.mirror.iris.virtuoso && (virtuosoGeometry(l.st.triple.O, t.O) || virtuosoXML(l.st.triple.O, t.O)) {
+				if rdfres.ValueEqual(l.st.Triple.O, t.O) || d.mirror.iris.virtuoso && (virtuosoGeometry(l.st.Triple.O, t.O) || virtuosoXML(l.st.Triple.O, t.O)) {
 					match = i
 					break
 				}
@@ -441,7 +442,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 		paired[match] = true
 		c.unseen++
-		rewritten[l.owner.Loc] = rewritingOf(l.st.triple, triples[match].O)
+		rewritten[l.owner.Loc] = rewritingOf(l.st.Triple, triples[match].O)
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
 			b.Set(ledger.Key(ledger.KindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
@@ -456,7 +457,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	for _, l := range still {
 		lackOf[l.owner.Loc]++
 		if c.fix && l.st != nil && d.mirror.keeps(l.st) == nil {
-			c.plan.inserts = append(c.plan.inserts, *l.st)
+			c.plan.Add = append(c.plan.Add, *l.st)
 		}
 	}
 	for loc, n := range lackOf {
@@ -483,16 +484,16 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 		if ghost { // it goes whole
 			detail := "the mirror has graph " + shorten(e.graph) + ", which this destination wrote and no resource has"
-			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.entityOf(e.graph), Detail: detail}); err != nil {
+			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.EntityOf(e.graph), Detail: detail}); err != nil {
 				return err
 			}
 			excess--
 			continue
 		}
 		if c.fix {
-			st := statement{triple: t, graph: e.graph, subj: g.subj, hash: e.hash, shown: true}
-			st.normal = d.mirror.lay.nf.Triple(t) != t
-			c.plan.deletes = append(c.plan.deletes, st)
+			st := sink.Statement{Triple: t, Graph: e.graph, Subject: g.subj, Hash: e.hash, Shown: true}
+			st.Rewritten = d.mirror.lay.NormalForm.Triple(t) != t
+			c.plan.Remove = append(c.plan.Remove, st)
 		}
 		if excess > 1 {
 			continue
@@ -516,7 +517,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			return err
 		}
 	}
-	if len(c.plan.inserts)+len(c.plan.deletes) >= d.mirror.limit {
+	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.limit {
 		return c.flush(ctx)
 	}
 	return nil
@@ -536,7 +537,7 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 				return -1, err
 			}
 		}
-		if l.st.triple.P == t.P && l.st.triple.O.Kind() == rdfres.KindLiteral {
+		if l.st.Triple.P == t.P && l.st.Triple.O.Kind() == rdfres.KindLiteral {
 			return i, nil
 		}
 	}
@@ -545,7 +546,7 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 
 // theirs is a triple that another destination owns in the same graph, an empty one where
 // what is kept of it is damaged.
-func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*statement, error) {
+func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
 	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, o.Dest))
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
@@ -555,16 +556,16 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*statement, erro
 		return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 	}
 	lay := d.mirror.lay
-	lay.authority = m.Authority
+	lay.Authority = m.Authority
 	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{lay: lay}}
 	sts, _, err := other.statementsOf(o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
-	if i := slices.IndexFunc(sts, func(st statement) bool { return st.hash == hash }); i >= 0 {
+	if i := slices.IndexFunc(sts, func(st sink.Statement) bool { return st.Hash == hash }); i >= 0 {
 		return &sts[i], nil
 	}
-	return &statement{}, nil
+	return &sink.Statement{}, nil
 }
 
 func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) error {
@@ -577,9 +578,9 @@ func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) e
 
 // statement finds a triple of a resource by its hash; nil when the kept
 // representation is not as recorded, which makes the resource be fetched again.
-func (c *mirrorCompare) statement(loc, h ledger.Hash) (*statement, error) {
+func (c *mirrorCompare) statement(loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
-		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*statement{}
+		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
 		sts, _, err := c.d.statementsOf(loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
@@ -594,7 +595,7 @@ func (c *mirrorCompare) statement(loc, h ledger.Hash) (*statement, error) {
 			}
 		}
 		for i := range sts {
-			c.lastSts[sts[i].hash] = &sts[i]
+			c.lastSts[sts[i].Hash] = &sts[i]
 		}
 	}
 	return c.lastSts[h], nil
@@ -616,33 +617,33 @@ func (d *Destination) forget(loc ledger.Hash) error {
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {
-	if c.plan.empty() {
+	if c.plan.Empty() {
 		return nil
 	}
 	d := c.d
-	c.fixed += int64(len(c.plan.inserts) + len(c.plan.deletes))
+	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
 	if d.putsWhole() {
-		c.plan = plan{}
+		c.plan = sink.Batch{}
 		return d.saveMeta(func(m *meta) { m.Dirty = true })
 	}
 	if d.mirror.gspOnly() {
 		if err := c.putTouched(ctx); err != nil {
 			return err
 		}
-		c.plan = plan{}
+		c.plan = sink.Batch{}
 		return nil
 	}
 	p := c.plan
-	c.plan = plan{}
+	c.plan = sink.Batch{}
 	return d.writePlan(ctx, &p)
 }
 
 // putTouched puts the per-entity graphs that a repair touches, whole.
 func (c *mirrorCompare) putTouched(ctx context.Context) error {
 	graphs := map[string]bool{}
-	for _, list := range [][]statement{c.plan.inserts, c.plan.deletes} {
+	for _, list := range [][]sink.Statement{c.plan.Add, c.plan.Remove} {
 		for _, st := range list {
-			graphs[st.graph] = true
+			graphs[st.Graph] = true
 		}
 	}
 	for g := range graphs {
@@ -664,7 +665,7 @@ func (c *mirrorCompare) putTouched(ctx context.Context) error {
 			return err
 		}
 		ch := &delta{newSts: sts, newGraph: g}
-		if err := c.d.putEntities(ctx, []*delta{ch}, &plan{}); err != nil {
+		if err := c.d.putEntities(ctx, []*delta{ch}, &sink.Batch{}); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func TestWorkedBeside(t *testing.T) {
 		{"a location that is replaced", running(fresh(7)), []*op{moving}, false},
 		{"one that the other replaces", running(moving), []*op{fresh(8)}, false},
 	} {
-		if w := d.workBeside(c.ops, c.f); (w != nil) != c.want || w != nil && (w.turn != 7 || len(w.plan.inserts) != len(c.ops)) {
+		if w := d.workBeside(c.ops, c.f); (w != nil) != c.want || w != nil && (w.turn != 7 || len(w.plan.Add) != len(c.ops)) {
 			t.Errorf("%s: %+v", c.name, w)
 		}
 	}
@@ -73,7 +73,7 @@ func TestWorkedBeside(t *testing.T) {
 	f := running(fresh(7))
 	for _, ops := range [][]*op{{become(1, "")}, {become(1, ""), become(2, "")}, {become(2, ""), become(1, ""), become(0, "")}} {
 		grown, alone := d.workBeside(ops, f), d.workBeside(ops, running(fresh(7)))
-		if grown == nil || len(grown.plan.deletes) != len(alone.plan.deletes) {
+		if grown == nil || len(grown.plan.Remove) != len(alone.plan.Remove) {
 			t.Errorf("%d removed: %+v, looked up anew %+v", len(ops), grown, alone)
 		}
 	}
@@ -83,7 +83,7 @@ func TestWorkedBeside(t *testing.T) {
 
 	// Of two that share the last owner of a triple the plan made earlier would keep it.
 	stale := d.workBeside([]*op{become(1, "")}, running(fresh(7)))
-	if stale == nil || len(stale.plan.deletes) != 1 {
+	if stale == nil || len(stale.plan.Remove) != 1 {
 		t.Fatalf("%+v", stale)
 	}
 	var c counts

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -89,22 +90,22 @@ func (o *op) compact(m *mirror) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
 	}
-	if m.iris.some() && (!m.postable(o.sts) || slices.ContainsFunc(o.sts, func(st statement) bool { return m.keeps(&st) != nil })) {
+	if m.iris.some() && (!m.postable(o.sts) || slices.ContainsFunc(o.sts, func(st sink.Statement) bool { return m.keeps(&st) != nil })) {
 		return
 	}
-	c := &compacted{size: len(o.wire), owned: bySubject(o.sts)}
+	c := &compacted{size: len(o.wire), owned: sink.BySubject(o.sts)}
 	n := 0
 	for i := range o.sts {
-		t := o.sts[i].triple
+		t := o.sts[i].Triple
 		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
-		if o.sts[i].normal {
+		if o.sts[i].Rewritten {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 	}
 	if n != c.size { // blank nodes are IRIs in the mirror
 		text := make([]byte, 0, n)
 		for i := range o.sts {
-			text = o.sts[i].triple.AppendLine(text)
+			text = o.sts[i].Triple.AppendLine(text)
 		}
 		c.text, c.size = ledger.Pack(text), len(text)
 	}
@@ -163,13 +164,13 @@ func (c *compacted) bytes() (n int64) {
 }
 
 // postSmall adds the triples of small ops, and some statements, by one Graph Store POST.
-func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) error {
+func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	var rest []byte
 	for i := range sts {
-		rest = sts[i].triple.AppendLine(rest)
+		rest = sts[i].Triple.AppendLine(rest)
 	}
 	size, triples := len(rest), int64(len(sts))
 	var packed [][]byte // a request that has failed may read on while the ops are expanded
@@ -185,7 +186,7 @@ func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []statement) erro
 		}
 	}
 	began := time.Now()
-	err := m.client.PostGraph(ctx, m.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+	err := m.client.PostGraph(ctx, m.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		return &smallBody{packed: packed, rest: rest, left: size}, nil
 	})
 	if err != nil {

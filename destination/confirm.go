@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -21,47 +22,47 @@ import (
 var errUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
 
 // confirm reads the subjects (per-entity: the graphs) of a plan back.
-func (m *mirror) confirm(ctx context.Context, p *plan) error {
-	if m.caps.Transactional || m.gspOnly() || len(p.deletes)+len(p.inserts) == 0 {
+func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
+	if m.caps.Transactional || m.gspOnly() || len(p.Remove)+len(p.Add) == 0 {
 		return nil
 	}
 	const absent, there = 1, 2
-	want := make(map[ledger.Hash]byte, len(p.inserts)+len(p.deletes))
+	want := make(map[ledger.Hash]byte, len(p.Add)+len(p.Remove))
 	pairs := map[string]bool{} // graph, subject and predicate of inserted literals: is there one?
 	pair := func(graph string, t rdfres.Triple) string { return graph + " " + string(t.S) + " " + string(t.P) }
 	var keys []string
 	known := map[string]bool{}
-	touch := func(st *statement) {
-		k := st.graph
-		if !m.lay.perEntity {
-			k = st.triple.S.IRI()
+	touch := func(st *sink.Statement) {
+		k := st.Graph
+		if !m.lay.PerEntity {
+			k = st.Triple.S.IRI()
 		}
 		if k != "" && !known[k] {
 			known[k] = true
 			keys = append(keys, k)
 		}
 	}
-	for i := range p.deletes {
-		st := &p.deletes[i]
-		if st.hasBlank() || st.graph == stateGraph {
+	for i := range p.Remove {
+		st := &p.Remove[i]
+		if st.HasBlank() || st.Graph == sink.StateGraph {
 			continue
 		}
-		want[st.hash] = absent
+		want[st.Hash] = absent
 		touch(st)
 	}
-	for i := range p.inserts {
-		st := &p.inserts[i]
-		if st.graph == stateGraph {
+	for i := range p.Add {
+		st := &p.Add[i]
+		if st.Graph == sink.StateGraph {
 			continue // an audit finds it
 		}
-		want[st.hash] = there
+		want[st.Hash] = there
 		touch(st)
-		if st.triple.O.Kind() == rdfres.KindLiteral {
-			pairs[pair(st.graph, st.triple)] = false
+		if st.Triple.O.Kind() == rdfres.KindLiteral {
+			pairs[pair(st.Graph, st.Triple)] = false
 		}
 	}
 	seen := func(graph string, t rdfres.Triple) error {
-		h := tripleHash(graph, m.lay.nf.Triple(t))
+		h := sink.TripleHash(graph, m.lay.NormalForm.Triple(t))
 		switch want[h] {
 		case absent:
 			return fmt.Errorf("%w: %s is still there", errUnconfirmed, shorten(tripleText(t)))
@@ -78,11 +79,11 @@ func (m *mirror) confirm(ctx context.Context, p *plan) error {
 	}
 	parts := m.parts(m.pattern(), "?s", "?p", "?o")
 	row := func(r sparql.Row) error { return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
-	if m.lay.perEntity {
+	if m.lay.PerEntity {
 		parts = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
 		row = func(r sparql.Row) error { return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]}) }
 	}
-	parts.Confirm = len(p.deletes) > 0 // what a store leaves out of an answer would pass for deleted
+	parts.Confirm = len(p.Remove) > 0 // what a store leaves out of an answer would pass for deleted
 	err := parts.Of(ctx, keys, row)
 	if errors.Is(err, errUnconfirmed) {
 		return err
@@ -90,10 +91,10 @@ func (m *mirror) confirm(ctx context.Context, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("read back what was written: %v", err) // of the reading: not a refusal of what was written
 	}
-	for i := range p.inserts {
-		st := &p.inserts[i]
-		if st.graph != stateGraph && want[st.hash] == there && !pairs[pair(st.graph, st.triple)] { // another literal may be the store's form of it
-			return fmt.Errorf("%w: %s is not there", errUnconfirmed, shorten(tripleText(st.triple)))
+	for i := range p.Add {
+		st := &p.Add[i]
+		if st.Graph != sink.StateGraph && want[st.Hash] == there && !pairs[pair(st.Graph, st.Triple)] { // another literal may be the store's form of it
+			return fmt.Errorf("%w: %s is not there", errUnconfirmed, shorten(tripleText(st.Triple)))
 		}
 	}
 	return nil
@@ -104,7 +105,7 @@ func tripleText(t rdfres.Triple) string { return string(t.S) + " " + string(t.P)
 // missing is how many triples the graph of the mirror has less than the records
 // of all destinations that write into it say; 0 where it cannot be counted.
 func (d *Destination) missing(ctx context.Context) (int64, error) {
-	if d.mirror.lay.perEntity || !d.mirror.countable() {
+	if d.mirror.lay.PerEntity || !d.mirror.countable() {
 		return 0, nil
 	}
 	var held, owned int64

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -319,11 +320,11 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 			return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 		}
 	}
-	d.mirror.lay = layout{perEntity: cfg.Graph == "per-entity"}
-	if d.mirror.lay.perEntity {
-		d.mirror.lay.template = cfg.GraphIRI
+	d.mirror.lay = sink.Layout{PerEntity: cfg.Graph == "per-entity"}
+	if d.mirror.lay.PerEntity {
+		d.mirror.lay.Template = cfg.GraphIRI
 	} else {
-		d.mirror.lay.graph = cfg.GraphIRI
+		d.mirror.lay.Graph = cfg.GraphIRI
 	}
 	if cfg.Provenance && d.mirror.gspOnly() {
 		return nil, fmt.Errorf("destination %s: provenance: the mirror takes no SPARQL updates; set provenance: false", cfg.Name)
@@ -359,7 +360,7 @@ func (c *Config) complete() error {
 		if sparql.IsOwnGraph(c.GraphIRI) {
 			return fmt.Errorf("graph_iri %q: this graph is for rsbridge's own bookkeeping", c.GraphIRI)
 		}
-		if err := safeIRI("<" + c.GraphIRI + ">"); err != nil {
+		if err := sink.CheckIRI("<" + c.GraphIRI + ">"); err != nil {
 			return fmt.Errorf("graph_iri: %w", err)
 		}
 	}
@@ -411,7 +412,7 @@ func (d *Destination) load() error {
 	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
 	spaceName := ledger.SingleSpace + d.cfg.GraphIRI
-	if d.mirror.lay.perEntity {
+	if d.mirror.lay.PerEntity {
 		spaceName = "per-entity"
 	}
 	if d.space, err = d.spaceOf(b, spaceName); err != nil {
@@ -434,7 +435,7 @@ func (d *Destination) load() error {
 	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, d.dest))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: markPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
+		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
 		b.Set(ledger.Key(ledger.KindMeta, d.dest), d.meta.encode())
 	case err != nil:
 		return err
@@ -459,7 +460,7 @@ func (d *Destination) load() error {
 		}
 	}
 	d.mirror.mark = d.meta.Mark
-	d.mirror.lay.authority = d.meta.Authority
+	d.mirror.lay.Authority = d.meta.Authority
 	return b.Commit(true)
 }
 
@@ -635,13 +636,13 @@ func (d *Destination) setAuthority(a string) error {
 	if a == "" {
 		return errors.New("the source has no scheme and host to make skolem IRIs with")
 	}
-	if err := safeIRI("<" + a + "/>"); err != nil {
+	if err := sink.CheckIRI("<" + a + "/>"); err != nil {
 		return err
 	}
 	if err := d.saveMeta(func(m *meta) { m.Authority = a }); err != nil {
 		return err
 	}
-	d.mirror.lay.authority = a
+	d.mirror.lay.Authority = a
 	return nil
 }
 
@@ -651,8 +652,8 @@ func (d *Destination) wrote(m *meta) {
 	m.Writer = d.writer
 }
 
-func (d *Destination) checkpointOf(m *meta) *checkpoint {
-	cp := &checkpoint{
+func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
+	cp := &sink.Checkpoint{
 		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.Phase, Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
 		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
 	}
@@ -665,10 +666,10 @@ func (d *Destination) checkpointOf(m *meta) *checkpoint {
 // graphName names the graph in the checkpoint.
 func (d *Destination) graphName() string {
 	switch {
-	case d.mirror.lay.perEntity:
-		return d.mirror.lay.template
-	case d.mirror.lay.graph == "":
+	case d.mirror.lay.PerEntity:
+		return d.mirror.lay.Template
+	case d.mirror.lay.Graph == "":
 		return "default"
 	}
-	return d.mirror.lay.graph
+	return d.mirror.lay.Graph
 }

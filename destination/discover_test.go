@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -677,7 +678,7 @@ func FuzzUpdateText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, iri, lex, lang string) {
 		o := rdfres.NewLiteral(lex, lang, "")
 		tr := rdfres.Triple{S: rdfres.NewIRI(iri), P: rdfres.NewIRI(iri), O: o}
-		if safeTriples([]rdfres.Triple{tr}) != nil {
+		if sink.CheckTriples([]rdfres.Triple{tr}) != nil {
 			return
 		}
 		line := string(appendSPARQL(nil, tr))

@@ -51,7 +51,7 @@ func (d *Destination) shadow(p *planning) *Destination {
 func (d *Destination) known() error {
 	p, err := d.probeRecord()
 	if p != nil && p.IRIs != nil {
-		d.mirror.caps, d.mirror.iris, d.mirror.lay.nf = p.Capabilities, *p.IRIs, p.NormalForm
+		d.mirror.caps, d.mirror.iris, d.mirror.lay.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -60,7 +61,7 @@ func TestEmbeddedMirror(t *testing.T) {
 					if err != nil || !ok {
 						t.Fatal(line, err)
 					}
-					if q.G.IRI() != stateGraph {
+					if q.G.IRI() != sink.StateGraph {
 						got = append(got, string(rdfres.Triple{S: rdfres.Unskolemize(q.S), P: q.P, O: rdfres.Unskolemize(q.O)}.AppendLine(nil)))
 					}
 				}

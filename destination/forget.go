@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -89,7 +90,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		}
 	}
 	if err := d.mirror.dropLines(ctx); err != nil {
-		return rep, fmt.Errorf("remove the lines in %s: %w", stateGraph, err)
+		return rep, fmt.Errorf("remove the lines in %s: %w", sink.StateGraph, err)
 	}
 	if err := d.crashAt("lines"); err != nil {
 		return rep, err
@@ -120,7 +121,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
-	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), stateGraph)
+	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), sink.StateGraph)
 	rep.Triples, rep.Files = 0, 0
 	switch {
 	case err != nil || o.DryRun:
@@ -300,20 +301,20 @@ func (m *mirror) countLines(ctx context.Context) (int64, error) {
 		if err != nil || cp == nil {
 			return 0, err
 		}
-		return int64(len(cp.triples(m.mark))), nil
+		return int64(len(cp.Triples(m.mark))), nil
 	}
 	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
-		stateGraph, m.mark, ownedBy, m.mark, predKeptBy, m.mark))
+		sink.StateGraph, m.mark, ownedBy, m.mark, predKeptBy, m.mark))
 	if err != nil {
-		return 0, fmt.Errorf("count the lines in %s: %w", stateGraph, err)
+		return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
 	}
 	for row, err := range s.Rows {
 		if err != nil {
-			return 0, fmt.Errorf("count the lines in %s: %w", stateGraph, err)
+			return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
 		}
 		return numberOf(row)
 	}
-	return 0, fmt.Errorf("count the lines in %s: no answer", stateGraph)
+	return 0, fmt.Errorf("count the lines in %s: no answer", sink.StateGraph)
 }
 
 func numberOf(row sparql.Row) (n int64, err error) {
@@ -329,11 +330,11 @@ func numberOf(row sparql.Row) (n int64, err error) {
 // dropLines removes the lines of this destination from the state graph.
 func (m *mirror) dropLines(ctx context.Context) error {
 	if m.gspOnly() {
-		return m.client.DeleteGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix))
+		return m.client.DeleteGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix))
 	}
 	return m.client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
 DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
-DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, stateGraph, m.mark, ownedBy, predKeptBy))
+DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.mark, ownedBy, predKeptBy))
 }
 
 // dropRecords removes the records of the destination, and those of its space if nobody else

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -20,15 +21,15 @@ func inStore(t *testing.T, c *sparql.Client, graph string, marks map[string]bool
 	t.Helper()
 	others := func(line string) bool {
 		for mark := range marks {
-			if strings.Contains(line, strings.TrimPrefix(mark, markPrefix)) {
+			if strings.Contains(line, strings.TrimPrefix(mark, sink.MarkPrefix)) {
 				return false
 			}
 		}
-		return strings.HasPrefix(line, "[<"+stateGraph+">")
+		return strings.HasPrefix(line, "[<"+sink.StateGraph+">")
 	}
 	pattern := "{ ?s ?p ?o BIND(<urn:none> AS ?g) } UNION { GRAPH ?g { ?s ?p ?o } }"
 	if graph != "" { // others use the store too
-		pattern = fmt.Sprintf("GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), '%s') || ?g = <%s>)", graph, stateGraph)
+		pattern = fmt.Sprintf("GRAPH ?g { ?s ?p ?o } FILTER(STRSTARTS(STR(?g), '%s') || ?g = <%s>)", graph, sink.StateGraph)
 	}
 	s, err := c.Select(context.Background(), "SELECT ?g ?s ?p ?o WHERE { "+pattern+" }")
 	if err != nil {

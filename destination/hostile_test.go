@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"io"
 	"net/http"
 	"slices"
@@ -498,7 +499,7 @@ func (h hostile) meet(t *testing.T, b *bench, later bool) {
 		t.Errorf("later %t: the mirror has %v, the good ones are %v", later, got, good)
 	}
 	for g := range b.mir.graphs {
-		if g != graphA && g != stateGraph {
+		if g != graphA && g != sink.StateGraph {
 			t.Errorf("graph %q appeared", g)
 		}
 	}

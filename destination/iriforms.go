@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -142,39 +143,39 @@ func changedTriple(forms []string, t rdfres.Triple) string {
 }
 
 // odd gives an IRI of a statement that an update would change, "" for none.
-func (m *mirror) odd(st *statement) string {
+func (m *mirror) odd(st *sink.Statement) string {
 	if len(m.iris.Update) == 0 {
 		return ""
 	}
 	if g := m.graphFor(st); g != "" && changes(m.iris.Update, g) {
 		return g
 	}
-	return changedTriple(m.iris.Update, st.triple)
+	return changedTriple(m.iris.Update, st.Triple)
 }
 
 // oddToPost is odd for the Graph Store Protocol.
-func (m *mirror) oddToPost(st *statement) string {
+func (m *mirror) oddToPost(st *sink.Statement) string {
 	if g := m.graphFor(st); g != "" && changes(m.iris.Graphs, g) {
 		return g
 	}
-	return changedTriple(m.iris.GSP, st.triple)
+	return changedTriple(m.iris.GSP, st.Triple)
 }
 
-func (m *mirror) postable(sts []statement) bool {
-	if m.iris.virtuoso && slices.ContainsFunc(sts, func(st statement) bool { _, upload := virtuosoHolds(st.triple.O); return !upload }) {
+func (m *mirror) postable(sts []sink.Statement) bool {
+	if m.iris.virtuoso && slices.ContainsFunc(sts, func(st sink.Statement) bool { _, upload := virtuosoHolds(st.Triple.O); return !upload }) {
 		return false
 	}
-	return len(m.iris.GSP) == 0 || !slices.ContainsFunc(sts, func(st statement) bool { return m.oddToPost(&st) != "" })
+	return len(m.iris.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.oddToPost(&st) != "" })
 }
 
 // keeps refuses a statement that no way of writing keeps as it is.
-func (m *mirror) keeps(st *statement) error {
+func (m *mirror) keeps(st *sink.Statement) error {
 	if m.iris.virtuoso {
-		if why, _ := virtuosoHolds(st.triple.O); why != "" {
+		if why, _ := virtuosoHolds(st.Triple.O); why != "" {
 			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", errUnusable,
-				shorten(string(st.triple.S)), shorten(string(st.triple.P)), shorten(string(st.triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
+				shorten(string(st.Triple.S)), shorten(string(st.Triple.P)), shorten(string(st.Triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
 		}
-		if iri := virtuosoCuts(m.graphFor(st), st.triple); iri != "" {
+		if iri := virtuosoCuts(m.graphFor(st), st.Triple); iri != "" {
 			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", errUnusable, shorten(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
 		}
 	}
@@ -197,15 +198,10 @@ func (m *mirror) keeps(st *statement) error {
 	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", errUnusable, e.Name, m.caps.Product, shorten(iri), hint)
 }
 
-// hasBlank tells of what somebody else wrote: in a mirror blank nodes are IRIs.
-func (st *statement) hasBlank() bool {
-	return st.triple.S.Kind() == rdfres.KindBlank || st.triple.O.Kind() == rdfres.KindBlank
-}
-
 // oddDelete is an update that removes a statement by comparing strings: the
 // IRIs that the store would change do not stand in it as IRIs. Blank nodes have
 // no name in an update, so all that stand like this one go.
-func (m *mirror) oddDelete(st *statement) string {
+func (m *mirror) oddDelete(st *sink.Statement) string {
 	one := func(t rdfres.Triple) string {
 		var filters []string
 		term := func(name string, t rdfres.Term) string {
@@ -214,7 +210,7 @@ func (m *mirror) oddDelete(st *statement) string {
 				return name
 			}
 			iri := changedTerm(m.iris.Update, t)
-			if t == st.triple.O && m.byText(st) {
+			if t == st.Triple.O && m.byText(st) {
 				iri = xmlLiteral
 			}
 			if iri == "" {
@@ -239,22 +235,22 @@ func (m *mirror) oddDelete(st *statement) string {
 		}
 		return fmt.Sprintf("DELETE { %s } WHERE { %[1]s FILTER(%s) }", pattern, strings.Join(filters, " && "))
 	}
-	text := one(st.triple)
-	if n := m.lay.nf.Triple(st.triple); n != st.triple {
+	text := one(st.Triple)
+	if n := m.lay.NormalForm.Triple(st.Triple); n != st.Triple {
 		text += " ;\n" + one(n)
 	}
 	return text
 }
 
 // post inserts statements of any graphs by the Graph Store Protocol.
-func (m *mirror) post(ctx context.Context, sts []*statement) error {
+func (m *mirror) post(ctx context.Context, sts []*sink.Statement) error {
 	for len(sts) > 0 {
 		graph := m.graphFor(sts[0])
 		var text []byte
 		rest := sts[:0:0]
 		for _, st := range sts {
 			if m.graphFor(st) == graph {
-				text = st.triple.AppendLine(text)
+				text = st.Triple.AppendLine(text)
 			} else {
 				rest = append(rest, st)
 			}
@@ -276,7 +272,7 @@ func (m *mirror) one(ctx context.Context, op updateOp) error {
 	case op.kind == 'd':
 		return m.client.Update(ctx, m.oddDelete(op.st))
 	}
-	return m.post(ctx, []*statement{op.st})
+	return m.post(ctx, []*sink.Statement{op.st})
 }
 
 // refusesPosts tells whether an address cannot be posted to, whatever is posted.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -35,7 +36,7 @@ func TestIRIForms(t *testing.T) {
 	}
 	for _, f := range iriForms {
 		for _, iri := range f.probes {
-			if !f.has(iri) || safeIRI("<"+iri+">") != nil {
+			if !f.has(iri) || sink.CheckIRI("<"+iri+">") != nil {
 				t.Errorf("probe %s of %s", iri, f.name)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 )
@@ -61,7 +62,7 @@ func TestLostStateOfSharedGraph(t *testing.T) {
 				t.Fatalf("%+v %v", a, err)
 			}
 		}
-		if n := strings.Count(strings.Join(all[0].mir.lines(stateGraph), ""), propPrefix+"generation"); n != 3 {
+		if n := strings.Count(strings.Join(all[0].mir.lines(sink.StateGraph), ""), sink.PropPrefix+"generation"); n != 3 {
 			t.Fatalf("%d checkpoints", n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -29,7 +30,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 		made, _, err = rdfres.NameBlanks(made, rdfres.NameOptions{Scope: o.it.Loc, WorkLimit: d.lim.blankWork})
 	}
 	if err == nil {
-		err = safeTriples(made)
+		err = sink.CheckTriples(made)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %w: map: %w", shorten(o.it.Loc), errContent, err)

@@ -11,83 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
-
-// Names in the state graph of a mirror. The subject is the mark of a
-// destination, made once; its properties are the checkpoint.
-const (
-	markPrefix = "urn:rsbridge:mirror:"
-	propPrefix = "urn:rsbridge:terms#"
-)
-
-// checkpoint is what state and mirror both carry.
-type checkpoint struct {
-	Generation string
-	Writer     string
-	Phase      string
-	Sequence   string
-	Graph      string
-	Name       string
-	Source     string
-	Time       string
-}
-
-func (c *checkpoint) pairs() [][2]string {
-	return [][2]string{{"generation", c.Generation}, {"writer", c.Writer}, {"phase", c.Phase}, {"sequence", c.Sequence}, {"graph", c.Graph}, {"name", c.Name}, {"source", c.Source}, {"time", c.Time}}
-}
-
-func (c *checkpoint) set(name, value string) {
-	switch name {
-	case "generation":
-		c.Generation = value
-	case "writer":
-		c.Writer = value
-	case "phase":
-		c.Phase = value
-	case "sequence":
-		c.Sequence = value
-	case "graph":
-		c.Graph = value
-	case "name":
-		c.Name = value
-	case "source":
-		c.Source = value
-	case "time":
-		c.Time = value
-	}
-}
-
-// isOf tells whether it is of the last write that is recorded.
-func (c *checkpoint) isOf(m *meta) bool {
-	return c.Generation == fmt.Sprint(m.Generation) && c.Writer == m.Writer
-}
-
-// triples are the checkpoint as it stands in the mirror. All values are plain
-// strings, which no store rewrites.
-func (c *checkpoint) triples(mark string) []rdfres.Triple {
-	var ts []rdfres.Triple
-	for _, p := range c.pairs() {
-		if p[1] != "" {
-			ts = append(ts, rdfres.Triple{S: rdfres.NewIRI(mark), P: rdfres.NewIRI(propPrefix + p[0]), O: rdfres.NewLiteral(p[1], "", "")})
-		}
-	}
-	return ts
-}
-
-// plan is what one batch writes.
-type plan struct {
-	deletes []statement
-	inserts []statement
-	drops   []string // per-entity graphs that go whole, with their ownership
-	owns    []string // per-entity graphs that are ours from now on
-	frees   []string // those that are not any more, and stay
-	clears  []string // subjects of the state graph that go with all that is told of them
-	apart   bool     // what comes is to the store the same as something that goes
-}
-
-func (p *plan) empty() bool { return len(p.deletes)+len(p.inserts)+len(p.drops)+len(p.clears) == 0 }
 
 // mirror writes into the target store.
 type mirror struct {
@@ -95,7 +22,7 @@ type mirror struct {
 	caps   sparql.Capabilities
 	iris   iriRewrites
 	server string // how the store named itself in the last answer that was looked at
-	lay    layout
+	lay    sink.Layout
 	mark   string
 	limit  int           // triples of one update request; adapts
 	most   int           // that it may become
@@ -138,7 +65,7 @@ func (m *mirror) gspOnly() bool { return m.client.Endpoint().Update == "" }
 
 // canBulk tells whether large inserts may go through the Graph Store Protocol.
 func (m *mirror) canBulk() bool {
-	return !m.lay.perEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
+	return !m.lay.PerEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
 }
 
 // postBatches bounds one Graph Store POST, by what a batch is there: a resource may
@@ -148,7 +75,7 @@ const postBatches = 2
 
 // bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
 // what uploads has made of them ahead, nil if nothing.
-func (m *mirror) bulk(ctx context.Context, sts []statement, ready []*sparql.Upload) error {
+func (m *mirror) bulk(ctx context.Context, sts []sink.Statement, ready []*sparql.Upload) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
@@ -167,16 +94,16 @@ func (m *mirror) bulk(ctx context.Context, sts []statement, ready []*sparql.Uplo
 }
 
 // uploads are what is posted for some statements; nil for more than go at once.
-func (m *mirror) uploads(sts []statement) (ups []*sparql.Upload) {
+func (m *mirror) uploads(sts []sink.Statement) (ups []*sparql.Upload) {
 	if len(sts) > postBatches*m.bulkTriples() {
 		return nil
 	}
-	for _, graph := range []string{m.lay.graph, stateGraph} {
-		of := func(st statement) bool { return (st.graph == stateGraph) == (graph == stateGraph) }
+	for _, graph := range []string{m.lay.Graph, sink.StateGraph} {
+		of := func(st sink.Statement) bool { return (st.Graph == sink.StateGraph) == (graph == sink.StateGraph) }
 		if slices.ContainsFunc(sts, of) {
 			ups = append(ups, m.client.NewUpload(graph, func(yield func(rdfres.Triple) bool) {
 				for i := range sts {
-					if of(sts[i]) && !yield(sts[i].triple) {
+					if of(sts[i]) && !yield(sts[i].Triple) {
 						return
 					}
 				}
@@ -197,7 +124,7 @@ func (m *mirror) inject(point string) error {
 // when everything fits into one, in the last one otherwise. Every request can be
 // repeated. A request that the store refuses is halved until it is taken or only
 // one triple is left.
-func (m *mirror) write(ctx context.Context, p *plan, cp *checkpoint) error {
+func (m *mirror) write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
@@ -205,12 +132,12 @@ func (m *mirror) write(ctx context.Context, p *plan, cp *checkpoint) error {
 	switch {
 	case m.gspOnly():
 		err = m.writeGraphs(ctx, p, cp)
-	case p.apart && !m.caps.Transactional: // in one request Virtuoso leaves what stood there
+	case p.Apart && !m.caps.Transactional: // in one request Virtuoso leaves what stood there
 		err = m.writeApart(ctx, p, cp)
 	default:
 		err = m.writeUpdates(ctx, p, cp)
 	}
-	if errors.Is(err, errUnconfirmed) && len(p.deletes) > 0 && len(p.inserts) > 0 {
+	if errors.Is(err, errUnconfirmed) && len(p.Remove) > 0 && len(p.Add) > 0 {
 		err = m.writeApart(ctx, p, cp)
 	}
 	if err != nil {
@@ -222,29 +149,29 @@ func (m *mirror) write(ctx context.Context, p *plan, cp *checkpoint) error {
 // writeApart writes a plan in two steps that are confirmed each: a store that
 // makes of a literal that it is given the very form that is to be removed has
 // done what it was told, and the next audit finds it rewritten.
-func (m *mirror) writeApart(ctx context.Context, p *plan, cp *checkpoint) error {
+func (m *mirror) writeApart(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	first := *p
-	first.inserts = nil
+	first.Add = nil
 	if err := m.writeUpdates(ctx, &first, nil); err != nil {
 		return err
 	}
-	return m.writeUpdates(ctx, &plan{inserts: p.inserts}, cp)
+	return m.writeUpdates(ctx, &sink.Batch{Add: p.Add}, cp)
 }
 
 type updateOp struct {
 	kind byte // d, i
-	st   *statement
+	st   *sink.Statement
 }
 
-func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) error {
-	ops := make([]updateOp, 0, len(p.deletes)+len(p.inserts)+len(p.owns))
-	for i := range p.deletes {
-		ops = append(ops, updateOp{'d', &p.deletes[i]})
+func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+	ops := make([]updateOp, 0, len(p.Remove)+len(p.Add)+len(p.OwnGraphs))
+	for i := range p.Remove {
+		ops = append(ops, updateOp{'d', &p.Remove[i]})
 	}
-	for i := range p.inserts {
-		ops = append(ops, updateOp{'i', &p.inserts[i]})
+	for i := range p.Add {
+		ops = append(ops, updateOp{'i', &p.Add[i]})
 	}
-	for _, g := range p.owns {
+	for _, g := range p.OwnGraphs {
 		st := m.ownership(g)
 		ops = append(ops, updateOp{'i', &st})
 	}
@@ -252,20 +179,20 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		if a.kind != b.kind {
 			return int(a.kind) - int(b.kind) // deletes first
 		}
-		if own := a.st.graph == stateGraph; own != (b.st.graph == stateGraph) { // a name without a graph, and never a graph without
+		if own := a.st.Graph == sink.StateGraph; own != (b.st.Graph == sink.StateGraph) { // a name without a graph, and never a graph without
 			if own {
 				return -1
 			}
 			return 1
 		}
-		return strings.Compare(a.st.graph, b.st.graph)
+		return strings.Compare(a.st.Graph, b.st.Graph)
 	})
 	ops, err := m.asShown(ctx, ops)
 	if err != nil {
 		return err
 	}
 	var drops []string
-	var posts []*statement
+	var posts []*sink.Statement
 	var removes, free []string
 	disown := func(g string) {
 		if st := m.ownership(g); m.odd(&st) == "" {
@@ -274,7 +201,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 			removes = append(removes, m.oddDelete(&st))
 		}
 	}
-	for _, g := range p.drops {
+	for _, g := range p.DropGraphs {
 		disown(g)
 		if changes(m.iris.Update, g) {
 			if err := m.client.DeleteGraph(ctx, g); err != nil {
@@ -284,20 +211,20 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 		}
 		drops = append(drops, "DROP SILENT GRAPH <"+g+"> ;\n")
 	}
-	for _, s := range p.clears {
-		drops = append(drops, "DELETE WHERE { GRAPH <"+stateGraph+"> { <"+s+"> ?p ?o } } ;\n")
+	for _, s := range p.ClearSubjects {
+		drops = append(drops, "DELETE WHERE { GRAPH <"+sink.StateGraph+"> { <"+s+"> ?p ?o } } ;\n")
 	}
-	for _, g := range p.frees {
+	for _, g := range p.FreeGraphs {
 		disown(g)
 	}
 	if text := m.disownText(free); text != "" {
 		drops = append(drops, text)
 	}
 	check := m.checkpointText(cp)
-	if len(m.iris.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.hasBlank() || m.byText(op.st)) }) {
+	if len(m.iris.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st)) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case op.kind == 'd' && (op.st.hasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
+			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
 			case m.odd(op.st) != "":
 				posts = append(posts, op.st)
@@ -328,7 +255,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *plan, cp *checkpoint) erro
 					break
 				}
 			}
-			t := ops[n].st.triple
+			t := ops[n].st.Triple
 			size += len(t.S) + len(t.P) + len(t.O)
 			n++
 		}
@@ -372,7 +299,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	}
 	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
 		if len(ops) == 1 && refusal(err) {
-			return fmt.Errorf("%w: %s: %w", errRefused, shorten(strings.TrimSpace(string(ops[0].st.triple.AppendLine(nil)))), err)
+			return fmt.Errorf("%w: %s: %w", errRefused, shorten(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
 		}
 		return err
 	}
@@ -443,10 +370,10 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 			}
 			for ; i < len(ops) && ops[i].kind == kind && m.graphFor(ops[i].st) == graph; i++ {
 				st := ops[i].st
-				line = appendSPARQL(line[:0], st.triple)
+				line = appendSPARQL(line[:0], st.Triple)
 				b.Write(line)
 				if kind == 'd' {
-					for _, t := range m.lay.otherForms(st) {
+					for _, t := range otherForms(&m.lay, st) {
 						line = appendSPARQL(line[:0], t)
 						b.Write(line)
 					}
@@ -470,20 +397,20 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 // same in any case and holds them apart, so that it looks for "a"@en-US by what it
 // has met of "a"@en-us elsewhere.
 func (m *mirror) anyCase(ops []updateOp) (string, []updateOp) {
-	if !m.client.LikeRDF4J() || !slices.Contains(m.lay.nf.Rules, "language-case") {
+	if !m.client.LikeRDF4J() || !slices.Contains(m.lay.NormalForm.Rules, "language-case") {
 		return "", ops
 	}
 	var b []byte
 	rest := make([]updateOp, 0, len(ops))
 	for _, op := range ops {
-		graph, object := m.graphFor(op.st), string(op.st.triple.O)
+		graph, object := m.graphFor(op.st), string(op.st.Triple.O)
 		end := strings.LastIndexByte(object, '"') + 1
 		lang, tagged := strings.CutPrefix(object[end:], "@")
 		if op.kind != 'd' || !tagged || end == 0 || graph == "" { // without a graph all would be meant
 			rest = append(rest, op)
 			continue
 		}
-		b = fmt.Appendf(b, "(<%s> %s %s ", graph, op.st.triple.S, op.st.triple.P)
+		b = fmt.Appendf(b, "(<%s> %s %s ", graph, op.st.Triple.S, op.st.Triple.P)
 		b = fmt.Appendf(appendObject(b, object[:end]), " \"%s\")\n", strings.ToLower(lang))
 	}
 	if len(b) == 0 {
@@ -492,20 +419,20 @@ func (m *mirror) anyCase(ops []updateOp) (string, []updateOp) {
 	return fmt.Sprintf("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES (?g ?s ?p ?v ?l) {\n%s} GRAPH ?g { ?s ?p ?o } FILTER(STR(?o) = ?v && LCASE(LANG(?o)) = ?l) } ;\n", b), rest
 }
 
-func (m *mirror) graphFor(st *statement) string {
-	if m.lay.perEntity || st.graph == stateGraph {
-		return st.graph
+func (m *mirror) graphFor(st *sink.Statement) string {
+	if m.lay.PerEntity || st.Graph == sink.StateGraph {
+		return st.Graph
 	}
-	return m.lay.graph
+	return m.lay.Graph
 }
 
-func (m *mirror) checkpointText(cp *checkpoint) string {
+func (m *mirror) checkpointText(cp *sink.Checkpoint) string {
 	if cp == nil {
 		return ""
 	}
 	var b []byte
-	b = fmt.Appendf(b, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } } ;\nINSERT DATA { GRAPH <%s> {\n", stateGraph, m.mark, stateGraph)
-	for _, t := range cp.triples(m.mark) {
+	b = fmt.Appendf(b, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } } ;\nINSERT DATA { GRAPH <%s> {\n", sink.StateGraph, m.mark, sink.StateGraph)
+	for _, t := range cp.Triples(m.mark) {
 		b = appendSPARQL(b, t)
 	}
 	return string(append(b, "} }"...))
@@ -513,8 +440,8 @@ func (m *mirror) checkpointText(cp *checkpoint) string {
 
 // writeGraphs is write for a store that has the Graph Store Protocol only, with
 // a graph for each entity. A single graph is put whole at the end of a run.
-func (m *mirror) writeGraphs(ctx context.Context, p *plan, cp *checkpoint) error {
-	for _, g := range p.drops {
+func (m *mirror) writeGraphs(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+	for _, g := range p.DropGraphs {
 		if err := m.client.DeleteGraph(ctx, g); err != nil {
 			return err
 		}
@@ -522,33 +449,36 @@ func (m *mirror) writeGraphs(ctx context.Context, p *plan, cp *checkpoint) error
 	return m.putCheckpoint(ctx, cp)
 }
 
-func (m *mirror) putCheckpoint(ctx context.Context, cp *checkpoint) error {
+func (m *mirror) putCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
 	if cp == nil {
 		return nil
 	}
-	text := appendLines(nil, cp.triples(m.mark))
-	return m.client.PutGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix), rdfres.NTriples, sparql.Body(text))
+	var text []byte
+	for _, t := range cp.Triples(m.mark) {
+		text = t.AppendLine(text)
+	}
+	return m.client.PutGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix), rdfres.NTriples, sparql.Body(text))
 }
 
 // readCheckpoint reads what the mirror says of itself; nil when it says nothing.
-func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
-	cp, found := &checkpoint{}, false
+func (m *mirror) readCheckpoint(ctx context.Context) (*sink.Checkpoint, error) {
+	cp, found := &sink.Checkpoint{}, false
 	take := func(p, o rdfres.Term) {
-		if name, ok := strings.CutPrefix(p.IRI(), propPrefix); ok && o.Kind() == rdfres.KindLiteral {
+		if name, ok := strings.CutPrefix(p.IRI(), sink.PropPrefix); ok && o.Kind() == rdfres.KindLiteral {
 			lex, _, _ := o.Literal()
-			cp.set(name, lex)
+			cp.Set(name, lex)
 			found = true
 		}
 	}
 	if m.gspOnly() {
-		for t, err := range m.client.GetGraph(ctx, stateGraph+":"+strings.TrimPrefix(m.mark, markPrefix)) {
+		for t, err := range m.client.GetGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix)) {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 			}
 			take(t.P, t.O)
 		}
 	} else {
-		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", stateGraph, m.mark))
+		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, m.mark))
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
@@ -570,23 +500,23 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*checkpoint, error) {
 
 // otherMarks are the checkpoints of other destinations over the same graph, or in the same
 // file.
-func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*checkpoint, error) {
-	all := map[string]*checkpoint{}
+func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*sink.Checkpoint, error) {
+	all := map[string]*sink.Checkpoint{}
 	take := func(mark, p, o rdfres.Term) {
-		if !strings.HasPrefix(mark.IRI(), markPrefix) || mark.IRI() == m.mark {
+		if !strings.HasPrefix(mark.IRI(), sink.MarkPrefix) || mark.IRI() == m.mark {
 			return
 		}
 		c := all[mark.IRI()]
 		if c == nil {
-			c = &checkpoint{}
+			c = &sink.Checkpoint{}
 			all[mark.IRI()] = c
 		}
 		if lex, _, _ := o.Literal(); lex != "" {
-			c.set(strings.TrimPrefix(p.IRI(), propPrefix), lex)
+			c.Set(strings.TrimPrefix(p.IRI(), sink.PropPrefix), lex)
 		}
 	}
 	if m.gspOnly() { // of files all are in one graph too, a store has each in one of its own, and no list
-		for t, err := range m.client.GetGraph(ctx, stateGraph) {
+		for t, err := range m.client.GetGraph(ctx, sink.StateGraph) {
 			if err != nil {
 				return nil, err
 			}
@@ -595,7 +525,7 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*chec
 		return all, nil
 	}
 	g := rdfres.NewLiteral(graph, "", "")
-	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", stateGraph, propPrefix, g))
+	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", sink.StateGraph, sink.PropPrefix, g))
 	if err != nil {
 		return nil, err
 	}
@@ -617,12 +547,12 @@ var virtuosoOwn = []string{"http://www.openlinksw.com/", "http://localuriqaserve
 // name, and that is neither one of besides nor rsbridge's nor the store's own) holds
 // something.
 func (m *mirror) isEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error) {
-	if m.lay.perEntity {
+	if m.lay.PerEntity {
 		if m.client.Endpoint().Query == "" {
 			return true, nil
 		}
 		filter := "!" + sparql.OwnGraph("?g")
-		before, after, _ := strings.Cut(m.lay.template, "{entity}")
+		before, after, _ := strings.Cut(m.lay.Template, "{entity}")
 		if before != "" {
 			filter += " && STRSTARTS(STR(?g), " + sparql.EscapeString(before) + ")"
 		}
@@ -642,14 +572,74 @@ func (m *mirror) isEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 	}
 	if m.client.Endpoint().Query != "" {
 		q := "ASK { ?s ?p ?o }"
-		if m.lay.graph != "" {
-			q = "ASK { GRAPH <" + m.lay.graph + "> { ?s ?p ?o } }"
+		if m.lay.Graph != "" {
+			q = "ASK { GRAPH <" + m.lay.Graph + "> { ?s ?p ?o } }"
 		}
 		some, err := m.client.Ask(ctx, q)
 		return !some, err
 	}
-	for _, err := range m.client.GetGraph(ctx, m.lay.graph) {
+	for _, err := range m.client.GetGraph(ctx, m.lay.Graph) {
 		return false, err
 	}
 	return true, nil
+}
+
+// otherForms are those in which a statement may stand in the store too: when what
+// the store gave back was loaded again, as a backup in N-Quads is, it is no longer
+// the form that was written. TDB2 shows the decimal 1 as 1.0 and 7.50 as 7.5, and does
+// not find the one by the other, nor by a variable.
+func otherForms(l *sink.Layout, st *sink.Statement) (out []rdfres.Triple) {
+	n := l.NormalForm.Triple(st.Triple)
+	if st.Rewritten {
+		out = append(out, n)
+	}
+	lexical, ok := strings.CutSuffix(string(n.O), `"^^<http://www.w3.org/2001/XMLSchema#decimal>`)
+	if !ok || !slices.Contains(l.NormalForm.Rules, "decimal-47bit") {
+		return out
+	}
+	value, zeros := n.O, 0
+	if lexical = lexical[1:]; !strings.Contains(lexical, ".") {
+		lexical, zeros = lexical+".", 1
+	}
+	if st.Shown {
+		zeros = 15
+	}
+	for range zeros {
+		lexical += "0"
+		if n.O = rdfres.NewLiteral(lexical, "", "http://www.w3.org/2001/XMLSchema#decimal"); l.NormalForm.Term(n.O) != value {
+			break // beyond 47 bits it is another literal
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// appendSPARQL writes a statement for an update. Canonical N-Triples is SPARQL,
+// but for one trap: some engines undo \u escapes before they parse, so a
+// backslash in a literal must not be followed by a u.
+func appendSPARQL(b []byte, t rdfres.Triple) []byte {
+	b = append(append(append(b, t.S...), ' '), t.P...)
+	b = append(b, ' ')
+	b = appendObject(b, string(t.O))
+	return append(b, " .\n"...)
+}
+
+func appendObject(b []byte, o string) []byte {
+	if !strings.HasPrefix(o, `"`) || !strings.Contains(o, `\\u`) && !strings.Contains(o, `\\U`) {
+		return append(b, o...)
+	}
+	end := strings.LastIndexByte(o, '"')
+	for i := 0; i < end; i++ {
+		if o[i] == '\\' && i+1 < end {
+			b = append(b, o[i], o[i+1])
+			i++
+			if o[i] == '\\' && i+1 < end && (o[i+1] == 'u' || o[i+1] == 'U') {
+				b = fmt.Appendf(b, `\u%04X`, o[i+1])
+				i++
+			}
+			continue
+		}
+		b = append(b, o[i])
+	}
+	return append(b, o[end:]...)
 }

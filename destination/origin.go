@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -30,15 +31,15 @@ func (d *Destination) Origin(entity string) (string, error) {
 // recordOf finds the record of an entity, nil when there is none.
 func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, error) {
 	graph := ""
-	if d.mirror.lay.perEntity {
-		g, err := d.mirror.lay.graphOf(entity)
+	if d.mirror.lay.PerEntity {
+		g, err := d.mirror.lay.GraphOf(entity)
 		if err != nil {
 			return ledger.Hash{}, nil, nil // it can have no graph, so it is not here
 		}
 		graph = g
 	}
 	for _, subject := range d.namedBy(entity) {
-		prefix := ledger.Key(ledger.KindOwned, d.space, subjectHash(graph, subject))
+		prefix := ledger.Key(ledger.KindOwned, d.space, sink.SubjectHash(graph, subject))
 		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return ledger.Hash{}, nil, err
@@ -68,7 +69,7 @@ func (d *Destination) namedBy(entity string) (subjects []rdfres.Term) {
 	}
 	for position := range 20 {
 		names := rdfres.ComponentNames{Digest: digest, Position: map[rdfres.Term]int{"": position}}
-		subjects = append(subjects, rdfres.Skolemize(names.Name("", ordinal), d.mirror.lay.authority))
+		subjects = append(subjects, rdfres.Skolemize(names.Name("", ordinal), d.mirror.lay.Authority))
 	}
 	return subjects
 }
@@ -115,7 +116,7 @@ func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfr
 		return nil, other, fmt.Errorf("%s: %w", shorten(address), err)
 	}
 	for i := range ts { // what a store between them keeps otherwise is no difference of content
-		ts[i] = d.mirror.lay.nf.Triple(ts[i])
+		ts[i] = d.mirror.lay.NormalForm.Triple(ts[i])
 	}
 	return ts, other, nil
 }

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,7 @@ func TestAnotherStore(t *testing.T) {
 			}
 			fill(b.src, 12)
 			b.sync()
-			b.mir.exec("DROP SILENT GRAPH <" + stateGraph + ">")
+			b.mir.exec("DROP SILENT GRAPH <" + sink.StateGraph + ">")
 			b.src.put("e4.nt", nt("e4", "changed"))
 			b.sync()
 			b.equalAll()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -21,11 +22,11 @@ import (
 // them graphs are found that no record knows, after a backup of the records was
 // restored or the records were lost.
 
-const ownedBy = propPrefix + "mirror"
+const ownedBy = sink.PropPrefix + "mirror"
 
 // owns tells whether the mirror keeps the names of its graphs.
 func (m *mirror) owns() bool {
-	return m.lay.perEntity && !m.gspOnly() && m.client.Endpoint().Query != ""
+	return m.lay.PerEntity && !m.gspOnly() && m.client.Endpoint().Query != ""
 }
 
 // singles are the graphs of this store that other destinations of this state have filled
@@ -56,8 +57,8 @@ func (d *Destination) singleOf(graph string) (string, error) {
 }
 
 // ownership is the triple that makes a graph ours.
-func (m *mirror) ownership(graph string) statement {
-	return statement{graph: stateGraph, triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.mark)}}
+func (m *mirror) ownership(graph string) sink.Statement {
+	return sink.Statement{Graph: sink.StateGraph, Triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.mark)}}
 }
 
 // canOwn tells whether the name of a graph comes back as it was given: any other
@@ -75,9 +76,9 @@ func (m *mirror) disownText(graphs []string) string {
 	if len(graphs) == 0 || !m.owns() {
 		return ""
 	}
-	b := []byte("DELETE DATA { GRAPH <" + stateGraph + "> {\n")
+	b := []byte("DELETE DATA { GRAPH <" + sink.StateGraph + "> {\n")
 	for _, g := range graphs {
-		b = appendSPARQL(b, m.ownership(g).triple)
+		b = appendSPARQL(b, m.ownership(g).Triple)
 	}
 	return string(append(b, "} } ;\n"...))
 }
@@ -85,7 +86,7 @@ func (m *mirror) disownText(graphs []string) string {
 // eachOwned yields the graphs that are owned in the mirror, of any mark. One may
 // come twice.
 func (m *mirror) eachOwned(ctx context.Context, f func(graph, mark string) error) error {
-	const pattern = "GRAPH <" + stateGraph + "> { ?g <" + ownedBy + "> ?m } "
+	const pattern = "GRAPH <" + sink.StateGraph + "> { ?g <" + ownedBy + "> ?m } "
 	return m.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
 		if r[0].Kind() != rdfres.KindIRI {
 			return nil
@@ -153,13 +154,13 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	defer ghosts.Close()
 	prefix := ledger.Key(ledger.KindGhost, d.dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
-	p := &plan{}
+	p := &sink.Batch{}
 	flush := func(least int) error {
-		if !c.fix || len(p.owns)+len(p.frees) < least {
+		if !c.fix || len(p.OwnGraphs)+len(p.FreeGraphs) < least {
 			return nil
 		}
 		err := d.writePlan(ctx, p)
-		p = &plan{}
+		p = &sink.Batch{}
 		return err
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
@@ -202,9 +203,9 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		switch {
 		case ours && !mine:
 			if c.fix && m.canOwn(name) {
-				p.owns = append(p.owns, name)
+				p.OwnGraphs = append(p.OwnGraphs, name)
 			}
-		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && safeIRI("<"+name+">") == nil:
+		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
 			c.ghosts++
 			ghosts.Set(ledger.Key(ledger.KindGhost, d.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
@@ -213,7 +214,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 				}
 			}
 		case mine && !ours:
-			p.frees = append(p.frees, name)
+			p.FreeGraphs = append(p.FreeGraphs, name)
 		}
 		if err := flush(1000); err != nil {
 			return err
@@ -247,19 +248,19 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	if c.fix {
 		snap := d.store.Snapshot()
 		defer snap.Close()
-		p := &plan{}
+		p := &sink.Batch{}
 		flush := func() error {
-			d.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.drops))
+			d.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
 			err := d.writePlan(ctx, p)
-			c.fixed += int64(len(p.drops))
-			c.dropped += int64(len(p.drops))
-			p = &plan{}
+			c.fixed += int64(len(p.DropGraphs))
+			c.dropped += int64(len(p.DropGraphs))
+			p = &sink.Batch{}
 			return err
 		}
 		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err == nil {
-				p.drops = append(p.drops, string(pair.Value))
-				if len(p.drops) >= 200 {
+				p.DropGraphs = append(p.DropGraphs, string(pair.Value))
+				if len(p.DropGraphs) >= 200 {
 					err = flush()
 				}
 			}
@@ -267,7 +268,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(p.drops) > 0 {
+		if len(p.DropGraphs) > 0 {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -312,19 +313,19 @@ func (d *Destination) ownAll(ctx context.Context) error {
 	d.log.Info("mirror: writing which graphs are ours")
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	p := &plan{}
+	p := &sink.Batch{}
 	for r, err := range graphRecords(snap, d.space) {
 		if err == nil && r.dest == d.dest && d.mirror.canOwn(r.graph) {
-			if p.owns = append(p.owns, r.graph); len(p.owns) >= 1000 {
+			if p.OwnGraphs = append(p.OwnGraphs, r.graph); len(p.OwnGraphs) >= 1000 {
 				err = d.writePlan(ctx, p)
-				p = &plan{}
+				p = &sink.Batch{}
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if len(p.owns) > 0 {
+	if len(p.OwnGraphs) > 0 {
 		if err := d.writePlan(ctx, p); err != nil {
 			return err
 		}
@@ -334,7 +335,7 @@ func (d *Destination) ownAll(ctx context.Context) error {
 
 // writePlan writes what is no batch of resources, with the next checkpoint. The
 // caller holds the space.
-func (d *Destination) writePlan(ctx context.Context, p *plan) error {
+func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
 	m := d.snapshotMeta()
 	d.wrote(&m)
 	if err := d.mirror.write(ctx, p, d.checkpointOf(&m)); err != nil {
@@ -344,15 +345,6 @@ func (d *Destination) writePlan(ctx context.Context, p *plan) error {
 		return err
 	}
 	return d.saveMeta(d.wrote)
-}
-
-// entityOf is the entity that the template makes this graph of.
-func (l *layout) entityOf(graph string) string {
-	before, after, _ := strings.Cut(l.template, "{entity}")
-	if strings.Contains(after, "{entity}") || !strings.HasPrefix(graph, before) || !strings.HasSuffix(graph, after) || len(graph) < len(before)+len(after) {
-		return graph
-	}
-	return graph[len(before) : len(graph)-len(after)]
 }
 
 // takeOver makes the mark of an earlier state of this destination ours, and with
@@ -377,7 +369,7 @@ func (d *Destination) beforeRedo(ctx context.Context) error {
 	case m.Phase == "":
 	case cp == nil:
 		return d.noteCompare("the mirror has lost its checkpoint")
-	case !cp.isOf(&m) && cp.Generation != fmt.Sprint(m.Generation+1):
+	case !cp.IsOf(m.Generation, m.Writer) && cp.Generation != fmt.Sprint(m.Generation+1):
 		return d.noteCompare(fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
 	}
 	return nil

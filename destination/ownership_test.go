@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -63,7 +64,7 @@ func (m *testMirror) graphLines() (out []string) {
 	m.mu.Lock()
 	var graphs []string
 	for g := range m.graphs {
-		if !strings.HasPrefix(g, stateGraph) {
+		if !strings.HasPrefix(g, sink.StateGraph) {
 			graphs = append(graphs, g)
 		}
 	}
@@ -79,7 +80,7 @@ func (m *testMirror) graphLines() (out []string) {
 func (m *testMirror) owned(mark string) (out []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for t := range m.graphs[stateGraph] {
+	for t := range m.graphs[sink.StateGraph] {
 		if t.P == rdfres.NewIRI(ownedBy) && (mark == "" || t.O == rdfres.NewIRI(mark)) {
 			out = append(out, t.S.IRI())
 		}
@@ -357,7 +358,7 @@ func TestOwnershipIsMade(t *testing.T) {
 			b.mir.exec(b.d.mirror.disownText([]string{g}))
 		}
 		if all {
-			b.mir.exec("DROP SILENT GRAPH <" + stateGraph + ">")
+			b.mir.exec("DROP SILENT GRAPH <" + sink.StateGraph + ">")
 		}
 	}
 	strip(false)
@@ -381,7 +382,7 @@ func TestOwnershipIsMade(t *testing.T) {
 	}
 	b.equalGraphs()
 	st := b.d.mirror.ownership("http://ex.org/nothing")
-	b.mir.exec("INSERT DATA { GRAPH <" + stateGraph + "> {\n" + string(st.triple.AppendLine(nil)) + "} }")
+	b.mir.exec("INSERT DATA { GRAPH <" + sink.StateGraph + "> {\n" + string(st.Triple.AppendLine(nil)) + "} }")
 	if rep, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !rep.Equal {
 		t.Fatalf("%+v %v", rep, err)
 	}

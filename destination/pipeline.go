@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -109,8 +110,8 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 func (d *Destination) prepare(o *outcome) {
 	ts, err := o.triples()
 	if o.ts = nil; err == nil && len(ts) > 0 {
-		if o.sts, err = d.mirror.lay.statements(o.rec.Entity, ts); err == nil {
-			o.rec.Normal = normalDigest(o.sts)
+		if o.sts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err == nil {
+			o.rec.Normal = sink.DigestOf(o.sts)
 		} else {
 			o.sts = nil // told when the batch is made
 		}
@@ -287,14 +288,14 @@ func (b *batcher) planBeside() {
 }
 
 // differing is how many statements one has and the other has not.
-func differing(a, b []statement) int {
+func differing(a, b []sink.Statement) int {
 	in := make(map[ledger.Hash]bool, len(a))
 	for i := range a {
-		in[a[i].hash] = true
+		in[a[i].Hash] = true
 	}
 	n := len(in)
 	for i := range b {
-		if in[b[i].hash] {
+		if in[b[i].Hash] {
 			n--
 		} else {
 			n++

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -62,7 +63,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
 		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", unknown, "unanswered", p.Unanswered)
-		d.mirror.lay.nf = p.NormalForm // in which the ownership index was made
+		d.mirror.lay.NormalForm = p.NormalForm // in which the ownership index was made
 		return d.probe(ctx, p)
 	}
 	if p.IRIs == nil {
@@ -80,12 +81,12 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
-	if g := d.mirror.lay.graph; g != "" && changes(p.IRIs.Update, g) {
+	if g := d.mirror.lay.Graph; g != "" && changes(p.IRIs.Update, g) {
 		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
 	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
 	d.mirror.iris.virtuoso = p.Product == "Virtuoso"
-	d.mirror.lay.nf = p.NormalForm
+	d.mirror.lay.NormalForm = p.NormalForm
 	d.mirror.setLimit()
 	return d.indexInForm(ctx)
 }
@@ -173,7 +174,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
 			if _, err := d.store.Get(k); errors.Is(err, kv.ErrNotFound) {
-				b.Set(k, formBytes(d.mirror.lay.nf.Rules, false))
+				b.Set(k, formBytes(d.mirror.lay.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
 			}
@@ -194,7 +195,7 @@ func formBytes(rules []string, busy bool) []byte {
 // sameForm tells whether the ownership index is in the normal form of this run.
 func (d *Destination) sameForm() error {
 	v, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
-	if err == nil && !bytes.Equal(v, formBytes(d.mirror.lay.nf.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
+	if err == nil && !bytes.Equal(v, formBytes(d.mirror.lay.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
 	return err
@@ -217,7 +218,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", d.mirror.lay.nf.Rules)
+	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", d.mirror.lay.NormalForm.Rules)
 	if err := d.setForm(k, true); err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 func (d *Destination) setForm(k []byte, busy bool) error {
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(k, formBytes(d.mirror.lay.nf.Rules, busy))
+	b.Set(k, formBytes(d.mirror.lay.NormalForm.Rules, busy))
 	return b.Commit(true)
 }
 
@@ -265,9 +266,9 @@ func (d *Destination) reindex(ctx context.Context) error {
 		}
 		dest := ledger.ID(binary.BigEndian.Uint32(pair.Key[1:]))
 		lay := d.mirror.lay
-		lay.authority = m.Authority
-		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.perEntity {
-			lay.template = string(template)
+		lay.Authority = m.Authority
+		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.PerEntity {
+			lay.Template = string(template)
 		}
 		prefix := ledger.Key(ledger.KindBody, dest)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
@@ -303,17 +304,17 @@ func (d *Destination) reindex(ctx context.Context) error {
 				b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 				continue
 			}
-			sts, err := lay.statements(rec.Entity, ts)
+			sts, err := lay.Statements(rec.Entity, ts)
 			if err != nil {
 				return err
 			}
-			rec.Normal = normalDigest(sts)
+			rec.Normal = sink.DigestOf(sts)
 			rec.Flags &^= ledger.FlagRewritten
-			if slices.ContainsFunc(sts, func(s statement) bool { return s.normal }) || int64(len(sts)) != rec.Triples {
+			if slices.ContainsFunc(sts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(sts)) != rec.Triples {
 				rec.Flags |= ledger.FlagRewritten
 			}
 			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
-			for _, of := range bySubject(sts) {
+			for _, of := range sink.BySubject(sts) {
 				b.Set(ledger.OwnedKey(d.space, of.Subject, dest, loc), of.Hashes)
 			}
 			if b.Size() > 4<<20 {
@@ -362,7 +363,7 @@ func (d *Destination) recent(p *probed, age time.Duration) bool {
 
 // probeAgain tells whether the store keeps literals otherwise than was known.
 func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool, err error) {
-	before := d.mirror.lay.nf.Rules
+	before := d.mirror.lay.NormalForm.Rules
 	p, err := d.probe(ctx, old)
 	if err != nil {
 		return false, err

@@ -141,12 +141,12 @@ func TestProbedAgain(t *testing.T) {
 				return d
 			}
 			d := run()
-			if early := len(d.mirror.lay.nf.Rules) != 0; early != (how == "unanswered") {
+			if early := len(d.mirror.lay.NormalForm.Rules) != 0; early != (how == "unanswered") {
 				t.Fatalf("probed with the first run: %t", early)
 			}
 			now = now.Add(25 * time.Hour)
 			if how == "name" {
-				if d = run(); len(d.mirror.lay.nf.Rules) == 0 {
+				if d = run(); len(d.mirror.lay.NormalForm.Rules) == 0 {
 					t.Error("not probed again")
 				}
 			}
@@ -154,7 +154,7 @@ func TestProbedAgain(t *testing.T) {
 			if err != nil || !a.Equal || a.Rewritten != 1 {
 				t.Fatalf("%+v %v", a, err)
 			}
-			if len(d.mirror.lay.nf.Rules) == 0 {
+			if len(d.mirror.lay.NormalForm.Rules) == 0 {
 				t.Error("not probed again")
 			}
 			b.src.put("a.nt", "<http://ex.org/a> <http://ex.org/n> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -22,8 +23,8 @@ import (
 const (
 	descriptionPrefix = "urn:rsbridge:description:"
 
-	predKeptBy  = propPrefix + "keptBy" // the mark of the destination
-	predDigest  = propPrefix + "digest"
+	predKeptBy  = sink.PropPrefix + "keptBy" // the mark of the destination
+	predDigest  = sink.PropPrefix + "digest"
 	predTopic   = "http://xmlns.com/foaf/0.1/primaryTopic"
 	predDerived = "http://www.w3.org/ns/prov#wasDerivedFrom"
 	predPrimary = "http://www.w3.org/ns/prov#hadPrimarySource"
@@ -36,24 +37,24 @@ const (
 )
 
 func (d *Destination) descriptionOf(loc ledger.Hash) string {
-	return descriptionPrefix + strings.TrimPrefix(d.mirror.mark, markPrefix) + ":" + hex.EncodeToString(loc[:])
+	return descriptionPrefix + strings.TrimPrefix(d.mirror.mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
 }
 
 // provenanceOf is what the mirror says of a recorded description; nothing of what
 // has no triples in it. A triple that the store would change is left out.
-func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []statement {
+func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []sink.Statement {
 	if source == "" || r == nil || r.Triples == 0 {
 		return nil
 	}
 	subject := rdfres.NewIRI(d.descriptionOf(loc))
-	var out []statement
+	var out []sink.Statement
 	add := func(predicate string, o rdfres.Term) {
 		t := rdfres.Triple{S: subject, P: rdfres.NewIRI(predicate), O: o}
-		if safeTerm(string(o)) != nil {
+		if sink.CheckTerm(string(o)) != nil {
 			return
 		}
-		n := d.mirror.lay.nf.Triple(t)
-		st := statement{triple: t, graph: stateGraph, subj: subjectHash(stateGraph, n.S), hash: tripleHash(stateGraph, n), normal: n != t}
+		n := d.mirror.lay.NormalForm.Triple(t)
+		st := sink.Statement{Triple: t, Graph: sink.StateGraph, Subject: sink.SubjectHash(sink.StateGraph, n.S), Hash: sink.TripleHash(sink.StateGraph, n), Rewritten: n != t}
 		if d.mirror.odd(&st) == "" && d.mirror.keeps(&st) == nil && d.mirror.oddToPost(&st) == "" {
 			out = append(out, st)
 		}
@@ -81,7 +82,7 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 }
 
 // planProvenance adds to a plan what changes in the provenance.
-func (d *Destination) planProvenance(p *plan, changes []*delta) error {
+func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 	source := d.snapshotMeta().Told
 	if source == "" {
 		return nil
@@ -93,24 +94,24 @@ func (d *Destination) planProvenance(p *plan, changes []*delta) error {
 		}
 		before, after := d.provenanceOf(o.loc, ch.old, source), d.provenanceOf(o.loc, o.rec, source)
 		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: what stands there is not known
-			p.clears = append(p.clears, d.descriptionOf(o.loc))
-			p.inserts = append(p.inserts, after...)
+			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(o.loc))
+			p.Add = append(p.Add, after...)
 			continue
 		}
 		has := map[ledger.Hash]int{}
 		for i := range before {
-			has[before[i].hash]++
+			has[before[i].Hash]++
 		}
 		for i := range after {
-			if has[after[i].hash] > 0 {
-				has[after[i].hash] = -1
+			if has[after[i].Hash] > 0 {
+				has[after[i].Hash] = -1
 			} else {
-				p.inserts = append(p.inserts, after[i])
+				p.Add = append(p.Add, after[i])
 			}
 		}
 		for i := range before {
-			if has[before[i].hash] > 0 {
-				p.deletes = append(p.deletes, before[i])
+			if has[before[i].Hash] > 0 {
+				p.Remove = append(p.Remove, before[i])
 			}
 		}
 	}
@@ -137,13 +138,13 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	r.why("the provenance in the mirror is made anew")
 	snap := d.store.Snapshot()
 	defer snap.Close()
-	p := &plan{}
+	p := &sink.Batch{}
 	flush := func(least int) error {
-		if len(p.clears)+len(p.inserts) < least {
+		if len(p.ClearSubjects)+len(p.Add) < least {
 			return nil
 		}
 		err := d.writePlan(ctx, p)
-		p = &plan{}
+		p = &sink.Batch{}
 		return err
 	}
 	for loc, rec := range d.led.Records(snap) {
@@ -151,9 +152,9 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 			return rec.Err
 		}
 		if m.Told != "" {
-			p.clears = append(p.clears, d.descriptionOf(loc))
+			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(loc))
 		}
-		p.inserts = append(p.inserts, d.provenanceOf(loc, rec.Record, source)...)
+		p.Add = append(p.Add, d.provenanceOf(loc, rec.Record, source)...)
 		if err := flush(2000); err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			return rec.Err
 		}
 		for _, st := range d.provenanceOf(loc, rec.Record, source) {
-			if err := add(st.triple, loc, 'e'); err != nil {
+			if err := add(st.Triple, loc, 'e'); err != nil {
 				return err
 			}
 		}
@@ -193,7 +194,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	if err := d.mirror.eachTold(ctx, func(t rdfres.Triple) error { return add(t, ledger.Hash{}, 'f') }); err != nil {
 		return fmt.Errorf("read the provenance in the mirror: %w", err)
 	}
-	var expected []statement
+	var expected []sink.Statement
 	var found []rdfres.Triple
 	var loc, last ledger.Hash
 	var at string
@@ -213,10 +214,10 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		}
 		defer func() { expected, found, loc = expected[:0], found[:0], ledger.Hash{} }()
 		same := func(a, b rdfres.Triple) bool {
-			n, o := d.mirror.lay.nf.Triple(a), d.mirror.lay.nf.Triple(b)
+			n, o := d.mirror.lay.NormalForm.Triple(a), d.mirror.lay.NormalForm.Triple(b)
 			return n == o || a.O.Kind() == rdfres.KindLiteral && b.O.Kind() == rdfres.KindLiteral && rdfres.ValueEqual(a.O, b.O)
 		}
-		if len(expected) == 1 && len(found) == 1 && same(expected[0].triple, found[0]) {
+		if len(expected) == 1 && len(found) == 1 && same(expected[0].Triple, found[0]) {
 			return nil
 		}
 		if c.second && len(expected) == 1 && len(found) == 1 && found[0].O.Kind() == rdfres.KindLiteral {
@@ -229,10 +230,10 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			return nil
 		}
 		for _, t := range found {
-			c.plan.deletes = append(c.plan.deletes, statement{triple: t, graph: stateGraph})
+			c.plan.Remove = append(c.plan.Remove, sink.Statement{Triple: t, Graph: sink.StateGraph})
 		}
-		c.plan.inserts = append(c.plan.inserts, expected...)
-		if len(c.plan.inserts)+len(c.plan.deletes) >= d.mirror.limit {
+		c.plan.Add = append(c.plan.Add, expected...)
+		if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.limit {
 			return c.flush(ctx)
 		}
 		return nil
@@ -262,7 +263,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			continue
 		}
 		loc = ledger.Hash(rec.Value[:16])
-		expected = append(expected, statement{triple: q.Triple, graph: stateGraph, normal: d.mirror.lay.nf.Triple(q.Triple) != q.Triple})
+		expected = append(expected, sink.Statement{Triple: q.Triple, Graph: sink.StateGraph, Rewritten: d.mirror.lay.NormalForm.Triple(q.Triple) != q.Triple})
 	}
 	if err := group(); err != nil {
 		return err
@@ -273,7 +274,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 // eachTold yields the provenance that is of this destination. A triple may come
 // twice.
 func (m *mirror) eachTold(ctx context.Context, f func(rdfres.Triple) error) error {
-	pattern := "GRAPH <" + stateGraph + "> { ?s <" + predKeptBy + "> <" + m.mark + "> . ?s ?p ?o } "
+	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + predKeptBy + "> <" + m.mark + "> . ?s ?p ?o } "
 	return m.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
 		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
 	})

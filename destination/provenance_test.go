@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -18,7 +19,7 @@ func (b *bench) told() map[string]map[string]string {
 	by := map[string]map[string]string{}
 	b.mir.mu.Lock()
 	defer b.mir.mu.Unlock()
-	for t := range b.mir.graphs[stateGraph] {
+	for t := range b.mir.graphs[sink.StateGraph] {
 		if s := t.S.IRI(); strings.HasPrefix(s, descriptionPrefix) {
 			if by[s] == nil {
 				by[s] = map[string]string{}
@@ -102,7 +103,7 @@ func TestProvenance(t *testing.T) {
 			b.sync()
 			mark := b.d.mirror.mark
 			sub1, sub2 := b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e1.nt"))), b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e2.nt")))
-			b.mir.exec("DELETE WHERE { GRAPH <" + stateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + stateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + predKeptBy + "> <" + mark + "> .\n} }")
+			b.mir.exec("DELETE WHERE { GRAPH <" + sink.StateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + sink.StateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + predKeptBy + "> <" + mark + "> .\n} }")
 			a, err := b.open().Audit(context.Background(), AuditOptions{})
 			if err != nil || a.Different != 2 || a.Extra != 1 {
 				t.Fatalf("%+v %v", a, err)

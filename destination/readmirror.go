@@ -213,10 +213,10 @@ func (m *mirror) parts(pattern, key string, others ...string) *sparql.Parts {
 }
 
 func (m *mirror) pattern() string {
-	if m.lay.graph == "" {
+	if m.lay.Graph == "" {
 		return "?s ?p ?o . "
 	}
-	return "GRAPH <" + m.lay.graph + "> { ?s ?p ?o } "
+	return "GRAPH <" + m.lay.Graph + "> { ?s ?p ?o } "
 }
 
 func (c *mirrorCompare) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
@@ -240,7 +240,7 @@ func (m *mirror) count(ctx context.Context) (int64, error) {
 
 // countable tells whether the store can be asked for what stands in the graph alone.
 func (m *mirror) countable() bool {
-	return m.client.Endpoint().Query != "" && (m.lay.graph != "" || !m.caps.UnionDefault)
+	return m.client.Endpoint().Query != "" && (m.lay.Graph != "" || !m.caps.UnionDefault)
 }
 
 // graph streams the single graph by the fastest way that the store offers.
@@ -252,8 +252,8 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	for _, way := range ways {
 		switch {
 		case way == sparql.ReadGraphStore && e.GraphStore != "":
-			return m.client.GetGraph(ctx, m.lay.graph)
-		case e.Query == "" || m.lay.graph == "" && m.caps.UnionDefault:
+			return m.client.GetGraph(ctx, m.lay.Graph)
+		case e.Query == "" || m.lay.Graph == "" && m.caps.UnionDefault:
 		case way == sparql.ReadConstruct:
 			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
 		case way.Selects():
@@ -290,7 +290,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 	if m.client.Endpoint().Query == "" {
 		return c.readEntitiesOneByOne(ctx, add)
 	}
-	before, after, _ := strings.Cut(m.lay.template, "{entity}")
+	before, after, _ := strings.Cut(m.lay.Template, "{entity}")
 	named := before != "" || after != ""
 	ours := map[string]bool{}
 	is := func(g string) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -95,8 +96,8 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("nothing was changed: %w", err)
 	case cp == nil:
-		return fmt.Errorf("%s has no checkpoint of this mirror in %s; nothing was changed: copy the store with all its graphs, or give the new mirror a new name", d.at(), stateGraph)
-	case cp.isOf(&d.meta) && cp.Phase == d.meta.Phase:
+		return fmt.Errorf("%s has no checkpoint of this mirror in %s; nothing was changed: copy the store with all its graphs, or give the new mirror a new name", d.at(), sink.StateGraph)
+	case cp.IsOf(d.meta.Generation, d.meta.Writer) && cp.Phase == d.meta.Phase:
 		return nil
 	}
 	for slot := range byte(2) { // of a batch that was interrupted, which may stand there

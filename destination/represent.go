@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -30,7 +31,7 @@ type outcome struct {
 	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
 	err  error
 
-	sts     []statement // see prepare
+	sts     []sink.Statement // see prepare
 	was     *former
 	packed  []byte
 	notRDF  bool   // fetched now, and no RDF
@@ -343,7 +344,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		}
 		wire = appendLines(nil, ts)
 	}
-	if err := safeTriples(ts); err != nil {
+	if err := sink.CheckTriples(ts); err != nil {
 		about := ""
 		if it.Entity != "" {
 			about = " (entity " + shorten(it.Entity) + ")"
@@ -541,125 +542,6 @@ func allWireNames(ts []rdfres.Triple) bool {
 		}
 	}
 	return true
-}
-
-// safeTriples refuses what cannot be written into a store without doubt: terms
-// whose text could end early inside of an update. RDF's own syntax forbids them
-// too, so nothing honest is lost.
-func safeTriples(ts []rdfres.Triple) error {
-	for i, t := range ts {
-		if t.P.Kind() != rdfres.KindIRI || t.S.Kind() == rdfres.KindLiteral || t.S.Kind() == rdfres.KindNone || t.O.Kind() == rdfres.KindNone {
-			return fmt.Errorf("not a triple: %s", shorten(string(t.AppendLine(nil))))
-		}
-		terms := [...]rdfres.Term{t.S, t.P, t.O}
-		unseen := terms[:]
-		if i > 0 && t.S == ts[i-1].S {
-			unseen = terms[1:]
-		}
-		for _, x := range unseen {
-			if err := safeTerm(string(x)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func safeTerm(s string) error {
-	switch {
-	case !utf8.ValidString(s):
-		return fmt.Errorf("not UTF-8: %q", shorten(s))
-	case strings.HasPrefix(s, "<"):
-		return safeIRI(s)
-	case strings.HasPrefix(s, `"`):
-		end := strings.LastIndexByte(s, '"')
-		for i := 1; i < end; i++ {
-			switch c := s[i]; {
-			case c == '\\':
-				i++
-				if i >= end {
-					return fmt.Errorf("literal ends in an escape: %s", shorten(s))
-				}
-			case c == '"' || c == '\n' || c == '\r':
-				return fmt.Errorf("literal with a bare quote or line end: %s", shorten(s))
-			}
-		}
-		if end < 1 {
-			return fmt.Errorf("literal without an end: %s", shorten(s))
-		}
-		switch rest := s[end+1:]; {
-		case rest == "":
-		case strings.HasPrefix(rest, "@"):
-			if !languageTag(rest[1:]) {
-				return fmt.Errorf("language tag %q", shorten(rest))
-			}
-		case strings.HasPrefix(rest, "^^<"):
-			return safeIRI(rest[2:])
-		default:
-			return fmt.Errorf("literal with %q after its end", shorten(rest))
-		}
-		return nil
-	case strings.HasPrefix(s, "_:"):
-		return nil // becomes a skolem IRI, which is checked then
-	}
-	return fmt.Errorf("not a term: %s", shorten(s))
-}
-
-func safeIRI(s string) error {
-	if len(s) < 3 || s[len(s)-1] != '>' {
-		return fmt.Errorf("IRI without an end: %q", shorten(s))
-	}
-	if !hasScheme(s[1:]) {
-		return fmt.Errorf("IRI %q is relative", shorten(s))
-	}
-	for i := 1; i < len(s)-1; i++ {
-		if c := s[i]; outsideIRI[c] {
-			if err := rdfres.CheckIRI(s); err != nil { // knows what an escape stands for
-				return err
-			}
-			return fmt.Errorf("IRI %q has the character %q, which no IRI may have", shorten(s), rune(c))
-		}
-	}
-	return nil
-}
-
-// outsideIRI has the bytes that no IRI may have.
-var outsideIRI = func() (t [256]bool) {
-	for c := range 0x21 {
-		t[c] = true
-	}
-	for _, c := range []byte("<>\"{}|^`\\") {
-		t[c] = true
-	}
-	return t
-}()
-
-// languageTag is the grammar of N-Triples: letters, then parts of letters and digits.
-func languageTag(s string) bool {
-	for i, part := range strings.Split(s, "-") {
-		if part == "" {
-			return false
-		}
-		for _, c := range []byte(part) {
-			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// hasScheme tells an absolute IRI.
-func hasScheme(s string) bool {
-	for i, c := range []byte(s) {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
-		default:
-			return i > 0 && c == ':'
-		}
-	}
-	return false
 }
 
 // guessEntity names what a document is about where no link says it: the

@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -171,7 +172,7 @@ func (s *Sink) Close() error {
 // useSink makes a destination keep its mirror in a sink.
 func (d *Destination) useSink(s *Sink) error {
 	switch {
-	case d.mirror.lay.perEntity, d.cfg.Graph == "per-entity":
+	case d.mirror.lay.PerEntity, d.cfg.Graph == "per-entity":
 		return errors.New("graph: per-entity is for stores; a mirror in files has no graphs")
 	case s.folder != "" && d.cfg.Map != "":
 		return errors.New("map is for stores and dumps; a folder has the representations as they are")
@@ -202,7 +203,7 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Has("query"):
 		err = s.query(w, r)
-	case strings.HasPrefix(graph, stateGraph):
+	case strings.HasPrefix(graph, sink.StateGraph):
 		err = s.checkpoint(w, r, graph)
 	case s.folder != "":
 		http.NotFound(w, r)
@@ -303,7 +304,7 @@ func (s *Sink) checkpoint(w http.ResponseWriter, r *http.Request, graph string) 
 		return err
 	}
 	if r.Method == http.MethodGet {
-		if graph == stateGraph { // all of them
+		if graph == sink.StateGraph { // all of them
 			w.Header().Set("Content-Type", rdfres.NTriples.MediaType())
 			for _, text := range st.Graphs {
 				io.WriteString(w, text)
@@ -365,7 +366,7 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 	defer file.Close()
 	n := 0
 	damaged := func(what string) error {
-		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(propPrefix + "damaged"), O: rdfres.NewLiteral(shorten(strings.ToValidUTF8(what, "?")), "", "")}
+		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(sink.PropPrefix + "damaged"), O: rdfres.NewLiteral(shorten(strings.ToValidUTF8(what, "?")), "", "")}
 		return f(t.AppendLine(nil))
 	}
 	var in io.Reader = bufio.NewReaderSize(file, 256<<10)

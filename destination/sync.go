@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -276,7 +277,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 				return err
 			}
 			return d.noteCompare("the mirror has lost its checkpoint")
-		case !cp.isOf(m) || cp.Phase != m.Phase:
+		case !cp.IsOf(m.Generation, m.Writer) || cp.Phase != m.Phase:
 			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.Phase))
 		}
 		return nil
@@ -303,7 +304,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		}
 	}
 	switch {
-	case earlier != "" && d.mirror.lay.perEntity && !d.cfg.Adopt:
+	case earlier != "" && d.mirror.lay.PerEntity && !d.cfg.Adopt:
 		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name)
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove what it has there
 		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another graph_iri, bring the state back, or set adopt: true to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source)
@@ -339,7 +340,7 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 	}
 	if !empty && !d.cfg.Adopt {
 		what := "graph " + d.graphName()
-		if d.mirror.lay.perEntity {
+		if d.mirror.lay.PerEntity {
 			what = "the store"
 		}
 		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another graph_iri, empty it, or set adopt: true to make it this mirror", what, d.at())
@@ -380,7 +381,7 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 
 // plainTriple is a triple of a resource that every store has as it was written, nil where
 // there is none.
-func (d *Destination) plainTriple(loc ledger.Hash, rec *ledger.Record) *statement {
+func (d *Destination) plainTriple(loc ledger.Hash, rec *ledger.Record) *sink.Statement {
 	if rec.Triples == 0 {
 		return nil
 	}
@@ -388,8 +389,8 @@ func (d *Destination) plainTriple(loc ledger.Hash, rec *ledger.Record) *statemen
 	if err != nil {
 		return nil // told when it is compared
 	}
-	i := slices.IndexFunc(sts, func(st statement) bool {
-		return !st.normal && (st.triple.O.Kind() == rdfres.KindIRI || strings.HasSuffix(string(st.triple.O), `"`))
+	i := slices.IndexFunc(sts, func(st sink.Statement) bool {
+		return !st.Rewritten && (st.Triple.O.Kind() == rdfres.KindIRI || strings.HasSuffix(string(st.Triple.O), `"`))
 	})
 	if i < 0 {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -187,7 +188,7 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 		}
 		tsv("?m\t?p\t?o", rows)
 	case strings.HasPrefix(q, "SELECT ?g ?m WHERE"):
-		for t := range m.graphs[stateGraph] {
+		for t := range m.graphs[sink.StateGraph] {
 			if t.P == rdfres.NewIRI(ownedBy) {
 				rows = append(rows, []rdfres.Term{t.S, t.O})
 			}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -183,12 +184,12 @@ func xmlTokens(text string) (out []string, err error) {
 
 // byText tells of what stands in a Virtuoso and is not found there by the form in which
 // it is shown, but by comparing strings.
-func (m *mirror) byText(st *statement) bool {
-	return m.iris.virtuoso && st.shown && isXML(st)
+func (m *mirror) byText(st *sink.Statement) bool {
+	return m.iris.virtuoso && st.Shown && isXML(st)
 }
 
-func isXML(st *statement) bool {
-	return strings.HasSuffix(string(st.triple.O), `"^^<`+xmlLiteral+`>`)
+func isXML(st *sink.Statement) bool {
+	return strings.HasSuffix(string(st.Triple.O), `"^^<`+xmlLiteral+`>`)
 }
 
 // asShown gives what is to be removed the form in which a Virtuoso shows it where that is
@@ -200,10 +201,10 @@ func (m *mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error
 	var out []updateOp
 	for _, op := range ops {
 		out = append(out, op)
-		if op.kind != 'd' || op.st.shown || !isXML(op.st) {
+		if op.kind != 'd' || op.st.Shown || !isXML(op.st) {
 			continue
 		}
-		pattern := string(op.st.triple.S) + " " + string(op.st.triple.P) + " ?o"
+		pattern := string(op.st.Triple.S) + " " + string(op.st.Triple.P) + " ?o"
 		if g := m.graphFor(op.st); g != "" {
 			pattern = "GRAPH <" + g + "> { " + pattern + " }"
 		}
@@ -215,9 +216,9 @@ func (m *mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error
 			if err != nil {
 				return nil, err
 			}
-			if virtuosoXML(op.st.triple.O, row[0]) {
+			if virtuosoXML(op.st.Triple.O, row[0]) {
 				st := *op.st
-				st.triple.O, st.shown = row[0], true
+				st.Triple.O, st.Shown = row[0], true
 				out = append(out, updateOp{'d', &st})
 			}
 		}

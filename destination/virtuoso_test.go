@@ -123,7 +123,7 @@ func TestVirtuosoValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.NormalForm.Rules = old
-	d.mirror.lay.nf = p.NormalForm
+	d.mirror.lay.NormalForm = p.NormalForm
 	if err := errors.Join(d.saveProbe(p, false), d.setForm(ledger.Key(ledger.KindForm, d.space), false), d.reindex(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -24,8 +25,8 @@ import (
 // graph is put or deleted by itself; a single graph cannot lose a triple but by
 // being put whole, which is done once, at the end of a run.
 
-func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan) error {
-	for _, g := range p.drops {
+func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *sink.Batch) error {
+	for _, g := range p.DropGraphs {
 		if err := d.mirror.client.DeleteGraph(ctx, g); err != nil {
 			return err
 		}
@@ -36,7 +37,7 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan
 		}
 		var text []byte
 		for i := range ch.newSts {
-			text = ch.newSts[i].triple.AppendLine(text)
+			text = ch.newSts[i].Triple.AppendLine(text)
 		}
 		err := d.mirror.client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, sparql.Body(text))
 		if err != nil {
@@ -47,7 +48,7 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *plan
 }
 
 // putsWhole tells a mirror whose graph is put whole at the end of a run.
-func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.lay.perEntity }
+func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.lay.PerEntity }
 
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
@@ -96,16 +97,16 @@ func (d *Destination) putLines(ctx context.Context) error {
 				authorities = append(authorities, m.Authority)
 			}
 		}
-		return d.sink.replace(d.mirror.lay.graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
+		return d.sink.replace(d.mirror.lay.Graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
 	}
-	return d.mirror.client.PutGraph(ctx, d.mirror.lay.graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+	return d.mirror.client.PutGraph(ctx, d.mirror.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		pr, pw := io.Pipe()
 		go func() { // ends when the request has read everything or closes the pipe
 			w := bufio.NewWriterSize(pw, 256<<10)
 			lay := d.mirror.lay
 			err := d.eachWhole(ctx, func(authority string, wire []byte) error {
-				lay.authority = authority
-				lines, err := lay.lines(wire)
+				lay.Authority = authority
+				lines, err := linesOf(&lay, wire)
 				if err == nil {
 					_, err = w.Write(lines)
 				}
@@ -203,22 +204,22 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 	return nil
 }
 
-// lines are those of a kept representation as they stand in the mirror.
-func (l *layout) lines(wire []byte) ([]byte, error) {
-	if !hasBlank(wire) && len(l.nf.Rules) == 0 {
+// linesOf are those of a kept representation as they stand in the mirror.
+func linesOf(l *sink.Layout, wire []byte) ([]byte, error) {
+	if !hasBlank(wire) && len(l.NormalForm.Rules) == 0 {
 		return wire, nil // as it is
 	}
 	ts, err := ledger.ParseWire(wire)
 	if err != nil {
 		return nil, err
 	}
-	sts, err := l.statements("", ts)
+	sts, err := l.Statements("", ts)
 	if err != nil {
 		return nil, err
 	}
 	lines := make([]byte, 0, 2*len(wire))
 	for i := range sts {
-		lines = sts[i].triple.AppendLine(lines)
+		lines = sts[i].Triple.AppendLine(lines)
 	}
 	return lines, nil
 }
@@ -243,7 +244,7 @@ func hasBlank(lines []byte) bool {
 var space = []byte(" ")
 
 // writeCheckpoint sets the checkpoint alone.
-func (m *mirror) writeCheckpoint(ctx context.Context, cp *checkpoint) error {
+func (m *mirror) writeCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
 	if m.gspOnly() {
 		return m.putCheckpoint(ctx, cp)
 	}

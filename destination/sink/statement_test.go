@@ -1,4 +1,4 @@
-package destination
+package sink
 
 import (
 	"bytes"
@@ -16,20 +16,20 @@ func TestSortAndGroup(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{0, 1, 2, 9, 31, 33, 200} {
 		for _, subjects := range []int{1, 2, 8, 9, 40} {
-			sts := make([]statement, n)
+			sts := make([]Statement, n)
 			for i := range sts {
-				sts[i] = statement{subj: ledger.Hash{byte(r.IntN(subjects))}, hash: ledger.Hash{byte(r.IntN(n)), byte(r.IntN(3))}, graph: fmt.Sprint(i)}
+				sts[i] = Statement{Subject: ledger.Hash{byte(r.IntN(subjects))}, Hash: ledger.Hash{byte(r.IntN(n)), byte(r.IntN(3))}, Graph: fmt.Sprint(i)}
 			}
 			want := slices.Clone(sts)
-			slices.SortStableFunc(want, func(a, b statement) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+			slices.SortStableFunc(want, func(a, b Statement) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 			if sortByHash(sts); !reflect.DeepEqual(sts, want) {
 				t.Fatalf("%d of %d subjects: %v", n, subjects, sts)
 			}
 			groups := map[ledger.Hash][]byte{}
 			for _, st := range sts {
-				groups[st.subj] = append(groups[st.subj], st.hash[:]...)
+				groups[st.Subject] = append(groups[st.Subject], st.Hash[:]...)
 			}
-			got := bySubject(sts)
+			got := BySubject(sts)
 			for _, o := range got {
 				if !bytes.Equal(o.Hashes, groups[o.Subject]) {
 					t.Errorf("%d of %d subjects: %x has %x, not %x", n, subjects, o.Subject, o.Hashes, groups[o.Subject])

@@ -97,3 +97,79 @@ func named(t *testing.T, doc string) string {
 	}
 	return string(appendLines(nil, ts))
 }
+
+// Literals that differ in the case of their language tags are one in the store. An audit
+// at each depth says so, and removing one of them, or one of two resources with
+// one, leaves the other.
+func TestEmbeddedMirrorLanguageTags(t *testing.T) {
+	for _, patches := range []bool{false, true} {
+		b := newBench(t)
+		if b.src.ours = true; patches {
+			b.src.patches = map[string][]byte{}
+		}
+		e, graph := embeddedMirror(t)
+		c := clientOf(t, e)
+		cfg := b.cfg
+		cfg.GraphIRI = graph
+		open := func() *Destination {
+			d, err := Open(t.Context(), b.store, c, cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		const s = "<http://ex.org/e1> <http://ex.org/n> "
+		holds := func(want ...string) {
+			t.Helper()
+			d := open()
+			defer d.Close()
+			rep, err := d.Sync(t.Context(), SyncOptions{})
+			if err != nil || !rep.InSync {
+				t.Fatalf("%+v %v", rep, err)
+			}
+			for _, depth := range []string{"inventory", "store", "origin"} {
+				if a, err := d.Audit(t.Context(), AuditOptions{Depth: depth}); err != nil || !a.Equal {
+					t.Fatalf("%s: %+v %v", depth, a, err)
+				}
+			}
+			var got []string
+			for tr, err := range c.GetGraph(t.Context(), graph) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, string(tr.O))
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Fatalf("the store holds %q, not %q", got, want)
+			}
+		}
+		b.src.put("e1.nt", s+"\"a\"@EN .\n"+s+"\"a\"@EN-gb .\n"+s+"\"a\"@en .\n"+s+"\"a\"@en-GB .\n"+s+"\"b\"@DE .\n")
+		b.src.put("e2.nt", "<http://ex.org/e2> <http://ex.org/n> \"c\"@zh-hant .\n")
+		b.src.put("e3.nt", s+"\"b\"@dE .\n") // of e1 too
+		holds(`"a"@en`, `"a"@en-GB`, `"b"@de`, `"c"@zh-Hant`)
+		b.src.put("e1.nt", s+"\"a\"@EN-gb .\n"+s+"\"a\"@en .\n"+s+"\"b\"@De .\n") // one of each pair goes
+		holds(`"a"@en`, `"a"@en-GB`, `"b"@de`, `"c"@zh-Hant`)
+		b.src.put("e1.nt", s+"\"a\"@EN .\n"+s+"\"b\"@De .\n")
+		holds(`"a"@en`, `"b"@de`, `"c"@zh-Hant`)
+		b.src.put("e1.nt", s+"\"b\"@de-at .\n")
+		holds(`"b"@de`, `"b"@de-AT`, `"c"@zh-Hant`)
+		b.src.remove("e3.nt")
+		b.src.remove("e2.nt")
+		holds(`"b"@de-AT`)
+
+		// A repair of what is missing, and of what is too much.
+		if err := c.Update(t.Context(), "DELETE DATA { GRAPH <"+graph+"> { "+s+"\"b\"@DE-AT } } ; INSERT DATA { GRAPH <"+graph+"> { "+s+"\"z\"@EN } }"); err != nil {
+			t.Fatal(err)
+		}
+		d := open()
+		defer d.Close()
+		if a, err := d.Audit(t.Context(), AuditOptions{}); err != nil || a.Equal {
+			t.Fatalf("%+v %v", a, err)
+		}
+		if a, err := d.Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !a.Equal || a.Repaired == 0 {
+			t.Fatalf("%+v %v", a, err)
+		}
+		holds(`"b"@de-AT`)
+	}
+}

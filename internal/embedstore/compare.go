@@ -50,7 +50,7 @@ func equalValues(a, b *value) (bool, error) {
 		c, ok := compareNumbers(a, b)
 		return ok && c == 0, nil
 	case a.kind == vLang && b.kind == vLang:
-		return a.lex == b.lex && strings.EqualFold(a.lang, b.lang), nil
+		return a.lex == b.lex && a.lang == b.lang, nil
 	case a.kind == b.kind && a.kind != vOther:
 		switch {
 		case a.kind == vBool:
@@ -139,7 +139,7 @@ func orderValues(a, b *value) int {
 		case vString:
 			return ""
 		case vLang:
-			return "@" + strings.ToLower(v.lang)
+			return "@" + v.lang
 		}
 		return v.lang
 	}

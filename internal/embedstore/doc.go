@@ -2,9 +2,11 @@
 // 1.1, served over HTTP.
 //
 // A [Store] is one folder that one process holds. It keeps quads: triples in
-// the default graph and in named graphs. Literals keep their lexical form, and
-// every answer of the store calls a blank node by the same label; the labels of
-// a document or an update mean nothing beyond it and are replaced by fresh ones.
+// the default graph and in named graphs. Literals keep their lexical form. Their
+// language tags get the case of RFC 5646 as they enter, in data and in queries: in
+// RDF 1.2 tags are equal in any case. Every answer of the store calls a blank node
+// by the same label; the labels of a document or an update mean nothing beyond it
+// and are replaced by fresh ones.
 //
 // One request ([Store.Load], [Store.Update], one HTTP request) is one
 // transaction, however large: when it was answered it is on disk, and when it

@@ -128,20 +128,6 @@ func (x *exec) idOf(term string) (id, error) {
 	return i, x.hold(0, 0)
 }
 
-// spelled is idOf, or where the store does not know the term, that of one which differs
-// in the case of its language tag alone.
-func (x *exec) spelled(term string) (id, error) {
-	n, err := x.idOf(term)
-	if err != nil || !n.isLocal() {
-		return n, err
-	}
-	like, err := x.terms.lookupLike(term, n)
-	if err != nil || len(like) == 0 {
-		return n, err
-	}
-	return like[0], nil
-}
-
 func (x *exec) cursor(index int) (cursor, error) {
 	if p := x.pool[index]; len(p) > 0 {
 		c := p[len(p)-1]
@@ -483,7 +469,7 @@ func (x *exec) evalValues(n *valuesNode, emit next) error {
 			ids := make([]id, len(row))
 			for i, t := range row {
 				var err error
-				if ids[i], err = x.spelled(t); err != nil {
+				if ids[i], err = x.idOf(t); err != nil {
 					return err
 				}
 			}

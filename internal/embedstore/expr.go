@@ -401,7 +401,7 @@ func newUUID() string {
 
 // textArgs checks two strings for STRSTARTS and its like (section 17.4.3.1.2).
 func textArgs(a, b *value) error {
-	if !a.isText() || !b.isText() || b.kind == vLang && (a.kind != vLang || !strings.EqualFold(a.lang, b.lang)) {
+	if !a.isText() || !b.isText() || b.kind == vLang && (a.kind != vLang || a.lang != b.lang) {
 		return errType
 	}
 	return nil
@@ -489,7 +489,7 @@ func (x *exec) apply(name string, a []value) (value, error) {
 		if a[0].kind != vString || a[1].kind != vString || !validTag(a[1].lex) {
 			return value{}, errType
 		}
-		return langValue(a[0].lex, a[1].lex), nil
+		return langValue(a[0].lex, tagCase(a[1].lex)), nil
 	case "STRDT":
 		if a[0].kind != vString || a[1].kind != vIRI {
 			return value{}, errType
@@ -564,7 +564,7 @@ func concat(a []value) value {
 	same := len(a) > 0 && a[0].kind == vLang
 	for i := range a {
 		b.WriteString(a[i].lex)
-		same = same && a[i].kind == vLang && strings.EqualFold(a[i].lang, a[0].lang)
+		same = same && a[i].kind == vLang && a[i].lang == a[0].lang
 	}
 	if same {
 		return langValue(b.String(), a[0].lang)

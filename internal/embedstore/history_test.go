@@ -33,7 +33,7 @@ func (g gen) ground(n int) [][4]string {
 	for range n {
 		qs = append(qs, [4]string{
 			fmt.Sprintf("<http://x/s%d>", g.IntN(20)), fmt.Sprintf("<http://x/p%d>", g.IntN(4)),
-			g.pick(`"x"`, `"01"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"a\tb"@EN`, fmt.Sprintf("<http://x/s%d>", g.IntN(20))),
+			g.pick(`"x"`, `"01"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"a\tb"@en`, fmt.Sprintf("<http://x/s%d>", g.IntN(20))),
 			g.pick("", "<http://x/g1>", "<http://x/g2>", "<http://x/g3>"),
 		})
 	}
@@ -42,7 +42,10 @@ func (g gen) ground(n int) [][4]string {
 
 func quadsText(qs [][4]string, open, shut string) string {
 	var b strings.Builder
-	for _, q := range qs {
+	for i, q := range qs {
+		if i%2 > 0 {
+			q[2] = strings.Replace(q[2], `"@en`, `"@EN`, 1) // the same
+		}
 		if q[3] != "" && open != "" {
 			fmt.Fprintf(&b, "GRAPH %s { %s %s %s } ", q[3], q[0], q[1], q[2])
 		} else {

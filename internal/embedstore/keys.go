@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -14,7 +13,7 @@ import (
 //
 //	00 name                  facts about the store: "next", "version"
 //	01 graph                 triples of a graph, 8 bytes; no key: the graph is empty
-//	02 hash                  id of a term by 16 bytes of its SHA-256 (see hashTerm)
+//	02 hash                  id of a term by the first 16 bytes of its SHA-256
 //	03 id                    the literal of an id, in canonical N-Triples, or a page of them
 //	04 id                    the IRI of an id, in canonical N-Triples, or a page of them
 //	10 s p o g, 11 p o s g, 12 o s p g, 13 g s p o    the quads, empty values
@@ -41,7 +40,7 @@ const (
 	quadKeyLen = 1 + recBytes
 	maxID      = id(1)<<40 - 1
 
-	storeVersion = 4
+	storeVersion = 5
 )
 
 var (
@@ -174,40 +173,11 @@ func termSpace(i id) byte {
 
 type hash16 [16]byte
 
-// likeBytes is how much is equal in the hashes of literals that differ in nothing but
-// the case of their language tags.
-const likeBytes = 10
-
 func hashTerm(term string) (h hash16) {
 	var buf [256]byte
 	sum := sha256.Sum256(append(buf[:0], term...))
-	copy(h[:], sum[:16])
-	if like := lowerTag(term); like != term {
-		sum = sha256.Sum256(append(buf[:0], like...))
-		copy(h[:likeBytes], sum[:])
-	}
+	copy(h[:], sum[:])
 	return h
-}
-
-// tagOf is the language tag of a term, "" without one.
-func tagOf(term string) string {
-	if term == "" || term[0] != '"' {
-		return ""
-	}
-	tag, _ := strings.CutPrefix(term[strings.LastIndexByte(term, '"')+1:], "@")
-	if strings.HasPrefix(tag, "^^") {
-		return ""
-	}
-	return tag
-}
-
-// lowerTag is a term with its language tag in lower case.
-func lowerTag(term string) string {
-	tag := tagOf(term)
-	if like := strings.ToLower(tag); like != tag {
-		return strings.TrimSuffix(term, tag) + like
-	}
-	return term
 }
 
 func hashKey(h hash16) (k [17]byte) {

@@ -3,7 +3,6 @@ package embedstore
 // patternIDs are the constants of a triple pattern.
 type patternIDs struct {
 	pat   quad
-	like  []id // other spellings of the object's language tag
 	none  bool // a constant that the store does not know
 	guess float64
 }
@@ -20,14 +19,6 @@ func (x *exec) patternOf(t *tripleNode) (*patternIDs, error) {
 		n, err := lookup(x.v, term.term)
 		if err != nil {
 			return nil, err
-		}
-		if i == posO {
-			if p.like, err = x.terms.lookupLike(term.term, n); err != nil {
-				return nil, err
-			}
-			if n == 0 && len(p.like) > 0 {
-				n, p.like = p.like[0], p.like[1:]
-			}
 		}
 		p.pat[i] = n
 		p.none = p.none || n == 0
@@ -71,7 +62,7 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 		}
 	}
 
-	found := func(q *quad) error {
+	return x.match(&pat, func(q *quad) error {
 		if sameG >= 0 && q[sameG] != q[posG] {
 			return nil
 		}
@@ -90,15 +81,7 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 			}
 		}
 		return err
-	}
-	for _, o := range ids.like {
-		other := pat
-		other[posO] = o
-		if err := x.match(&other, found); err != nil {
-			return err
-		}
-	}
-	return x.match(&pat, found)
+	})
 }
 
 // match calls fn for each triple of the active graph that has the ids of pat.

@@ -3,7 +3,6 @@ package embedstore
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 	"sort"
 
@@ -15,8 +14,7 @@ import (
 type memory struct {
 	terms  []string // by number, from 1 on; "" for a blank node
 	ids    map[hash16]id
-	hashes []hash16 // of ids, in order; nil until they are asked for
-	spaces [2][]id  // ids of literals, and of IRIs, as they stand in their spaces
+	spaces [2][]id // ids of literals, and of IRIs, as they stand in their spaces
 	quads  [len(orders)][]quad
 }
 
@@ -24,6 +22,7 @@ func newMemory(ts []rdfres.Triple) *memory {
 	m := &memory{terms: []string{""}, ids: map[hash16]id{}, quads: [len(orders)][]quad{make([]quad, len(ts))}}
 	known := map[rdfres.Term]id{}
 	number := func(t rdfres.Term) id {
+		t = rdfres.Term(inOneCase(string(t)))
 		if i, ok := known[t]; ok {
 			return i
 		}
@@ -78,13 +77,6 @@ func (m *memory) iter(space byte) (cursor, error) {
 			c.key = func([]byte, int) []byte { return countKey(0) }
 			c.value = func(int) []byte { return putCount(int64(n)) }
 		}
-	case spaceHash:
-		if m.hashes == nil {
-			m.hashes = slices.SortedFunc(maps.Keys(m.ids), func(a, b hash16) int { return bytes.Compare(a[:], b[:]) })
-		}
-		c.n = len(m.hashes)
-		c.key = func(dst []byte, i int) []byte { return append(append(dst, space), m.hashes[i][:]...) }
-		c.value = func(i int) []byte { return appendID(nil, m.ids[m.hashes[i]]) }
 	case spaceTerm, spaceIRI:
 		ids := m.spaces[space-spaceTerm]
 		c.n = len(ids)

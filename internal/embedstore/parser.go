@@ -619,7 +619,7 @@ func (p *parser) literal() (string, bool) {
 		}
 		p.advance()
 		if p.tok.kind == tokLang {
-			tag := p.tok.text
+			tag := tagCase(p.tok.text)
 			p.advance()
 			return string(rdfres.NewLiteral(lex, tag, "")), true
 		}

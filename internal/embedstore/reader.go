@@ -107,33 +107,6 @@ func lookup(v view, term string) (id, error) {
 	return getID(val), nil
 }
 
-// lookupLike finds the ids of the literals that differ from term in nothing but the case
-// of their language tags; own is that of term itself, which is not among them.
-func (r *termReader) lookupLike(term string, own id) (out []id, err error) {
-	if tagOf(term) == "" {
-		return nil, nil
-	}
-	like := lowerTag(term)
-	cur, err := r.v.iter(spaceHash)
-	if err != nil {
-		return nil, err
-	}
-	defer cur.Close()
-	k := hashKey(hashTerm(like))
-	first := k[:1+likeBytes]
-	for ok := cur.SeekGE(first); ok && bytes.HasPrefix(cur.Key(), first); ok = cur.Next() {
-		i := getID(cur.Value())
-		t, err := r.term(i)
-		if err != nil {
-			return nil, err
-		}
-		if i != own && lowerTag(t) == like {
-			out = append(out, i)
-		}
-	}
-	return out, cur.Error()
-}
-
 // access is how a pattern is answered: an index, and how many of its leading
 // positions are given.
 type access struct {

@@ -41,6 +41,7 @@ func (g *segment) number(term string) uint32 {
 	if term == "" {
 		return 0
 	}
+	term = inOneCase(term)
 	if n, ok := g.index[term]; ok {
 		return n
 	}

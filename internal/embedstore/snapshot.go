@@ -52,7 +52,7 @@ func (n *Snapshot) pattern(p Pattern) (pat quad, none bool, err error) {
 		if t == "" {
 			continue
 		}
-		if pat[i], err = lookup(n.v, string(t)); err != nil {
+		if pat[i], err = lookup(n.v, inOneCase(string(t))); err != nil {
 			return pat, false, err
 		}
 		if pat[i] == 0 {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // A label of a blank node belongs to one basic graph pattern, or one INSERT DATA.
@@ -139,63 +137,5 @@ func TestServiceSilent(t *testing.T) {
 	}
 	if _, err := s.Query(t.Context(), "SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }", QueryOptions{}); !errors.Is(err, ErrUnsupported) || statusOf(err) != 501 {
 		t.Errorf("SERVICE: %v", err)
-	}
-}
-
-// A language tag in a pattern or VALUES is meant in any case; terms keep theirs.
-func TestLanguageTagsInAnyCase(t *testing.T) {
-	s := openTest(t, t.TempDir())
-	loadText(t, s, "", "<http://x/1> <http://x/p> \"a\"@en .\n<http://x/2> <http://x/p> \"a\"@en-GB .\n<http://x/3> <http://x/p> \"b\"@EN .\n<http://x/6> <http://x/p> \"a\\\"@EN\" .\n<http://x/7> <http://x/p> \"c\"@en-Latn-GB .\n")
-	if err := s.Update(t.Context(), `INSERT DATA { <http://x/3> <http://x/p> "a"@En . <http://x/4> <http://x/p> "a"@EN-gb , "a"^^<http://x/EN> , "a" }`); err != nil {
-		t.Fatal(err)
-	}
-	triples := func() (ts []rdfres.Triple) {
-		snap, err := s.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer snap.Close()
-		for q, err := range snap.Match(Pattern{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			ts = append(ts, q.Triple)
-		}
-		return ts
-	}
-	for where, want := range map[string]string{
-		`?s <http://x/p> "a"@EN`:                                    "13",
-		`?s <http://x/p> "a"@en`:                                    "13",
-		`?s ?p "a"@En`:                                              "13",
-		`?s <http://x/p> "a"@en-gb`:                                 "24",
-		`?s <http://x/p> "b"@en`:                                    "3",
-		`?s <http://x/p> "b"@en-GB`:                                 "",
-		`VALUES ?o { "b"@eN } ?s <http://x/p> ?o`:                   "3",
-		`?s <http://x/p> ?o FILTER(?o = "a"@EN)`:                    "13",
-		`?s <http://x/p> ?o FILTER(LANGMATCHES(LANG(?o), "EN-GB"))`: "24",
-		`?s <http://x/p> "c"@EN-LATN-gb`:                            "7",
-	} {
-		var found []string
-		for _, row := range ask(t, s, "SELECT ?s { "+where+" }") {
-			found = append(found, strings.Trim(row, "<>htp:/x"))
-		}
-		slices.Sort(found)
-		if got := strings.Join(found, ""); got != want {
-			t.Errorf("%s gives %s, not %s", where, got, want)
-		}
-		m, err := ParseMapping("CONSTRUCT { ?s <http://x/found> 1 } WHERE { " + where + " }")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if made, _, err := m.Apply(t.Context(), "http://x/e", triples()); err != nil || len(made) != len(want) {
-			t.Errorf("a map of %s makes %v, %v", where, made, err)
-		}
-	}
-	// Writing is of the very term.
-	if err := s.Update(t.Context(), `DELETE DATA { <http://x/1> <http://x/p> "a"@EN } ; INSERT DATA { <http://x/3> <http://x/p> "b"@en }`); err != nil {
-		t.Fatal(err)
-	}
-	if got := ask(t, s, `SELECT ?o { ?s <http://x/p> ?o FILTER(?s IN (<http://x/1>, <http://x/3>)) } ORDER BY ?s`); !slices.Equal(slices.Sorted(slices.Values(got)), []string{`"a"@En`, `"a"@en`, `"b"@EN`, `"b"@en`}) {
-		t.Errorf("the store holds %q", got)
 	}
 }

@@ -196,8 +196,8 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 	if writes > 1 {
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
-		before := d.meta.Compare
-		if err := d.saveMeta(func(m *meta) { m.Compare = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
+		before := d.meta.CompareMirror
+		if err := d.saveMeta(func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
 			return err
 		}
 		half := len(ops) / 2
@@ -205,7 +205,7 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 			return err
 		}
 		return d.applyLocked(ctx, f, ops[half:], nil, c, false, func(m *meta) {
-			m.Compare = before
+			m.CompareMirror = before
 			if change != nil {
 				change(m)
 			}
@@ -410,7 +410,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		inner := change // records run ahead
 		if slices.ContainsFunc(changes, func(ch *delta) bool { return !ch.same }) {
 			change = func(m *meta) {
-				m.Dirty = true
+				m.Ahead = true
 				if inner != nil {
 					inner(m)
 				}
@@ -1012,7 +1012,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		m.Unmapped += unmapped
 		m.Versions += past
 		if lost {
-			m.Compare = "a kept representation was damaged"
+			m.CompareMirror = "a kept representation was damaged"
 		}
 		if change != nil {
 			change(m)

@@ -51,7 +51,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.ready(ctx); err != nil {
 		return rep, err
 	}
-	if d.snapshotMeta().Phase == "" {
+	if d.snapshotMeta().Stage == ledger.None {
 		return rep, errors.New("nothing was mirrored yet: run sync first")
 	}
 	if err := d.redo(ctx); err != nil {
@@ -116,7 +116,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	return rep, d.saveMeta(func(m *meta) {
 		m.LastAudit = &kept
 		if rep.Equal && rep.Depth != "inventory" {
-			m.Compare = ""
+			m.CompareMirror = ""
 		}
 		if rep.Equal {
 			m.Recheck.Why = ""
@@ -403,8 +403,8 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
-	if m := d.snapshotMeta(); kept && m.Hold != nil && a.lost == nil { // it may be what waits
-		a.lost = errors.New(m.Hold.Reason)
+	if m := d.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be what waits
+		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
 		if err := a.published(ctx, v.hole || a.older || unseen && a.depth != "origin"); err != nil {
@@ -576,7 +576,7 @@ func (d *Destination) askAgain(loc ledger.Hash) error {
 	b := d.store.Batch()
 	defer b.Close()
 	d.led.PutRecord(b, loc, rec)
-	return d.commit(b, func(m *meta) { m.Again = true })
+	return d.commit(b, func(m *meta) { m.OweSource("an audit found another description than recorded") })
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and
@@ -584,7 +584,7 @@ func (d *Destination) askAgain(loc ledger.Hash) error {
 func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
 	m := d.snapshotMeta()
-	rep.Resources, rep.Inventory, rep.Origins = m.selected(), a.inventory, a.origins.Load()
+	rep.Resources, rep.Inventory, rep.Origins = m.Selected(), a.inventory, a.origins.Load()
 	rep.Held = cmp.Or(m.told(), m.gap())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n

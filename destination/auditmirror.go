@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -55,7 +54,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if mc.dropped > 0 {
 		r.why("%d graphs that no resource has were removed", mc.dropped)
 	}
-	if mc.fixed > 0 && !d.snapshotMeta().Dirty { // what is put whole is put at the end
+	if mc.fixed > 0 && !d.snapshotMeta().Ahead { // what is put whole is put at the end
 		lacking := 0 // what a store confirms again and again and does not do
 		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
 			if rank == rankMirrorLacks {
@@ -73,7 +72,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if mc.refetch > 0 {
 		r.full = true
 	}
-	return d.checkpoint(ctx, d.snapshotMeta().Phase, func(m *meta) { m.Compare, m.Damage = "", "" })
+	return d.checkpoint(ctx, d.snapshotMeta().Stage, func(m *meta) { m.CompareMirror, m.Damage = "", "" })
 }
 
 func (c *mirrorCompare) run(ctx context.Context) error {
@@ -547,13 +546,9 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 // theirs is a triple that another destination owns in the same graph, an empty one where
 // what is kept of it is damaged.
 func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
-	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, o.Dest))
+	m, err := ledger.MetaOf(d.store, o.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
-	}
-	var m meta
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
 	}
 	lay := d.mirror.lay
 	lay.Authority = m.Authority
@@ -613,7 +608,7 @@ func (d *Destination) forget(loc ledger.Hash) error {
 	b := d.store.Batch()
 	defer b.Close()
 	d.led.PutRecord(b, loc, rec)
-	return d.commit(b, func(m *meta) { m.Again = true })
+	return d.commit(b, func(m *meta) { m.OweSource("a kept representation is not as recorded") })
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {
@@ -624,7 +619,7 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
 	if d.putsWhole() {
 		c.plan = sink.Batch{}
-		return d.saveMeta(func(m *meta) { m.Dirty = true })
+		return d.saveMeta(func(m *meta) { m.Ahead = true })
 	}
 	if d.mirror.gspOnly() {
 		if err := c.putTouched(ctx); err != nil {

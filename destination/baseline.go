@@ -22,8 +22,8 @@ import (
 func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
 	err := d.takeBaseline(ctx, r, o, m)
-	if errors.Is(err, errSetsBack) && m.Phase == phaseCurrent && !r.dry { // nothing was changed
-		err = errors.Join(err, d.checkpoint(ctx, phaseCurrent, func(n *meta) { n.ByList, n.Again = m.ByList, m.Again }))
+	if errors.Is(err, errSetsBack) && m.Stage == ledger.Following && !r.dry { // nothing was changed
+		err = errors.Join(err, d.checkpoint(ctx, ledger.Following, func(n *meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
 	}
 	return err
 }
@@ -31,12 +31,12 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta) error {
 	r.mode("baseline")
 	if !r.dry {
-		if m.Phase != phaseBaseline {
-			if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) {
+		if m.Stage != ledger.Baseline {
+			if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) {
 				if m.Source != d.cfg.Source || m.Set != d.cfg.Set {
 					m.Missing, m.Rises = missing{}, false
 				}
-				m.Source, m.Set, m.ByList, m.Again = d.cfg.Source, d.cfg.Set, false, false
+				m.Source, m.Set, m.ByList, m.CompareSource = d.cfg.Source, d.cfg.Set, false, ""
 			}); err != nil {
 				return err
 			}
@@ -101,25 +101,27 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 			}
 		}
 		end = func(m *meta) {
-			m.Cursor, m.Gap, m.Held = cursor{}, gap, ""
+			m.Cursor, m.Gap, m.HeldGap = cursor{}, gap, ""
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if r.dry {
+		if err := d.saveMeta(func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
+			return err
+		}
 		return d.saveMeta(func(m *meta) {
-			m.Phase, m.Again = phaseBaseline, false
 			if end(m); !r.complete || r.plan.base {
-				m.Phase = phaseCurrent
+				m.Stage = ledger.Following
 			}
 		})
 	}
 	if err := d.provedComplete(ctx, r); err != nil {
 		return err
 	}
-	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
-		m.ByList, m.Again = false, false
+	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
+		m.ByList, m.CompareSource = false, ""
 		m.Missing.Dropped = m.Missing.Dropped || !o.followed()
 		if end(m); o.listed() {
 			m.closeGap()
@@ -241,7 +243,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if err := d.underWay(r, o); err != nil {
 		return nil, err
 	}
-	bulk := d.meta.Phase == phaseBaseline
+	bulk := d.meta.Stage == ledger.Baseline
 	b := d.batcher(&r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
@@ -385,8 +387,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	r.passed = v.passed
 	return func(m *meta) {
-		m.Held = ""
-		m.Inventory, m.Again = v.state.kept(), false
+		m.HeldGap = ""
+		m.Inventory, m.CompareSource = v.state.kept(), ""
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
 	}, nil
@@ -402,7 +404,9 @@ func (d *Destination) underWay(r *run, o *offer) error {
 	}
 	return d.saveMeta(func(m *meta) {
 		m.Inventory = listState{}
-		m.Again = m.Again || m.Phase == phaseCurrent && o.followed()
+		if m.Stage == ledger.Following && o.followed() {
+			m.OweSource("a comparison with the source was not finished")
+		}
 	})
 }
 
@@ -474,7 +478,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err := d.underWay(r, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(&r.c, d.meta.Phase == phaseBaseline) // else no write would count that goes by Graph Store POST
+	b := d.batcher(&r.c, d.meta.Stage == ledger.Baseline) // else no write would count that goes by Graph Store POST
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all that is recorded will be from this dump, and nothing is pending
 	if b.first == nil || !d.led.NoFaults() {
@@ -530,8 +534,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		r.complete = true
 	}
 	return func(m *meta) {
-		m.Held = ""
-		m.Inventory, m.Again = state.kept(), false
+		m.HeldGap = ""
+		m.Inventory, m.CompareSource = state.kept(), ""
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(false)
 	}, nil

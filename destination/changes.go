@@ -763,7 +763,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 			return err
 		default:
 			r.mode("baseline")
-			if err := d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.closeGap() }); err != nil {
+			if err := d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() }); err != nil {
 				return err
 			}
 			if m = d.snapshotMeta(); m.gap() == "" {
@@ -888,7 +888,7 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, 
 	if r.dry {
 		return !r.plan.base, d.saveMeta(end)
 	}
-	return false, d.checkpoint(ctx, phaseCurrent, end)
+	return false, d.checkpoint(ctx, ledger.Following, end)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
@@ -936,7 +936,7 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 		if r.dry {
 			err = d.saveMeta(end)
 		} else {
-			err = d.checkpoint(ctx, phaseCurrent, end)
+			err = d.checkpoint(ctx, ledger.Following, end)
 		}
 	}
 	r.complete = err == nil
@@ -1035,7 +1035,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		if r.dry {
 			return nil
 		}
-		return d.saveMeta(func(m *meta) { m.Held = r.rep.Held })
+		return d.saveMeta(func(m *meta) { m.HeldGap = r.rep.Held })
 	}
 	if depth == 0 && o.listed() && (gap.missing == nil || !r.nothingNewer) {
 		var end func(*meta)
@@ -1061,7 +1061,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 			}
 			err = d.saveMeta(end)
 		} else {
-			err = d.checkpoint(ctx, phaseCurrent, func(m *meta) { end(m); m.closeGap() })
+			err = d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
 		}
 		if err != nil {
 			return err
@@ -1111,7 +1111,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 		return nil
 	}
 	known := &m.Inventory
-	if m.Held != "" || m.Recheck.Why != "" {
+	if m.HeldGap != "" || m.Recheck.Why != "" {
 		known = nil
 	}
 	var end func(*meta)
@@ -1438,5 +1438,5 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
-	return w.apply(ctx, func(m *meta) { m.Held = "" })
+	return w.apply(ctx, func(m *meta) { m.HeldGap = "" })
 }

@@ -24,7 +24,7 @@ const unknownPackages = packageFew
 // it.
 func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (v *inventory, dump bool, err error) {
 	part := len(d.cfg.Select.Prefixes) > 0 && len(d.cfg.Select.Classes) == 0 // of classes the list tells nothing
-	rest := m.Phase == phaseBaseline && m.Resources > 0
+	rest := m.Stage == ledger.Baseline && m.Resources > 0
 	switch {
 	case o.ResourceDump == "" || o.ResourceList == "":
 		return nil, o.ResourceDump != "", nil

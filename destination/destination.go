@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,59 +109,6 @@ type Destination struct {
 	writer string // of this opening: numbers of writes come again after a backup was put back
 }
 
-// meta is the record of a destination: where it stands.
-type meta struct {
-	Version     int            `json:"version"`
-	Name        string         `json:"name"`
-	Mark        string         `json:"mark"` // subject of the checkpoint in the mirror
-	Source      string         `json:"source"`
-	Set         string         `json:"set,omitempty"`
-	Resolved    resolvedSource `json:"resolved,omitzero"`
-	Recheck     recheck        `json:"recheck,omitzero"`
-	Damage      string         `json:"damage,omitempty"` // Damage tells that an audit found the store otherwise than the records
-	Graph       string         `json:"graph"`            // layout and graph, never changed
-	Space       uint32         `json:"space"`
-	Authority   string         `json:"authority,omitempty"` // of skolem IRIs, never changed
-	Phase       string         `json:"phase,omitempty"`     // "", baseline, current
-	ByList      bool           `json:"by_list,omitempty"`   // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
-	Generation  uint64         `json:"generation"`          // last write that the mirror has confirmed
-	Writer      string         `json:"writer,omitempty"`    // that made it
-	Compare     string         `json:"compare,omitempty"`   // why the mirror must be compared before the next increment
-	Again       bool           `json:"again,omitempty"`     // records were forgotten: everything must be compared with the source before the next increment
-	Dirty       bool           `json:"dirty,omitempty"`     // records are ahead of a mirror that is put whole
-	Owned       bool           `json:"owned,omitempty"`     // per-entity: the mirror says of every graph whose it is
-	Resources   int64          `json:"resources"`
-	NotRDF      int64          `json:"not_rdf,omitempty"`    // of them
-	Unselected  int64          `json:"unselected,omitempty"` // of them
-	Unmapped    int64          `json:"unmapped,omitempty"`   // of them, those of which map makes nothing
-	UnmappedN   bool           `json:"unmapped_n,omitempty"` // that they were counted; false: by a version that did not
-	Counted     bool           `json:"counted,omitempty"`    // that they were; false: by a version that did not
-	Others      bool           `json:"others,omitempty"`     // those that are no RDF are indexed
-	Files       string         `json:"files,omitempty"`      // where their files are
-	Told        string         `json:"told,omitempty"`       // source that the provenance in the mirror names; "": there is none
-	Versions    uint64         `json:"versions,omitempty"`   // number of the last version that was kept
-	Cursor      cursor         `json:"cursor"`
-	Inventory   listState      `json:"inventory"`      // the Resource List or Dump that was last processed whole
-	Map         string         `json:"map,omitempty"`  // SHA-256 of the map that the mirror was made with
-	Part        string         `json:"part,omitempty"` // names what of the source was selected, and whether what is gone is kept; "": by a version that did not tell
-	Until       time.Time      `json:"until,omitzero"` // the mirror is what the source was then
-	Gap         string         `json:"gap,omitempty"`
-	Missing     missing        `json:"missing,omitzero"`
-	Unpublished unpublished    `json:"unpublished,omitzero"`
-	Older       olderList      `json:"older,omitzero"`
-	Absent      []string       `json:"absent,omitempty"` // Absent are lists and dumps that the source names and does not have.
-	Rises       bool           `json:"rises,omitempty"`  // the Change Lists of an index that tells no times were in their order
-	Held        string         `json:"held,omitempty"`   // a gap that waits for a person
-	Hold        *heldDeletions `json:"hold,omitempty"`   // deletions that do
-
-	LastPoll  time.Time    `json:"last_poll,omitzero"`
-	LastSync  time.Time    `json:"last_sync,omitzero"`
-	LastAudit *AuditReport `json:"last_audit,omitempty"`
-	LastError string       `json:"last_error,omitempty"`
-	InSync    bool         `json:"in_sync"`
-	Behind    time.Time    `json:"behind,omitzero"` // commit time of the oldest change not applied, at the last poll
-}
-
 // cursor is how far the Change Lists are applied.
 type cursor struct {
 	Time     time.Time `json:"time,omitzero"` // everything before is applied
@@ -253,11 +199,6 @@ func (l *listState) kept() listState {
 	}
 	return k
 }
-
-const (
-	phaseBaseline = "baseline"
-	phaseCurrent  = "current"
-)
 
 var (
 	idsMu  sync.Mutex // ids are given out one at a time
@@ -432,31 +373,24 @@ func (d *Destination) load() error {
 	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
 	d.probeL = l.(*sync.Mutex)
 
-	raw, err := d.store.Get(ledger.Key(ledger.KindMeta, d.dest))
+	m, found, err := d.led.Load()
+	if err == nil && found {
+		d.meta, err = openMeta(m)
+	}
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		d.meta = meta{Version: 1, Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: uint32(d.space), Owned: true, Others: true}
-		b.Set(ledger.Key(ledger.KindMeta, d.dest), d.meta.encode())
 	case err != nil:
 		return err
+	case !found:
+		d.meta.Identity = ledger.Identity{Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: d.space}
+		d.led.Put(b, d.meta.sealed())
+	case d.cfg.relocate:
+	case d.meta.Stage != ledger.None && (d.meta.Graph != graph || d.meta.Space != d.space):
+		return d.elsewhere(graph)
 	default:
-		if err := json.Unmarshal(raw, &d.meta); err != nil {
-			return fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
-		}
-		if d.meta.Version != 1 {
-			return fmt.Errorf("its records were written by a newer rsbridge (meta %d)", d.meta.Version)
-		}
-		if d.cfg.relocate {
-			break
-		}
-		if d.meta.Phase != "" && (d.meta.Graph != graph || d.meta.Space != uint32(d.space)) {
-			return d.elsewhere(graph)
-		}
-		d.meta.Graph, d.meta.Space = graph, uint32(d.space)
-		d.meta.Cursor.upgrade()
+		d.meta.Graph, d.meta.Space = graph, d.space
 		if d.meta.Name != d.cfg.Name {
 			d.meta.Name = d.cfg.Name
-			b.Set(ledger.Key(ledger.KindMeta, d.dest), d.meta.encode())
+			d.led.Put(b, d.meta.sealed())
 		}
 	}
 	d.mirror.mark = d.meta.Mark
@@ -478,10 +412,10 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 	var former []string
 	for name, m := range metas {
 		switch {
-		case m.Phase == "":
+		case m.Stage == ledger.None:
 		case name == d.cfg.Name:
 			return nil
-		case m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Graph == graph && m.Space == uint32(d.space) && !slices.Contains(d.cfg.Names, name):
+		case m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Graph == graph && m.Space == d.space && !slices.Contains(d.cfg.Names, name):
 			former = append(former, name)
 		}
 	}
@@ -505,17 +439,13 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 }
 
 // metas are the records of all destinations of this state, by their names.
-func (d *Destination) metas() (map[string]meta, error) {
-	metas := map[string]meta{}
-	for pair, err := range d.store.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
+func (d *Destination) metas() (map[string]ledger.Known, error) {
+	metas := map[string]ledger.Known{}
+	for k, err := range ledger.All(d.store) {
 		if err != nil {
 			return nil, err
 		}
-		var m meta
-		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
-		}
-		metas[m.Name] = m
+		metas[k.Name] = k
 	}
 	return metas, nil
 }
@@ -576,23 +506,12 @@ func (d *Destination) Close() error {
 	return nil
 }
 
-func (m *meta) encode() []byte {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		panic("destination: meta cannot be written: " + err.Error()) // plain fields only
-	}
-	return raw
-}
-
 // snapshotMeta is a copy of where the destination stands.
 func (d *Destination) snapshotMeta() meta {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.meta
 }
-
-// selected is how many resources of the source are in the part that is mirrored.
-func (m *meta) selected() int64 { return m.Resources - m.Unselected }
 
 // saveMeta changes the record of the destination durably.
 func (d *Destination) saveMeta(change func(*meta)) error {
@@ -603,22 +522,22 @@ func (d *Destination) saveMeta(change func(*meta)) error {
 
 // commit writes a batch together with a changed meta, all or nothing.
 func (d *Destination) commit(b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(meta []byte) error { return d.led.Commit(b, meta) })
+	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Commit(b, m) })
 }
 
 // done is commit of the batch whose intent stands in a slot.
 func (d *Destination) done(slot byte, b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(meta []byte) error { return d.led.Done(slot, b, meta) })
+	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Done(slot, b, m) })
 }
 
-func (d *Destination) withMeta(change func(*meta), write func(meta []byte) error) error {
+func (d *Destination) withMeta(change func(*meta), write func(*ledger.Meta) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := d.meta
 	if change != nil {
 		change(&m)
 	}
-	if err := write(m.encode()); err != nil {
+	if err := write(m.sealed()); err != nil {
 		return err
 	}
 	d.meta = m
@@ -654,7 +573,7 @@ func (d *Destination) wrote(m *meta) {
 
 func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
 	cp := &sink.Checkpoint{
-		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.Phase, Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
+		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.phase(), Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
 		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
 	}
 	if m.Cursor.Sequence != nil {

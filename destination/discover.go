@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -209,7 +210,7 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		}
 		dl, err := d.list(ctx, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
 		if err != nil {
-			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Phase != "" {
+			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Stage != ledger.None {
 				return nil, err // the list may be a part of one, which is not the whole
 			}
 			d.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)

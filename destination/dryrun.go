@@ -234,7 +234,7 @@ func (d *Destination) tellPlan(r *run) {
 	p.Store, p.Graph, p.Resources = d.mirror.client.Endpoint().Name, d.graphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.snapshotMeta()
-		n := m.selected() + r.planned.created - r.planned.deleted
+		n := m.Selected() + r.planned.created - r.planned.deleted
 		p.Resources = &n
 	}
 	if p.Documents == nil {

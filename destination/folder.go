@@ -632,7 +632,7 @@ func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
 	b := c.d.store.Batch()
 	defer b.Close()
 	c.d.led.PutRecord(b, loc, &forgotten)
-	return c.d.commit(b, func(m *meta) { m.Again = true })
+	return c.d.commit(b, func(m *meta) { m.OweSource("a file is not as recorded") })
 }
 
 func (c *mirrorCompare) fileDiffers(rec *ledger.Record) (byte, string, error) {

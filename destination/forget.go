@@ -59,7 +59,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	m := d.snapshotMeta()
 	rep, err = d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.at(), d.graphName(), m.Resources
-	if err != nil || m.Phase == "" {
+	if err != nil || m.Stage == ledger.None {
 		if err == nil && !o.DryRun {
 			err = d.dropRecords()
 		}
@@ -242,7 +242,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.led.LookForLeaving(); err != nil {
 		return "", err
 	}
-	if err := d.saveMeta(func(m *meta) { m.Compare, m.Again, m.InSync = beingForgotten, true, false }); err != nil {
+	if err := d.saveMeta(func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
 		return "", err
 	}
 	if err := d.removeResources(ctx); err != nil {
@@ -257,7 +257,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 		}
 		return "", rec.Err
 	}
-	if after := d.snapshotMeta().Compare; after != beingForgotten {
+	if after := d.snapshotMeta().CompareMirror; after != beingForgotten {
 		return "triples of resources whose records cannot be read: " + after, nil
 	}
 	return "", nil
@@ -288,7 +288,7 @@ func (d *Destination) removeResources(ctx context.Context) error {
 // same address. A mirror without a checkpoint may be one that was almost forgotten.
 func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
 	cp, err := d.mirror.readCheckpoint(ctx)
-	if err != nil || cp != nil || m.Compare == beingForgotten {
+	if err != nil || cp != nil || m.CompareMirror == beingForgotten {
 		return err
 	}
 	return d.isTheMirror(ctx)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -135,7 +136,7 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 	for range 12 {
 		switch r.IntN(8) { // the state is restored from a backup
 		case 0, 1:
-			if b.open().meta.Phase != "" { // else what is there is somebody else's to it
+			if b.open().meta.Stage != ledger.None { // else what is there is somebody else's to it
 				pairs = b.backup()
 			}
 		case 2:

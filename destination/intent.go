@@ -1,10 +1,7 @@
 package destination
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -54,7 +51,7 @@ func (d *Destination) giveUp(slot byte, why error) error {
 	d.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
 	b := d.store.Batch()
 	defer b.Close()
-	return d.done(slot, b, func(m *meta) { m.Compare = cmp.Or(m.Compare, ledger.ErrIntent.Error()) })
+	return d.done(slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
 }
 
 func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
@@ -82,33 +79,23 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 	defer d.spaceL.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Phase == phaseBaseline, nil)
+	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Stage == ledger.Baseline, nil)
 }
 
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for
 // none: what stands of it in the mirror is in no record yet.
 func (d *Destination) cutOffBeside() (string, error) {
-	for pair, err := range d.store.Scan([]byte{ledger.KindIntent}, []byte{ledger.KindIntent + 1}) {
-		if err != nil {
-			return "", err
-		}
-		dest := ledger.ID(binary.BigEndian.Uint32(pair.Key[1:]))
-		if dest == d.dest {
-			continue
-		}
-		raw, err := d.store.Get(ledger.Key(ledger.KindMeta, dest))
-		if errors.Is(err, kv.ErrNotFound) {
-			continue
-		}
-		var m meta
-		if err == nil {
-			err = json.Unmarshal(raw, &m)
-		}
+	for k, err := range ledger.All(d.store) {
 		if err != nil {
 			return "", fmt.Errorf("the batch of another destination: %w", err)
 		}
-		if m.Space == uint32(d.space) {
-			return m.Name, nil
+		if k.Dest == d.dest || k.Space != d.space {
+			continue
+		}
+		for slot := range byte(ledger.Slots) {
+			if _, err := d.led.Of(k.Dest).Intent(slot); !errors.Is(err, kv.ErrNotFound) {
+				return k.Name, nil
+			}
 		}
 	}
 	return "", nil

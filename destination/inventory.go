@@ -418,7 +418,7 @@ func (v *inventory) stale(c *cursor) bool {
 // what it did not have.
 func (v *inventory) taken(m *meta) bool {
 	was := &m.Inventory
-	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && !m.Again
+	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && m.CompareSource == ""
 }
 
 // merged pairs what the source says with what is recorded, by location.

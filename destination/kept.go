@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -49,16 +48,16 @@ func KeptIn(store kv.Reader) (out []Kept, err error) {
 			return nil, fmt.Errorf("%w: name of a destination", ledger.ErrDamaged)
 		}
 		k := Kept{Name: string(pair.Key[1:]), dest: ledger.ID(binary.BigEndian.Uint32(pair.Value))}
-		raw, err := store.Get(ledger.Key(ledger.KindMeta, k.dest))
+		kept, err := ledger.MetaOf(store, k.dest)
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
-		var m meta
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
+		m, err := openMeta(kept)
+		if err != nil {
+			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
 		k.Source, k.Set, k.Files, k.Resources, k.LastSync = m.Source, m.Set, m.Files, m.Resources, m.LastSync
-		k.Mirrored, k.space, k.mark = m.Phase != "", ledger.ID(m.Space), m.Mark
+		k.Mirrored, k.space, k.mark = m.Stage != ledger.None, m.Space, m.Mark
 		k.Graph, k.GraphIRI, _ = strings.Cut(m.Graph, " ")
 		k.Target = spaces[k.space].target
 		out = append(out, k)

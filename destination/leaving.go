@@ -23,16 +23,6 @@ import (
 // A resource that the source has again stays. What a person accepted goes, whatever is
 // leaving beside it.
 
-// heldDeletions are what waits for a person.
-type heldDeletions struct {
-	ID        string    `json:"id"`
-	Reason    string    `json:"reason"`
-	Deletions int64     `json:"deletions"`
-	Of        int64     `json:"of"`
-	Implied   bool      `json:"implied,omitempty"` // some of them only because a list lacks them
-	Since     time.Time `json:"since"`
-}
-
 // ErrNotHeld comes from a sync that accepts what is not held.
 var ErrNotHeld = errors.New("nothing of that id is held")
 
@@ -159,7 +149,7 @@ func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
 		}
 	}
 	m := d.snapshotMeta()
-	w.of, w.id = m.selected(), hex.EncodeToString(h.Sum(nil)[:6])
+	w.of, w.id = m.Selected(), hex.EncodeToString(h.Sum(nil)[:6])
 	return w, nil
 }
 
@@ -199,7 +189,7 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 		why = ""
 	}
 	m := d.snapshotMeta()
-	news := d.telling() && (m.Hold == nil || m.Hold.ID != w.id)
+	news := d.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
 	before := r.c.deleted
 	b := d.batcher(&r.c, false)
 	defer b.wait()
@@ -225,18 +215,18 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	if r.c.deleted > before {
 		r.mode("incremental")
 	}
-	if why == "" && m.Hold == nil {
+	if why == "" && m.HeldDeletions == nil {
 		return nil
 	}
-	var hold *heldDeletions
+	var hold *ledger.Deletions
 	if why != "" {
-		hold = &heldDeletions{ID: w.id, Reason: why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
-		if m.Hold != nil && m.Hold.ID == w.id {
-			hold.Since = m.Hold.Since
+		hold = &ledger.Deletions{ID: w.id, Reason: why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
+		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
+			hold.Since = m.HeldDeletions.Since
 		}
 		d.log.Warn("deletions are held", "id", hold.ID, "reason", why)
 	}
-	return d.saveMeta(func(m *meta) { m.Hold = hold })
+	return d.saveMeta(func(m *meta) { m.HeldDeletions = hold })
 }
 
 // planDepart is depart for a dry run.
@@ -271,10 +261,10 @@ func (d *Destination) planDepart(r *run) error {
 // accept lets exactly what is held go at the end of this run.
 func (d *Destination) acceptHeld(id string) error {
 	switch m := d.snapshotMeta(); {
-	case m.Hold == nil:
+	case m.HeldDeletions == nil:
 		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
-	case m.Hold.ID != id:
-		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.Hold.ID)
+	case m.HeldDeletions.ID != id:
+		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.HeldDeletions.ID)
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -315,10 +305,10 @@ type HeldItem struct {
 // (Held.Next; "" is the beginning).
 func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
 	m := d.snapshotMeta()
-	if m.Hold == nil {
+	if m.HeldDeletions == nil {
 		return nil, nil
 	}
-	out := &Held{ID: m.Hold.ID, Reason: m.Hold.Reason, Deletions: m.Hold.Deletions, Of: m.Hold.Of, Time: m.Hold.Since, Items: []HeldItem{}}
+	out := &Held{ID: m.HeldDeletions.ID, Reason: m.HeldDeletions.Reason, Deletions: m.HeldDeletions.Deletions, Of: m.HeldDeletions.Of, Time: m.HeldDeletions.Since, Items: []HeldItem{}}
 	var from *ledger.Hash
 	if after != "" {
 		from = new(ledger.Hash)
@@ -369,11 +359,11 @@ func (d *Destination) labelOf(loc ledger.Hash, rec *ledger.Record) string {
 // told is why something waits for a person, "" for nothing.
 func (m *meta) told() string {
 	var all []string
-	if m.Hold != nil {
-		all = append(all, m.Hold.Reason)
+	if m.HeldDeletions != nil {
+		all = append(all, m.HeldDeletions.Reason)
 	}
-	if m.Held != "" {
-		all = append(all, m.Held)
+	if m.HeldGap != "" {
+		all = append(all, m.HeldGap)
 	}
 	return strings.Join(slices.Compact(all), "; and ")
 }

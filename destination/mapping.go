@@ -53,35 +53,11 @@ func mapID(text string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }
 
-// countUnmapped counts of how many descriptions map makes nothing, where a version made the
-// records that did not count it.
-func (d *Destination) countUnmapped() error {
-	m := d.snapshotMeta()
-	if m.UnmappedN {
-		return nil
-	}
-	var n int64
-	if m.Map != "" {
-		snap := d.store.Snapshot()
-		defer snap.Close()
-		for _, rec := range d.led.Records(snap) {
-			if rec.Err != nil {
-				return rec.Err
-			}
-			n += rec.Unmapped()
-		}
-	}
-	return d.saveMeta(func(m *meta) { m.Unmapped, m.UnmappedN = n, true })
-}
-
 // remap makes everything be fetched and mapped again when the map is another one.
 func (d *Destination) remap(r *run) (bool, error) {
 	id := mapID(d.cfg.Map)
-	if err := d.countUnmapped(); err != nil {
-		return false, err
-	}
 	m := d.snapshotMeta()
-	if m.Map == id || m.Phase == "" {
+	if m.Map == id || m.Stage == ledger.None {
 		if m.Map != id {
 			return false, d.saveMeta(func(m *meta) { m.Map = id })
 		}
@@ -107,5 +83,8 @@ func (d *Destination) remap(r *run) (bool, error) {
 			}
 		}
 	}
-	return true, d.commit(b, func(m *meta) { m.Map, m.Again = id, true })
+	return true, d.commit(b, func(m *meta) {
+		m.Map = id
+		m.OweSource("the map was changed")
+	})
 }

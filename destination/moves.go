@@ -253,7 +253,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 // recheckHeld compares again where deletions are held for what a list lacks, and the list
 // has changed since.
 func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta) error {
-	if m.Hold == nil || !m.Hold.Implied || r.dry || r.full || !o.followed() || r.rep.Mode == "baseline" {
+	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
 	_, err := d.compareAgain(ctx, r, o, &m.Inventory, "deletions were held; the source's list was compared again")
@@ -280,5 +280,5 @@ func (d *Destination) compareAgain(ctx context.Context, r *run, o *offer, known 
 	}
 	r.mode("baseline")
 	r.why("%s", why)
-	return true, d.checkpoint(ctx, phaseCurrent, end)
+	return true, d.checkpoint(ctx, ledger.Following, end)
 }

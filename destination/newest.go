@@ -2,7 +2,6 @@ package destination
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -56,32 +55,6 @@ func (n *newest) String() string {
 		return fmt.Sprintf("%s %s", shorten(n.Loc), n.Change)
 	}
 	return fmt.Sprintf("%s %s at %s", shorten(n.Loc), n.Change, stamp(n.Time))
-}
-
-// upgrade makes the newest change of a cursor of before it was remembered, from
-// its identity (item.identity): without digests, which are not compared then.
-func (c *cursor) upgrade() {
-	if c.Newest != nil || c.Identity == "" {
-		return
-	}
-	rest, at, ok1 := cutLast(c.Identity)
-	loc, change, ok2 := cutLast(rest)
-	t, err := time.Parse(time.RFC3339Nano, at)
-	if !ok1 || !ok2 || err != nil {
-		return
-	}
-	c.Newest = &newest{Time: t, Loc: loc, Change: change}
-	if c.Sequence != nil {
-		c.Newest.Sequence = *c.Sequence
-	}
-}
-
-func cutLast(s string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(s, ' ')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
 }
 
 // sighting is what a pass over a list found of the newest change.

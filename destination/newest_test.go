@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
@@ -15,7 +14,7 @@ import (
 // A source restored from a backup whose log grows past our cursor with other
 // changes: the numbers fit, and the changes between are not missed.
 func TestRestoredSource(t *testing.T) {
-	for _, kind := range []string{"ours", "ours-parts", "ours-closed", "ours-ends-closed", "ours-shorter", "ours-same", "foreign", "foreign-parts", "upgraded", "since-baseline"} {
+	for _, kind := range []string{"ours", "ours-parts", "ours-closed", "ours-ends-closed", "ours-shorter", "ours-same", "foreign", "foreign-parts", "since-baseline"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src
@@ -43,9 +42,6 @@ func TestRestoredSource(t *testing.T) {
 				}
 				b.sync()
 				b.equal()
-			}
-			if kind == "upgraded" { // a state of before the newest change was remembered
-				b.forgetNewest()
 			}
 			if kind == "since-baseline" {
 				s.restore(0)
@@ -246,37 +242,8 @@ func TestComparedWithAVagueList(t *testing.T) {
 	}
 }
 
-// forgetNewest takes from the cursor what older versions did not write.
-func (b *bench) forgetNewest() {
-	b.t.Helper()
-	raw, err := b.store.Get(ledger.Key(ledger.KindMeta, b.d.dest))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		b.t.Fatal(err)
-	}
-	c := m["cursor"].(map[string]any)
-	for _, k := range []string{"newest", "last", "begin"} {
-		if c[k] == nil {
-			b.t.Fatalf("cursor has no %s: %v", k, c)
-		}
-		delete(c, k)
-	}
-	if raw, err = json.Marshal(m); err != nil {
-		b.t.Fatal(err)
-	}
-	batch := b.store.Batch()
-	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindMeta, b.d.dest), raw)
-	if err := batch.Commit(true); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // A history that only goes on is never taken for another one, wherever lists
-// end, and an older state is taken up as it is.
+// end.
 func TestSameHistoryIsNoGap(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		for _, parts := range []int{0, 1, 2, 5} {
@@ -291,9 +258,6 @@ func TestSameHistoryIsNoGap(t *testing.T) {
 				}
 				if rep := b.sync(); rep.Mode == "baseline" || !rep.InSync {
 					t.Fatalf("ours %v, parts %d, step %d: %+v", ours, parts, i, rep)
-				}
-				if i == 7 {
-					b.forgetNewest()
 				}
 			}
 			b.equal()
@@ -455,23 +419,6 @@ func TestUnchangedIndexIsCheap(t *testing.T) {
 			if rep := b.sync(); rep.Updated != 1 || !rep.InSync {
 				t.Fatalf("%+v", rep)
 			}
-		}
-	}
-}
-
-func TestUpgradeOfCursor(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	it := &item{Loc: "http://ex.org/a b", Change: "updated", Time: at}
-	n := uint64(7)
-	c := cursor{Identity: it.identity(), Sequence: &n}
-	c.upgrade()
-	if c.Newest == nil || !c.Newest.is(it) || c.Newest.Sequence != 7 {
-		t.Fatalf("%+v", c.Newest)
-	}
-	for _, bad := range []string{"", "x", "x y", "x y z"} {
-		c := cursor{Identity: bad}
-		if c.upgrade(); c.Newest != nil {
-			t.Errorf("%q gave %+v", bad, c.Newest)
 		}
 	}
 }

@@ -230,10 +230,10 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 			return false, err
 		}
 	}
-	if m.Others && m.Files == d.cfg.Files {
+	if m.Files == d.cfg.Files {
 		return false, nil
 	}
-	refetch := m.Phase != "" && d.cfg.Files != "" && m.Files != d.cfg.Files
+	refetch := m.Stage != ledger.None && d.cfg.Files != "" && m.Files != d.cfg.Files
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	b := d.store.Batch()
@@ -272,8 +272,10 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 		r.why("files is %s now: the resources that are no RDF are fetched for it", d.cfg.Files)
 	}
 	return refetch && some, d.commit(b, func(m *meta) {
-		m.Others, m.Files, m.NotRDF = true, d.cfg.Files, n
-		m.Again = m.Again || refetch && some
+		m.Files, m.NotRDF = d.cfg.Files, n
+		if refetch && some {
+			m.OweSource("files was changed")
+		}
 	})
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -200,28 +198,6 @@ func TestFilesAskedForLater(t *testing.T) {
 	b.cfg.Name, b.cfg.GraphIRI = "other", graphA+"/2"
 	if _, err := b.open().Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "kept by the destination") {
 		t.Fatal("two destinations in one folder:", err)
-	}
-}
-
-// A record of a version without the index is indexed by the next run.
-func TestOthersAreIndexed(t *testing.T) {
-	b := newBench(t)
-	s := b.src
-	s.types["x.png"] = "image/png"
-	fill(s, 1)
-	s.put("x.png", "png")
-	b.sync()
-	d := b.open()
-	batch := b.store.Batch()
-	batch.Delete(ledger.Key(ledger.KindOther, d.dest, ledger.HashOf(s.url("/set/r/x.png"))))
-	if err := d.commit(batch, func(m *meta) { m.Others, m.NotRDF = false, 0 }); err != nil {
-		t.Fatal(err)
-	}
-	if b.sync(); !slices.Equal([]int{len(b.others())}, []int{1}) {
-		t.Fatal(b.others())
-	}
-	if st, err := b.d.Status(context.Background()); err != nil || st.NotRDF != 1 {
-		t.Fatal(st, err)
 	}
 }
 

@@ -36,11 +36,11 @@ func (d *Destination) singles() (map[string]string, error) {
 	graphs := map[string]string{}
 	for _, m := range metas {
 		g, single := strings.CutPrefix(m.Graph, ledger.SingleSpace)
-		if !single || g == "" || m.Phase == "" {
+		if !single || g == "" || m.Stage == ledger.None {
 			continue
 		}
 		v, err := d.store.Get(ledger.NameKey(ledger.KindSpaceName, d.target, m.Graph))
-		if err == nil && binary.BigEndian.Uint32(v) == m.Space {
+		if err == nil && ledger.ID(binary.BigEndian.Uint32(v)) == m.Space {
 			graphs[g] = m.Name
 		}
 	}
@@ -301,38 +301,6 @@ func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
 	return nil
 }
 
-// ownAll writes the ownership of every graph, in a mirror that was made by a
-// version that did not.
-func (d *Destination) ownAll(ctx context.Context) error {
-	m := d.snapshotMeta()
-	if m.Owned || m.Phase == "" || !d.mirror.owns() {
-		return nil
-	}
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
-	d.log.Info("mirror: writing which graphs are ours")
-	snap := d.store.Snapshot()
-	defer snap.Close()
-	p := &sink.Batch{}
-	for r, err := range graphRecords(snap, d.space) {
-		if err == nil && r.dest == d.dest && d.mirror.canOwn(r.graph) {
-			if p.OwnGraphs = append(p.OwnGraphs, r.graph); len(p.OwnGraphs) >= 1000 {
-				err = d.writePlan(ctx, p)
-				p = &sink.Batch{}
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(p.OwnGraphs) > 0 {
-		if err := d.writePlan(ctx, p); err != nil {
-			return err
-		}
-	}
-	return d.saveMeta(func(m *meta) { m.Owned = true })
-}
-
 // writePlan writes what is no batch of resources, with the next checkpoint. The
 // caller holds the space.
 func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
@@ -366,7 +334,7 @@ func (d *Destination) beforeRedo(ctx context.Context) error {
 	}
 	m := d.snapshotMeta()
 	switch {
-	case m.Phase == "":
+	case m.Stage == ledger.None:
 	case cp == nil:
 		return d.noteCompare("the mirror has lost its checkpoint")
 	case !cp.IsOf(m.Generation, m.Writer) && cp.Generation != fmt.Sprint(m.Generation+1):

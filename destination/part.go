@@ -119,11 +119,8 @@ func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
 func (d *Destination) reselect(r *run) (bool, error) {
 	id := d.partID()
 	m := d.snapshotMeta()
-	if m.Phase == "" {
-		return false, d.saveMeta(func(m *meta) { m.Part, m.Counted = id, true })
-	}
-	if err := d.countUnselected(); err != nil {
-		return false, err
+	if m.Stage == ledger.None {
+		return false, d.saveMeta(func(m *meta) { m.Part = id })
 	}
 	if m.Part == id {
 		return false, nil
@@ -164,31 +161,12 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		r.reselected = true
 	}
 	return some > 0, d.commit(b, func(m *meta) {
-		m.Part, m.Again = id, m.Again || some > 0
+		if m.Part = id; some > 0 {
+			m.OweSource("select or keep was changed")
+		}
 		m.Resources += back
 		m.NotRDF += others
 		m.Unselected += unselected
 		m.Unmapped += unmapped
 	})
-}
-
-// countUnselected counts what is outside of the part, where a version made the records
-// that did not count it.
-func (d *Destination) countUnselected() error {
-	m := d.snapshotMeta()
-	if m.Counted {
-		return nil
-	}
-	var n int64
-	if m.Part != "whole" {
-		snap := d.store.Snapshot()
-		defer snap.Close()
-		for _, rec := range d.led.Records(snap) {
-			if rec.Err != nil {
-				return rec.Err
-			}
-			n += rec.Unselected()
-		}
-	}
-	return d.saveMeta(func(m *meta) { m.Unselected, m.Counted = n, true })
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // A configured address is resolved anew by each run, and what a run finds counts. The place of
@@ -53,7 +55,7 @@ func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool 
 func (d *Destination) accept(ctx context.Context, o *offer) error {
 	m, now := d.snapshotMeta(), o.resolved()
 	was := &m.Resolved
-	if m.Phase == "" || m.Source != d.cfg.Source || m.Set != d.cfg.Set || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
+	if m.Stage == ledger.None || m.Source != d.cfg.Source || m.Set != d.cfg.Set || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
 		return nil
 	}
 	if was.Doubted.IsZero() {
@@ -89,7 +91,7 @@ func (d *Destination) noteResolved(r *run, o *offer) error {
 		now.Before = slices.Insert(now.Before, 0, was.To)
 		now.Before = now.Before[:min(len(now.Before), maxPlacesKept)]
 	}
-	another := !same && was.To != "" && m.Phase != "" && m.Source == d.cfg.Source && m.Set == d.cfg.Set
+	another := !same && was.To != "" && m.Stage != ledger.None && m.Source == d.cfg.Source && m.Set == d.cfg.Set
 	if another {
 		r.why("the source's address leads to another place than before")
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
@@ -98,7 +100,7 @@ func (d *Destination) noteResolved(r *run, o *offer) error {
 	return d.saveMeta(func(m *meta) {
 		if m.Resolved = now; another {
 			m.leaveSource()
-			m.Again = true
+			m.OweSource("the source's address leads to another place than before")
 		}
 	})
 }

@@ -253,18 +253,14 @@ func (d *Destination) reindex(ctx context.Context) error {
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	n := int64(0)
-	for pair, err := range snap.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
+	for m, err := range ledger.All(snap) {
 		if err != nil {
 			return err
 		}
-		var m meta
-		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
-		}
-		if ledger.ID(m.Space) != d.space || len(pair.Key) != 5 {
+		if m.Space != d.space {
 			continue
 		}
-		dest := ledger.ID(binary.BigEndian.Uint32(pair.Key[1:]))
+		dest := m.Dest
 		lay := d.mirror.lay
 		lay.Authority = m.Authority
 		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.PerEntity {

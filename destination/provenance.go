@@ -83,7 +83,7 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 
 // planProvenance adds to a plan what changes in the provenance.
 func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
-	source := d.snapshotMeta().Told
+	source := d.snapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}
@@ -126,11 +126,11 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	if d.cfg.Provenance {
 		source = d.cfg.Source
 	}
-	if m.Told == source {
+	if m.Provenance == source {
 		return nil
 	}
-	if m.Phase == "" || d.mirror.gspOnly() {
-		return d.saveMeta(func(m *meta) { m.Told = source })
+	if m.Stage == ledger.None || d.mirror.gspOnly() {
+		return d.saveMeta(func(m *meta) { m.Provenance = source })
 	}
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
@@ -151,7 +151,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 		if rec.Err != nil {
 			return rec.Err
 		}
-		if m.Told != "" {
+		if m.Provenance != "" {
 			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(loc))
 		}
 		p.Add = append(p.Add, d.provenanceOf(loc, rec.Record, source)...)
@@ -162,13 +162,13 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	if err := flush(1); err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) { m.Told = source })
+	return d.saveMeta(func(m *meta) { m.Provenance = source })
 }
 
 // provenance compares what the mirror says of the descriptions with the records.
 func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	source := d.snapshotMeta().Told
+	source := d.snapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}

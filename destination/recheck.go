@@ -30,9 +30,9 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 		return nil
 	case !o.listed(): // the changes alone tell what the source has
 		return d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
-	case strings.HasPrefix(m.Held, "gap:"): // a person decides
+	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil
-	case due.Why == "" && (m.Held != "" || m.gap() != ""):
+	case due.Why == "" && (m.HeldGap != "" || m.gap() != ""):
 		return nil
 	case due.Why == "" && o.ResourceList == "": // a dump costs too much to be read only for that
 		another, err := d.anotherDump(ctx, o, &m)

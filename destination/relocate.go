@@ -18,7 +18,7 @@ func (d *Destination) elsewhere(graph string) error {
 	if err != nil {
 		return err
 	}
-	k := Kept{Target: spaces[ledger.ID(d.meta.Space)].target}
+	k := Kept{Target: spaces[d.meta.Space].target}
 	if d.meta.Graph != graph {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
@@ -97,7 +97,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed: %w", err)
 	case cp == nil:
 		return fmt.Errorf("%s has no checkpoint of this mirror in %s; nothing was changed: copy the store with all its graphs, or give the new mirror a new name", d.at(), sink.StateGraph)
-	case cp.IsOf(d.meta.Generation, d.meta.Writer) && cp.Phase == d.meta.Phase:
+	case cp.IsOf(d.meta.Generation, d.meta.Writer) && cp.Phase == d.meta.phase():
 		return nil
 	}
 	for slot := range byte(2) { // of a batch that was interrupted, which may stand there
@@ -160,7 +160,7 @@ func (d *Destination) endMove(from ledger.ID) error {
 			return err
 		}
 	}
-	err = d.commit(b, func(m *meta) { m.Space, m.Compare = uint32(d.space), "the mirror has another address" })
+	err = d.commit(b, func(m *meta) { m.Space, m.CompareMirror = d.space, "the mirror has another address" })
 	if err != nil || !shared {
 		return err
 	}

@@ -167,9 +167,6 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.sawServer(ctx); err != nil {
 			return err
 		}
-		if err := d.ownAll(ctx); err != nil {
-			return fmt.Errorf("write which graphs are ours: %w", err)
-		}
 	}
 	if !r.dry {
 		if err := d.provenanceMoved(ctx, r); err != nil {
@@ -196,16 +193,16 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return d.syncUntil(ctx, r, offer)
 	}
 	r.full = r.full || r.remapped || reselected || moved
-	if m = d.snapshotMeta(); m.Again && !r.full {
+	if m = d.snapshotMeta(); m.CompareSource != "" && !r.full {
 		r.why("a comparison with the source was not finished")
 		r.full = true
 	}
-	moved = m.Phase != "" && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
+	moved = m.Stage != ledger.None && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
 	switch {
-	case m.Phase == "":
+	case m.Stage == ledger.None:
 		r.why("nothing was mirrored yet")
 		err = d.baseline(ctx, r, offer)
-	case m.Phase == phaseBaseline:
+	case m.Stage == ledger.Baseline:
 		r.why("the baseline was interrupted and goes on")
 		err = d.baseline(ctx, r, offer)
 	case moved:
@@ -218,14 +215,14 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); r.dry && m.Compare != "" {
-		r.why("%s: everything in the mirror would be compared", m.Compare)
-	} else if m.Compare != "" {
-		r.why("%s: everything in the mirror is compared", m.Compare)
+	if m = d.snapshotMeta(); r.dry && m.CompareMirror != "" {
+		r.why("%s: everything in the mirror would be compared", m.CompareMirror)
+	} else if m.CompareMirror != "" {
+		r.why("%s: everything in the mirror is compared", m.CompareMirror)
 		if err := d.compareMirror(ctx, r); err != nil {
 			return err
 		}
-		if d.snapshotMeta().Again { // what is kept of some cannot be trusted any more
+		if d.snapshotMeta().CompareSource != "" { // what is kept of some cannot be trusted any more
 			if err := d.baseline(ctx, r, offer); err != nil {
 				return err
 			}
@@ -235,7 +232,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	if r.dry && m.Phase != phaseCurrent {
+	if r.dry && m.Stage != ledger.Following {
 		return nil // compared with a list, and the changes after it
 	}
 	if err := d.recheckHeld(ctx, r, offer, &m); err != nil {
@@ -270,15 +267,15 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if err != nil {
 		return err
 	}
-	if m.Phase != "" {
+	if m.Stage != ledger.None {
 		switch {
 		case cp == nil:
 			if err := d.isTheMirror(ctx); err != nil {
 				return err
 			}
 			return d.noteCompare("the mirror has lost its checkpoint")
-		case !cp.IsOf(m.Generation, m.Writer) || cp.Phase != m.Phase:
-			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.Phase))
+		case !cp.IsOf(m.Generation, m.Writer) || cp.Phase != m.phase():
+			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase()))
 		}
 		return nil
 	}
@@ -415,7 +412,7 @@ func (d *Destination) sharesWith() error {
 	former := ""
 	for name, m := range metas {
 		switch {
-		case name == d.cfg.Name || m.Phase == "" || m.Space != uint32(d.space):
+		case name == d.cfg.Name || m.Stage == ledger.None || m.Space != d.space:
 		case slices.Contains(d.cfg.Names, name):
 			return nil // a catalogue, of which sources come and go
 		default:
@@ -429,11 +426,11 @@ func (d *Destination) sharesWith() error {
 }
 
 func (d *Destination) noteCompare(why string) error {
-	if d.meta.Compare != "" {
+	if d.meta.CompareMirror != "" {
 		return nil
 	}
 	d.log.Warn("mirror must be compared", "why", why)
-	return d.saveMeta(func(m *meta) { m.Compare = why })
+	return d.saveMeta(func(m *meta) { m.OweMirror(why) })
 }
 
 // ourMarks are the marks of all destinations of this state; of a dump, which is replaced
@@ -442,17 +439,17 @@ func (d *Destination) ourMarks() ([]string, error) {
 	metas, err := d.metas()
 	var marks []string
 	for _, m := range metas {
-		if d.sink == nil || ledger.ID(m.Space) == d.space {
+		if d.sink == nil || m.Space == d.space {
 			marks = append(marks, m.Mark)
 		}
 	}
 	return marks, err
 }
 
-// checkpoint writes the phase into mirror and records.
-func (d *Destination) checkpoint(ctx context.Context, phase string, change func(*meta)) error {
+// checkpoint writes the stage into mirror and records.
+func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change func(*meta)) error {
 	next := d.snapshotMeta()
-	next.Phase = phase
+	next.Stage = stage
 	d.wrote(&next)
 	if change != nil {
 		change(&next)
@@ -465,7 +462,7 @@ func (d *Destination) checkpoint(ctx context.Context, phase string, change func(
 	}
 	before := d.snapshotMeta().Cursor
 	err := d.saveMeta(func(m *meta) {
-		m.Phase = phase
+		m.Stage = stage
 		d.wrote(m)
 		if change != nil {
 			change(m)
@@ -609,8 +606,8 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			oldest = m.Unpublished.Since
 		}
 	}
-	if m.Hold != nil && (oldest.IsZero() || m.Hold.Since.Before(oldest)) {
-		oldest = m.Hold.Since // a list that lacks a resource tells no time
+	if m.HeldDeletions != nil && (oldest.IsZero() || m.HeldDeletions.Since.Before(oldest)) {
+		oldest = m.HeldDeletions.Since // a list that lacks a resource tells no time
 	}
 	for _, a := range m.Absent {
 		r.why("%s is named and not there", shorten(a))
@@ -625,7 +622,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	if !r.until.IsZero() {
 		rep.Until = &r.until
 	}
-	rep.InSync = runErr == nil && r.complete && m.Phase == phaseCurrent && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.Compare == "" && !m.Again && m.Unpublished.Sequence == 0
+	rep.InSync = runErr == nil && r.complete && m.Stage == ledger.Following && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.CompareMirror == "" && m.CompareSource == "" && m.Unpublished.Sequence == 0
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
 		if runErr == nil {

@@ -42,14 +42,14 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 		return err
 	}
 	r.retry = true
-	if why := d.snapshotMeta().Compare; why != "" { // before, so that what is kept of some and cannot be trusted is fetched
+	if why := d.snapshotMeta().CompareMirror; why != "" { // before, so that what is kept of some and cannot be trusted is fetched
 		r.why("%s: everything in the mirror is compared", why)
 		if err := d.compareMirror(ctx, r); err != nil {
 			v.Close()
 			return err
 		}
 	}
-	if err := d.checkpoint(ctx, phaseBaseline, func(m *meta) { m.Source, m.Set, m.Until = d.cfg.Source, d.cfg.Set, r.until }); err != nil {
+	if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) { m.Source, m.Set, m.Until = d.cfg.Source, d.cfg.Set, r.until }); err != nil {
 		v.Close()
 		return err
 	}
@@ -58,7 +58,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 		return err
 	}
 	r.complete, r.departs = true, true
-	return d.checkpoint(ctx, phaseCurrent, func(m *meta) {
+	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
 		end(m)
 		m.Gap = ""
 		m.Inventory = listState{}
@@ -75,7 +75,11 @@ func (d *Destination) leaveUntil(r *run) error {
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(m.Until))
 	again := m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
-	return d.saveMeta(func(m *meta) { m.Until, m.Again = time.Time{}, m.Again || again })
+	return d.saveMeta(func(m *meta) {
+		if m.Until = (time.Time{}); again {
+			m.OweSource("the mirror was one of a time")
+		}
+	})
 }
 
 // readInventoryUntil reads what the source was at a time.

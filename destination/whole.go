@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -53,7 +52,7 @@ func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
 func (d *Destination) putWhole(ctx context.Context) error {
-	if !d.putsWhole() || !d.meta.Dirty && !(d.sink != nil && d.sink.absent()) {
+	if !d.putsWhole() || !d.meta.Ahead && !(d.sink != nil && d.sink.absent()) {
 		return nil
 	}
 	d.spaceL.Lock()
@@ -81,7 +80,7 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	if err := d.crashAt("written"); err != nil {
 		return err
 	}
-	return d.checkpoint(ctx, d.meta.Phase, func(m *meta) { m.Dirty = false })
+	return d.checkpoint(ctx, d.meta.Stage, func(m *meta) { m.Ahead = false })
 }
 
 // putLines replaces the graph.
@@ -93,7 +92,7 @@ func (d *Destination) putLines(ctx context.Context) error {
 		}
 		var authorities []string
 		for _, name := range slices.Sorted(maps.Keys(metas)) {
-			if m := metas[name]; ledger.ID(m.Space) == d.space {
+			if m := metas[name]; m.Space == d.space {
 				authorities = append(authorities, m.Authority)
 			}
 		}
@@ -169,18 +168,14 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	var lines, one []byte
-	for pair, err := range snap.Scan([]byte{ledger.KindMeta}, []byte{ledger.KindMeta + 1}) {
+	for m, err := range ledger.All(snap) {
 		if err != nil {
 			return err
 		}
-		var m meta
-		if err := json.Unmarshal(pair.Value, &m); err != nil {
-			return err
-		}
-		if ledger.ID(m.Space) != d.space || len(pair.Key) != 5 {
+		if m.Space != d.space {
 			continue
 		}
-		prefix := append([]byte{ledger.KindBody}, pair.Key[1:]...)
+		prefix := ledger.Key(ledger.KindBody, m.Dest)
 		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)

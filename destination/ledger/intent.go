@@ -135,22 +135,12 @@ func (l *Ledger) Begin(slot byte, in Intent) error {
 
 // Done commits what a batch has become, with the record of the destination, and ends its
 // intent.
-func (l *Ledger) Done(slot byte, b kv.Batch, meta []byte) error {
+func (l *Ledger) Done(slot byte, b kv.Batch, m *Meta) error {
 	b.Delete(l.intentKey(slot))
-	if err := l.Commit(b, meta); err != nil {
+	if err := l.Commit(b, m); err != nil {
 		return err
 	}
 	l.forgetAside(slot)
-	return nil
-}
-
-// Commit makes a batch of records durable together with the record of the destination, all
-// or nothing.
-func (l *Ledger) Commit(b kv.Batch, meta []byte) error {
-	b.Set(Key(KindMeta, l.dest), meta)
-	if err := b.Commit(true); err != nil {
-		return fmt.Errorf("write the records: %w", err)
-	}
 	return nil
 }
 

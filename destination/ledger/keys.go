@@ -18,7 +18,7 @@ import (
 //	s TARGET 0 GRAPH                     -> id of the space (one graph, or all per-entity graphs, of one store)
 //	S                                    -> last space id given out
 //	p TARGET                             -> findings of the last probe of the store, JSON
-//	m DEST                               -> meta: cursor, generation, times, JSON
+//	m DEST                               -> meta: identity, state, counts, position, JSON
 //	r DEST LOC                           -> resource record
 //	b DEST LOC                           -> wire form of the resource, sorted N-Triples, compressed
 //	f DEST LOC                           -> pending or failed resource, JSON
@@ -36,7 +36,7 @@ import (
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
 // first 16 bytes of a SHA-256.
-const LayoutVersion = 5
+const LayoutVersion = 6
 
 const (
 	KindVersion   = 'v'

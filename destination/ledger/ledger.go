@@ -16,7 +16,8 @@ type Ledger struct {
 	store       kv.Store
 	log         *slog.Logger
 	dest, space ID
-	aside       int // intents of so many bytes stand beside the tables
+	aside       int   // intents of so many bytes stand beside the tables
+	state       State // as it was committed; the writer's own
 
 	noFaults, noneLeaving atomic.Bool // known to be so; see Look
 }
@@ -30,7 +31,11 @@ func New(store kv.Store, log *slog.Logger, dest, space ID) *Ledger {
 func (l *Ledger) Of(dest ID) *Ledger { return New(l.store, l.log, dest, l.space) }
 
 // Forgetful reads the same records and forgets everything that is written.
-func (l *Ledger) Forgetful() *Ledger { return New(kv.Forget(l.store), l.log, l.dest, l.space) }
+func (l *Ledger) Forgetful() *Ledger {
+	f := New(kv.Forget(l.store), l.log, l.dest, l.space)
+	f.state = l.state
+	return f
+}
 
 // SetAside makes intents of so many bytes stand beside the tables.
 func (l *Ledger) SetAside(bytes int) { l.aside = bytes }

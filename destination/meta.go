@@ -1,0 +1,85 @@
+package destination
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+)
+
+// meta is the record of a destination, as the engine reads it. The ledger keeps position
+// and history unread.
+type meta struct {
+	ledger.Meta
+	position
+	history
+}
+
+// position is how far the source was read.
+type position struct {
+	Cursor      cursor         `json:"cursor"`
+	Inventory   listState      `json:"inventory"`         // the last Resource List or Dump processed as a whole
+	ByList      bool           `json:"by_list,omitempty"` // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
+	Resolved    resolvedSource `json:"resolved,omitzero"`
+	Recheck     recheck        `json:"recheck,omitzero"`
+	Until       time.Time      `json:"until,omitzero"` // the mirror is the source as it was then
+	Gap         string         `json:"gap,omitempty"`
+	Missing     missing        `json:"missing,omitzero"`
+	Unpublished unpublished    `json:"unpublished,omitzero"`
+	Older       olderList      `json:"older,omitzero"`
+	Absent      []string       `json:"absent,omitempty"` // lists and dumps that the source names and does not have
+	Rises       bool           `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
+}
+
+// history is how the last runs ended.
+type history struct {
+	LastPoll  time.Time    `json:"last_poll,omitzero"`
+	LastSync  time.Time    `json:"last_sync,omitzero"`
+	LastAudit *AuditReport `json:"last_audit,omitempty"`
+	LastError string       `json:"last_error,omitempty"`
+	InSync    bool         `json:"in_sync"`
+	Behind    time.Time    `json:"behind,omitzero"`  // commit time of the oldest change not applied, at the last poll
+	Damage    string       `json:"damage,omitempty"` // an audit found the store other than the records
+}
+
+// phase is the stage as a checkpoint has it.
+func (m *meta) phase() string {
+	if m.Stage == ledger.Following {
+		return "current"
+	}
+	return string(m.Stage)
+}
+
+// openMeta reads position and history.
+func openMeta(m ledger.Meta) (out meta, err error) {
+	out.Meta = m
+	if err = unseal(m.Position, &out.position); err == nil {
+		err = unseal(m.History, &out.history)
+	}
+	return out, err
+}
+
+func unseal(raw json.RawMessage, v any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("%w: meta: %w", ledger.ErrDamaged, err)
+	}
+	return nil
+}
+
+// sealed is the ledger's part, with position and history written into it.
+func (m *meta) sealed() *ledger.Meta {
+	m.Position, m.History = seal(m.position), seal(m.history)
+	return &m.Meta
+}
+
+func seal(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic("destination: meta cannot be written: " + err.Error()) // plain fields only
+	}
+	return raw
+}

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -145,5 +146,59 @@ func (b *bench) notProven(why string) {
 		if err != nil || rep.Verdict != "not proven" || !strings.Contains(rep.SourceError, why) {
 			b.t.Fatalf("%s: %s, %+v %v", depth, rep.Verdict, rep, err)
 		}
+	}
+}
+
+// A Change List that is broken or out of order for a time stops no baseline: the Resource List is
+// taken, the run says why it is not in sync, and the changes come when they can be read.
+func TestBaselineWithoutItsChanges(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"failing": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "down", http.StatusInternalServerError) },
+		"a page":  func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<!DOCTYPE html><html>log in</html>") },
+		"cut":     func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, urlset) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			s := b.src
+			fill(s, 5)
+			answerAt(s, "/set/changelist.xml", h)
+			rep, err := b.open().Sync(context.Background(), SyncOptions{})
+			if err == nil || !strings.Contains(err.Error(), "Change List") || rep.Created != 5 || rep.InSync {
+				t.Fatalf("%+v, %v", rep, err)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			st, err := b.d.Status(context.Background())
+			if err != nil || st.InSync || st.Resources != 5 || !strings.Contains(st.LastError, "changelist.xml") {
+				t.Fatalf("%+v, %v", st, err)
+			}
+			s.put("e1.nt", nt("e1", "second"))
+			s.remove("e2.nt")
+			s.hook = nil
+			if rep := b.sync(); !rep.InSync || rep.Updated != 1 || rep.Deleted != 1 {
+				t.Fatalf("%+v", rep)
+			}
+			b.equal()
+		})
+	}
+}
+
+// A missing Change List has another address. If it begins before all that is mirrored, nothing is
+// missing any more; without a begin the gap stays told.
+func TestMissingListHasAnotherAddress(t *testing.T) {
+	for from, closed := range map[string]bool{` from="2020-01-01T00:00:00Z"`: true, ``: false} {
+		b := newBench(t)
+		s := b.src
+		fill(s, 5)
+		goneAt(s, http.StatusNotFound, "/set/changelist.xml")
+		if rep := b.sync(); rep.InSync || rep.Held == "" {
+			t.Fatalf("%+v", rep)
+		}
+		xmlAt(s, s.caps, urlset+`<rs:md capability="capabilitylist"/><url><loc>`+s.url(listXML)+`</loc><rs:md capability="resourcelist"/></url><url><loc>`+s.url("/other.xml")+`</loc><rs:md capability="changelist"/></url></urlset>`)
+		xmlAt(s, "/other.xml", urlset+`<rs:ln rel="up" href="`+s.url(s.caps)+`"/><rs:md capability="changelist"`+from+`/></urlset>`)
+		if rep := b.sync(); rep.InSync != closed || (rep.Held == "") != closed {
+			t.Fatalf("%s: %+v", from, rep)
+		}
+		b.same(b.mir.lines(graphA), s.want())
 	}
 }

@@ -1153,6 +1153,9 @@ func faultNote(f *ledger.Fault) string {
 func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
+	if it.tried {
+		f.Run = d.runName()
+	}
 	if errors.Is(err, errEmpty) {
 		f.Empty = d.runName()
 	}

@@ -90,7 +90,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{full: true, touched: map[ledger.Hash]bool{}}
+			r := &run{full: true}
 			if err := d.repairFromSource(ctx, r, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}

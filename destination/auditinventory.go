@@ -367,12 +367,16 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 			return err
 		}
 	}
-	known := map[string]*ledger.Fault{} // by entity
+	known := map[string]*ledger.Fault{} // of entities that are missing
+	for _, e := range v.remote {
+		known[e.entity] = nil
+	}
+	delete(known, "")
 	for _, f := range d.led.Faults() {
-		switch {
-		case f.Err != nil:
+		if f.Err != nil {
 			return f.Err
-		case f.Entity != "" && len(v.remote) > 0:
+		}
+		if _, missing := known[f.Entity]; missing {
 			known[f.Entity] = f.Fault
 		}
 	}

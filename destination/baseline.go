@@ -1,10 +1,12 @@
 package destination
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path"
 	"slices"
@@ -203,17 +205,11 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
-	pending := map[ledger.Hash]*ledger.Fault{}
-	for loc, f := range d.led.Faults() {
-		if f.Err != nil {
-			return nil, f.Err
-		}
-		pending[loc] = f.Fault
-	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
+		settled    []ledger.Hash // pending ones that are not listed any more, or as recorded: nothing to wait for
 		held       int64
 		// of those, and of gone and told, resources outside of what is selected
 		heldOutside, goneOutside, toldOutside int64
@@ -247,10 +243,14 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	b := d.batcher(&r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range d.merged(v, snap) {
+		for p, err := range d.withFaults(d.merged(v, snap)) {
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			f := p.fault
+			if f != nil && !v.sparing {
+				settled = append(settled, p.loc)
 			}
 			if r.dry && r.reselected && p.rec != nil && d.cfg.Keep != "deleted" {
 				p.rec.Flags &^= ledger.FlagKept
@@ -262,9 +262,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			if moves.left(p.loc) {
 				continue // it goes with the new location of its entity
 			}
-			f := pending[p.loc]
 			if f != nil && v.sparing { // it is tried again by itself
-				delete(pending, p.loc)
 				continue
 			}
 			replaces := moves.to(p.loc)
@@ -283,7 +281,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 							return
 						}
 					}
-					continue // what was pending for it is settled below
+					continue // what was pending for it is settled
 				}
 				planned.became(p.rec, d.expected(p.it), false)
 			case p.there() && len(replaces) > 0:
@@ -303,13 +301,15 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			default:
 				continue
 			}
-			delete(pending, p.loc)
+			if f != nil {
+				settled = settled[:len(settled)-1]
+			}
 			if f != nil && !r.retry && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
 				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}
 			}
-			r.touched[p.loc] = true
+			p.it.tried = true
 			if r.dry {
 				if !r.plan.base && d.needed(p.it) {
 					r.plan.fetch(&p.it.Promise)
@@ -362,10 +362,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			return nil, err
 		}
 	}
-	if v.sparing {
-		clear(pending)
-	}
-	for loc := range pending { // not listed any more, or as recorded: nothing to wait for
+	for _, loc := range settled {
 		rec, err := d.led.Record(loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
@@ -725,25 +722,22 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 // settleUnlisted forgets what was pending and is neither recorded nor in a dump: there is
 // nothing to wait for.
 func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
-	pending := map[ledger.Hash]bool{}
+	next, stop := iter.Pull2(listed.Sort())
+	defer stop()
+	has, err, ok := next()
 	for loc, f := range d.led.Faults() {
-		if f.Err != nil {
-			return f.Err
+		for f.Err == nil && err == nil && ok && bytes.Compare(has.Key, loc[:]) < 0 {
+			has, err, ok = next()
 		}
-		if it, err := decodeItem(f.Item); err == nil && !it.File { // a dump has no files
-			pending[loc] = true
-		}
-	}
-	if len(pending) == 0 {
-		return nil
-	}
-	for rec, err := range listed.Sort() {
-		if err != nil {
+		if err = cmp.Or(f.Err, err); err != nil {
 			return err
 		}
-		delete(pending, ledger.Hash(rec.Key))
-	}
-	for loc := range pending {
+		if ok && bytes.Equal(has.Key, loc[:]) {
+			continue
+		}
+		if it, err := decodeItem(f.Item); err != nil || it.File { // a dump has no files
+			continue
+		}
 		rec, err := d.led.Record(loc)
 		if err == nil && rec == nil {
 			err = b.add(ctx, &op{loc: loc, settle: true})

@@ -836,7 +836,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	if err := w.finish(ctx, dl, address); err != nil {
 		return err
 	}
-	return d.found(ctx, o, dl)
+	return d.found(ctx, o, dl, &from)
 }
 
 // errUnreached says that nothing in the Change Lists proves that they reach back to the list or
@@ -1360,7 +1360,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 				continue
 			}
 			loc := ledger.HashOf(it.Loc)
-			r.touched[loc] = true
+			it.tried = true
 			rec, err := d.led.Record(loc)
 			if err != nil {
 				yield(nil, err)

@@ -396,6 +396,12 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		v.hole, v.missing, v.overlaid, err = true, gap, false, nil
 		v.void[1] = v.order
 	}
+	first := d.snapshotMeta().Phase != phaseCurrent
+	if err != nil && first && ctx.Err() == nil && !d.ownFailure(err) && !errors.Is(err, errSourceGone) {
+		d.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
+		v.hole, v.overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
+		v.void[1] = v.order
+	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)
 	}
@@ -459,11 +465,51 @@ func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, er
 	}
 }
 
+// withFaults adds the faults to pairs, also those of locations that have neither.
+func (d *Destination) withFaults(pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
+	return func(yield func(pairing, error) bool) {
+		next, stop := iter.Pull2(d.led.Faults())
+		defer stop()
+		loc, f, ok := next()
+		before := func(other *ledger.Hash) bool { // yields those before another location; nil: all that are left
+			for ok && f.Err == nil && (other == nil || bytes.Compare(loc[:], other[:]) < 0) {
+				if !yield(pairing{loc: loc, fault: f.Fault}, nil) {
+					return false
+				}
+				loc, f, ok = next()
+			}
+			if f.Err != nil {
+				yield(pairing{}, f.Err)
+			}
+			return f.Err == nil
+		}
+		for p, err := range pairs {
+			if err != nil {
+				yield(pairing{}, err)
+				return
+			}
+			if !before(&p.loc) {
+				return
+			}
+			if ok && loc == p.loc {
+				p.fault = f.Fault
+				loc, f, ok = next()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		before(nil)
+	}
+}
+
 // pairing is one location as the source (it) and the records (rec) have it.
 type pairing struct {
 	loc ledger.Hash
 	it  *item          // nil: not in the source; Change "deleted": told to be gone
 	rec *ledger.Record // nil: not recorded
+
+	fault *ledger.Fault // nil: none, or not asked for
 }
 
 // there tells whether the source has the resource now.

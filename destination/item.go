@@ -38,6 +38,7 @@ type item struct {
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
+	tried    bool         // it is fetched now, so not again in this run; not kept
 	File     bool         // the source says that it is a file and none of its descriptions
 }
 
@@ -89,8 +90,8 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	if slices.ContainsFunc(e.Faults, func(f string) bool { return strings.HasSuffix(f, " loc") }) {
 		it.Blind = true
 	}
-	if it.Blind { // which resource it means is not known: the place of the entry names it
-		it.Loc = fmt.Sprintf("%s#line=%d", address, e.Line)
+	if it.Blind { // which resource it means is not known: its number in the list names it, since a list may be one line
+		it.Loc = fmt.Sprintf("%s#entry=%d", address, e.Number)
 	}
 	if c := e.Meta.Capability; c != "" {
 		bad("the entry leads to a document of capability %q, and to no resource", shorten(string(c)))

@@ -425,11 +425,19 @@ func (d *Destination) missedAt(dl *download) time.Time {
 
 // found is for a pass that met no gap. The lists that are named were read, or lie before the
 // cursor, and are missing no more. Those that are not named stay missing, and the cursor is
-// behind them.
-func (d *Destination) found(ctx context.Context, o *offer, dl *download) error {
+// behind them. One list with everything since the cursor of before leaves none missing, as when
+// the missing one has another address.
+func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *cursor) error {
 	m := d.snapshotMeta()
 	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.listed() {
 		return nil
+	}
+	r, err := d.reader(dl)
+	if err != nil {
+		return err
+	}
+	if h := r.Head(); h.Meta.Capability == resourcesync.ChangeList && !h.Index && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
+		return d.saveMeta(func(m *meta) { m.Missing = missing{} })
 	}
 	named, err := d.named(ctx, o, dl)
 	if err != nil {

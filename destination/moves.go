@@ -164,17 +164,9 @@ func (d *Destination) pairMoves(items []*item) (map[ledger.Hash][]ledger.Hash, e
 // returned takes what the source has again out of what goes when a pending resource is
 // stored. find tells which of the locations that wait for that it has.
 func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
-	waiting := map[ledger.Hash]bool{}
-	for _, f := range d.led.Faults() {
-		if f.Err != nil {
-			return f.Err
-		}
-		for _, loc := range f.Replaces {
-			waiting[loc] = true
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
+	waiting, err := d.led.Replaced()
+	if err != nil || len(waiting) == 0 {
+		return err
 	}
 	back, err := find(waiting)
 	if err != nil || len(back) == 0 {
@@ -182,12 +174,8 @@ func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, f := range d.led.Faults() {
-		if f.Err != nil {
-			return f.Err
-		}
-		f.Replaces = slices.DeleteFunc(f.Replaces, func(l ledger.Hash) bool { return slices.Contains(back, l) })
-		d.led.PutFault(b, loc, f.Fault)
+	if err := d.led.Return(b, back); err != nil {
+		return err
 	}
 	return b.Commit(true)
 }
@@ -229,7 +217,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 		}
 		if f != nil {
 			f.Replace(from)
-			f.Next = d.opt.Now().UTC() // at the end of this run
+			f.Next, f.Run = d.opt.Now().UTC(), "" // at the end of this run
 			batch := d.store.Batch()
 			d.led.PutFault(batch, loc, f)
 			err := batch.Commit(true)

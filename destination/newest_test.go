@@ -432,7 +432,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		b.sync()
 		d := b.open()
 		at := d.snapshotMeta().Cursor
-		w := d.window(&run{touched: map[ledger.Hash]bool{}}, &offer{}, at)
+		w := d.window(&run{}, &offer{}, at)
 		last := -time.Minute
 		if waits {
 			last = 2 * time.Minute

@@ -18,12 +18,16 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	s := Status{InSync: m.inSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence, LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
+	var err error
+	if s.Pending, err = d.led.CountFaults(); err != nil {
+		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
+	}
 	for _, f := range d.led.Faults() {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)
 		}
-		if s.Pending++; len(s.Problems) < 5 {
-			s.Problems = append(s.Problems, problemOf(f.Fault))
+		if s.Problems = append(s.Problems, problemOf(f.Fault)); len(s.Problems) == 5 {
+			break
 		}
 	}
 	return s, ctx.Err()

@@ -45,11 +45,10 @@ type run struct {
 	reselected   bool
 	full         bool
 	retry        bool
-	gap          string               // the last one that was met
-	askedNewer   bool                 // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
-	nothingNewer bool                 // the list or dump was asked for to close a gap, and is not newer than the mirror
-	touched      map[ledger.Hash]bool // pending resources that this run has tried
-	planned      counts               // dry run
+	gap          string // the last one that was met
+	askedNewer   bool   // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
+	nothingNewer bool   // the list or dump was asked for to close a gap, and is not newer than the mirror
+	planned      counts // dry run
 	notRDF       int64
 	leftOut      int64 // files that the dump that was read does not have
 	blind        int64 // entries of a dump that do not tell which resource they mean
@@ -85,7 +84,7 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, touched: map[ledger.Hash]bool{}, until: o.Until, accept: o.Accept}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
 	d.fetch.begin()
 	if r.dry {
@@ -481,12 +480,12 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 	b := d.batcher(&r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for loc, f := range d.led.Faults() {
+		for _, f := range d.led.Faults() {
 			if f.Err != nil {
 				yield(nil, f.Err)
 				return
 			}
-			if r.touched[loc] || (!r.retry && f.Waits(now, d.lim.retryMax)) {
+			if f.Run == d.runName() || (!r.retry && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := decodeItem(f.Item)

@@ -144,7 +144,8 @@ type Entry struct {
 	HasMeta    bool      // reader: rs:md was there; writer: written when true
 	Meta       Meta
 	Links      []Link
-	Line       int // reader only: where the element begins, from 1
+	Line       int   // reader only: where the element begins, from 1
+	Number     int64 // reader only: of the entry, from 1, over all pages
 
 	// Faults of this entry that were let pass, reader only: a datetime that is
 	// none, and with ReaderOptions.KeepFaulty a loc that is missing or doubled.

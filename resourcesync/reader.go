@@ -218,6 +218,7 @@ func (r *Reader) count(e *Entry) error {
 	if r.entries++; r.entries > r.o.MaxEntries {
 		return r.d.s.Failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
 	}
+	e.Number = r.entries
 	r.track(e)
 	r.head.Warnings = r.d.warn.list
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type Fault struct {
 	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
+	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
 	Empty    string `json:"empty,omitempty"`    // the run that found it without triples
 	Replaces []Hash `json:"replaces,omitempty"` // former locations of its entity, kept until it is fetched
 }
@@ -106,7 +108,80 @@ func (l *Ledger) PutFault(b kv.Batch, loc Hash, f *Fault) {
 		panic("ledger: fault cannot be written: " + err.Error()) // plain fields only
 	}
 	l.noFaults.Store(false)
+	if len(f.Replaces) > 0 {
+		l.mu.Lock()
+		for _, left := range f.Replaces {
+			if l.replaced != nil { // else they are found
+				l.replaced[left] = true
+			}
+		}
+		l.mu.Unlock()
+	}
 	b.Set(Key(KindFault, l.dest, loc), raw)
+}
+
+// CountFaults counts all faults, without reading them.
+func (l *Ledger) CountFaults() (int64, error) {
+	if l.noFaults.Load() {
+		return 0, nil
+	}
+	n := int64(0)
+	prefix := Key(KindFault, l.dest)
+	snap := l.store.Snapshot()
+	defer snap.Close()
+	for _, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Replaced tells former locations of entities that may still be kept for a fault. They are
+// read once, and kept up to date from then on, so that no window of changes reads all faults.
+// Nothing is being written meanwhile.
+func (l *Ledger) Replaced() (map[Hash]bool, error) {
+	if l.noFaults.Load() {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.replaced == nil {
+		found := map[Hash]bool{}
+		for _, f := range l.Faults() {
+			if f.Err != nil {
+				return nil, f.Err
+			}
+			for _, left := range f.Replaces {
+				found[left] = true
+			}
+		}
+		l.replaced = found
+	}
+	return maps.Clone(l.replaced), nil
+}
+
+// Return takes former locations out of all faults, since the source has them again.
+func (l *Ledger) Return(b kv.Batch, back []Hash) error {
+	gone := make(map[Hash]bool, len(back))
+	for _, left := range back {
+		gone[left] = true
+	}
+	is := func(left Hash) bool { return gone[left] }
+	for loc, f := range l.Faults() {
+		if f.Err != nil {
+			return f.Err
+		}
+		if slices.ContainsFunc(f.Replaces, is) {
+			f.Replaces = slices.DeleteFunc(f.Replaces, is)
+			l.PutFault(b, loc, f.Fault)
+		}
+	}
+	l.mu.Lock()
+	maps.DeleteFunc(l.replaced, func(left Hash, _ bool) bool { return gone[left] })
+	l.mu.Unlock()
+	return nil
 }
 
 // DropFault adds the removal of a fault to a batch.

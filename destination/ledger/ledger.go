@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -20,6 +21,9 @@ type Ledger struct {
 	state       State // as it was committed; the writer's own
 
 	noFaults, noneLeaving atomic.Bool // known to be so; see Look
+
+	mu       sync.Mutex
+	replaced map[Hash]bool // nil: not read yet; see Replaced
 }
 
 // New opens the records of a destination whose mirror is in a space.

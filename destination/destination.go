@@ -1,11 +1,9 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -87,7 +85,6 @@ type Destination struct {
 	dest    ledger.ID
 	space   ledger.ID
 	target  string // the mirror's address, without an access token
-	address string // with it
 	spaceL  *spaceLock
 	probeL  *sync.Mutex // held while the store is probed for the first time
 
@@ -201,8 +198,7 @@ func (l *listState) kept() listState {
 }
 
 var (
-	idsMu  sync.Mutex // ids are given out one at a time
-	spaces sync.Map   // of *spaceLock (of a probe *sync.Mutex), by target and graph: writers into one graph take turns
+	spaces sync.Map // of *spaceLock (of a probe *sync.Mutex), by target and graph: writers into one graph take turns
 )
 
 // Open opens the records of a destination in store, which all destinations of a
@@ -246,7 +242,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	d.fetch.now, d.fetch.log = o.Now, d.log
 	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source) // from here on it is recorded, published and printed
 	e := target.Endpoint()
-	d.target, d.address = TargetOf(target), cmp.Or(e.Update, e.GraphStore, e.Query)
+	d.target = TargetOf(target)
 	if e.Update == "" && e.GraphStore == "" {
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
 	}
@@ -336,34 +332,26 @@ func (c *Config) complete() error {
 
 // load reads or makes the destination's own records.
 func (d *Destination) load() error {
-	idsMu.Lock()
-	defer idsMu.Unlock()
+	defer ledger.LockNumbers()()
 	b := d.store.Batch()
 	defer b.Close()
-	v, err := d.store.Get([]byte{ledger.KindVersion})
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		b.Set([]byte{ledger.KindVersion}, []byte{ledger.LayoutVersion})
-	case err != nil:
+	err := ledger.CheckLayout(d.store, b)
+	if err != nil {
 		return err
-	case len(v) != 1 || v[0] > ledger.LayoutVersion:
-		return fmt.Errorf("its records were written by a newer rsbridge (layout %v, this one knows %d)", v, ledger.LayoutVersion)
-	case v[0] < ledger.LayoutVersion:
-		return fmt.Errorf("its records were written by an earlier rsbridge (layout %d, this one reads %d): begin with a new state", v[0], ledger.LayoutVersion)
 	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
 	spaceName := ledger.SingleSpace + d.cfg.GraphIRI
 	if d.mirror.lay.PerEntity {
-		spaceName = "per-entity"
+		spaceName = ledger.PerEntity
 	}
-	if d.space, err = d.spaceOf(b, spaceName); err != nil {
+	if d.space, err = ledger.NewSpaceID(d.store, b, ledger.Space{Target: d.target, Name: spaceName}); err != nil {
 		return err
 	}
 	if err := d.takeFormer(b, graph); err != nil {
 		return err
 	}
 	if d.dest == 0 {
-		if d.dest, err = d.allocate(b, ledger.NameKey(ledger.KindDestName, d.cfg.Name), ledger.KindDestLast); err != nil {
+		if d.dest, err = ledger.NewDestID(d.store, b, d.cfg.Name); err != nil {
 			return err
 		}
 	}
@@ -422,18 +410,9 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 	if len(former) != 1 {
 		return nil
 	}
-	v, err := d.store.Get(ledger.NameKey(ledger.KindDestName, former[0]))
-	if err != nil || len(v) != 4 {
+	if d.dest, err = ledger.Rename(d.store, b, former[0], d.cfg.Name); err != nil {
 		return err
 	}
-	if own, err := d.store.Get(ledger.NameKey(ledger.KindDestName, d.cfg.Name)); err == nil && len(own) == 4 {
-		b.Delete(ledger.Key(ledger.KindMeta, ledger.ID(binary.BigEndian.Uint32(own)))) // it has mirrored nothing
-	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return err
-	}
-	b.Set(ledger.NameKey(ledger.KindDestName, d.cfg.Name), v)
-	b.Delete(ledger.NameKey(ledger.KindDestName, former[0]))
-	d.dest = ledger.ID(binary.BigEndian.Uint32(v))
 	d.log.Info("a destination has another name, and goes on with its records", "former", former[0])
 	return nil
 }
@@ -448,39 +427,6 @@ func (d *Destination) metas() (map[string]ledger.Known, error) {
 		metas[k.Name] = k
 	}
 	return metas, nil
-}
-
-func (d *Destination) allocate(b kv.Batch, name []byte, last byte) (ledger.ID, error) {
-	v, err := d.store.Get(name)
-	if err == nil && len(v) == 4 {
-		return ledger.ID(binary.BigEndian.Uint32(v)), nil
-	}
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return 0, err
-	}
-	n := uint32(0)
-	if v, err := d.store.Get([]byte{last}); err == nil && len(v) == 4 {
-		n = binary.BigEndian.Uint32(v)
-	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return 0, err
-	}
-	n++
-	enc := binary.BigEndian.AppendUint32(nil, n)
-	b.Set(name, enc)
-	b.Set([]byte{last}, enc)
-	return ledger.ID(n), nil
-}
-
-// spaceOf is that of a name. It was once recorded with the token of the address.
-func (d *Destination) spaceOf(b kv.Batch, name string) (ledger.ID, error) {
-	now, once := ledger.NameKey(ledger.KindSpaceName, d.target, name), ledger.NameKey(ledger.KindSpaceName, d.address, name)
-	if _, err := d.store.Get(now); !errors.Is(err, kv.ErrNotFound) || d.target == d.address {
-		return d.allocate(b, now, ledger.KindSpaceLast)
-	}
-	n, err := d.allocate(b, once, ledger.KindSpaceLast)
-	b.Set(now, binary.BigEndian.AppendUint32(nil, uint32(n)))
-	b.Delete(once)
-	return n, err
 }
 
 func randomHex(bytes int) string {

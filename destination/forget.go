@@ -2,14 +2,12 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -151,81 +149,14 @@ func (d *Destination) neighbour() (string, error) {
 	return "", err
 }
 
-// recordKinds are the kinds of records that begin with the destination.
-var recordKinds = []byte{ledger.KindResource, ledger.KindBody, ledger.KindFault, ledger.KindIntent, ledger.KindDiff, ledger.KindPast, ledger.KindGhost, ledger.KindOther, ledger.KindFile, ledger.KindLeaving, ledger.KindMeta}
-
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
-	snap := d.store.Snapshot()
-	defer snap.Close()
-	rep.Records = 1 // its name
-	count := func(prefix []byte, f func(kv.Pair)) error {
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
-			if err != nil {
-				return err
-			}
-			if f(pair); rep.Records%4096 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-		return nil
+	e, err := d.led.Extent(ctx)
+	rep.Records, rep.Files, rep.Triples = e.Records, e.Files, e.Triples
+	if d.folder != nil {
+		rep.Files += e.Resources
 	}
-	for _, kind := range recordKinds {
-		err := count(ledger.Key(kind, d.dest), func(pair kv.Pair) {
-			rep.Records++
-			if kind == ledger.KindOther && len(pair.Value) > 0 || kind == ledger.KindResource && d.folder != nil {
-				rep.Files++
-			}
-		})
-		if err != nil {
-			return rep, err
-		}
-	}
-	var subject ledger.Hash
-	var ours, others [][]byte // hashes of one subject
-	settle := func() {
-		theirs := map[ledger.Hash]bool{}
-		for _, all := range others {
-			for h := range slices.Chunk(all, 16) {
-				theirs[ledger.Hash(h)] = true
-			}
-		}
-		seen := map[ledger.Hash]bool{}
-		for _, all := range ours {
-			for h := range slices.Chunk(all, 16) {
-				if t := ledger.Hash(h); !theirs[t] && !seen[t] {
-					seen[t] = true
-					rep.Triples++
-				}
-			}
-		}
-		ours, others = nil, nil
-	}
-	err = count(ledger.Key(ledger.KindOwned, d.space), func(pair kv.Pair) {
-		subj, o, ok := ledger.SplitOwned(pair.Key)
-		if !ok || len(pair.Value)%16 != 0 {
-			return // a comparison tells of it
-		}
-		if subj != subject {
-			settle()
-			subject = subj
-		}
-		if o.Dest == d.dest {
-			rep.Records++
-			ours = append(ours, slices.Clone(pair.Value))
-		} else {
-			others = append(others, slices.Clone(pair.Value))
-		}
-	})
-	settle()
-	if err != nil {
-		return rep, err
-	}
-	return rep, count(ledger.Key(ledger.KindGraph, d.space), func(pair kv.Pair) {
-		if len(pair.Value) >= 4 && ledger.ID(binary.BigEndian.Uint32(pair.Value)) == d.dest {
-			rep.Records++
-		}
-	})
+	return rep, err
 }
 
 // removeOwned removes every resource from the mirror. It says what may remain there.
@@ -340,98 +271,8 @@ DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s>
 // dropRecords removes the records of the destination, and those of its space if nobody else
 // writes there.
 func (d *Destination) dropRecords() error {
-	idsMu.Lock()
-	defer idsMu.Unlock()
-	all, err := KeptIn(d.store)
-	if err != nil {
-		return err
-	}
-	shared := slices.ContainsFunc(all, func(k Kept) bool { return k.space == d.space && k.dest != d.dest })
-	if shared {
-		if err := d.leaveSpace(d.space); err != nil {
-			return err
-		}
-	}
-	b := d.store.Batch()
-	defer b.Close()
-	for _, kind := range recordKinds {
-		b.DeleteRange(ledger.Key(kind, d.dest), kv.PrefixEnd(ledger.Key(kind, d.dest)))
-	}
-	if !shared {
-		if err := dropSpace(d.store, b, d.space); err != nil {
-			return err
-		}
-	}
-	b.Delete(ledger.NameKey(ledger.KindDestName, d.cfg.Name))
-	if err := b.Commit(true); err != nil {
-		return fmt.Errorf("write the records: %w", err)
-	}
-	d.led.ForgetIntents()
-	return nil
-}
-
-// leaveSpace removes what the destination owns in the index of a space that others use.
-func (d *Destination) leaveSpace(space ledger.ID) error {
-	b := d.store.Batch()
-	defer b.Close()
-	snap := d.store.Snapshot()
-	defer snap.Close()
-	for pair, err := range d.inSpace(snap, space) {
-		if err != nil {
-			return err
-		}
-		if b.Delete(pair.Key); b.Size() > 4<<20 {
-			if err := b.Commit(false); err != nil {
-				return err
-			}
-		}
-	}
-	return b.Commit(true)
-}
-
-// inSpace yields the records of a space that belong to the destination.
-func (d *Destination) inSpace(r kv.Reader, space ledger.ID) func(yield func(kv.Pair, error) bool) {
-	return func(yield func(kv.Pair, error) bool) {
-		for _, kind := range []byte{ledger.KindOwned, ledger.KindGraph} {
-			prefix := ledger.Key(kind, space)
-			for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
-				ours := err != nil
-				switch {
-				case ours:
-				case kind == ledger.KindOwned:
-					_, o, ok := ledger.SplitOwned(pair.Key)
-					ours = ok && o.Dest == d.dest
-				default:
-					ours = len(pair.Value) >= 4 && ledger.ID(binary.BigEndian.Uint32(pair.Value)) == d.dest
-				}
-				if ours && (!yield(pair, err) || err != nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// dropSpace removes a space that nobody writes into, and what was probed of a store without
-// another one.
-func dropSpace(store kv.Reader, b kv.Batch, space ledger.ID) error {
-	all, err := spacesOf(store)
-	if err != nil {
-		return err
-	}
-	s := all[space]
-	for _, kind := range []byte{ledger.KindOwned, ledger.KindGraph, ledger.KindRewritten, ledger.KindForm} {
-		b.DeleteRange(ledger.Key(kind, space), kv.PrefixEnd(ledger.Key(kind, space)))
-	}
-	b.Delete(ledger.NameKey(ledger.KindSpaceName, s.target, s.name))
-	delete(all, space)
-	for _, other := range all {
-		if other.target == s.target {
-			return nil
-		}
-	}
-	b.Delete(ledger.NameKey(ledger.KindProbe, s.target))
-	return nil
+	defer ledger.LockNumbers()()
+	return d.led.Forget(d.cfg.Name)
 }
 
 // removeGraph forgets a checkpoint.

@@ -1,9 +1,7 @@
 package destination
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"net/url"
 	"slices"
@@ -35,19 +33,15 @@ type Kept struct {
 
 // KeptIn lists the destinations in the records of a state, by name.
 func KeptIn(store kv.Reader) (out []Kept, err error) {
-	spaces, err := spacesOf(store)
+	spaces, err := ledger.Spaces(store)
 	if err != nil {
 		return nil, err
 	}
-	names := []byte{ledger.KindDestName}
-	for pair, err := range store.Scan(names, kv.PrefixEnd(names)) {
+	for n, err := range ledger.Named(store) {
 		if err != nil {
 			return nil, err
 		}
-		if len(pair.Value) != 4 {
-			return nil, fmt.Errorf("%w: name of a destination", ledger.ErrDamaged)
-		}
-		k := Kept{Name: string(pair.Key[1:]), dest: ledger.ID(binary.BigEndian.Uint32(pair.Value))}
+		k := Kept{Name: n.Name, dest: n.Dest}
 		kept, err := ledger.MetaOf(store, k.dest)
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
@@ -59,7 +53,7 @@ func KeptIn(store kv.Reader) (out []Kept, err error) {
 		k.Source, k.Set, k.Files, k.Resources, k.LastSync = m.Source, m.Set, m.Files, m.Resources, m.LastSync
 		k.Mirrored, k.space, k.mark = m.Stage != ledger.None, m.Space, m.Mark
 		k.Graph, k.GraphIRI, _ = strings.Cut(m.Graph, " ")
-		k.Target = spaces[k.space].target
+		k.Target = spaces[k.space].Target
 		out = append(out, k)
 	}
 	return out, nil
@@ -99,26 +93,6 @@ func (k *Kept) Config() Config {
 func TargetOf(target *sparql.Client) string {
 	e := target.Endpoint()
 	return sparql.WithoutToken(cmp.Or(e.Update, e.GraphStore, e.Query))
-}
-
-// keptSpace is what a space is called.
-type keptSpace struct{ target, name string }
-
-// spacesOf reads the names of all spaces.
-func spacesOf(store kv.Reader) (map[ledger.ID]keptSpace, error) {
-	out := map[ledger.ID]keptSpace{}
-	prefix := []byte{ledger.KindSpaceName}
-	for pair, err := range store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return nil, err
-		}
-		target, name, ok := bytes.Cut(pair.Key[1:], []byte{0})
-		if !ok || len(pair.Value) != 4 {
-			return nil, fmt.Errorf("%w: name of a space", ledger.ErrDamaged)
-		}
-		out[ledger.ID(binary.BigEndian.Uint32(pair.Value))] = keptSpace{string(target), string(name)}
-	}
-	return out, nil
 }
 
 // placeOf is a target as it may be printed: the path of a dump or folder, the name of an

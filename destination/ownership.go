@@ -39,8 +39,7 @@ func (d *Destination) singles() (map[string]string, error) {
 		if !single || g == "" || m.Stage == ledger.None {
 			continue
 		}
-		v, err := d.store.Get(ledger.NameKey(ledger.KindSpaceName, d.target, m.Graph))
-		if err == nil && ledger.ID(binary.BigEndian.Uint32(v)) == m.Space {
+		if space, err := ledger.SpaceID(d.store, ledger.Space{Target: d.target, Name: m.Graph}); err == nil && space == m.Space {
 			graphs[g] = m.Name
 		}
 	}
@@ -49,8 +48,8 @@ func (d *Destination) singles() (map[string]string, error) {
 
 // singleOf is the destination that has all of its resources in a graph, "" if none has.
 func (d *Destination) singleOf(graph string) (string, error) {
-	if _, err := d.store.Get(ledger.NameKey(ledger.KindSpaceName, d.target, ledger.SingleSpace+graph)); errors.Is(err, kv.ErrNotFound) {
-		return "", nil
+	if space, err := ledger.SpaceID(d.store, ledger.Space{Target: d.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
+		return "", err
 	}
 	graphs, err := d.singles()
 	return graphs[graph], err

@@ -14,11 +14,11 @@ import (
 
 // elsewhere says that the records are of a mirror in another place than the configured one.
 func (d *Destination) elsewhere(graph string) error {
-	spaces, err := spacesOf(d.store)
+	spaces, err := ledger.Spaces(d.store)
 	if err != nil {
 		return err
 	}
-	k := Kept{Target: spaces[d.meta.Space].target}
+	k := Kept{Target: spaces[d.meta.Space].Target}
 	if d.meta.Graph != graph {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
@@ -80,7 +80,7 @@ func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 	if err := d.holdsCheckpoint(ctx); err != nil {
 		return err
 	}
-	if err := d.copySpace(ctx, from); err != nil {
+	if err := d.led.In(from).CopySpace(ctx, d.space); err != nil {
 		return err
 	}
 	if err := d.crashAt("copied"); err != nil {
@@ -108,63 +108,34 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 	return fmt.Errorf("%s stands at write %s, the records at %d; nothing was changed: copy the store again while the mirror is paused", d.at(), cp.Generation, d.meta.Generation)
 }
 
-// copySpace copies the index of what the destination owns to the new space.
-func (d *Destination) copySpace(ctx context.Context, from ledger.ID) error {
-	snap := d.store.Snapshot()
-	defer snap.Close()
-	b := d.store.Batch()
-	defer b.Close()
-	for pair, err := range d.inSpace(snap, from) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		b.Set(inOtherSpace(pair.Key, d.space), pair.Value)
-		if b.Size() > 4<<20 {
-			if err := b.Commit(false); err != nil {
-				return err
-			}
-		}
-	}
-	return b.Commit(true)
-}
-
-// inOtherSpace is the key of a record of a space in another one.
-func inOtherSpace(k []byte, space ledger.ID) []byte {
-	return append(ledger.Key(k[0], space), k[5:]...)
-}
-
 // endMove makes the new space the one that counts, in one step, and removes what is left of
 // the old one.
 func (d *Destination) endMove(from ledger.ID) error {
-	idsMu.Lock()
-	defer idsMu.Unlock()
-	all, err := KeptIn(d.store)
+	defer ledger.LockNumbers()()
+	old := d.led.In(from)
+	last, err := old.Alone(from)
 	if err != nil {
 		return err
 	}
-	shared, others := false, false // the old space, the new one
-	for _, k := range all {
-		shared = shared || k.space == from && k.dest != d.dest
-		others = others || k.space == d.space && k.dest != d.dest
+	first, err := d.led.Alone(d.space)
+	if err != nil {
+		return err
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	if err := d.takeForm(b, from, others); err != nil {
+	if err := d.takeForm(b, from, !first); err != nil {
 		return err
 	}
-	if !shared {
-		if err := dropSpace(d.store, b, from); err != nil {
+	if last {
+		if err := old.DropSpace(b); err != nil {
 			return err
 		}
 	}
 	err = d.commit(b, func(m *meta) { m.Space, m.CompareMirror = d.space, "the mirror has another address" })
-	if err != nil || !shared {
+	if err != nil || last {
 		return err
 	}
-	return d.leaveSpace(from)
+	return old.LeaveSpace()
 }
 
 // takeForm takes the normal form of the ownership index along. Where the new space has

@@ -158,14 +158,6 @@ func (l *Ledger) Pending(slot byte) (kind IntentKind, all []Intended, err error)
 	return in.read()
 }
 
-// ForgetIntents removes intents beside the tables, after all records of the destination have
-// gone.
-func (l *Ledger) ForgetIntents() {
-	for slot := range byte(Slots) {
-		l.forgetAside(slot)
-	}
-}
-
 // Intent reads the intent of a slot, or kv.ErrNotFound.
 func (l *Ledger) Intent(slot byte) (Intent, error) {
 	raw, err := l.store.Get(l.intentKey(slot))

@@ -34,6 +34,9 @@ func New(store kv.Store, log *slog.Logger, dest, space ID) *Ledger {
 // Of opens the records of another destination of the same space.
 func (l *Ledger) Of(dest ID) *Ledger { return New(l.store, l.log, dest, l.space) }
 
+// In opens the records of the same destination, whose mirror is in another space.
+func (l *Ledger) In(space ID) *Ledger { return New(l.store, l.log, l.dest, space) }
+
 // Forgetful reads the same records and forgets everything that is written.
 func (l *Ledger) Forgetful() *Ledger {
 	f := New(kv.Forget(l.store), l.log, l.dest, l.space)

@@ -396,7 +396,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		v.hole, v.missing, v.overlaid, err = true, gap, false, nil
 		v.void[1] = v.order
 	}
-	first := d.snapshotMeta().Phase != phaseCurrent
+	first := d.snapshotMeta().Stage != ledger.Following
 	if err != nil && first && ctx.Err() == nil && !d.ownFailure(err) && !errors.Is(err, errSourceGone) {
 		d.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.hole, v.overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them

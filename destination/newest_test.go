@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"regexp"
 	"strings"

@@ -264,7 +264,7 @@ func (b *Bridge) Start() {
 			b.makeAgain(name, "no Resource Dump", "dump:")
 		}
 		_, done := b.pub.Generation(name)
-		if _, begun := b.runner.Busy("scan:" + name); !done && !begun {
+		if _, begun := b.runner.Busy("scan:" + name); !done && !begun && b.sets[name].renamed() == nil {
 			next := "the first scan comes by schedule; rsbridge scan begins one now"
 			if b.runner.Next("scan:"+name).IsZero() && b.runner.Next("hint:"+name).IsZero() {
 				next = "the set has no schedule; rsbridge scan begins a scan"

@@ -117,6 +117,14 @@ func (b *Bridge) canMoveSet(from, to string) error {
 // canChange tells why a set cannot be forgotten or moved.
 func (b *Bridge) canChange(action, name string, args any) error {
 	s := b.sets[name]
+	if s == nil && b.pub != nil {
+		switch to, known := b.pub.Former(name); {
+		case to != "":
+			return fmt.Errorf("set %s was renamed to %s; %w", name, to, ErrUnchanged)
+		case known:
+			return fmt.Errorf("set %s was forgotten; %w", name, ErrUnchanged)
+		}
+	}
 	if s == nil {
 		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, strings.Join(b.Sets(), ", "))
 	}

@@ -208,7 +208,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		r.why("the source is another one than before")
 		err = d.baseline(ctx, r, offer)
 	case r.full:
-		r.why("a full comparison was asked for")
+		if r.rep.Why == "" {
+			r.why("a full comparison was asked for")
+		}
 		err = d.baseline(ctx, r, offer)
 	}
 	if err != nil {

@@ -107,6 +107,12 @@ func formerNames(r kv.Reader) (map[string]formerRecord, error) {
 	return out, nil
 }
 
+// Former tells what became of a set of that name: its name now, "" if it was forgotten.
+func (p *Publisher) Former(name string) (to string, known bool) {
+	f, known := p.former[name]
+	return f.To, known
+}
+
 // HasFormer tells whether names of sets are left that are answered for.
 func HasFormer(store kv.Reader) (bool, error) {
 	former, err := formerNames(store)

@@ -177,11 +177,11 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 		return err
 	}
 	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
-	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, errRefused)) {
+	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, sink.ErrRefused)) {
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.healthy(ctx, d.checkpointOf(&d.meta)); herr != nil {
+	if herr := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&d.meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -228,8 +228,8 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 			}
 		}
 		refused := err
-		if !errors.Is(err, errRefused) {
-			refused = fmt.Errorf("%w: %w", errRefused, err)
+		if !errors.Is(err, sink.ErrRefused) {
+			refused = fmt.Errorf("%w: %w", sink.ErrRefused, err)
 		}
 		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, refused, o.replaces...)}
 	}
@@ -388,7 +388,7 @@ func (d *Destination) posts(p *sink.Batch) bool { return len(p.Add) >= d.lim.few
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
 func (d *Destination) postsWithSmall(p *sink.Batch) bool {
-	return len(p.Add) <= bulkTriples && d.canPost(p)
+	return len(p.Add) <= BulkTriples && d.canPost(p)
 }
 
 func (d *Destination) canPost(p *sink.Batch) bool {
@@ -432,7 +432,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			if d.postsWithSmall(p) {
 				with, p = p.Add, &sink.Batch{}
 			}
-			err = d.mirror.postSmall(ctx, ops, with)
+			err = d.postSmall(ctx, ops, with)
 			posted = p.Empty()
 		}
 		switch {
@@ -486,7 +486,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 			continue
 		}
 		ch, err := d.workOut(o)
-		if errors.Is(err, errUnusable) {
+		if errors.Is(err, sink.ErrUnusable) {
 			it := o.it
 			if it == nil {
 				it = &item{Loc: o.rec.Loc, Promise: promise{Length: -1}}
@@ -561,14 +561,6 @@ func (d *Destination) crashAt(point string) error {
 	return nil
 }
 
-// rdf4jLongestGraph is how many bytes a graph's name may have in an RDF4J: its native
-// store writes them as Java does, 6 for a letter of 4, and has room for 65535. After a
-// longer one no write passes until the server is started again.
-const rdf4jLongestGraph = 65535 * 2 / 3
-
-// errUnusable marks a resource that cannot stand in this mirror.
-var errUnusable = errors.New("cannot stand in the mirror")
-
 // workOut compares an op with the record.
 func (d *Destination) workOut(o *op) (*delta, error) {
 	ch := &delta{op: o}
@@ -618,26 +610,22 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 				return nil, err
 			}
 			if ch.newSts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err != nil {
-				return nil, fmt.Errorf("%w: %w", errUnusable, err)
+				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
 			o.rec.Normal = sink.DigestOf(ch.newSts)
 		}
-		if d.mirror.iris.some() {
-			for i := range ch.newSts {
-				if err := d.mirror.keeps(&ch.newSts[i]); err != nil {
-					return nil, fmt.Errorf("entity %s: %w", shorten(o.rec.Entity), err)
-				}
-			}
+		if err := d.mirror.keepsAll(ch.newSts); err != nil {
+			return nil, fmt.Errorf("entity %s: %w", shorten(o.rec.Entity), err)
 		}
 		if slices.ContainsFunc(ch.newSts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(ch.newSts)) != o.rec.Triples {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
 			if ch.newGraph, err = d.mirror.lay.GraphOf(o.rec.Entity); err != nil {
-				return nil, fmt.Errorf("%w: %w", errUnusable, err)
+				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
-			if len(ch.newGraph) > rdf4jLongestGraph && d.mirror.client.LikeRDF4J() {
-				return nil, fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", errUnusable, shorten(ch.newGraph))
+			if err := d.mirror.keepsGraph(ch.newGraph); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -1060,58 +1048,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 			back.Remove = append(back.Remove, p.Add[i])
 		}
 	}
-	for _, st := range back.Remove {
-		err := d.mirror.one(ctx, updateOp{'d', &st})
-		if err != nil && !((errors.Is(err, errRefused) || refusal(err)) && d.mirror.lacks(ctx, &st)) {
-			return err
-		}
-	}
-	for i := range back.Add {
-		if err := d.mirror.one(ctx, updateOp{'i', &back.Add[i]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lacks tells of a triple that the store refuses to remove that it does not have it, as
-// far as it can be asked: it may refuse to be asked for it too, and then for all that
-// stands in its place.
-func (m *mirror) lacks(ctx context.Context, st *sink.Statement) bool {
-	if m.client.Endpoint().Query == "" {
-		return true
-	}
-	there, err := m.has(ctx, st)
-	if refusal(err) {
-		there, err = m.shows(ctx, st)
-	}
-	var e *sparql.Error
-	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
-}
-
-// has asks for a triple.
-func (m *mirror) has(ctx context.Context, st *sink.Statement) (bool, error) {
-	pattern := string(appendSPARQL([]byte("{\n"), st.Triple)) + "}"
-	if g := m.graphFor(st); g != "" {
-		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
-	}
-	return m.client.Ask(ctx, "ASK "+pattern)
-}
-
-// shows looks for a triple among all that have its subject and predicate.
-func (m *mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err error) {
-	pattern := string(st.Triple.S) + " " + string(st.Triple.P) + " ?o . "
-	if g := m.graphFor(st); g != "" {
-		pattern = "GRAPH <" + g + "> { " + pattern + "} "
-	}
-	n, err := m.oneAnswer(ctx, pattern, []string{"?o"}, func(r sparql.Row) error {
-		there = there || m.lay.NormalForm.Term(r[0]) == m.lay.NormalForm.Term(st.Triple.O)
-		return nil
-	})
-	if err == nil && m.cuts(n) {
-		err = errShort
-	}
-	return there, err
+	return d.mirror.takeBack(ctx, back)
 }
 
 func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
@@ -1121,14 +1058,6 @@ func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// healthy writes the checkpoint again: a store that takes it works.
-func (m *mirror) healthy(ctx context.Context, cp *sink.Checkpoint) error {
-	if m.gspOnly() {
-		return m.putCheckpoint(ctx, cp)
-	}
-	return m.client.Update(ctx, m.checkpointText(cp))
 }
 
 // ---- reading records
@@ -1174,7 +1103,7 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 	}
 	pause := d.lim.retryFirst << min(f.Tries-1, 20)
 	f.Next = now.Add(min(max(pause, d.lim.retryFirst), d.lim.retryMax))
-	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, errRefused) || errors.Is(err, errTooLarge) {
+	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, errTooLarge) {
 		f.State = "failed"
 	}
 	return f

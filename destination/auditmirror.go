@@ -131,7 +131,7 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 	if m.lay.PerEntity {
 		err = c.readEntities(ctx, each)
 	} else {
-		err = c.readSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
+		err = m.readSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
 	}
 	if err != nil {
 		return fmt.Errorf("read the mirror: %w", err)
@@ -426,7 +426,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 				if paired[i] || t.P != l.st.Triple.P || extra[i].graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				if rdfres.ValueEqual(l.st.Triple.O, t.O) || d.mirror.iris.virtuoso && (virtuosoGeometry(l.st.Triple.O, t.O) || virtuosoXML(l.st.Triple.O, t.O)) {
+				if d.mirror.sameValue(l.st.Triple.O, t.O) {
 					match = i
 					break
 				}

@@ -101,7 +101,7 @@ func TestBigEntity(t *testing.T) {
 // What one entity has goes into the mirror in requests that a store can answer in
 // time; RDF4J takes smaller ones better.
 func TestBigEntityIsPostedInParts(t *testing.T) {
-	for under, batch := range map[string]int{"": bulkTriples, "/repositories/one": bulkTriplesRDF4J} {
+	for under, batch := range map[string]int{"": BulkTriples, "/repositories/one": bulkTriplesRDF4J} {
 		b := newBench(t)
 		b.cfg.MemoryBytes = 0
 		b.mir.under = under

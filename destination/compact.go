@@ -2,13 +2,9 @@ package destination
 
 import (
 	"context"
-	"io"
-	"slices"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // A first baseline is nothing but new resources, whose triples all come. Some stores
@@ -18,17 +14,10 @@ import (
 // ownership index gets.
 
 const (
-	// compactTriples bounds a batch of such resources, which becomes as large while the
-	// one before it is being written. Threads of Virtuoso wait for one another for ever
-	// in a long one: not there.
-	compactTriples = 200_000
 	// compactOps bounds their number.
 	compactOps = 40_000
 	// compactResource is how many triples one may have.
 	compactResource = 10_000
-	// compactTime is what a store may take for such a batch, as fast as it was with the
-	// one before: it is given a minute or two for an answer, and by proxies no more.
-	compactTime = 20 * time.Second
 )
 
 // compacted is what is kept of the statements of an op.
@@ -71,7 +60,7 @@ func (s *itemRest) item(r *ledger.Record) *item {
 // on the terms of their triples.
 func (b *batcher) canCompact() bool {
 	m := b.d.mirror
-	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.canBulk() && !m.gspOnly() && !m.client.LikeRDF4J()
+	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.canPostPacked()
 }
 
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that
@@ -90,7 +79,7 @@ func (o *op) compact(m *mirror) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
 	}
-	if m.iris.some() && (!m.postable(o.sts) || slices.ContainsFunc(o.sts, func(st sink.Statement) bool { return m.keeps(&st) != nil })) {
+	if !m.postable(o.sts) || m.keepsAll(o.sts) != nil {
 		return
 	}
 	c := &compacted{size: len(o.wire), owned: sink.BySubject(o.sts)}
@@ -163,71 +152,19 @@ func (c *compacted) bytes() (n int64) {
 	return n + int64(len(c.text))
 }
 
-// postSmall adds the triples of small ops, and some statements, by one Graph Store POST.
-func (m *mirror) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
-	if err := m.inject("before"); err != nil {
-		return err
-	}
-	var rest []byte
-	for i := range sts {
-		rest = sts[i].Triple.AppendLine(rest)
-	}
-	size, triples := len(rest), int64(len(sts))
-	var packed [][]byte // a request that has failed may read on while the ops are expanded
+// postSmall uploads the triples of small ops, and some statements.
+func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
+	p := &Packed{} // a request that has failed may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
 			continue
 		}
-		size, triples = size+o.small.size, triples+o.rec.Triples
+		p.Bytes, p.Triples = p.Bytes+o.small.size, p.Triples+o.rec.Triples
 		if o.small.text != nil {
-			packed = append(packed, o.small.text)
+			p.Parts = append(p.Parts, o.small.text)
 		} else {
-			packed = append(packed, o.packed)
+			p.Parts = append(p.Parts, o.packed)
 		}
 	}
-	began := time.Now()
-	err := m.client.PostGraph(ctx, m.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-		return &smallBody{packed: packed, rest: rest, left: size}, nil
-	})
-	if err != nil {
-		return err
-	}
-	m.pace = int(min(compactTriples, float64(triples)*compactTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
-	return m.inject("after")
-}
-
-// smallBody is the text of small ops, unpacked one after the other.
-type smallBody struct {
-	packed [][]byte
-	rest   []byte
-	text   []byte // of buf, or rest
-	buf    []byte
-	left   int
-}
-
-// Len is how much is still to be read.
-func (b *smallBody) Len() int { return b.left }
-
-func (b *smallBody) Close() error { return nil }
-
-func (b *smallBody) Read(p []byte) (int, error) {
-	for len(b.text) == 0 {
-		switch {
-		case len(b.packed) > 0:
-			packed := b.packed[0]
-			b.packed = b.packed[1:]
-			var err error
-			if b.buf, err = ledger.UnpackInto(b.buf, packed); err != nil {
-				return 0, err
-			}
-			b.text = b.buf
-		case len(b.rest) > 0:
-			b.text, b.rest = b.rest, nil
-		default:
-			return 0, io.EOF
-		}
-	}
-	n := copy(p, b.text)
-	b.text, b.left = b.text[n:], b.left-n
-	return n, nil
+	return d.mirror.postPacked(ctx, p, sts)
 }

@@ -246,7 +246,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if e.Update == "" && e.GraphStore == "" {
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
 	}
-	d.mirror = &mirror{client: target, log: d.log, quick: quickUpdate}
+	d.mirror = newMirror(target, d.log)
 	if cfg.Map != "" {
 		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)

@@ -8,13 +8,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Forgetting removes from the mirror what the destination owns, then its lines in the state
@@ -115,7 +112,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	if err != nil {
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
-	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: &mirror{}}
+	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: newMirror(nil, nil)}
 	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
@@ -223,49 +220,6 @@ func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
 		return err
 	}
 	return d.isTheMirror(ctx)
-}
-
-// countLines counts the lines of this destination in the state graph.
-func (m *mirror) countLines(ctx context.Context) (int64, error) {
-	if m.gspOnly() {
-		cp, err := m.readCheckpoint(ctx)
-		if err != nil || cp == nil {
-			return 0, err
-		}
-		return int64(len(cp.Triples(m.mark))), nil
-	}
-	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
-		sink.StateGraph, m.mark, ownedBy, m.mark, predKeptBy, m.mark))
-	if err != nil {
-		return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
-	}
-	for row, err := range s.Rows {
-		if err != nil {
-			return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
-		}
-		return numberOf(row)
-	}
-	return 0, fmt.Errorf("count the lines in %s: no answer", sink.StateGraph)
-}
-
-func numberOf(row sparql.Row) (n int64, err error) {
-	if len(row) == 1 && row[0].Kind() == rdfres.KindLiteral {
-		lex, _, _ := row[0].Literal()
-		if _, err := fmt.Sscanf(lex, "%d", &n); err == nil {
-			return n, nil
-		}
-	}
-	return 0, errors.New("the answer is no number")
-}
-
-// dropLines removes the lines of this destination from the state graph.
-func (m *mirror) dropLines(ctx context.Context) error {
-	if m.gspOnly() {
-		return m.client.DeleteGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix))
-	}
-	return m.client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
-DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
-DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.mark, ownedBy, predKeptBy))
 }
 
 // dropRecords removes the records of the destination, and those of its space if nobody else

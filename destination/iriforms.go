@@ -84,6 +84,9 @@ type iriRewrites struct {
 
 func (r *iriRewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
+// changesGraph tells whether an update would write into another graph.
+func (r *iriRewrites) changesGraph(graph string) bool { return changes(r.Update, graph) }
+
 // String is for the log.
 func (r *iriRewrites) String() string {
 	var all []string
@@ -172,11 +175,11 @@ func (m *mirror) postable(sts []sink.Statement) bool {
 func (m *mirror) keeps(st *sink.Statement) error {
 	if m.iris.virtuoso {
 		if why, _ := virtuosoHolds(st.Triple.O); why != "" {
-			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", errUnusable,
+			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", sink.ErrUnusable,
 				shorten(string(st.Triple.S)), shorten(string(st.Triple.P)), shorten(string(st.Triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
 		}
 		if iri := virtuosoCuts(m.graphFor(st), st.Triple); iri != "" {
-			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", errUnusable, shorten(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
+			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, shorten(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
 		}
 	}
 	iri := ""
@@ -195,7 +198,38 @@ func (m *mirror) keeps(st *sink.Statement) error {
 	if e.GraphStore == "" {
 		hint = "; give it a graph_store address, by which it may keep it"
 	}
-	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", errUnusable, e.Name, m.caps.Product, shorten(iri), hint)
+	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.caps.Product, shorten(iri), hint)
+}
+
+// keepsAll is keeps of each, as far as the store changes anything.
+func (m *mirror) keepsAll(sts []sink.Statement) error {
+	if !m.iris.some() {
+		return nil
+	}
+	for i := range sts {
+		if err := m.keeps(&sts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rdf4jLongestGraph is how many bytes a graph's name may have in an RDF4J: its native
+// store writes them as Java does, 6 for a letter of 4, and has room for 65535. After a
+// longer one no write passes until the server is started again.
+const rdf4jLongestGraph = 65535 * 2 / 3
+
+// keepsGraph refuses the name of a graph too long for the store.
+func (m *mirror) keepsGraph(graph string) error {
+	if len(graph) > rdf4jLongestGraph && m.client.LikeRDF4J() {
+		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, shorten(graph))
+	}
+	return nil
+}
+
+// sameValue tells whether the store may have made one literal of the other.
+func (m *mirror) sameValue(a, b rdfres.Term) bool {
+	return rdfres.ValueEqual(a, b) || m.iris.virtuoso && (virtuosoGeometry(a, b) || virtuosoXML(a, b))
 }
 
 // oddDelete is an update that removes a statement by comparing strings: the

@@ -34,6 +34,11 @@ type mirror struct {
 	fault  func(point string) error // tests: called before and after a write
 }
 
+// newMirror is a mirror in a store. Nothing is asked of it yet.
+func newMirror(client *sparql.Client, log *slog.Logger) *mirror {
+	return &mirror{client: client, log: log, quick: quickUpdate}
+}
+
 // What a store takes in one update is learned from what is written there: from
 // the first of them twice as many each time, as long as that is quick.
 const (
@@ -43,6 +48,13 @@ const (
 	quickUpdate        = time.Second / 2
 	maxUpdateBytes     = 8 << 20
 )
+
+// take makes a probe of the store the one to work with.
+func (m *mirror) take(caps sparql.Capabilities, iris iriRewrites) {
+	m.caps, m.iris, m.lay.NormalForm = caps, iris, caps.NormalForm
+	m.iris.virtuoso = caps.Product == "Virtuoso"
+	m.setLimit()
+}
 
 func (m *mirror) setLimit() {
 	m.limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
@@ -299,7 +311,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	}
 	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
 		if len(ops) == 1 && refusal(err) {
-			return fmt.Errorf("%w: %s: %w", errRefused, shorten(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
+			return fmt.Errorf("%w: %s: %w", sink.ErrRefused, shorten(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
 		}
 		return err
 	}
@@ -315,9 +327,6 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	m.most = m.limit
 	return nil
 }
-
-// errRefused says that the store does not take a triple, whatever comes with it.
-var errRefused = errors.New("the mirror refuses a triple")
 
 // refusal tells an answer about the content of a request from a store that is
 // down, busy or locked.
@@ -482,7 +491,7 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*sink.Checkpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
-		m.server = serverOf(s.Header)
+		m.server = s.Header.Get("Server")
 		for row, err := range s.Rows {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)

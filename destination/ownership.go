@@ -13,21 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
-
-// In the per-entity layout any graph of the store may be of somebody else. So
-// the mirror itself says which ones are ours: one triple in the state graph for
-// each, GRAPH terms#mirror MARK, which comes with the graph and goes with it. By
-// them graphs are found that no record knows, after a backup of the records was
-// restored or the records were lost.
-
-const ownedBy = sink.PropPrefix + "mirror"
-
-// owns tells whether the mirror keeps the names of its graphs.
-func (m *mirror) owns() bool {
-	return m.lay.PerEntity && !m.gspOnly() && m.client.Endpoint().Query != ""
-}
 
 // singles are the graphs of this store that other destinations of this state have filled
 // with all of their resources, and the names of those. A per-entity graph may not be one.
@@ -53,45 +39,6 @@ func (d *Destination) singleOf(graph string) (string, error) {
 	}
 	graphs, err := d.singles()
 	return graphs[graph], err
-}
-
-// ownership is the triple that makes a graph ours.
-func (m *mirror) ownership(graph string) sink.Statement {
-	return sink.Statement{Graph: sink.StateGraph, Triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.mark)}}
-}
-
-// canOwn tells whether the name of a graph comes back as it was given: any other
-// name would be that of another graph.
-func (m *mirror) canOwn(graph string) bool {
-	if !m.owns() {
-		return false
-	}
-	st := m.ownership(graph)
-	return m.keeps(&st) == nil
-}
-
-// disownText is an update that removes the ownership of graphs.
-func (m *mirror) disownText(graphs []string) string {
-	if len(graphs) == 0 || !m.owns() {
-		return ""
-	}
-	b := []byte("DELETE DATA { GRAPH <" + sink.StateGraph + "> {\n")
-	for _, g := range graphs {
-		b = appendSPARQL(b, m.ownership(g).Triple)
-	}
-	return string(append(b, "} } ;\n"...))
-}
-
-// eachOwned yields the graphs that are owned in the mirror, of any mark. One may
-// come twice.
-func (m *mirror) eachOwned(ctx context.Context, f func(graph, mark string) error) error {
-	const pattern = "GRAPH <" + sink.StateGraph + "> { ?g <" + ownedBy + "> ?m } "
-	return m.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
-		if r[0].Kind() != rdfres.KindIRI {
-			return nil
-		}
-		return f(r[0].IRI(), r[1].IRI())
-	})
 }
 
 // graphRecord is the owner of a per-entity graph, as recorded.

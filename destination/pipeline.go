@@ -162,21 +162,6 @@ func (n *newcomers) add(loc ledger.Hash) (fresh bool) {
 	return fresh
 }
 
-// bulkTriples bounds a batch that goes by Graph Store POST: large enough that the
-// request itself costs nothing, small enough to be held with its intent.
-const bulkTriples = 50_000
-
-// bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
-// commits: by itself it takes a little longer for each triple of uploads twice as large.
-const bulkTriplesRDF4J = 25_000
-
-func (m *mirror) bulkTriples() int {
-	if m.client.LikeRDF4J() {
-		return bulkTriplesRDF4J
-	}
-	return bulkTriples
-}
-
 // firstTriples are enough for the first of those batches: the mirror need not wait.
 const firstTriples = 10_000
 
@@ -315,7 +300,7 @@ func (b *batcher) full() bool {
 		switch {
 		case b.running == nil:
 			limit = firstTriples
-		case b.compacts && !b.d.mirror.iris.virtuoso && !b.idle():
+		case b.compacts && b.d.mirror.takesLong() && !b.idle():
 			limit, ops, bytes = b.most, compactOps, b.d.cfg.MemoryBytes/2
 		}
 	}

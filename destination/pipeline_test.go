@@ -161,7 +161,7 @@ func TestBatchesOfASlowStore(t *testing.T) {
 	b := newBench(t)
 	d := b.open()
 	d.mirror.setLimit()
-	for pace, most := range map[int]int{0: bulkTriples, 1000: bulkTriples, 90_000: 90_000, compactTriples: compactTriples} {
+	for pace, most := range map[int]int{0: BulkTriples, 1000: BulkTriples, 90_000: 90_000, longTriples: longTriples} {
 		d.mirror.pace = pace
 		if n := d.batcher(&counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)

@@ -81,13 +81,10 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
-	if g := d.mirror.lay.Graph; g != "" && changes(p.IRIs.Update, g) {
+	if g := d.mirror.lay.Graph; g != "" && p.IRIs.changesGraph(g) {
 		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
-	d.mirror.caps, d.mirror.iris = p.Capabilities, *p.IRIs
-	d.mirror.iris.virtuoso = p.Product == "Virtuoso"
-	d.mirror.lay.NormalForm = p.NormalForm
-	d.mirror.setLimit()
+	d.mirror.take(p.Capabilities, *p.IRIs)
 	return d.indexInForm(ctx)
 }
 
@@ -322,9 +319,6 @@ func (d *Destination) reindex(ctx context.Context) error {
 	}
 	return b.Commit(true)
 }
-
-// serverOf is how a store names itself in its answers.
-func serverOf(h http.Header) string { return h.Get("Server") }
 
 // probePause is how long a probe stands at least: stores behind a balancer may
 // name themselves differently in turn.

@@ -11,7 +11,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -23,7 +22,6 @@ import (
 const (
 	descriptionPrefix = "urn:rsbridge:description:"
 
-	predKeptBy  = sink.PropPrefix + "keptBy" // the mark of the destination
 	predDigest  = sink.PropPrefix + "digest"
 	predTopic   = "http://xmlns.com/foaf/0.1/primaryTopic"
 	predDerived = "http://www.w3.org/ns/prov#wasDerivedFrom"
@@ -269,13 +267,4 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		return err
 	}
 	return c.flush(ctx)
-}
-
-// eachTold yields the provenance that is of this destination. A triple may come
-// twice.
-func (m *mirror) eachTold(ctx context.Context, f func(rdfres.Triple) error) error {
-	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + predKeptBy + "> <" + m.mark + "> . ?s ?p ?o } "
-	return m.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
-		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
-	})
 }

@@ -2,15 +2,12 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -22,8 +19,7 @@ var errShort = errors.New("the store gave less than it counts")
 // it counts, in parts where it cuts long answers. One that breaks off is asked for
 // again, since that may have been the network; the second time it is a limit. A triple
 // may come twice. got is raised by add.
-func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
-	m := c.d.mirror
+func (m *mirror) readSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
 	for attempt := 0; ; attempt++ {
 		before, err := m.count(ctx)
 		if err != nil {
@@ -32,7 +28,7 @@ func (c *mirrorCompare) readSingle(ctx context.Context, got *int64, add func(rdf
 		start := *got
 		parts := m.stillCuts(ctx, before)
 		if parts {
-			err = c.readParts(ctx, add)
+			err = m.readParts(ctx, add)
 		} else {
 			for t, terr := range m.graph(ctx) {
 				if err = terr; err == nil {
@@ -219,8 +215,8 @@ func (m *mirror) pattern() string {
 	return "GRAPH <" + m.lay.Graph + "> { ?s ?p ?o } "
 }
 
-func (c *mirrorCompare) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
-	p := c.d.mirror.parts(c.d.mirror.pattern(), "?s", "?p", "?o")
+func (m *mirror) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
+	p := m.parts(m.pattern(), "?s", "?p", "?o")
 	p.Confirm = true // rows that come twice would stand for others that do not come
 	row := func(r sparql.Row) error { return add(rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
 	err := p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
@@ -274,81 +270,4 @@ func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	return func(yield func(rdfres.Triple, error) bool) {
 		yield(rdfres.Triple{}, errors.New("the store offers no way to read a whole graph"))
 	}
-}
-
-// ownsGraph tells of the record of a per-entity graph whether it is of this
-// destination. Others in the same store have theirs: their audits tell of them.
-func (d *Destination) ownsGraph(record []byte) bool {
-	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == d.dest
-}
-
-// readEntities reads the graphs that are ours: owned by a resource or in the
-// mirror, or of the form that the template gives and nobody else's.
-func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	d := c.d
-	m := d.mirror
-	if m.client.Endpoint().Query == "" {
-		return c.readEntitiesOneByOne(ctx, add)
-	}
-	before, after, _ := strings.Cut(m.lay.Template, "{entity}")
-	named := before != "" || after != ""
-	ours := map[string]bool{}
-	is := func(g string) (bool, error) {
-		if sparql.IsOwnGraph(g) {
-			return false, nil
-		}
-		if v, ok := ours[g]; ok {
-			return v, nil
-		}
-		owner, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return false, err
-		}
-		v := err == nil && d.ownsGraph(owner)
-		if err != nil {
-			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
-				if v, err = c.ghost(g); err != nil {
-					return false, err
-				}
-			}
-		}
-		if len(ours) > 100_000 {
-			clear(ours)
-		}
-		ours[g] = v
-		return v, nil
-	}
-	const pattern = "GRAPH ?g { ?s ?p ?o } "
-	return m.rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
-		ok, err := is(r[0].IRI())
-		if err != nil || !ok {
-			return err
-		}
-		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
-	})
-}
-
-func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := ledger.Key(ledger.KindGraph, c.d.space)
-	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return err
-		}
-		if len(pair.Value) < 20 {
-			return ledger.ErrDamaged
-		}
-		if !c.d.ownsGraph(pair.Value) {
-			continue
-		}
-		g := string(pair.Value[20:])
-		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
-			if err == nil {
-				err = add(g, t)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -238,14 +238,6 @@ func hasBlank(lines []byte) bool {
 
 var space = []byte(" ")
 
-// writeCheckpoint sets the checkpoint alone.
-func (m *mirror) writeCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
-	if m.gspOnly() {
-		return m.putCheckpoint(ctx, cp)
-	}
-	return m.client.Update(ctx, m.checkpointText(cp))
-}
-
 // pull reads the keys of a sorter one by one.
 func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func()) {
 	step, stop := iter.Pull2(s.Sort())

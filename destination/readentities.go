@@ -1,0 +1,90 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// ownsGraph tells of the record of a per-entity graph whether it is of this
+// destination. Others in the same store have theirs: their audits tell of them.
+func (d *Destination) ownsGraph(record []byte) bool {
+	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == d.dest
+}
+
+// readEntities reads the graphs that are ours: owned by a resource or in the
+// mirror, or of the form that the template gives and nobody else's.
+func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	d := c.d
+	m := d.mirror
+	if m.client.Endpoint().Query == "" {
+		return c.readEntitiesOneByOne(ctx, add)
+	}
+	before, after, _ := strings.Cut(m.lay.Template, "{entity}")
+	named := before != "" || after != ""
+	ours := map[string]bool{}
+	is := func(g string) (bool, error) {
+		if sparql.IsOwnGraph(g) {
+			return false, nil
+		}
+		if v, ok := ours[g]; ok {
+			return v, nil
+		}
+		owner, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return false, err
+		}
+		v := err == nil && d.ownsGraph(owner)
+		if err != nil {
+			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
+				if v, err = c.ghost(g); err != nil {
+					return false, err
+				}
+			}
+		}
+		if len(ours) > 100_000 {
+			clear(ours)
+		}
+		ours[g] = v
+		return v, nil
+	}
+	const pattern = "GRAPH ?g { ?s ?p ?o } "
+	return m.rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
+		ok, err := is(r[0].IRI())
+		if err != nil || !ok {
+			return err
+		}
+		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
+	})
+}
+
+func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	prefix := ledger.Key(ledger.KindGraph, c.d.space)
+	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		if err != nil {
+			return err
+		}
+		if len(pair.Value) < 20 {
+			return ledger.ErrDamaged
+		}
+		if !c.d.ownsGraph(pair.Value) {
+			continue
+		}
+		g := string(pair.Value[20:])
+		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
+			if err == nil {
+				err = add(g, t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

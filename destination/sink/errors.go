@@ -1,0 +1,10 @@
+package sink
+
+import "errors"
+
+var (
+	// ErrUnusable marks a resource the sink cannot hold.
+	ErrUnusable = errors.New("cannot stand in the mirror")
+	// ErrRefused marks a triple the sink refuses, in any batch.
+	ErrRefused = errors.New("the mirror refuses a triple")
+)

@@ -1,0 +1,104 @@
+package destination
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// bulkTriples bounds a batch that goes by Graph Store POST: large enough that the
+// request itself costs nothing, small enough to be held with its intent.
+const BulkTriples = 50_000
+
+// bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
+// commits: by itself it takes a little longer for each triple of uploads twice as large.
+const bulkTriplesRDF4J = 25_000
+
+func (m *mirror) bulkTriples() int {
+	if m.client.LikeRDF4J() {
+		return bulkTriplesRDF4J
+	}
+	return BulkTriples
+}
+
+const (
+	// longTriples bounds a long upload.
+	longTriples = 200_000
+	// longTime bounds its time, as fast as the store was with the one before: it is given a
+	// minute or two for an answer, and by proxies no more.
+	longTime = 20 * time.Second
+)
+
+// Packed are triples to upload: packed N-Triples, as the records keep them.
+type Packed struct {
+	Parts   [][]byte
+	Bytes   int // unpacked
+	Triples int64
+}
+
+// postPacked adds packed triples, and some statements, by one Graph Store POST.
+func (m *mirror) postPacked(ctx context.Context, p *Packed, sts []sink.Statement) error {
+	if err := m.inject("before"); err != nil {
+		return err
+	}
+	var rest []byte
+	for i := range sts {
+		rest = sts[i].Triple.AppendLine(rest)
+	}
+	began := time.Now()
+	err := m.client.PostGraph(ctx, m.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+		return &packedBody{packed: p.Parts, rest: rest, left: p.Bytes + len(rest)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	m.pace = int(min(longTriples, float64(p.Triples+int64(len(sts)))*longTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
+	return m.inject("after")
+}
+
+// canPostPacked tells whether packed triples can be uploaded.
+func (m *mirror) canPostPacked() bool { return m.canBulk() && !m.gspOnly() && !m.client.LikeRDF4J() }
+
+// takesLong tells whether the store takes uploads as long as longTriples: threads of
+// Virtuoso wait for one another for ever in those.
+func (m *mirror) takesLong() bool { return !m.iris.virtuoso }
+
+// packedBody is the text of packed triples, unpacked one after the other.
+type packedBody struct {
+	packed [][]byte
+	rest   []byte
+	text   []byte // of buf, or rest
+	buf    []byte
+	left   int
+}
+
+// Len is how much is still to be read.
+func (b *packedBody) Len() int { return b.left }
+
+func (b *packedBody) Close() error { return nil }
+
+func (b *packedBody) Read(p []byte) (int, error) {
+	for len(b.text) == 0 {
+		switch {
+		case len(b.packed) > 0:
+			packed := b.packed[0]
+			b.packed = b.packed[1:]
+			var err error
+			if b.buf, err = ledger.UnpackInto(b.buf, packed); err != nil {
+				return 0, err
+			}
+			b.text = b.buf
+		case len(b.rest) > 0:
+			b.text, b.rest = b.rest, nil
+		default:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, b.text)
+	b.text, b.left = b.text[n:], b.left-n
+	return n, nil
+}

@@ -23,7 +23,7 @@ var floors = map[string]int{
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1,
-	"destination/ledger": 1,
+	"destination/ledger": 1, "destination/fetch": 1,
 
 	"sparqlsrc": 2, "content": 2, "publish": 2, "faces": 2, "destination": 2, "destination/sink": 2,
 
@@ -67,6 +67,7 @@ var forbidden = []struct{ from, to, why string }{
 	{"changetrack", "internal/sparql", "the tracker compares what it is given; what to ask is sparqlsrc's"},
 	{"resourcesync", "rdfres", "the framework's documents know nothing of RDF"},
 	{"publish", "resourcesync/check", "rules are for people who look at a source; tests hold our documents to them"},
+	{"destination/fetch", "internal/kv", "requests keep no records"},
 	{"destination", "resourcesync/check", "a destination reads leniently and never judges"},
 	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},
 }

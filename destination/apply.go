@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -223,7 +224,7 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		if o.it == nil {
-			if o.it = (&item{Loc: d.locOf(o), Promise: promise{Length: -1}}); o.rec == nil {
+			if o.it = (&item{Loc: d.locOf(o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
 				o.it.Change = "deleted"
 			}
 		}
@@ -489,7 +490,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 		if errors.Is(err, sink.ErrUnusable) {
 			it := o.it
 			if it == nil {
-				it = &item{Loc: o.rec.Loc, Promise: promise{Length: -1}}
+				it = &item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
 			}
 			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
 			c.refused++
@@ -669,7 +670,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		}
 		it := ch.op.it
 		if it == nil {
-			it = &item{Loc: ch.op.rec.Loc, Promise: promise{Length: -1}}
+			it = &item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, shorten(ch.newGraph), shorten(ch.op.rec.Entity), shorten(other))
 		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
@@ -1103,14 +1104,14 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 	}
 	pause := d.lim.retryFirst << min(f.Tries-1, 20)
 	f.Next = now.Add(min(max(pause, d.lim.retryFirst), d.lim.retryMax))
-	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, errTooLarge) {
+	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
 		f.State = "failed"
 	}
 	return f
 }
 
 // runName names the run under way.
-func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.runs.Load()) }
+func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.Run()) }
 
 // confirmsEmpty tells that a resource was without triples in a run before this one, and
 // was not had otherwise since.

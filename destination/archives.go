@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -16,7 +17,7 @@ func (d *Destination) archived(ctx context.Context, address string, kind resourc
 	if address == "" {
 		return nil, nil
 	}
-	dl, r, err := d.document(ctx, request{url: address}, kind)
+	dl, r, err := d.document(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
@@ -39,12 +40,12 @@ func (d *Destination) archived(ctx context.Context, address string, kind resourc
 	if r.Head().Index {
 		parts, err := d.parts(ctx, dl, r, kind)
 		if err == nil {
-			err = d.eachPart(ctx, parts, kind, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+			err = d.eachPart(ctx, parts, kind, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 		}
 		if err != nil {
 			return nil, fmt.Errorf("archive: %w", err)
 		}
-	} else if err := collect(r, dl.url); err != nil {
+	} else if err := collect(r, dl.URL); err != nil {
 		return nil, err
 	}
 	sortParts(all)
@@ -210,7 +211,7 @@ func (d *Destination) documents(ctx context.Context, lists []part) (names []uint
 		if p.pkg != nil {
 			continue
 		}
-		dl, _, err := d.document(ctx, request{url: p.url, attempts: 1}, resourcesync.ChangeList)
+		dl, _, err := d.document(ctx, fetch.Request{URL: p.url, Attempts: 1}, resourcesync.ChangeList)
 		if err != nil {
 			d.log.Debug("a list whose changes are applied cannot be had", "list", p.url, "error", err)
 			continue

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -28,7 +29,7 @@ import (
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	d.packages.close()
-	d.contexts.forget()
+	d.contexts.Forget()
 	d.surveys = nil
 	d.repeats.settle(d.log)
 	if err != nil {
@@ -47,7 +48,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	default:
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
 	}
-	d.fetch.begin()
+	d.fetch.Begin()
 	if err := d.ready(ctx); err != nil {
 		return rep, err
 	}
@@ -109,7 +110,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			rep.Mended = first.mendedBy(&rep)
 		}
 	}
-	rep.Bytes = d.fetch.bytes.Load()
+	rep.Bytes = d.fetch.Received()
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
 	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
@@ -498,7 +499,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if rec.Has(ledger.FlagKept) || d.folder == nil && rec.Has(ledger.FlagNotRDF) { // of the latter nothing is in the mirror
 				continue
 			}
-			it := &item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: promise{Length: -1}}
+			it := &item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
@@ -506,7 +507,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 				it.Promise.Type = p.it.Promise.Type
 				for _, other := range p.it.Others {
 					if other.Promise.Type != p.it.Promise.Type { // no copy, which may be a bad one
-						other.Promise = promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}
+						other.Promise = fetch.Promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}
 					}
 					it.Others = append(it.Others, other)
 				}
@@ -517,7 +518,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if !yield(func(ctx context.Context) *outcome {
 				o := d.obtain(ctx, it)
 				switch {
-				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, errSourceGone)):
+				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, fetch.ErrSourceGone)):
 				case o.err != nil:
 					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
 				case o.rec.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -251,15 +252,15 @@ func (v *inventoryAudit) fetch(ctx context.Context, address string) (*inventoryD
 
 // inventoryNode fetches a node. What cannot be used is errInventory.
 func (d *Destination) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
-	a, err := d.fetch.get(ctx, request{url: address, accept: "application/json", gzip: true, max: d.lim.page})
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: d.lim.Page})
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %w", errInventory, err)
 	}
 	doc := &inventoryDoc{}
-	if err := json.Unmarshal(a.body, doc); err != nil {
+	if err := json.Unmarshal(a.Body, doc); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errInventory, shorten(address), err)
 	}
 	return doc, nil

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -134,7 +135,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 // ownFailure tells failures of our side, which another document does not help.
 func (d *Destination) ownFailure(err error) bool {
 	var pe *os.PathError
-	var fe *fetchError
+	var fe *fetch.Error
 	switch {
 	case d.unfinished.Load(): // nothing else may be written
 		return true
@@ -419,7 +420,7 @@ func (r *run) note(o *outcome) {
 
 // flushAfter keeps what was fetched before a run broke off, where that can be done.
 func flushAfter(ctx context.Context, b *batcher, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, errSourceGone) {
+	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, fetch.ErrSourceGone) {
 		return nil
 	}
 	return b.settle(ctx)
@@ -504,7 +505,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 			continue
 		}
 		err = fmt.Errorf("package %s: %w", shorten(p.url), err)
-		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, errSourceGone) || errors.Is(err, errInjected) {
+		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
 		d.log.Warn("a package of the Resource Dump cannot be used", "package", p.url, "error", err)
@@ -540,7 +541,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 
 type pkg struct {
 	url      string
-	promise  promise
+	promise  fetch.Promise
 	contents string // address of a copy of its manifest, "" for none
 }
 
@@ -664,7 +665,7 @@ func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, erro
 	}
 	body, err := z.ReadFile(path, limit)
 	if errors.Is(err, resourcesync.ErrLimit) {
-		err = fmt.Errorf("%w: %w (max_resource_bytes)", errTooLarge, err)
+		err = fmt.Errorf("%w: %w (max_resource_bytes)", fetch.ErrTooLarge, err)
 	}
 	return body, err
 }

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func TestWorkedBeside(t *testing.T) {
 	}
 	become := func(i int, text string) *op { // of one of them; "" removes it
 		loc := s.url(fmt.Sprintf("/set/r/e%d.nt", i))
-		o := &op{loc: ledger.HashOf(loc), it: &item{Loc: loc, Promise: promise{Length: -1}}}
+		o := &op{loc: ledger.HashOf(loc), it: &item{Loc: loc, Promise: fetch.Promise{Length: -1}}}
 		if text != "" {
 			out := &outcome{it: o.it, rec: &ledger.Record{Loc: loc, Entity: fmt.Sprintf("http://ex.org/e%d", i), Triples: 1}, wire: []byte(text)}
 			d.prepare(out)
@@ -145,8 +146,8 @@ func TestPlannedBeside(t *testing.T) {
 		if err != nil || rec == nil {
 			t.Fatal(rec, err)
 		}
-		it := &item{Loc: loc, Entity: rec.Entity, Promise: promise{Length: -1}}
-		o, err := d.represent(t.Context(), it, place{URL: loc, Promise: it.Promise}, []byte(text(i, 1)), bodyKind{})
+		it := &item{Loc: loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}
+		o, err := d.represent(t.Context(), it, place{URL: loc, Promise: it.Promise}, []byte(text(i, 1)), fetch.Kind{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -48,7 +49,7 @@ func (c *changePackages) close() {
 
 // changeKey names the bytes of one change; ok is false where nothing is promised
 // that tells them from others.
-func changeKey(loc string, p promise) (ledger.Hash, bool) {
+func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 	h := p.Hashes.SHA256
 	if h == "" {
 		h = p.Hashes.SHA1
@@ -61,7 +62,7 @@ func changeKey(loc string, p promise) (ledger.Hash, bool) {
 
 // readChangeDump lists the packages of the source's Change Dump.
 func (d *Destination) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
-	dl, rd, err := d.document(ctx, request{url: address}, resourcesync.ChangeDump)
+	dl, rd, err := d.document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
@@ -76,7 +77,7 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 			if len(c.list) >= d.lim.parts {
 				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
 			}
-			p := changePackage{pkg: pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
+			p := changePackage{pkg: pkg{url: e.Loc, promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
 			if e.Loc == "" {
 				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
 			}
@@ -98,10 +99,10 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 		}
 		return c, d.eachPart(ctx, parts, resourcesync.ChangeDump, func(p part, pdl *download, pr *resourcesync.Reader) error {
 			c.indexed = append(c.indexed, p.url)
-			return collect(pr, pdl.url)
+			return collect(pr, pdl.URL)
 		})
 	}
-	return c, collect(rd, dl.url)
+	return c, collect(rd, dl.URL)
 }
 
 // open downloads a package and reads what is in it.
@@ -174,7 +175,7 @@ func (c *changePackages) job(d *Destination, it *item) job {
 		}
 		body, err := readMember(p.zip, path, d.lim.resource)
 		if err == nil {
-			err = verifyBody(body, body, it.Promise)
+			err = it.Promise.Verify(body)
 		}
 		if err != nil {
 			d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
@@ -182,7 +183,7 @@ func (c *changePackages) job(d *Destination, it *item) job {
 		}
 		c.served++
 		return func(ctx context.Context) *outcome {
-			o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, bodyKind{})
+			o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{})
 			if err != nil {
 				return d.obtain(ctx, it)
 			}

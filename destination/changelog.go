@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -67,17 +68,17 @@ func (d *Destination) samePackage(ctx context.Context, p *changePackage, from *c
 	if from.Last.ETag == "" && from.Last.Modified == "" {
 		return false, nil
 	}
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, etag: from.Last.ETag, modified: from.Last.Modified, max: d.lim.pkg})
+	dl, err := d.download(ctx, fetch.Request{URL: p.url, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: d.lim.pkg})
 	if err != nil {
 		return false, err
 	}
 	defer dl.Close()
-	return dl.notModified || dl.digest.String() == from.Last.Digest, nil
+	return dl.NotModified || dl.Digest.String() == from.Last.Digest, nil
 }
 
 // document opens a package as the Change List that its manifest is.
 func (p *changePackage) document(ctx context.Context, d *Destination) (*download, *resourcesync.Reader, error) {
-	manifest := p.contents != "" && d.fetch.mayFetch(p.contents)
+	manifest := p.contents != "" && d.fetch.MayFetch(p.contents)
 	if !p.isZIP() && !manifest {
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", shorten(p.url), p.promise.Type)
 	}
@@ -88,9 +89,9 @@ func (p *changePackage) document(ctx context.Context, d *Destination) (*download
 		if !p.isZIP() {
 			d.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.url, "type", p.promise.Type)
 		}
-		dl, r, err := d.document(ctx, request{url: p.contents}, resourcesync.ChangeDumpManifest)
+		dl, r, err := d.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ChangeDumpManifest)
 		if err == nil {
-			dl.pkg, dl.url = p, p.url
+			dl.pkg, dl.URL = p, p.url
 			p.complete(r.Head())
 		}
 		return dl, r, err
@@ -99,7 +100,7 @@ func (p *changePackage) document(ctx context.Context, d *Destination) (*download
 	if err != nil {
 		return nil, nil, fmt.Errorf("package %s: %w", shorten(p.url), err)
 	}
-	dl.pkg, dl.url, dl.zip = p, p.url, z
+	dl.pkg, dl.URL, dl.zip = p, p.url, z
 	r, err := dl.manifest()
 	if err == nil {
 		if c := r.Head().Meta.Capability; c != resourcesync.ChangeDumpManifest && c != "" {
@@ -130,7 +131,7 @@ func (d *download) manifest() (*resourcesync.Reader, error) {
 	}
 	r, closer, err := d.zip.Manifest()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(d.url), err)
+		return nil, fmt.Errorf("%s: %w", shorten(d.URL), err)
 	}
 	d.closer = closer
 	d.pkg.complete(r.Head())
@@ -154,11 +155,11 @@ func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err e
 		return d.obtainSingly(ctx, it)
 	}
 	if err == nil {
-		err = verifyBody(body, body, it.Promise)
+		err = it.Promise.Verify(body)
 	}
 	if err == nil {
 		var o *outcome
-		if o, err = d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, bodyKind{}); err == nil {
+		if o, err = d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{}); err == nil {
 			return o
 		}
 		if errors.Is(err, errContent) {

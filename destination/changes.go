@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -55,7 +56,7 @@ func (e *gapError) Error() string { return e.why }
 // any change is handed out that lies behind it; without, what is there is taken.
 func (d *Destination) eachChange(ctx context.Context, o *offer, from *cursor, strict bool, f func(change) error) error {
 	address, kind := o.changes()
-	dl, r, err := d.changesRoot(ctx, request{url: address}, kind)
+	dl, r, err := d.changesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return err
 	}
@@ -90,12 +91,12 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 		return d.eachChangeIn(ctx, parts, from, p, f)
 	}
 	if !h.Index {
-		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.url {
+		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.URL {
 			switch begins := !h.Meta.From.IsZero(); {
 			case begins && d.standsAt(ctx, from.List):
-				return d.eachChangeIn(ctx, []part{{url: from.List, left: true}, {url: dl.url}}, from, p, f)
+				return d.eachChangeIn(ctx, []part{{url: from.List, left: true}, {url: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
-				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", shorten(from.List), shorten(dl.url))}
+				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", shorten(from.List), shorten(dl.URL))}
 			}
 		}
 		if err := d.listChanges(dl, from, p, true, f); err != nil {
@@ -142,7 +143,7 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 // standsAt tells whether the list at which we stand can still be had where the source names
 // another one instead: what came in it since is nowhere else.
 func (d *Destination) standsAt(ctx context.Context, address string) bool {
-	dl, _, err := d.document(ctx, request{url: address, attempts: 2}, resourcesync.ChangeList)
+	dl, _, err := d.document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
 		d.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
 		return false
@@ -163,7 +164,7 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 			p.more = q.url != parts[len(parts)-1].url
 		}
 		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.before(ph.Meta.From) && !at.coversWith(pdl, d) {
-			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.url), stamp(ph.Meta.From))}
+			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.URL), stamp(ph.Meta.From))}
 		}
 		err := d.listChanges(pdl, &at, p, first, func(c change) error {
 			if c.it != nil && c.it.Sequence > 0 {
@@ -283,7 +284,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first bool, f func(change) error) error {
 	start := *cur // several entries may share a number: what this list hands out does not move its own start
 	from := &start
-	_, served := dl.served(d.opt.Now())
+	_, served := dl.Served(d.opt.Now())
 	hand := f
 	document := dl.name()
 	f = func(c change) error {
@@ -298,26 +299,26 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		*from.trail = scan.seen.trail
 	}
 	h := scan.head
-	end := change{list: dl.url, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
-		state: listState{URL: dl.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Package: dl.pkg != nil}}
+	end := change{list: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
+		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
 	}
 	if !scan.numbered {
-		end.seen = scan.seen.end(dl.url, h.Meta.From)
+		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
 	if p != nil {
-		if err := p.check(scan, dl.url); err != nil {
+		if err := p.check(scan, dl.URL); err != nil {
 			return err
 		}
-		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.url); err != nil {
+		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.URL); err != nil {
 			return err
 		}
 		if err := scan.lacks(dl, from, p.old); err != nil {
 			return err
 		}
 		if first {
-			if err := scan.gap(dl.url, from); err != nil {
+			if err := scan.gap(dl.URL, from); err != nil {
 				return err
 			}
 		}
@@ -325,7 +326,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	if scan.sorted != nil {
 		for _, it := range scan.sorted {
 			if scan.wanted(it, from) {
-				if err := f(change{it: it, list: dl.url, position: 0}); err != nil {
+				if err := f(change{it: it, list: dl.URL, position: 0}); err != nil {
 					return err
 				}
 			}
@@ -337,7 +338,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	case scan.start == 0:
 	case scan.seen.again():
 		again = scan.seen.was.Time
-	case from.List != dl.url && from.Newest != nil: // nobody knows what stood there
+	case from.List != dl.URL && from.Newest != nil: // nobody knows what stood there
 		again = from.Newest.Time
 	}
 	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // what followed them follows them again
@@ -348,7 +349,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		if !scan.wanted(it, from) || applied && !from.anew {
 			return nil
 		}
-		return f(change{it: it, list: dl.url, position: n})
+		return f(change{it: it, list: dl.URL, position: n})
 	}
 	if !scan.many {
 		for _, k := range scan.kept {
@@ -363,7 +364,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		return err
 	}
 	n := 0
-	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		if n++; n <= scan.start && again.IsZero() && !from.anew {
 			return nil
 		}
@@ -380,14 +381,14 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 }
 
 func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *download) (*item, error) {
-	it := newItem(e, r, dl.url)
+	it := newItem(e, r, dl.URL)
 	if dl.pkg != nil && dl.pkg.isZIP() {
 		it.Package = dl.pkg.url
 	}
 	if dl.zip != nil {
 		it.pkg = dl
 	}
-	address := dl.url
+	address := dl.URL
 	switch it.Change {
 	case "created", "updated", "deleted":
 	case "":
@@ -459,11 +460,11 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	if err != nil {
 		return nil, err
 	}
-	_, latest := dl.served(d.opt.Now())
+	_, latest := dl.Served(d.opt.Now())
 	s := &changeScan{byTime: true, served: latest}
 	if k := from.Seen; k != nil {
 		s.seen.all, s.place.tail = k.All, k.Tail
-		if k.List == dl.url {
+		if k.List == dl.URL {
 			s.seen.was = k
 		}
 	}
@@ -479,7 +480,7 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		return numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence)
 	}
 	r.PassLinks(applied)
-	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		var it *item
 		if applied(&e.Meta) {
 			seq, _ := sequenceOf(&e.Meta)
@@ -526,7 +527,7 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 				s.maxTime = it.Time
 			}
 		}
-		if from.Identity != "" && strings.HasPrefix(from.Identity, it.Loc) && it.identity() == from.Identity && (!s.found || from.List != dl.url || at != from.Position) {
+		if from.Identity != "" && strings.HasPrefix(from.Identity, it.Loc) && it.identity() == from.Identity && (!s.found || from.List != dl.URL || at != from.Position) {
 			s.found = true
 			at = s.count
 		}
@@ -564,9 +565,9 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	// Changes of a resource without times look the same, so that only the place tells them apart.
 	if s.found && !bySequence && from.Newest != nil && from.Newest.Time.IsZero() {
 		if s.found = s.seen.kept(); s.found {
-			was, begin, digest := s.seen.was, s.head.Meta.From, dl.digest.String()
+			was, begin, digest := s.seen.was, s.head.Meta.From, dl.Digest.String()
 			stood := was.All.N
-			if dl.url == from.List {
+			if dl.URL == from.List {
 				stood = from.Position
 			}
 			s.found = at == stood && (s.count > was.All.N || !begin.IsZero() && begin.Equal(was.Begin) || digest == from.Last.Digest || digest == from.Filled.Digest)
@@ -578,25 +579,25 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 	if ordered || sequences {
 		return s, nil
 	}
-	if known := d.snapshotMeta().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.url && known.Grown && !descending {
-		d.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.url)
+	if known := d.snapshotMeta().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
+		d.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
 		}
 		return s, nil
 	}
 	if past.rises() {
-		d.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.url)
+		d.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.URL)
 		return s, nil
 	}
 	if s.count > maxUnordered {
-		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", shorten(dl.url), s.count, maxUnordered)
+		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", shorten(dl.URL), s.count, maxUnordered)
 	}
-	d.log.Warn("change list is not in the order of its times", "list", dl.url, "newest_first", descending && strictly)
+	d.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
 	if r, err = d.reader(dl); err != nil {
 		return nil, err
 	}
-	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		it, err := d.changeItem(e, r, dl)
 		s.sorted = append(s.sorted, it)
 		return err
@@ -722,7 +723,7 @@ func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
 		return nil
 	}
-	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.url), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
+	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.URL), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
 }
 
 // increment brings the mirror from the cursor to the newest change. depth counts
@@ -949,27 +950,27 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 // after the source was set back. So the lists at which the cursor stands are asked for too.
 func (d *Destination) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
 	known := from.Root.URL == address && from.Ahead == nil && len(d.snapshotMeta().Missing.Lists) == 0
-	req := request{url: address}
+	req := fetch.Request{URL: address}
 	if known {
-		req.etag, req.modified = from.Root.ETag, from.Root.Modified
+		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified
 	}
 	dl, rd, err := d.changesRoot(ctx, req, kind)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !dl.notModified && !(known && from.Root.Digest == dl.digest.String()) {
+	if !dl.NotModified && !(known && from.Root.Digest == dl.Digest.String()) {
 		return dl, rd, nil
 	}
 	if !from.Root.Index || kind == resourcesync.ChangeDump && from.Root.Numbered || kind == resourcesync.ChangeList && d.lastListsUnchanged(ctx, from) {
 		return nil, nil, dl.Close()
 	}
-	if !dl.notModified {
+	if !dl.NotModified {
 		return dl, rd, nil
 	}
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return d.changesRoot(ctx, request{url: address}, kind)
+	return d.changesRoot(ctx, fetch.Request{URL: address}, kind)
 }
 
 // lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
@@ -989,12 +990,12 @@ func (d *Destination) lastListsUnchanged(ctx context.Context, from *cursor) bool
 
 // listIs tells whether a Change List is as it was.
 func (d *Destination) listIs(ctx context.Context, was *listState) (bool, error) {
-	dl, _, err := d.document(ctx, request{url: was.URL, etag: was.ETag, modified: was.Modified}, resourcesync.ChangeList)
+	dl, _, err := d.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}
 	defer dl.Close()
-	return dl.notModified || dl.digest.String() == was.Digest, nil
+	return dl.NotModified || dl.Digest.String() == was.Digest, nil
 }
 
 // closeGap does what is configured when changes are lost.
@@ -1434,7 +1435,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 		w.r.why("no change since the last poll")
 	}
 	w.at.Read = w.read[max(0, len(w.read)-maxRead):]
-	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}

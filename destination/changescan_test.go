@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -57,7 +58,7 @@ func TestBriefScan(t *testing.T) {
 				from.Sequence = &reached
 			}
 		}
-		dl, _, err := d.document(t.Context(), request{url: from.List}, rs.ChangeList)
+		dl, _, err := d.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
 		if err != nil {
 			t.Fatal(err)
 		}

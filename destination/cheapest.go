@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -37,7 +38,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 	if err != nil {
 		return nil, m.Resources == 0, ctx.Err() // told when it is read again
 	}
-	read := func() int64 { return d.fetch.bytes.Load() + requestCost*d.fetch.requests.Load() }
+	read := func() int64 { return d.fetch.Received() + requestCost*d.fetch.Sent() }
 	start := read()
 	wanted, cost := 0, int64(0)
 	v, err = d.readInventoryOf(ctx, o, nil, func(it *item) error {
@@ -84,7 +85,7 @@ var errCostsMore = errors.New("costs more than the dump")
 // dumpCost is what the packages of the dump cost; told is false where one of them
 // does not tell its length.
 func (d *Destination) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
-	dl, rd, err := d.document(ctx, request{url: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, rd, err := d.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return 0, false, err
 	}

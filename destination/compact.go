@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 )
@@ -49,7 +50,7 @@ func restOf(it *item, r *ledger.Record) (rest itemRest, ok bool) {
 func (s *itemRest) item(r *ledger.Record) *item {
 	length, _ := r.Promised()
 	it := &item{Loc: r.Loc, Entity: r.Entity, Via: r.Via, LastMod: r.LastMod, Path: s.path, Package: s.pkg,
-		Promise: promise{Hashes: r.Hashes, Length: length, Type: s.typ, Encoding: s.encoding}}
+		Promise: fetch.Promise{Hashes: r.Hashes, Length: length, Type: s.typ, Encoding: s.encoding}}
 	if s.graph {
 		it.Promise.Graph = r.Graph
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -248,7 +249,7 @@ func TestItemRest(t *testing.T) {
 	}
 	small := map[string]bool{"Loc": true, "Entity": true, "LastMod": true, "Path": true, "Package": true, "Via": true, "Hashes": true, "Length": true, "Type": true, "Encoding": true, "Graph": true}
 	for name, set := range fields {
-		it := &item{Promise: promise{Length: -1}}
+		it := &item{Promise: fetch.Promise{Length: -1}}
 		set(it)
 		rec := it.record()
 		rec.Graph = digest

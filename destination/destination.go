@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -75,7 +76,7 @@ type Destination struct {
 	log     *slog.Logger
 	repeats *repeats // of log
 	store   kv.Store
-	fetch   *fetcher
+	fetch   *fetch.Client
 	mirror  *mirror
 	mapping *embedstore.Mapping // nil: none
 	folder  *os.Root            // of a mirror of files, nil for any other
@@ -91,7 +92,7 @@ type Destination struct {
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
 	surveys  map[string]surveyed // of the run under way: the lists of an index that had to be looked at
-	contexts contexts
+	contexts *fetch.Contexts
 	lapses   lapses
 
 	mu   sync.Mutex // guards meta
@@ -231,15 +232,15 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		lim.pkg = min(cfg.MaxPackageBytes, math.MaxInt64-1)
 	}
 	if cfg.Timeout > 0 {
-		lim.header, lim.idle = cfg.Timeout, cfg.Timeout/2
+		lim.Header, lim.Idle = cfg.Timeout, cfg.Timeout/2
 	}
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, repeats: &repeats{}, writer: randomHex(8)}
 	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
-	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, cfg.Concurrency, cfg.UserAgent, o.Transport, d.lim); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits, Now: o.Now, Log: d.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
-	d.fetch.now, d.fetch.log = o.Now, d.log
+	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source) // from here on it is recorded, published and printed
 	e := target.Endpoint()
 	d.target = TargetOf(target)
@@ -445,7 +446,7 @@ func (d *Destination) at() string {
 
 // Close forgets the connections to the source. The records stay with the store.
 func (d *Destination) Close() error {
-	d.fetch.client.CloseIdleConnections()
+	d.fetch.CloseIdle()
 	if d.beside != nil {
 		return d.beside.Close()
 	}

@@ -108,8 +108,8 @@ func (b *bench) open() *Destination {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	d.lim.attempts, d.lim.dead = 2, 1000
+	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.lim.Attempts, d.lim.Dead = 2, 1000
 	d.lim.keptItems = 4 // lists of the tests are shorter and longer
 	d.led.SetAside(400) // as intents are
 	if b.few > 0 {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -109,10 +110,9 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	lim := defaultLimits()
 	d := &Destination{cfg: cfg, lim: &lim, log: log}
 	var err error
-	if d.fetch, err = newFetcher(cfg.Source, cfg.Allow, max(cfg.Concurrency, 1), cfg.UserAgent, nil, d.lim); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &d.lim.Limits, Log: log}); err != nil {
 		return err
 	}
-	d.fetch.log = log
 	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source)
 	if _, err = d.discover(ctx); errors.Is(err, errNothingYet) {
 		return nil
@@ -137,14 +137,14 @@ func (d *Destination) discover(ctx context.Context) (*offer, error) {
 
 // passing tells of an error that what was asked for may be there all the same.
 func passing(err error) bool {
-	var fe *fetchError
+	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (d *Destination) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
-	dl, err := d.list(ctx, request{url: address, accept: acceptAny, gzip: true, max: d.lim.document})
+	dl, err := d.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: d.lim.document}, nil)
 	if err != nil {
-		var fe *fetchError
+		var fe *fetch.Error
 		if pages && errors.As(err, &fe) && fe.Gone && isSiteRoot(address) {
 			return d.discoverSite(ctx, address, nil)
 		}
@@ -153,7 +153,7 @@ func (d *Destination) discoverFrom(ctx context.Context, address string, pages bo
 	defer dl.Close()
 	r, err := d.reader(dl)
 	if err == nil {
-		return d.discoverDocument(ctx, dl.url, r)
+		return d.discoverDocument(ctx, dl.URL, r)
 	}
 	if !errors.Is(err, errNotDocument) {
 		return nil, err
@@ -161,7 +161,7 @@ func (d *Destination) discoverFrom(ctx context.Context, address string, pages bo
 	if !pages {
 		return nil, err
 	}
-	return d.discoverSite(ctx, dl.url, dl)
+	return d.discoverSite(ctx, dl.URL, dl)
 }
 
 func isSiteRoot(address string) bool {
@@ -205,10 +205,10 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		return nil, nil
 	}
 	for _, up := range []string{h.Parent(), h.IndexURL()} {
-		if up == "" || up == address || !d.fetch.mayFetch(up) {
+		if up == "" || up == address || !d.fetch.MayFetch(up) {
 			continue
 		}
-		dl, err := d.list(ctx, request{url: up, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+		dl, err := d.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document, Attempts: 2}, nil)
 		if err != nil {
 			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Stage != ledger.None {
 				return nil, err // the list may be a part of one, which is not the whole
@@ -223,7 +223,7 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		}
 		ph := r.Head()
 		if ph.Meta.Capability == resourcesync.CapabilityList && !ph.Index {
-			o, err := d.capabilityList(dl.url, r)
+			o, err := d.capabilityList(dl.URL, r)
 			dl.Close()
 			if err != nil {
 				continue
@@ -235,11 +235,11 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 		}
 		dl.Close()
 		if ph.Meta.Capability == kind && ph.Index {
-			if o, err := d.fromParent(ctx, dl.url, ph, kind, depth+1); o != nil || err != nil {
+			if o, err := d.fromParent(ctx, dl.URL, ph, kind, depth+1); o != nil || err != nil {
 				return o, err
 			}
-			o := &offer{Authority: authorityOf(dl.url), Found: "the address is a part of " + dl.url}
-			o.set(kind, dl.url)
+			o := &offer{Authority: authorityOf(dl.URL), Found: "the address is a part of " + dl.URL}
+			o.set(kind, dl.URL)
 			return o, nil
 		}
 	}
@@ -295,7 +295,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", shorten(address), err)
 	}
-	dl, err := d.list(ctx, request{url: set.list, accept: acceptDocument, gzip: true, max: d.lim.document})
+	dl, err := d.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("Capability List: %w", err)
 	}
@@ -305,9 +305,9 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 		return nil, err
 	}
 	if c := cr.Head().Meta.Capability; c != resourcesync.CapabilityList {
-		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.url), c)
+		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.URL), c)
 	}
-	return d.capabilityList(dl.url, cr)
+	return d.capabilityList(dl.URL, cr)
 }
 
 func (d *Destination) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
@@ -328,13 +328,13 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", shorten(address), shorten(e.Loc))
 			}
 			seen[e.Loc] = true
-			dl, err := d.list(ctx, request{url: e.Loc, accept: acceptDocument, gzip: true, max: d.lim.document})
+			dl, err := d.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
 			if err != nil {
 				return err
 			}
 			pr, err := d.reader(dl)
 			if err == nil {
-				err = d.collectSets(ctx, dl.url, pr, sets, seen, depth+1)
+				err = d.collectSets(ctx, dl.URL, pr, sets, seen, depth+1)
 			}
 			dl.Close()
 			if err != nil {
@@ -462,7 +462,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			if passing(err) {
 				return nil, err
 			}
-			if errors.Is(err, errNotAllowed) {
+			if errors.Is(err, webguard.ErrNotAllowed) {
 				refused = cmp.Or(refused, err)
 			}
 			return nil, nil
@@ -472,13 +472,13 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 	}
 	if page != nil {
 		var links []string
-		for _, target := range resourcesync.HeaderLinks(page.header.Values("Link"), resourcesync.RelResourceSync) {
+		for _, target := range resourcesync.HeaderLinks(page.Header.Values("Link"), resourcesync.RelResourceSync) {
 			if l, err := u.Parse(target); err == nil {
 				links = append(links, l.String())
 			}
 		}
-		if r, err := page.open(); err == nil {
-			links = append(links, resourcesync.PageLinks(io.LimitReader(r, d.lim.page), u)...)
+		if r, err := page.Open(); err == nil {
+			links = append(links, resourcesync.PageLinks(io.LimitReader(r, d.lim.Page), u)...)
 		}
 		var found []*offer
 		for _, l := range links {
@@ -496,7 +496,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 	}
 	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
-	dl, err := d.list(ctx, request{url: wellKnown, accept: acceptDocument, gzip: true, max: d.lim.document, attempts: 2})
+	dl, err := d.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document, Attempts: 2}, nil)
 	if err == nil {
 		defer dl.Close()
 		r, rerr := d.reader(dl)
@@ -504,7 +504,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			return nil, rerr
 		}
 		if rerr == nil {
-			o, err := d.discoverDocument(ctx, dl.url, r)
+			o, err := d.discoverDocument(ctx, dl.URL, r)
 			if err != nil {
 				return nil, err // the site is a source: what is wrong with it must be told
 			}
@@ -512,13 +512,13 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			return o, nil
 		}
 	}
-	if passing(err) || errors.Is(err, errNotAllowed) { // it leads to another host
+	if passing(err) || errors.Is(err, webguard.ErrNotAllowed) { // it leads to another host
 		return nil, err
 	}
-	robots, err := d.fetch.get(ctx, request{url: root.JoinPath("/robots.txt").String(), gzip: true, max: d.lim.page, attempts: 2})
+	robots, err := d.fetch.Get(ctx, fetch.Request{URL: root.JoinPath("/robots.txt").String(), Gzip: true, MaxBytes: d.lim.Page, Attempts: 2})
 	if err == nil {
 		var found, plain []*offer
-		for _, target := range resourcesync.RobotsLinks(string(robots.body), u) {
+		for _, target := range resourcesync.RobotsLinks(string(robots.Body), u) {
 			o, err := try(byRobots, "robots.txt", target)
 			switch {
 			case err != nil:

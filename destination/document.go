@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -49,7 +51,7 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 	if dl.zip != nil {
 		return dl.manifest()
 	}
-	o := d.readerOptions(dl.url)
+	o := d.readerOptions(dl.URL)
 	if o.Page = dl.page; len(dl.pages) > 0 {
 		o.Next = dl.pages[0].next
 	}
@@ -61,22 +63,22 @@ func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
 }
 
 func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
-	body, err := dl.open()
+	body, err := dl.Open()
 	if err != nil {
 		return nil, err
 	}
 	b := bufio.NewReader(body) // for the look at its head: the reader has a buffer of its own
 	head, err := b.Peek(512)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
+		return nil, fmt.Errorf("%s: %w", shorten(dl.URL), err)
 	}
-	if !resourcesync.IsTextList(head) && (notXML(head) || isPage(head, dl.header.Get("Content-Type"))) {
-		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.url), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
+	if !resourcesync.IsTextList(head) && (notXML(head) || isPage(head, dl.Header.Get("Content-Type"))) {
+		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.URL), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
-	o.ContentType = dl.header.Get("Content-Type")
+	o.ContentType = dl.Header.Get("Content-Type")
 	r, err := resourcesync.NewReader(b, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(dl.url), err)
+		return nil, fmt.Errorf("%s: %w", shorten(dl.URL), err)
 	}
 	if dl.pkg != nil {
 		dl.pkg.complete(r.Head())
@@ -104,22 +106,27 @@ func isPage(head []byte, contentType string) bool {
 	case "urlset", "sitemapindex":
 		return false
 	}
-	t := essence(contentType)
+	t := fetch.Essence(contentType)
 	return t == "text/html" || t == "application/xhtml+xml"
 }
 
 // document downloads and opens a document that must be of the given capability;
 // none at all is taken for a Resource List.
-func (d *Destination) document(ctx context.Context, r request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	r.accept, r.gzip, r.max = acceptDocument, true, d.lim.document
-	dl, err := d.list(ctx, r)
+func (d *Destination) document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	return d.documentAmong(ctx, r, nil, want)
+}
+
+// documentAmong is document for a part of an index, of which siblings are all parts.
+func (d *Destination) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, d.lim.document
+	dl, err := d.list(ctx, r, siblings)
 	if err != nil {
 		return nil, nil, err
 	}
-	if dl.notModified {
+	if dl.NotModified {
 		return dl, nil, nil
 	}
-	rd, err := d.openAs(dl, want, r.parts != nil)
+	rd, err := d.openAs(dl, want, siblings != nil)
 	if err != nil {
 		dl.Close()
 		return nil, nil, err
@@ -138,7 +145,7 @@ func (d *Destination) openAs(dl *download, want resourcesync.Capability, part bo
 	if got == want || want == resourcesync.ResourceList && (got == "" || part && rd.Head().Feed) {
 		return rd, nil
 	}
-	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.url), want, got)
+	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.URL), want, got)
 }
 
 // part is a document below an index, or the only document.
@@ -159,10 +166,10 @@ type part struct {
 func (d *Destination) parts(ctx context.Context, dl *download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
 	h := r.Head()
 	if !h.Index {
-		return []part{{url: dl.url, from: h.Meta.From, until: h.Meta.Until, at: h.SnapshotTime()}}, nil
+		return []part{{url: dl.URL, from: h.Meta.From, until: h.Meta.Until, at: h.SnapshotTime()}}, nil
 	}
 	var out []part
-	return out, d.collectParts(ctx, dl.url, r, want, &out, map[string]bool{dl.url: true}, 0)
+	return out, d.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
 }
 
 func (d *Destination) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
@@ -239,7 +246,7 @@ func (d *Destination) part(ctx context.Context, p part, seen map[string]bool, wa
 		return p.pkg.document(ctx, d)
 	}
 	for fresh := false; ; fresh = true {
-		dl, r, err := d.document(ctx, request{url: p.url, fresh: fresh, parts: seen}, want)
+		dl, r, err := d.documentAmong(ctx, fetch.Request{URL: p.url, Fresh: fresh}, seen, want)
 		if err != nil || p.sequence == nil {
 			return dl, r, err
 		}
@@ -265,7 +272,7 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 			return err
 		}
 		if opened != nil {
-			*opened = append(*opened, listPart{URL: p.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.digest.String()})
+			*opened = append(*opened, listPart{URL: p.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String()})
 		}
 		if r.Head().Index {
 			if depth >= d.lim.depth {
@@ -273,7 +280,7 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 				return fmt.Errorf("%s: indexes are nested more than %d deep", shorten(p.url), d.lim.depth)
 			}
 			var below []part
-			err = d.collectParts(ctx, dl.url, r, want, &below, seen, depth+1)
+			err = d.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
 			if err == nil {
 				err = d.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)
 			}
@@ -297,3 +304,6 @@ func sequenceOf(m *resourcesync.Meta) (uint64, bool) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	return n, err == nil
 }
+
+// shorten keeps hostile addresses readable in messages.
+func shorten(s string) string { return webguard.Short(s) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -97,7 +98,7 @@ func (d *Destination) needed(it *item) bool {
 }
 
 // fetch counts what would be fetched.
-func (p *planning) fetch(pr *promise) {
+func (p *planning) fetch(pr *fetch.Promise) {
 	if pr.Length < 0 {
 		p.Unknown++
 	} else {
@@ -159,7 +160,7 @@ func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inv
 		}
 	}()
 	for _, p := range packages {
-		dl, rd, err := d.document(ctx, request{url: p.contents}, resourcesync.ResourceDumpManifest)
+		dl, rd, err := d.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ResourceDumpManifest)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -24,11 +25,11 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 			case e.Loc == "":
 				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
 			}
-			p := pkg{url: e.Loc, promise: promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: essence(e.Meta.Type)}}
+			p := pkg{url: e.Loc, promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}
 			if !e.HasMeta {
 				p.promise.Length = -1
 			}
-			if p.promise.unproven() && (e.LastMod.IsZero() || unsettled(e.LastMod, servedAt(dl.header, d.opt.Now()))) {
+			if p.promise.Unproven() && (e.LastMod.IsZero() || unsettled(e.LastMod, fetch.ServedAt(dl.Header, d.opt.Now()))) {
 				state.Vague = true // another package at its address would look the same
 			}
 			if l := e.Link(resourcesync.RelContents); l != nil {
@@ -39,11 +40,11 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 		})
 	}
 	if !rd.Head().Index {
-		return packages, collect(rd, dl.url)
+		return packages, collect(rd, dl.URL)
 	}
 	parts, err := d.parts(ctx, dl, rd, resourcesync.ResourceDump)
 	if err == nil {
-		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.url) })
+		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ part, pdl *download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 	}
 	return packages, err
 }
@@ -86,12 +87,12 @@ func (d *Destination) manifestInventory(ctx context.Context, p pkg, v *inventory
 			return v.add(it)
 		})
 	}
-	if p.contents != "" && d.fetch.mayFetch(p.contents) {
-		dl, r, err := d.document(ctx, request{url: p.contents}, resourcesync.ResourceDumpManifest)
+	if p.contents != "" && d.fetch.MayFetch(p.contents) {
+		dl, r, err := d.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ResourceDumpManifest)
 		if err == nil {
 			return errors.Join(each(r), dl.Close())
 		}
-		if !p.isZIP() || ctx.Err() != nil || errors.Is(err, errSourceGone) {
+		if !p.isZIP() || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return err
 		}
 		d.log.Warn("the copy of a manifest could not be used; the package is read", "package", p.url, "error", err)
@@ -127,16 +128,16 @@ func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*do
 // downloadPackage downloads a package and verifies it whole.
 func (d *Destination) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
 	if p.promise.Length > d.lim.pkg {
-		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (max_package_bytes)", errTooLarge, p.promise.Length, d.lim.pkg)
+		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (max_package_bytes)", fetch.ErrTooLarge, p.promise.Length, d.lim.pkg)
 	}
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.url, accept: "application/zip, */*;q=0.1", max: d.lim.pkg, attempts: attempts})
-	if errors.Is(err, errTooLarge) {
+	dl, err := d.download(ctx, fetch.Request{URL: p.url, Accept: "application/zip, */*;q=0.1", MaxBytes: d.lim.pkg, Attempts: attempts})
+	if errors.Is(err, fetch.ErrTooLarge) {
 		err = fmt.Errorf("%w (max_package_bytes)", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := dl.verify(p.promise.Length, p.promise.Hashes); err != nil {
+	if err := dl.Verify(p.promise.Length, p.promise.Hashes); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w%s", errMismatch, err, mismatchHint), dl.Close())
 	}
 	return dl, nil
@@ -145,7 +146,7 @@ func (d *Destination) downloadPackage(ctx context.Context, p pkg, attempts int) 
 // zipIn opens what was downloaded. A member that is too large fails by itself, when it is
 // read (readMember).
 func (d *Destination) zipIn(dl *download, p pkg) (*resourcesync.Package, error) {
-	return resourcesync.OpenPackage(dl.file, dl.size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.pkg, Reader: d.readerOptions(p.url)})
+	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: d.lim.pkg, Reader: d.readerOptions(p.url)})
 }
 
 // packageCache has the packages that single resources were taken from in a run.
@@ -178,7 +179,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 			return nil, fmt.Errorf("package %s: %d others were opened in this run already", shorten(it.Package), maxCached)
 		}
 		p = &cachedPackage{}
-		p.dl, p.zip, p.err = d.openPackage(ctx, pkg{url: it.Package, promise: promise{Length: -1}}, 2)
+		p.dl, p.zip, p.err = d.openPackage(ctx, pkg{url: it.Package, promise: fetch.Promise{Length: -1}}, 2)
 		if c.open == nil {
 			c.open = map[string]*cachedPackage{}
 		}
@@ -192,12 +193,12 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	}
 	body, err := readMember(p.zip, it.Path, d.lim.resource)
 	if err == nil {
-		err = verifyBody(body, body, it.Promise)
+		err = it.Promise.Verify(body)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %s: %w", shorten(it.Package), shorten(it.Path), err)
 	}
-	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, bodyKind{})
+	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{})
 }
 
 func (c *packageCache) close() {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -113,7 +114,7 @@ func safeSegment(s string) string {
 }
 
 // represent makes a record and what is stored of a verified body.
-func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind bodyKind) (*outcome, error) {
+func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
 	if kind := listKind(body); kind != "" {
 		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", shorten(p.URL), errContent, kind)
 	}

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -58,7 +59,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.sequence = &s
 	}
-	had, latest := dl.served(now)
+	had, latest := dl.Served(now)
 	if v.at.After(had) {
 		v.had = had
 	}
@@ -198,7 +199,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		v.state.Size = dl.length()
 	}
 	n := int64(0)
-	served := servedAt(dl.header, d.opt.Now())
+	served := fetch.ServedAt(dl.Header, d.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
 		v.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -223,10 +224,10 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 			return nil, perr
 		}
 		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.state.Parts, func(p part, pdl *download, pr *resourcesync.Reader) error {
-			return each(pr, pdl.url)
+			return each(pr, pdl.URL)
 		})
 	} else {
-		err = each(r, dl.url)
+		err = each(r, dl.URL)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("Resource List: %w", err)
@@ -241,19 +242,19 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 // unlessKnown opens a list or dump. The one that is known, with all that is below it, is
 // errUnchangedList.
 func (d *Destination) unlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *listState) (*download, *resourcesync.Reader, error) {
-	req := request{url: address}
+	req := fetch.Request{URL: address}
 	if known == nil || known.URL != address || !known.stands() {
 		known = nil
 	} else {
-		req.etag, req.modified = known.ETag, known.Modified
-		req.unchanged = d.sameRoot(known)
+		req.ETag, req.Modified = known.ETag, known.Modified
+		req.Unchanged = d.sameRoot(known)
 	}
 	dl, r, err := d.document(ctx, req, kind)
 	if m := d.snapshotMeta(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !d.pastCaches(shorten(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}
-		dl, r, err = d.document(ctx, request{url: address}, kind)
+		dl, r, err = d.document(ctx, fetch.Request{URL: address}, kind)
 	}
 	if nerr := d.noteThere(address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
@@ -261,7 +262,7 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", kindName(kind), err)
 	}
-	if !dl.notModified && (known == nil || known.Digest != dl.digest.String()) {
+	if !dl.NotModified && (known == nil || known.Digest != dl.Digest.String()) {
 		return dl, r, nil
 	}
 	if known == nil || d.partsUnchanged(ctx, known, dl.past(known.At)) {
@@ -271,13 +272,13 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 		}
 		return nil, nil, cmp.Or(dl.Close(), err)
 	}
-	if !dl.notModified {
+	if !dl.NotModified {
 		return dl, r, nil
 	}
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	if dl, r, err = d.document(ctx, request{url: address}, kind); err != nil {
+	if dl, r, err = d.document(ctx, fetch.Request{URL: address}, kind); err != nil {
 		err = fmt.Errorf("%s: %w", kindName(kind), err)
 	}
 	return dl, r, err
@@ -289,7 +290,7 @@ func (d *Destination) tellsAlone(known *listState, dl *download) error {
 	switch {
 	case len(known.Parts) > 0:
 		change = func(l *listState) { l.Parts, l.Fresh = nil, false }
-	case !known.Index && known.Size == 0 && !dl.notModified:
+	case !known.Index && known.Size == 0 && !dl.NotModified:
 		change = func(l *listState) { l.Size = dl.length() }
 	default:
 		return nil
@@ -305,11 +306,11 @@ func (d *Destination) partsUnchanged(ctx context.Context, known *listState, past
 		return past
 	}
 	for _, p := range known.Parts {
-		dl, err := d.list(ctx, request{url: p.URL, etag: p.ETag, modified: p.Modified, accept: acceptDocument, gzip: true, max: d.lim.document})
+		dl, err := d.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
 		if err != nil {
 			return false
 		}
-		same := dl.notModified || dl.digest.String() == p.Digest
+		same := dl.NotModified || dl.Digest.String() == p.Digest
 		if err := dl.Close(); err != nil || !same {
 			return false
 		}
@@ -327,7 +328,7 @@ func (d *Destination) sameRoot(known *listState) func([]byte, int64) bool {
 		if length >= 0 && length != known.Size {
 			return false
 		}
-		body, err := unzipped(bytes.NewReader(first), d.lim.document, known.URL)
+		body, err := fetch.Unzipped(bytes.NewReader(first), d.lim.document, known.URL)
 		if err != nil {
 			return false
 		}
@@ -397,7 +398,7 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		v.void[1] = v.order
 	}
 	first := d.snapshotMeta().Stage != ledger.Following
-	if err != nil && first && ctx.Err() == nil && !d.ownFailure(err) && !errors.Is(err, errSourceGone) {
+	if err != nil && first && ctx.Err() == nil && !d.ownFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
 		d.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.hole, v.overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
 		v.void[1] = v.order

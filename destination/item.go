@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -22,7 +23,7 @@ type item struct {
 	Loc      string
 	Entity   string // from a describes or canonical link, "" if none
 	Change   string // created, updated, deleted; "" from a list
-	Promise  promise
+	Promise  fetch.Promise
 	LastMod  time.Time
 	Time     time.Time    // of the change, zero if unknown
 	Sequence uint64       // 0 unknown
@@ -49,19 +50,10 @@ func (it *item) record() *ledger.Record {
 	return r
 }
 
-// promise is what a source says about the bytes of a representation.
-type promise struct {
-	Hashes   resourcesync.Hashes
-	Length   int64 // -1 unknown
-	Type     string
-	Encoding string
-	Graph    rdfres.Digest // zero: not promised; labels mean nothing outside of the document then
-}
-
 // place is an address where a representation can be had.
 type place struct {
 	URL     string
-	Promise promise
+	Promise fetch.Promise
 	Rel     string // by which relation RDF is linked from loc, which has none; "" for loc and its copies
 }
 
@@ -101,7 +93,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		bad("hash %q cannot be read", shorten(token))
 	}
 	hashes.Broken = nil
-	it.Promise = promise{Hashes: hashes, Length: e.Meta.Length, Type: essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
+	it.Promise = fetch.Promise{Hashes: hashes, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
 	if !e.HasMeta {
 		it.Promise.Length = -1
 	}
@@ -113,7 +105,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		it.Promise.Graph = d
 	}
 	if it.File = e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile; it.File && it.Promise.Type == "" {
-		it.Promise.Type = essence(e.Meta.Ext[resourcesync.ExtType])
+		it.Promise.Type = fetch.Essence(e.Meta.Ext[resourcesync.ExtType])
 	}
 	it.Entity = e.Meta.Ext[resourcesync.ExtEntity] // several describes links might name it
 	it.Sequence, _ = sequenceOf(&e.Meta)
@@ -130,7 +122,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		case resourcesync.RelMemento:
 			if it.Version == nil && e.Meta.Change != "deleted" {
 				it.Version = &place{URL: l.Href, Promise: it.Promise}
-				it.Version.Promise.override(l)
+				it.Version.Promise.Override(l)
 			}
 		case resourcesync.RelTimeGate:
 			if it.TimeGate == "" {
@@ -166,8 +158,8 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	})
 	for _, l := range alternates {
 		if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
-			p := place{URL: l.Href, Promise: promise{Length: -1}, Rel: l.Rel}
-			p.Promise.override(l)
+			p := place{URL: l.Href, Promise: fetch.Promise{Length: -1}, Rel: l.Rel}
+			p.Promise.Override(l)
 			it.promiseLinked(l)
 			it.Others = append(it.Others, p)
 		}
@@ -176,7 +168,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	for _, l := range duplicates {
 		if len(it.Others) < maxPlaces {
 			p := place{URL: l.Href, Promise: it.Promise}
-			p.Promise.override(l)
+			p.Promise.Override(l)
 			it.Others = append(it.Others, p)
 		}
 	}
@@ -194,23 +186,6 @@ func changeTime(r *resourcesync.Reader, e *resourcesync.Entry) time.Time {
 	return e.Meta.DateTime
 }
 
-// override takes what a link promises by itself.
-func (p *promise) override(l resourcesync.Link) {
-	if h := l.Hash; h.SHA256 != "" || h.SHA1 != "" || h.MD5 != "" {
-		l.Hash.Other, l.Hash.Broken = nil, nil
-		p.Hashes = l.Hash
-	}
-	if l.Length >= 0 {
-		p.Length = l.Length
-	}
-	if l.Type != "" {
-		p.Type = essence(l.Type)
-	}
-	if l.Encoding != "" {
-		p.Encoding = strings.ToLower(l.Encoding)
-	}
-}
-
 func pri(l resourcesync.Link) int {
 	if l.Pri <= 0 {
 		return 999999
@@ -225,11 +200,6 @@ func formatRank(mediaType string) int {
 		return 100
 	}
 	return slices.Index([]rdfres.Format{rdfres.NTriples, rdfres.Turtle, rdfres.NQuads, rdfres.JSONLD, rdfres.RDFXML, rdfres.TriG}, f)
-}
-
-func essence(mediaType string) string {
-	t, _, _ := strings.Cut(mediaType, ";")
-	return strings.ToLower(strings.TrimSpace(t))
 }
 
 func parseGraph(s string) (rdfres.Digest, error) {
@@ -315,13 +285,7 @@ func (it *item) differs(r *ledger.Record) (v verdict, why string) {
 // vague tells of an entry of a list by which no other state of its resource is seen.
 // It is of a list that was served at the time at.
 func (it *item) vague(at time.Time) bool {
-	return it.Promise.unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || unsettled(it.LastMod, at))
-}
-
-// unproven tells that there is no digest.
-func (p *promise) unproven() bool {
-	h := p.Hashes
-	return p.Graph.IsZero() && h.SHA256 == "" && h.SHA1 == "" && h.MD5 == ""
+	return it.Promise.Unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || unsettled(it.LastMod, at))
 }
 
 // unsettled tells that at the time at a resource could be changed once more and keep its
@@ -372,7 +336,7 @@ func (it *item) encode() []byte {
 	b = ledger.AppendString(b, it.Loc)
 	b = ledger.AppendString(b, it.Entity)
 	b = ledger.AppendString(b, it.Change)
-	b = it.Promise.append(b)
+	b = appendPromise(b, &it.Promise)
 	b = ledger.AppendTime(b, it.LastMod)
 	b = ledger.AppendTime(b, it.Time)
 	b = binary.AppendVarint(b, int64(it.Sequence))
@@ -382,12 +346,12 @@ func (it *item) encode() []byte {
 	} else {
 		b = append(b, 1)
 		b = ledger.AppendString(b, it.Version.URL)
-		b = it.Version.Promise.append(b)
+		b = appendPromise(b, &it.Version.Promise)
 	}
 	b = binary.AppendVarint(b, int64(len(it.Others)))
 	for _, p := range it.Others {
 		b = ledger.AppendString(b, p.URL)
-		b = p.Promise.append(b)
+		b = appendPromise(b, &p.Promise)
 		b = ledger.AppendString(b, p.Rel)
 	}
 	b = ledger.AppendString(b, it.Bad)
@@ -407,7 +371,7 @@ func (it *item) encode() []byte {
 	return ledger.AppendString(b, it.Via)
 }
 
-func (p *promise) append(b []byte) []byte {
+func appendPromise(b []byte, p *fetch.Promise) []byte {
 	b = ledger.AppendString(b, p.Hashes.String())
 	b = binary.AppendVarint(b, p.Length)
 	b = ledger.AppendString(b, p.Type)
@@ -447,8 +411,8 @@ func decodeItem(b []byte) (*item, error) {
 	return it, nil
 }
 
-func decodePromise(d *ledger.Decoder) promise {
-	var p promise
+func decodePromise(d *ledger.Decoder) fetch.Promise {
+	var p fetch.Promise
 	if h := d.String(); h != "" {
 		var err error
 		if p.Hashes, err = resourcesync.ParseHashes(h); err != nil {

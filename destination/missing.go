@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -74,7 +75,7 @@ func (e *absentError) Unwrap() error { return e.err }
 
 // isGone tells an answer that a thing is not there from one that it cannot be had now.
 func isGone(err error) bool {
-	var fe *fetchError
+	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Gone
 }
 
@@ -124,7 +125,7 @@ func (d *Destination) surveyOne(ctx context.Context, p part, seen map[string]boo
 	}
 	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
 	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
-	err = eachEntry(r, dl.url, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		t := changeTime(r, e)
 		s.empty, untimed = false, untimed || t.IsZero()
 		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {
@@ -265,11 +266,11 @@ func missingOf(o *offer, err error) error {
 }
 
 // changesRoot opens the document with which the changes begin.
-func (d *Destination) changesRoot(ctx context.Context, r request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+func (d *Destination) changesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
 	dl, rd, err := d.document(ctx, r, kind)
 	switch {
 	case isGone(err):
-		err = &absentError{r.url, fmt.Errorf("%s: %w", kindName(kind), err)}
+		err = &absentError{r.URL, fmt.Errorf("%s: %w", kindName(kind), err)}
 	case err != nil:
 		err = fmt.Errorf("%s: %w", kindName(kind), err)
 	}
@@ -419,8 +420,8 @@ func (d *Destination) missedAt(dl *download) time.Time {
 	if dl == nil { // there is none
 		return d.opt.Now().Add(time.Second)
 	}
-	age, _ := strconv.Atoi(dl.header.Get("Age"))
-	return servedAt(dl.header, d.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
+	age, _ := strconv.Atoi(dl.Header.Get("Age"))
+	return fetch.ServedAt(dl.Header, d.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
 // found is for a pass that met no gap. The lists that are named were read, or lie before the
@@ -494,7 +495,7 @@ func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *d
 	lists := d.snapshotMeta().Missing.Lists
 	for _, l := range lists {
 		if named[l] {
-			dl, _, err := d.document(ctx, request{url: l}, resourcesync.ChangeList)
+			dl, _, err := d.document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
 			if err == nil {
 				dl.Close()
 				continue

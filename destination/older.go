@@ -27,7 +27,7 @@ type olderList struct {
 func (m *meta) isOlder(address string, dl *download, h *resourcesync.Head) bool {
 	at, was := h.SnapshotTime(), m.Inventory.At
 	if at.IsZero() && was.IsZero() {
-		at, _ = http.ParseTime(dl.header.Get("Last-Modified"))
+		at, _ = http.ParseTime(dl.Header.Get("Last-Modified"))
 		was, _ = http.ParseTime(m.Inventory.Modified)
 	}
 	return m.Inventory.URL == address && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
@@ -41,7 +41,7 @@ func isCopy(h http.Header) bool {
 
 // pastCaches makes the rest of the run ask past caches. asked tells that it does already.
 func (d *Destination) pastCaches(why string) (asked bool) {
-	if d.fetch.fresh.Swap(true) {
+	if d.fetch.PastCaches() {
 		return true
 	}
 	d.log.Warn("the source looks older than it was; it is asked past caches", "why", why)
@@ -55,7 +55,7 @@ func (d *Destination) olderThanTaken(o *offer, v *inventory, dl *download, h *re
 		return false
 	}
 	waited := !m.Older.Since.IsZero() && d.opt.Now().Sub(m.Older.Since) >= doubtLasts
-	return !waited || isCopy(dl.header)
+	return !waited || isCopy(dl.Header)
 }
 
 // waitOlder keeps why a list or dump is not taken.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -103,14 +104,14 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 
 // fetchGraph fetches a description; of what is no RDF it gives the digest of the bytes.
 func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfres.Triple, other rdfres.Digest, err error) {
-	p := place{URL: address, Promise: promise{Length: -1}}
-	a, err := d.fetch.get(ctx, request{url: address, accept: acceptRDF, gzip: true, max: d.lim.resource, attempts: 3})
+	p := place{URL: address, Promise: fetch.Promise{Length: -1}}
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: acceptRDF, Gzip: true, MaxBytes: d.lim.resource, Attempts: 3})
 	if err != nil {
 		return nil, other, err
 	}
-	ts, ok, err := d.readRDF(ctx, p, address, a.body, a.bodyKind())
+	ts, ok, err := d.readRDF(ctx, p, address, a.Body, a.Kind())
 	if !ok {
-		return nil, sha256.Sum256(a.body), nil
+		return nil, sha256.Sum256(a.Body), nil
 	}
 	if err != nil {
 		return nil, other, fmt.Errorf("%s: %w", shorten(address), err)

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -40,14 +40,15 @@ const pageReads = 3
 // errPages marks a document of which the pages cannot be had, or do not belong together.
 var errPages = errors.New("pages")
 
-// list downloads a document with all its pages.
-func (d *Destination) list(ctx context.Context, r request) (*download, error) {
+// list downloads a document with all its pages. siblings are the parts of the index that names it,
+// nil for none: no part is the next page of another.
+func (d *Destination) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*download, error) {
 	for try := 1; ; try++ {
-		dl, err := d.fetch.download(ctx, d.cfg.TempDir, r)
-		if err != nil || dl.notModified {
+		dl, err := d.download(ctx, r)
+		if err != nil || dl.NotModified {
 			return dl, err
 		}
-		settled, err := d.turn(ctx, dl, r)
+		settled, err := d.turn(ctx, dl, r, siblings)
 		if err == nil && settled {
 			return dl, nil
 		}
@@ -55,31 +56,31 @@ func (d *Destination) list(ctx context.Context, r request) (*download, error) {
 			return nil, errors.Join(err, cerr)
 		}
 		if try == pageReads {
-			return nil, fmt.Errorf("%s: its %w change while they are read: nothing was concluded from it", shorten(r.url), errPages)
+			return nil, fmt.Errorf("%s: its %w change while they are read: nothing was concluded from it", shorten(r.URL), errPages)
 		}
-		r.etag, r.modified, r.unchanged = "", "", nil
+		r.ETag, r.Modified, r.Unchanged = "", "", nil
 	}
 }
 
 // turn downloads the further pages of a document. settled tells that no page changed while
 // others were read, by which an entry could stand in none of them.
-func (d *Destination) turn(ctx context.Context, dl *download, r request) (settled bool, err error) {
+func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
 	rd, err := d.reader(dl)
 	if err != nil {
 		return true, nil // told by who reads it
 	}
 	h := rd.Head()
-	if prev := h.Link("prev"); prev != "" && prev != dl.url && prev != r.url && !r.parts[prev] && h.Meta.From.IsZero() {
-		return false, fmt.Errorf("%s is a later one of the %w of a list (prev leads to %s): give the address of the first", shorten(dl.url), errPages, shorten(prev))
+	if prev := h.Link("prev"); prev != "" && prev != dl.URL && prev != r.URL && !siblings[prev] && h.Meta.From.IsZero() {
+		return false, fmt.Errorf("%s is a later one of the %w of a list (prev leads to %s): give the address of the first", shorten(dl.URL), errPages, shorten(prev))
 	}
-	next := cmp.Or(h.Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.header.Values("Link"), dl.url))
-	if dl.ends = next; next == "" || r.parts[next] {
+	next := cmp.Or(h.Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.Header.Values("Link"), dl.URL))
+	if dl.ends = next; next == "" || siblings[next] {
 		return true, nil
 	}
-	seen := map[string]bool{r.url: true}
+	seen := map[string]bool{r.URL: true}
 	sum := sha256.New()
 	p := dl
-	for asked := r.url; ; {
+	for asked := r.URL; ; {
 		at, err := d.page(p, asked)
 		if err != nil {
 			return false, err
@@ -90,23 +91,23 @@ func (d *Destination) turn(ctx context.Context, dl *download, r request) (settle
 			}
 		}
 		dl.pages = append(dl.pages, *at)
-		sum.Write(p.digest[:])
-		if asked = at.next; asked == "" || r.parts[asked] {
+		sum.Write(p.Digest[:])
+		if asked = at.next; asked == "" || siblings[asked] {
 			dl.ends = asked
 			break
 		}
 		switch {
 		case seen[asked]:
-			return false, fmt.Errorf("%s: its %w turn in circles: next leads to %s again", shorten(r.url), errPages, shorten(asked))
+			return false, fmt.Errorf("%s: its %w turn in circles: next leads to %s again", shorten(r.URL), errPages, shorten(asked))
 		case len(dl.pages) == maxPages:
-			return false, fmt.Errorf("%s has more than %d %w", shorten(r.url), maxPages, errPages)
+			return false, fmt.Errorf("%s has more than %d %w", shorten(r.URL), maxPages, errPages)
 		}
 		seen[asked] = true
-		if p, err = d.fetch.download(ctx, d.cfg.TempDir, request{url: asked, accept: r.accept, gzip: true, max: r.max, fresh: r.fresh, attempts: r.attempts}); err != nil {
+		if p, err = d.download(ctx, fetch.Request{URL: asked, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts}); err != nil {
 			return false, pageError(asked, err)
 		}
 	}
-	sum.Sum(dl.digest[:0])
+	sum.Sum(dl.Digest[:0])
 	for i := range dl.pages {
 		if same, err := d.samePage(ctx, &dl.pages[i], r); err != nil || !same {
 			return false, err
@@ -125,19 +126,19 @@ func pageError(address string, err error) error {
 
 // page reads a page that was downloaded.
 func (d *Destination) page(dl *download, asked string) (*listPage, error) {
-	r, err := d.readerWith(dl, d.readerOptions(dl.url))
+	r, err := d.readerWith(dl, d.readerOptions(dl.URL))
 	if err != nil {
 		return nil, pageError(asked, err)
 	}
-	p := &listPage{asked: asked, url: dl.url, etag: dl.etag(), modified: dl.modified(), contentType: dl.header.Get("Content-Type"), size: dl.size}
+	p := &listPage{asked: asked, url: dl.URL, etag: dl.etag(), modified: dl.modified(), contentType: dl.Header.Get("Content-Type"), size: dl.Size}
 	sum := sha256.New()
-	if err := eachEntry(r, dl.url, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
+	if err := eachEntry(r, dl.URL, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
 		return nil, pageError(asked, err)
 	}
 	sum.Sum(p.entries[:0])
 	m := &r.Head().Meta
 	p.at, p.from, p.until = m.At, m.From, m.Until
-	p.next = cmp.Or(r.Head().Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.header.Values("Link"), dl.url))
+	p.next = cmp.Or(r.Head().Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.Header.Values("Link"), dl.URL))
 	return p, nil
 }
 
@@ -147,13 +148,13 @@ func writeEntry(h hash.Hash, e *resourcesync.Entry) {
 }
 
 // samePage asks whether a page still lists what it did.
-func (d *Destination) samePage(ctx context.Context, p *listPage, r request) (bool, error) {
-	dl, err := d.fetch.download(ctx, d.cfg.TempDir, request{url: p.asked, etag: p.etag, modified: p.modified, accept: r.accept, gzip: true, max: r.max, fresh: r.fresh, attempts: r.attempts})
+func (d *Destination) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
+	dl, err := d.download(ctx, fetch.Request{URL: p.asked, ETag: p.etag, Modified: p.modified, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts})
 	if err != nil {
 		return false, pageError(p.asked, err)
 	}
 	defer dl.Close()
-	if dl.notModified {
+	if dl.NotModified {
 		return true, nil
 	}
 	now, err := d.page(dl, p.asked)
@@ -162,18 +163,10 @@ func (d *Destination) samePage(ctx context.Context, p *listPage, r request) (boo
 
 // append moves the bytes of a further page to the end of the file.
 func (d *download) append(p *download) (start int64, err error) {
-	defer func() { err = errors.Join(err, p.Close()) }()
 	if n := len(d.pages); n > 0 {
 		start = d.pages[n-1].start + d.pages[n-1].size
 	}
-	if start+p.size > d.max {
-		return 0, fmt.Errorf("%w: all its pages have more than %d bytes", errTooLarge, d.max)
-	}
-	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
-		return 0, err
-	}
-	_, err = io.Copy(io.NewOffsetWriter(d.file, start), p.file)
-	return start, err
+	return start, d.Body.Append(p.Body, start)
 }
 
 // span makes the times of a root those of all pages: from the earliest, and open if one is.
@@ -201,10 +194,10 @@ func (d *download) page(address string) (*resourcesync.Page, error) {
 	case address == d.ends:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("%s: its %w cannot be followed, since next stands behind the entries (%s)", shorten(d.url), errPages, shorten(address))
+		return nil, fmt.Errorf("%s: its %w cannot be followed, since next stands behind the entries (%s)", shorten(d.URL), errPages, shorten(address))
 	}
 	p := &d.pages[i]
-	body, err := unzipped(io.NewSectionReader(d.file, p.start, p.size), d.max, p.url)
+	body, err := d.Section(p.start, p.size, p.url)
 	if err != nil {
 		return nil, err
 	}

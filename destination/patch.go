@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -28,8 +29,8 @@ const (
 )
 
 func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
-	p.URL, p.Promise = l.Href, promise{Length: -1}
-	p.Promise.override(l)
+	p.URL, p.Promise = l.Href, fetch.Promise{Length: -1}
+	p.Promise.Override(l)
 	p.Promise.Type = resourcesync.NormalizeType(l.Type)
 	var err1, err2 error
 	p.base, err1 = parseGraph(l.Ext[resourcesync.ExtBase])
@@ -60,7 +61,7 @@ func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) j
 			if err == nil {
 				return o
 			}
-			if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+			if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 				return &outcome{it: it, err: err}
 			}
 			d.log.Debug("patch could not be used; the whole is fetched", "loc", it.Loc, "patch", p.URL, "error", err)
@@ -113,26 +114,26 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Ha
 			return nil, errors.New("the patch applies to other bytes than those that can be made of what is kept")
 		}
 	}
-	a, err := d.fetch.get(ctx, request{url: p.URL, accept: p.Promise.Type, max: d.lim.resource, attempts: 2, gzip: p.Promise.Length > 8<<10})
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: p.Promise.Type, MaxBytes: d.lim.resource, Attempts: 2, Gzip: p.Promise.Length > 8<<10})
 	if err != nil {
 		return nil, err
 	}
-	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
+	if err := p.Promise.VerifyAnswer(a); err != nil {
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errMismatch, err)
 	}
 	if doc != nil {
-		if doc, err = jsonpatch.Apply(doc, a.body); err != nil {
+		if doc, err = jsonpatch.Apply(doc, a.Body); err != nil {
 			return nil, err
 		}
-		if err := verifyBytes(doc, it.Promise); err != nil {
+		if err := it.Promise.Verify(doc); err != nil {
 			return nil, fmt.Errorf("what the patch makes %w: %w", errMismatch, err)
 		}
-		return made(d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, doc, bodyKind{}))
+		return made(d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
 	}
-	after, _, err := rdfres.ApplyPatch(before, a.body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
+	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return made(d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), bodyKind{}))
+	return made(d.represent(ctx, it, place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), fetch.Kind{}))
 }

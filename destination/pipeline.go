@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -83,7 +84,7 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 		}
 		select {
 		case o := <-s.done:
-			if o.err != nil && (errors.Is(o.err, errSourceGone) || ctx.Err() != nil) {
+			if o.err != nil && (errors.Is(o.err, fetch.ErrSourceGone) || ctx.Err() != nil) {
 				err = o.err
 			} else {
 				err = each(o)

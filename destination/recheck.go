@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -52,13 +53,13 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 // anotherDump tells whether the source has another Resource Dump of the time of the one that was
 // taken: one of the two is wrong.
 func (d *Destination) anotherDump(ctx context.Context, o *offer, m *meta) (bool, error) {
-	dl, r, err := d.document(ctx, request{url: o.ResourceDump, etag: m.Inventory.ETag, modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+	dl, r, err := d.document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil
 	}
 	defer dl.Close()
-	switch same := dl.notModified || dl.digest.String() == m.Inventory.Digest; {
+	switch same := dl.NotModified || dl.Digest.String() == m.Inventory.Digest; {
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
 		return true, nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts:

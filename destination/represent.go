@@ -16,8 +16,10 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -63,16 +65,13 @@ const bigBody = 4 << 20
 // gzipType is the media type of gzip files (RFC 6713).
 const gzipType = "application/gzip"
 
-// gzipBytes are those that every gzip file begins with.
-var gzipBytes = []byte{0x1f, 0x8b}
-
 // obtain fetches a resource from the best place and verifies it. The immutable
 // version comes first, then loc, then what else offers it; a place on another
 // host or of an unknown scheme is passed over.
 // What is in none may still be in the package that told of it.
 func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
 	o := d.obtainSingly(ctx, it)
-	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, errSourceGone) {
+	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, fetch.ErrSourceGone) {
 		return o
 	}
 	p, err := d.obtainPackaged(ctx, it)
@@ -127,7 +126,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 			continue
 		}
 		o, err := d.obtainFrom(ctx, it, p)
-		if ctx.Err() != nil || errors.Is(err, errSourceGone) {
+		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return &outcome{it: it, err: cmp.Or(err, context.Cause(ctx))}
 		}
 		if len(it.found) > 0 { // the page links to it
@@ -152,8 +151,8 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	switch {
 	case page == nil:
 		return &outcome{it: it, err: first}
-	case first == nil || errors.Is(first, errScheme):
-	case errors.Is(first, errNotAllowed):
+	case first == nil || errors.Is(first, webguard.ErrScheme):
+	case errors.Is(first, webguard.ErrNotAllowed):
 		d.log.Warn("the RDF that a resource links to is not fetched", "loc", shorten(it.Loc), "error", first)
 	default: // the RDF may be had later
 		return &outcome{it: it, err: first}
@@ -174,20 +173,20 @@ func (d *Destination) others(it *item) []place {
 }
 
 // linked gives the RDF that a page links to, by its headers or in its head.
-func (d *Destination) linked(a *answer) (out []place) {
-	base, err := url.Parse(a.url)
+func (d *Destination) linked(a *fetch.Answer) (out []place) {
+	base, err := url.Parse(a.URL)
 	if err != nil || d.folder != nil || len(d.cfg.Linked) == 0 {
 		return nil
 	}
 	var page io.Reader = strings.NewReader("")
-	if t := essence(a.contentType()); t == "text/html" || t == "application/xhtml+xml" {
-		page = bytes.NewReader(a.body[:min(len(a.body), maxHead)])
+	if t := fetch.Essence(a.ContentType()); t == "text/html" || t == "application/xhtml+xml" {
+		page = bytes.NewReader(a.Body[:min(len(a.Body), maxHead)])
 	}
-	links := resourcesync.TypedLinks(a.header.Values("Link"), page, base, d.cfg.Linked...)
+	links := resourcesync.TypedLinks(a.Header.Values("Link"), page, base, d.cfg.Linked...)
 	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(formatRank(a.Type), formatRank(b.Type)) })
 	for _, l := range links {
 		if typeOfRDF(l.Type) && len(out) < maxPlaces {
-			out = append(out, place{URL: l.Href, Promise: promise{Length: -1, Type: essence(l.Type)}, Rel: l.Rel})
+			out = append(out, place{URL: l.Href, Promise: fetch.Promise{Length: -1, Type: fetch.Essence(l.Type)}, Rel: l.Rel})
 		}
 	}
 	return out
@@ -216,7 +215,7 @@ func (d *Destination) passedOver(it *item) bool {
 }
 
 func moreTelling(have, err error) error {
-	if have == nil || (errors.Is(have, errScheme) && !errors.Is(err, errScheme)) {
+	if have == nil || (errors.Is(have, webguard.ErrScheme) && !errors.Is(err, webguard.ErrScheme)) {
 		return err
 	}
 	return have
@@ -227,8 +226,8 @@ func (d *Destination) placeAllowed(address string) error {
 	if err != nil {
 		return fmt.Errorf("%s is no address: %w", shorten(address), err)
 	}
-	if err := d.fetch.allowed(u); err != nil {
-		return &fetchError{URL: address, Err: err}
+	if err := d.fetch.Allowed(u); err != nil {
+		return &fetch.Error{URL: address, Err: err}
 	}
 	return nil
 }
@@ -240,60 +239,43 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		defer d.bigMu.Unlock()
 	}
 	if p.Promise.Length > d.lim.resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", shorten(p.URL), errTooLarge, p.Promise.Length, d.lim.resource)
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", shorten(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource)
 	}
 	accept := "*/*"
 	switch {
 	case p.Promise.Type != "":
 		accept = p.Promise.Type + ", */*;q=0.1"
-	case p.Promise.unproven() && p.Promise.Length < 0 && d.folder == nil:
+	case p.Promise.Unproven() && p.Promise.Length < 0 && d.folder == nil:
 		accept = acceptRDF
 	}
-	a, err := d.fetch.get(ctx, request{url: p.URL, accept: accept, max: d.lim.resource, attempts: 3,
-		gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
-	if errors.Is(err, errTooLarge) {
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, MaxBytes: d.lim.resource, Attempts: 3,
+		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
+	if errors.Is(err, fetch.ErrTooLarge) {
 		err = fmt.Errorf("%w (max_resource_bytes)", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := verifyBody(a.raw, a.body, p.Promise); err != nil {
+	if err := p.Promise.VerifyAnswer(a); err != nil {
 		return nil, fmt.Errorf("%s %w: %w%s", shorten(p.URL), errMismatch, err, mismatchHint)
 	}
-	if !big && (len(a.body) > bigBody || len(a.body) > bigBody/100 && bytes.HasPrefix(a.body, gzipBytes)) {
+	if !big && (len(a.Body) > bigBody || len(a.Body) > bigBody/100 && fetch.IsGzip(a.Body)) {
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
-	o, err := d.represent(ctx, it, p, a.body, a.bodyKind())
+	o, err := d.represent(ctx, it, p, a.Body, a.Kind())
 	if p.URL == it.Loc && (err == nil && o.notRDF || errors.Is(err, errContent)) {
 		it.found = d.linked(a)
 	}
-	if err == nil && p.Promise.unproven() && unsettled(it.LastMod, servedAt(a.header, d.opt.Now())) {
+	if err == nil && p.Promise.Unproven() && unsettled(it.LastMod, fetch.ServedAt(a.Header, d.opt.Now())) {
 		o.rec.Unsettle()
 	}
 	return o, err
 }
 
-// verifyBody compares length and hashes. With a content coding the
-// specification leaves open which octets are meant, so either may match.
-func verifyBody(raw, body []byte, p promise) error {
-	err := verifyBytes(body, p)
-	if err != nil && len(raw) != len(body) && verifyBytes(raw, p) == nil {
-		return nil
-	}
-	return err
-}
-
-func verifyBytes(body []byte, p promise) error {
-	if p.Length >= 0 && int64(len(body)) != p.Length {
-		return fmt.Errorf("%d bytes came, promised were %d", len(body), p.Length)
-	}
-	return p.Hashes.Check(body)
-}
-
 // representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
-func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, kind bodyKind) (*outcome, error) {
+func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
 	rec := it.record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = resourcesync.HashesOf(body, rec.Hashes)
@@ -318,7 +300,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
 	}
-	if len(ts) == 0 && p.Promise.unproven() && p.Promise.Length < 0 && d.isMirrored(it.Loc) && !d.confirmsEmpty(it.Loc) {
+	if len(ts) == 0 && p.Promise.Unproven() && p.Promise.Length < 0 && d.isMirrored(it.Loc) && !d.confirmsEmpty(it.Loc) {
 		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", shorten(p.URL), errEmpty)
 	}
 	if int64(len(ts)) > d.lim.triples {
@@ -367,13 +349,13 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 
 // listKind names the document of ResourceSync, or Sitemap, that a body is, "" for any other.
 func listKind(body []byte) string {
-	first := body[:min(len(body), firstBytes)]
-	if bytes.HasPrefix(first, gzipBytes) {
+	first := body[:min(len(body), fetch.FirstBytes)]
+	if fetch.IsGzip(first) {
 		z, err := gzip.NewReader(bytes.NewReader(first))
 		if err != nil {
 			return ""
 		}
-		first, _ = io.ReadAll(io.LimitReader(z, firstBytes)) // the root is enough
+		first, _ = io.ReadAll(io.LimitReader(z, fetch.FirstBytes)) // the root is enough
 	}
 	wide := bytes.HasPrefix(first, []byte{0xfe, 0xff}) || bytes.HasPrefix(first, []byte{0xff, 0xfe})
 	if name := resourcesync.RootName(first); name != "urlset" && name != "sitemapindex" && !wide {
@@ -393,20 +375,20 @@ func listKind(body []byte) string {
 // readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
 // gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
 // type and suffix say.
-func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, kind bodyKind) (ts []rdfres.Triple, ok bool, err error) {
-	for layer := 0; layer < 2 && err == nil && bytes.HasPrefix(body, gzipBytes); layer++ {
-		if body, err = gunzip(body, d.lim.resource); err != nil {
+func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
+	for layer := 0; layer < 2 && err == nil && fetch.IsGzip(body); layer++ {
+		if body, err = fetch.Gunzip(body, d.lim.resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
 		}
 	}
-	format, certain, ok := chooseFormat(p, body, kind.contentType)
-	linked, several := kind.context()
-	if len(kind.contexts) > 0 {
+	format, certain, ok := chooseFormat(p, body, kind.ContentType)
+	linked, several := kind.Context()
+	if len(kind.Contexts) > 0 {
 		format, certain, ok = rdfres.JSONLD, true, true
 	}
 	if err = cmp.Or(err, several); ok && err == nil {
-		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
-			Context: func(address string) ([]byte, string, error) { return d.contexts.get(ctx, d, address) }})
+		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.Charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
+			Context: func(address string) ([]byte, string, error) { return d.contexts.Get(ctx, address) }})
 	}
 	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
 }
@@ -458,7 +440,7 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 		f, ok = likeRDF(bySuffix, body)
 		return f, ok, ok
 	}
-	for _, t := range []string{p.Promise.Type, essence(contentType)} {
+	for _, t := range []string{p.Promise.Type, fetch.Essence(contentType)} {
 		if definitelyNotRDF(t) {
 			return "", false, false
 		}
@@ -491,7 +473,7 @@ func sniff(body []byte) (rdfres.Format, bool) {
 
 // typeOfRDF tells the media types that only RDF has.
 func typeOfRDF(mediaType string) bool {
-	switch essence(mediaType) {
+	switch fetch.Essence(mediaType) {
 	case "text/plain", "application/xml", "text/xml", "application/json":
 		return false
 	}

@@ -27,8 +27,8 @@ func (b *bench) openSink(s *Sink) *Destination {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	d.fetch.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	d.lim.attempts, d.lim.dead = 2, 1000
+	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.lim.Attempts, d.lim.Dead = 2, 1000
 	d.led.SetAside(400)
 	return d
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -86,7 +87,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	start := d.opt.Now()
 	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
-	d.fetch.begin()
+	d.fetch.Begin()
 	if r.dry {
 		d = d.shadow(&r.plan)
 	}
@@ -103,7 +104,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		err = d.putWhole(ctx)
 	}
 	d.packages.close()
-	d.contexts.forget()
+	d.contexts.Forget()
 	d.surveys = nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
@@ -504,7 +505,7 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 	err = d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		var fe *fetchError
+		var fe *fetch.Error
 		if errors.As(o.err, &fe) && fe.Gone {
 			f, err := d.led.Fault(ledger.HashOf(o.it.Loc))
 			if err != nil {
@@ -567,7 +568,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		d.log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
 	}
 	if !r.dry {
-		rep.Bytes = d.fetch.bytes.Load()
+		rep.Bytes = d.fetch.Received()
 	}
 	var oldest time.Time
 	for _, f := range d.led.Faults() {

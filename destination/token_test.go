@@ -3,8 +3,6 @@ package destination
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,41 +74,5 @@ func TestPasswordOfSource(t *testing.T) {
 	_, err := d.Sync(t.Context(), SyncOptions{})
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a wrong password: %v", err)
-	}
-}
-
-func TestPasswordStaysAtHome(t *testing.T) {
-	var told []string
-	tell := func(r *http.Request) {
-		user, _, _ := r.BasicAuth()
-		told = append(told, r.URL.Path+" "+user)
-	}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tell(r) }))
-	defer other.Close()
-	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tell(r)
-		switch r.URL.Path {
-		case "/away": // another port of the same host
-			http.Redirect(w, r, other.URL+"/there", http.StatusFound)
-		case "/here":
-			http.Redirect(w, r, "/own", http.StatusFound)
-		}
-	}))
-	defer own.Close()
-	lim := defaultLimits()
-	f, err := newFetcher(strings.Replace(own.URL, "://", "://reader:hush@", 1), []string{other.URL}, 1, "", nil, &lim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, address := range []string{own.URL + "/away", own.URL + "/here", other.URL + "/list"} {
-		resp, err := f.open(t.Context(), request{url: address, max: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-	}
-	want := []string{"/away reader", "/there ", "/here reader", "/own reader", "/list "}
-	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
 	}
 }

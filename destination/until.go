@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -112,13 +113,13 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 	err = d.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
 		h := pr.Head()
 		i := interval{h.Meta.From, h.Meta.Until}
-		err := eachEntry(pr, pdl.url, func(e *resourcesync.Entry) error {
+		err := eachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
 			it, err := d.changeItem(e, pr, pdl)
 			switch {
 			case err != nil:
 				return err
 			case it.Time.IsZero():
-				return fail("line %d of %s does not tell when the change was", e.Line, shorten(pdl.url))
+				return fail("line %d of %s does not tell when the change was", e.Line, shorten(pdl.URL))
 			case it.Blind:
 				return fail("%s", it.Bad)
 			}
@@ -198,7 +199,7 @@ func (s *sequences) at(list *uint64, backward bool) *uint64 {
 
 // changeDocuments are the Change Lists of now and of the archive.
 func (d *Destination) changeDocuments(ctx context.Context, o *offer) ([]part, error) {
-	dl, r, err := d.document(ctx, request{url: o.ChangeList}, resourcesync.ChangeList)
+	dl, r, err := d.document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
 	if err != nil {
 		return nil, fmt.Errorf("Change List: %w", err)
 	}
@@ -232,7 +233,7 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 	var err error
 	archive := o.ListArchive
 	if address != "" {
-		if dl, r, err = d.document(ctx, request{url: address}, resourcesync.ResourceList); err != nil {
+		if dl, r, err = d.document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
 			return fmt.Errorf("Resource List: %w", err)
 		}
 		defer func() { dl.Close() }()
@@ -250,7 +251,7 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 			}
 		}
 		if best.url != "" {
-			adl, ar, err := d.document(ctx, request{url: best.url}, resourcesync.ResourceList)
+			adl, ar, err := d.document(ctx, fetch.Request{URL: best.url}, resourcesync.ResourceList)
 			if err != nil {
 				return fmt.Errorf("archived Resource List: %w", err)
 			}
@@ -281,14 +282,14 @@ func (d *Destination) listUntil(ctx context.Context, o *offer, v *inventory) err
 		})
 	}
 	if !h.Index {
-		return each(r, dl.url)
+		return each(r, dl.URL)
 	}
 	parts, err := d.parts(ctx, dl, r, resourcesync.ResourceList)
 	if err != nil {
 		return err
 	}
 	return d.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
-		return each(pr, pdl.url)
+		return each(pr, pdl.URL)
 	})
 }
 
@@ -297,7 +298,7 @@ func (d *Destination) dumpUntil(ctx context.Context, o *offer, v *inventory) err
 	if o.ResourceDump == "" {
 		return nil
 	}
-	dl, r, err := d.document(ctx, request{url: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, r, err := d.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -371,7 +372,7 @@ func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 				it = after
 				it.Change = "deleted" // it was not there yet
 			default:
-				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
+				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
 				if it.TimeGate == "" && listed != nil {
 					it.TimeGate = listed.TimeGate
 				}
@@ -380,7 +381,7 @@ func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			if it == nil {
 				return true
 			}
-			if after == nil || it.Change == "deleted" || !it.Promise.unproven() { // else its address has another version, and nothing shows that
+			if after == nil || it.Change == "deleted" || !it.Promise.Unproven() { // else its address has another version, and nothing shows that
 				it.AsOf = time.Time{}
 			}
 			return yield(have, itemOr{item: it})
@@ -464,20 +465,20 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 		return &outcome{it: it, err: err}
 	}
 	second := it.AsOf.Truncate(time.Second)
-	var a *answer
+	var a *fetch.Answer
 	for _, asOf := range []time.Time{second, second.Add(-time.Second)} {
 		var err error
-		if a, err = d.fetch.get(ctx, request{url: it.TimeGate, accept: acceptRDF, max: d.lim.resource, attempts: 3, asOf: asOf}); err != nil {
-			var fe *fetchError
+		if a, err = d.fetch.Get(ctx, fetch.Request{URL: it.TimeGate, Accept: acceptRDF, MaxBytes: d.lim.resource, Attempts: 3, AsOf: asOf}); err != nil {
+			var fe *fetch.Error
 			if errors.As(err, &fe) && fe.Gone {
 				return fail("the source does not keep it: %v", err)
 			}
 			return &outcome{it: it, err: err}
 		}
-		at, err := http.ParseTime(a.header.Get("Memento-Datetime"))
+		at, err := http.ParseTime(a.Header.Get("Memento-Datetime"))
 		switch {
 		case err != nil:
-			return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.url))
+			return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.URL))
 		case at.After(asOf):
 			return fail("the earliest that the source keeps is of %s", stamp(at))
 		}
@@ -486,7 +487,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 		}
 	}
 	// Nothing is promised of it; its address tells the format.
-	o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: promise{Length: -1}}, a.body, a.bodyKind())
+	o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
 	if err != nil {
 		return &outcome{it: it, err: err}
 	}

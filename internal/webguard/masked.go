@@ -73,3 +73,11 @@ func Parse(address string) (*url.URL, error) {
 	}
 	return nil, err
 }
+
+// Short keeps a hostile address readable in a message: its beginning and its end, where it is long.
+func Short(s string) string {
+	if len(s) > 300 {
+		return strings.ToValidUTF8(s[:200]+"..."+s[len(s)-60:], "") // no part of a letter
+	}
+	return s
+}

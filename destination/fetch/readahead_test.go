@@ -1,4 +1,4 @@
-package destination
+package fetch
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func TestReadAhead(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	open := func(body []byte, most int64) *download {
+	open := func(body []byte, most int64) *Body {
 		f, err := os.Create(filepath.Join(t.TempDir(), "list"))
 		if err == nil {
 			_, err = f.Write(body)
@@ -32,14 +32,14 @@ func TestReadAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &download{url: "http://ex.org/list", file: f, size: int64(len(body)), max: most}
+		return &Body{URL: "http://ex.org/list", file: f, Size: int64(len(body)), max: most}
 	}
-	pass := func(d *download, n int64) (got []byte, err error) {
-		r, err := d.open()
+	pass := func(d *Body, n int64) (got []byte, err error) {
+		r, err := d.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (d.stop != nil) != (d.size >= aheadFrom) {
+		if (d.stop != nil) != (d.Size >= aheadFrom) {
 			t.Fatal("not read ahead, or of a small one")
 		}
 		return io.ReadAll(io.LimitReader(r, n))
@@ -59,10 +59,10 @@ func TestReadAhead(t *testing.T) {
 		t.Errorf("cut: %d bytes, %v", len(got), err)
 	}
 	long := open(packed.Bytes(), 500<<10)
-	if got, err := pass(long, 1<<30); !errors.Is(err, errTooLarge) || len(got) > 600<<10 {
+	if got, err := pass(long, 1<<30); !errors.Is(err, ErrTooLarge) || len(got) > 600<<10 {
 		t.Errorf("too long: %d bytes, %v", len(got), err)
 	}
-	for _, d := range []*download{cut, long} {
+	for _, d := range []*Body{cut, long} {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,8 @@
-package destination
+package fetch
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -79,28 +80,28 @@ func TestOddAnswers(t *testing.T) {
 				_, _ = w.Write(a.body) // the client may have gone
 			}))
 			defer s.Close()
-			lim := defaultLimits()
-			lim.attempts = 2
-			f, err := newFetcher(s.URL, nil, 1, "", nil, &lim)
+			lim := DefaultLimits()
+			lim.Attempts = 2
+			f, err := NewClient(s.URL, Options{Limits: &lim})
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.sleep = func(context.Context, time.Duration) error { return nil }
+			f.Sleep = func(context.Context, time.Duration) error { return nil }
 			var got []byte
 			if c.document {
-				var d *download
-				if d, err = f.download(t.Context(), t.TempDir(), request{url: s.URL, max: 1 << 20}); err == nil {
+				var d *Body
+				if d, err = f.Download(t.Context(), t.TempDir(), Request{URL: s.URL, MaxBytes: 1 << 20}); err == nil {
 					defer d.Close()
 					var r io.Reader
-					if r, err = d.open(); err == nil {
+					if r, err = d.Open(); err == nil {
 						got, err = io.ReadAll(r)
-						d.stopped()
+						d.Stop()
 					}
 				}
 			} else {
-				var a *answer
-				if a, err = f.get(t.Context(), request{url: s.URL, max: 1 << 20, attempts: 2}); err == nil {
-					got = a.body
+				var a *Answer
+				if a, err = f.Get(t.Context(), Request{URL: s.URL, MaxBytes: 1 << 20, Attempts: 2}); err == nil {
+					got = a.Body
 				}
 			}
 			switch {
@@ -111,4 +112,12 @@ func TestOddAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+func gz(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(body)
+	z.Close()
+	return b.Bytes()
 }

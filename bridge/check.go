@@ -95,7 +95,7 @@ func (s Store) preset() Store {
 func (c *Config) Validate() error {
 	c.fill()
 	if f := c.check(); len(f) > 0 {
-		return &ConfigError{f}
+		return &ConfigError{Findings: f}
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (c *Config) check() (out []Finding) {
 		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest key that was written
 			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
 		}
-		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: webguard.Masked(value), Message: fmt.Sprintf(format, args...)})
+		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
 	}
 	httpURL := func(path, v string) {
 		u, err := url.Parse(v)

@@ -8,6 +8,20 @@ import (
 	"time"
 )
 
+// Publishes tells whether there is anything to serve in public: documents of sets, also of
+// removed ones, or the queries of a store.
+func (b *Bridge) Publishes() bool { return b.pub != nil || b.cfg.Publishes() }
+
+// Publishes tells whether a configuration has anything to serve in public.
+func (c *Config) Publishes() bool {
+	for _, s := range c.Stores {
+		if s.Serve {
+			return true
+		}
+	}
+	return len(c.Sets) > 0
+}
+
 // PublicHandler serves the published documents, and below /stores/NAME/query
 // the embedded stores that the configuration serves, read only. It routes on the
 // escaped path.

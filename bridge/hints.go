@@ -11,6 +11,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -229,6 +230,15 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	return report, err
 }
 
+// HintsBy tells how many entities each kind of hint names.
+func (r *ScanReport) HintsBy() string {
+	var by []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Hints)) {
+		by = append(by, fmt.Sprintf("%d by %s", r.Hints[kind], kind))
+	}
+	return strings.Join(by, ", ")
+}
+
 // lookAtHints describes the entities again that are named by the arguments or, without
 // them, by the hints of the set, and logs what changed. Before the first complete
 // scan, after a change of the configuration, and when hints name a fifth of
@@ -335,7 +345,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Held = s.held(rep.Held)
 	rep.Sequence, _ = s.log.Head()
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
-	s.bridge.log.Info("followed hints", "set", s.name, "found", "hint", "hints", rep.Hints, "created", rep.Created, "updated", rep.Updated,
+	s.bridge.log.Info("followed hints", "set", s.name, "found", "hint", "hints", rep.HintsBy(), "created", rep.Created, "updated", rep.Updated,
 		"deleted", rep.Deleted, "unchanged", rep.Unchanged, "held", rep.Held != nil, "seconds", rep.Seconds)
 	return rep, nil
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Finding is one fault of a configuration.
@@ -44,8 +46,14 @@ func (f Finding) String() string {
 	return at + ": " + f.Message
 }
 
-// ConfigError is all faults of a configuration at once.
-type ConfigError struct{ Findings []Finding }
+// ConfigError is all faults of a configuration at once. Err is the cause where the file
+// cannot be read.
+type ConfigError struct {
+	Findings []Finding
+	Err      error
+}
+
+func (e *ConfigError) Unwrap() error { return e.Err }
 
 func (e *ConfigError) Error() string {
 	lines := make([]string, len(e.Findings))
@@ -67,7 +75,7 @@ func Load(file string) (*Config, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			message += "; `rsbridge init` writes one"
 		}
-		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: message}}}
+		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: message}}, Err: err}
 	}
 	return Parse(raw, file)
 }
@@ -80,10 +88,10 @@ func Parse(raw []byte, file string) (*Config, error) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
+		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
 	}
 	if len(doc.Content) == 0 {
-		return nil, &ConfigError{[]Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
+		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
 	}
 	d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
 	var second yaml.Node
@@ -102,7 +110,7 @@ func Parse(raw []byte, file string) (*Config, error) {
 	}
 	if len(d.findings) > 0 {
 		slices.SortStableFunc(d.findings, func(a, b Finding) int { return a.Line - b.Line })
-		return nil, &ConfigError{d.findings}
+		return nil, &ConfigError{Findings: d.findings}
 	}
 	return cfg, nil
 }
@@ -141,7 +149,7 @@ func (d *decoder) fault(n *yaml.Node, path, value, format string, args ...any) {
 	if n != nil {
 		line = n.Line
 	}
-	d.findings = append(d.findings, Finding{File: d.file, Line: line, Key: path, Value: value, Message: fmt.Sprintf(format, args...)})
+	d.findings = append(d.findings, Finding{File: d.file, Line: line, Key: path, Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
 }
 
 // aliased is what a node stands for.

@@ -51,7 +51,7 @@ func (c *Config) Complete(dir string) error {
 	d := &decoder{file: c.file}
 	c.resolve(dir, d)
 	if f := append(d.findings, c.check()...); len(f) > 0 {
-		return &ConfigError{f}
+		return &ConfigError{Findings: f}
 	}
 	return nil
 }
@@ -149,9 +149,9 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 			return nil
 		}
 		if d.Set == "" {
-			return fmt.Errorf("%s is this configuration itself and has %d sets; choose one with set: %s", d.Source, len(c.Sets), names(c.Sets))
+			return fmt.Errorf("%s is this configuration itself and has %d sets; choose one with set: %s", webguard.Masked(d.Source), len(c.Sets), names(c.Sets))
 		}
-		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", d.Source, d.Set, names(c.Sets))
+		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", webguard.Masked(d.Source), d.Set, names(c.Sets))
 	}
 	if err := ReachSource(ctx, d.Source, c.UserAgent); err != nil {
 		return err
@@ -165,8 +165,8 @@ func ReachSource(ctx context.Context, source, agent string) error {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	defer t.CloseIdleConnections()
 	var jar webclient.Cookies
-	client := &http.Client{Transport: webclient.Named(t, agent), Jar: &jar}
-	source, user := webguard.WithoutUser(source)
+	source, user, secrets := webguard.Hide(source)
+	client := &http.Client{Transport: secrets.Transport(webclient.Named(t, agent)), Jar: &jar}
 	get := func(address string) (int, error) {
 		if _, err := webguard.Parse(address); err != nil {
 			return 0, err

@@ -195,7 +195,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 		}
 		return statusOfRemoved(*k), nil
 	}
-	source, _ := webguard.WithoutUser(m.cfg.Source)
+	source, _, _ := webguard.Hide(m.cfg.Source)
 	out := DestinationStatus{
 		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
 		NextSync: moment(b.runner.Next("sync:" + name)),

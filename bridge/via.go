@@ -12,7 +12,7 @@ import (
 // union of all; a mirror in a named graph is counted only when the set names it.
 func (c *Config) via(s Set) (out []string) {
 	for _, name := range c.viaDestinations(s) {
-		source, _ := webguard.WithoutUser(c.Destinations[name].Source) // who asks is nobody else's business
+		source, _, _ := webguard.Hide(c.Destinations[name].Source) // who asks is nobody else's business
 		if !slices.Contains(out, source) {
 			out = append(out, source)
 		}

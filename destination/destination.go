@@ -241,7 +241,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
-	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source) // from here on it is recorded, published and printed
+	d.cfg.Source, _, _ = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
 	e := target.Endpoint()
 	d.target = TargetOf(target)
 	if e.Update == "" && e.GraphStore == "" {

@@ -113,7 +113,7 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &d.lim.Limits, Log: log}); err != nil {
 		return err
 	}
-	d.cfg.Source, _ = webguard.WithoutUser(cfg.Source)
+	d.cfg.Source, _, _ = webguard.Hide(cfg.Source)
 	if _, err = d.discover(ctx); errors.Is(err, errNothingYet) {
 		return nil
 	}

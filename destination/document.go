@@ -67,7 +67,7 @@ func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*r
 	if err != nil {
 		return nil, err
 	}
-	b := bufio.NewReader(body) // for the look at its head: the reader has a buffer of its own
+	b := bufio.NewReader(d.fetch.Shown(body)) // for the look at its head: the reader has a buffer of its own
 	head, err := b.Peek(512)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("%s: %w", shorten(dl.URL), err)

@@ -62,7 +62,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 		return d.probe(ctx, nil)
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
-		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", unknown, "unanswered", p.Unanswered)
+		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
 		d.mirror.lay.NormalForm = p.NormalForm // in which the ownership index was made
 		return d.probe(ctx, p)
 	}
@@ -127,7 +127,7 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	if err := d.saveProbe(p, old != nil); err != nil {
 		return nil, err
 	}
-	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", p.NormalForm.Rules, "transactional", p.Transactional, "iris", iris.String())
+	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", strings.Join(p.NormalForm.Rules, ", "), "transactional", p.Transactional, "iris", iris.String())
 	return p, nil
 }
 
@@ -215,7 +215,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", d.mirror.lay.NormalForm.Rules)
+	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(d.mirror.lay.NormalForm.Rules, ", "))
 	if err := d.setForm(k, true); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestHandover(t *testing.T) {
 		}
 		return left
 	}
-	if err := s.Listen(w.cfg, httpapi.Listeners{}); err != nil {
+	if err := s.Listen(w.cfg, w.b, httpapi.Listeners{}); err != nil {
 		t.Fatal(err)
 	}
 	use(w.b)
@@ -88,7 +88,7 @@ func TestHandover(t *testing.T) {
 		cfg := *w.cfg
 		cfg.Stores = maps.Clone(cfg.Stores)
 		change(&cfg)
-		if err := s.Listen(&cfg, httpapi.Listeners{}); err != nil {
+		if err := s.Listen(&cfg, w.b, httpapi.Listeners{}); err != nil {
 			t.Fatal(err)
 		}
 		b, err := w.b.Reload(t.Context(), &cfg, nil)
@@ -97,7 +97,7 @@ func TestHandover(t *testing.T) {
 		}
 		if err != nil {
 			cfg = *b.Config()
-			if err := s.Listen(&cfg, httpapi.Listeners{}); err != nil {
+			if err := s.Listen(&cfg, w.b, httpapi.Listeners{}); err != nil {
 				t.Fatal(err)
 			}
 		}

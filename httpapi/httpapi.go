@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -57,7 +58,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 		if p == http.ErrAbortHandler {
 			panic(p) // an embedded store ended an answer in the middle on purpose
 		}
-		a.log.Error("handler panicked", "path", c.Request.URL.Path, "panic", p)
+		a.log.Error("handler panicked", "path", c.Request.URL.Path, "panic", fmt.Sprint(p))
 		writeProblem(c, fail(http.StatusInternalServerError, "the handler panicked", "the log of the bridge tells more"))
 	}))
 	g.NoRoute(func(c *gin.Context) {

@@ -80,7 +80,7 @@ func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := NewServer(ctx, command, log)
-	if err := s.Listen(b.Config(), l); err != nil {
+	if err := s.Listen(b.Config(), b, l); err != nil {
 		l.Close()
 		return err
 	}
@@ -145,8 +145,9 @@ func NewServer(ctx context.Context, command string, log *slog.Logger) *Server {
 }
 
 // Listen opens the listeners of a configuration that are not open yet; Use serves them.
-// With an error the listeners are those that there were.
-func (s *Server) Listen(cfg *bridge.Config, open Listeners) (err error) {
+// With an error the listeners are those that there were. There is no public one where
+// neither the configuration nor b, the present bridge, publishes anything.
+func (s *Server) Listen(cfg *bridge.Config, b *bridge.Bridge, open Listeners) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlisten()
@@ -166,7 +167,13 @@ func (s *Server) Listen(cfg *bridge.Config, open Listeners) (err error) {
 		{public, "public documents", cfg.Public.Listen, open.Public},
 		{admin, "administration", cfg.Admin.Listen, open.Admin},
 	} {
+		if d.kind == public && !cfg.Publishes() && !b.Publishes() {
+			d.addr = ""
+		}
 		if d.addr == "" {
+			if d.open != nil {
+				d.open.Close()
+			}
 			continue
 		}
 		if old := s.doors[d.kind]; old != nil && old.addr == d.addr {

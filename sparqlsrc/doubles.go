@@ -131,7 +131,7 @@ func (s *Source) tellAlike(t rdfres.Triple) {
 		s.alike = map[rdfres.Triple]bool{}
 	}
 	s.alike[t] = true
-	s.log.Warn("the store holds different literals that it writes alike: they are one here", "subject", t.S, "predicate", t.P, "literal", clip([]byte(t.O)))
+	s.log.Warn("the store holds different literals that it writes alike: they are one here", "subject", t.S, "predicate", t.P, "literal", string(clip([]byte(t.O))))
 }
 
 // isPlain tells a literal without language tag and datatype.

@@ -100,7 +100,7 @@ func (s *Source) tellEmpty(ctx context.Context) {
 	if empty, err := s.client.EmptyGraphs(ctx, s.cfg.Graphs); err != nil {
 		s.log.Info("it is not known whether each graph of the set holds something", "error", err)
 	} else if len(empty) > 0 {
-		s.log.Warn("graphs of the set hold nothing: are their names right?", "empty", empty)
+		s.log.Warn("graphs of the set hold nothing: are their names right?", "empty", strings.Join(empty, ", "))
 	}
 }
 
@@ -109,7 +109,7 @@ func (s *Source) tellElsewhere(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if graphs, err := s.client.NamedGraphs(ctx, 8); err == nil && len(graphs) > 0 {
-		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, " "), "the default graph"), "others", graphs)
+		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, ", "), "the default graph"), "others", strings.Join(graphs, ", "))
 	}
 }
 

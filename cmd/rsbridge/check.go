@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
@@ -65,7 +66,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				return err
 			}
 			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
-				doc.Unreachable[name] = err.Error()
+				doc.Unreachable[name] = webguard.MaskedSetting(err.Error())
 			}
 			for name, f := range newest(cfg, a.log) {
 				if doc.Dumps == nil {
@@ -86,6 +87,9 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				for name, err := range found {
 					doc.State[name] = err.Error()
 				}
+			}
+			if err := context.Cause(cmd.Context()); err != nil { // it was stopped, and nothing is unreachable
+				return err
 			}
 			if a.json {
 				err = a.print(doc)
@@ -133,8 +137,12 @@ func (a *app) sayChecked(doc checked) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
 		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
 	}
-	if len(doc.Unreachable)+len(doc.State) == 0 {
-		fmt.Fprintf(a.out, "%s is right, and everything in it answers%s\n", a.config, yes(len(doc.Empty) > 0, "; the graphs named above hold nothing", ""))
+	switch told := len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed); {
+	case len(doc.Unreachable)+len(doc.State) > 0:
+	case told > 0:
+		fmt.Fprintf(a.out, "%s has no faults, and everything in it answers; see above for what to look at\n", a.config)
+	default:
+		fmt.Fprintf(a.out, "%s is right, and everything in it answers\n", a.config)
 	}
 }
 

@@ -121,7 +121,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	defer cancel()
 	server := httpapi.NewServer(ctx, command, a.log)
 	defer func() { cancel(); err = errors.Join(err, server.Wait()) }()
-	if err := server.Listen(cfg, listeners); err != nil {
+	if err := server.Listen(cfg, b, listeners); err != nil {
 		return cfg, err
 	}
 	if _, err := a.use(server, b); err != nil {
@@ -192,6 +192,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.inFlags(exposeWords...)
 			a.daemonLog()
 			if err := period(every); err != nil {
 				return err
@@ -270,6 +271,7 @@ are pending, failed or held.`,
   rsbridge mirror https://data.example --set books --query http://localhost:3030/ds/query \
     --update http://localhost:3030/ds/update --graph-store http://localhost:3030/ds/data --graph-iri http://example.org/mirror`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.inFlags(mirrorWords...)
 			at, err := untilTime(until)
 			switch {
 			case err != nil:

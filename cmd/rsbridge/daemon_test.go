@@ -140,23 +140,3 @@ func TestStopFinishes(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s\nthe daemon said: %s", c, &out, &problems, &said)
 	}
 }
-
-// A command that a signal stops says so, and what to do.
-func TestStoppedCommand(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stop()
-		panic(http.ErrAbortHandler)
-	}))
-	defer endpoint.Close()
-	conf := filepath.Join(t.TempDir(), "rsbridge.yaml")
-	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: \"\"}\nstores: {o: {query: %q}}\nsets: {data: {store: o, schedule: \"\"}}\n", freeAddr(t), endpoint.URL+"/query")
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, problems bytes.Buffer
-	if c := run(ctx, []string{"scan", "-c", conf}, strings.NewReader(""), &out, &problems); c != exitFailed || !strings.Contains(problems.String(), "rsbridge: stopped by a signal: what was finished is kept, run the same again") {
-		t.Errorf("exit code %d: %s%s", c, &out, &problems)
-	}
-}

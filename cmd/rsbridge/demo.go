@@ -46,12 +46,14 @@ only for a mirror proven equal.
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
+			proven := false
 			err = a.serve(ctx, cfg, "rsbridge demo", func(ctx context.Context, b *bridge.Bridge) error {
 				t := &tour{b: b, a: a, out: a.out}
 				if a.json {
 					t.out = a.err
 				}
 				err := t.run(ctx)
+				proven = err == nil
 				if err == nil && a.json {
 					t.report.Equal = true
 					err = a.print(t.report)
@@ -64,6 +66,9 @@ only for a mirror proven equal.
 					cfg.Public.BaseURL, cfg.Admin.Listen, cfg.Admin.Listen, cfg.Admin.Listen)
 				return nil
 			})
+			if err == nil && !proven { // it was stopped before
+				err = context.Cause(cmd.Context())
+			}
 			return err
 		}}
 	c.Flags().BoolVar(&once, "once", false, "end when the mirror is proven equal")

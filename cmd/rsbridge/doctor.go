@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -47,6 +48,9 @@ At the end stand the consequences for rsbridge, and advice for the store.
 					return err
 				}
 				e.Password = strings.TrimSpace(string(raw))
+			}
+			if onWeb(args[0]) {
+				a.inFlags(doctorWords...)
 			}
 			client, end, err := a.storeClient(args[0], e)
 			if err != nil {
@@ -120,6 +124,9 @@ func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end
 		dir = name
 	default:
 		cfg, err := bridge.Load(a.config)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = usage("%s is no address (http://...) and no folder (./%[1]s), and there is no configuration %s with a store of this name", name, a.config)
+		}
 		if err != nil {
 			return nil, nil, err
 		}

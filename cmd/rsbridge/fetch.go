@@ -31,6 +31,8 @@ type fetcher struct {
 	users  sync.Map // of hosts, by scheme and host: who asks, as an address before told it
 	hosts  webguard.Rules
 	files  bool // the command line names a file, so documents may name files
+
+	secrets []*webguard.Secrets // of the addresses of the command line
 }
 
 func newFetcher(allow []string) (*fetcher, error) {
@@ -75,7 +77,7 @@ func onWeb(s string) bool {
 }
 
 // name takes an address of the command line: its host may be asked. It gives the address
-// without user and password, since it is printed; they go with every request to the host.
+// without its secrets, since it is printed; they go with every request to the host.
 func (f *fetcher) name(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || !onWeb(address) {
@@ -83,12 +85,15 @@ func (f *fetcher) name(address string) string {
 		return address
 	}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
-	if u.User == nil {
-		return address
+	shown, user, secrets := webguard.Hide(address)
+	if user != nil {
+		f.users.Store(u.Scheme+"://"+u.Host, user)
 	}
-	f.users.Store(u.Scheme+"://"+u.Host, u.User)
-	u.User = nil
-	return u.String()
+	if secrets != nil {
+		f.secrets = append(f.secrets, secrets)
+		f.client.Transport = secrets.Transport(f.client.Transport)
+	}
+	return shown
 }
 
 // fetch is what resourcesync's Checker and Explore ask for.
@@ -128,6 +133,11 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, er
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentEncoding: res.Header.Get("Content-Encoding"),
 		ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body,
 	}
+	if kind := got.ContentType; strings.Contains(kind, "xml") || strings.Contains(kind, "html") {
+		for _, s := range f.secrets {
+			got.Body = hidingBody{s.Reader(got.Body), got.Body}
+		}
+	}
 	final := *res.Request.URL
 	if final.User != nil {
 		final.User = own
@@ -136,6 +146,12 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, er
 		got.URL = final.String()
 	}
 	return got, nil
+}
+
+// hidingBody is a document without secrets.
+type hidingBody struct {
+	io.Reader
+	io.Closer
 }
 
 func openFile(path string) (*check.Fetched, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"regexp"
@@ -69,6 +70,67 @@ var mirrorFlags = map[string]string{
 	"destinations.mirror.source": "SOURCE", "destinations.mirror.set": "--set", "destinations.mirror.graph": "--graph", "destinations.mirror.graph_iri": "--graph-iri",
 	"destinations.mirror.schedule": "--every", "destinations.mirror.allow": "--allow", "destinations.mirror.store": "--update or --graph-store",
 }
+
+// inFlags makes all that a command prints from now on name flags, where hints name keys of
+// a configuration that nobody wrote. words are hints, each before what stands for it.
+func (a *app) inFlags(words ...string) {
+	r := strings.NewReplacer(words...)
+	a.out, a.err = worded{a.out, r}, worded{a.err, r}
+	a.setLog(a.level)
+}
+
+// worded replaces words in what is written, piece by piece.
+type worded struct {
+	io.Writer
+	words *strings.Replacer
+}
+
+func (w worded) Write(p []byte) (int, error) {
+	if _, err := w.words.WriteString(w.Writer, string(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// screen is the writer itself, which may be a terminal.
+func screen(w io.Writer) io.Writer {
+	if worded, ok := w.(worded); ok {
+		return worded.Writer
+	}
+	return w
+}
+
+// storeWords are hints about a store whose addresses are flags.
+var storeWords = []string{
+	"raise its timeout", "a configuration file (rsbridge init writes one) can raise its timeout",
+	"lower the concurrency of this store", "a configuration file (rsbridge init writes one) can lower the concurrency",
+	"set the graph_store address of this store", "give --graph-store",
+	"the query, update and graph_store addresses", "the addresses of the flags",
+	"set username and password of this store", "give --username and --password-file",
+	"check username and password of this store", "check --username and --password-file",
+	"give it an update or graph_store address", "give --update or --graph-store",
+	"the graph_store address", "the address of --graph-store", "its graph_store address", "the address of --graph-store", "a graph_store address", "--graph-store",
+	" (max_delete_ratio ", " (max_delete_ratio of a configuration file, ", "that max_delete_ratio ", "that max_delete_ratio (of a configuration file) ",
+	"name the graphs of a set (\"*\": all)", "give --graph",
+}
+
+var (
+	exposeWords = append(slices.Clone(storeWords),
+		"name them (graphs; of expose --graph; ", "name them (--graph; ",
+		"name them in the graphs of a set (", "give them as --graph (")
+	doctorWords = append(slices.Clone(storeWords),
+		"name them in the graphs of a set (", "give them as --graph of rsbridge expose (",
+		"give graph_store ", "give ", "give update ", "give ")
+	initWords = append([]string{
+		"set username and password of this store", "write http://USER:PASSWORD@HOST/",
+		"check username and password of this store", "check the user and the password of the address"}, storeWords...)
+	mirrorWords = append(slices.Clone(storeWords),
+		"add it to allow: if", "give it as --allow if", "name them in allow: if", "give them as --allow if",
+		"set adopt: true", "give --adopt", " graph_iri", " --graph-iri", "with set:", "with --set:",
+		"(max_resource_bytes)", "(max_resource_bytes of a configuration file)",
+		"rsbridge accept mirror", "POST /api/v1/destinations/mirror/accept to the address of --admin",
+		"`rsbridge sync`", "`rsbridge mirror`")
+)
 
 // withoutScheme matches what looks like an address of the web whose scheme is missing.
 var withoutScheme = regexp.MustCompile(`^(localhost(/|$)|[0-9]+(\.[0-9]+){3}(/|$)|[A-Za-z0-9.-]+:[0-9]+(/|$)|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+/)`)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
@@ -35,6 +36,7 @@ file is never overwritten (exit code 2).`,
 			case out != a.config && cmd.Flags().Changed("config"):
 				return usage("-o %s and -c %s name two files: give one of them", out, a.config)
 			}
+			a.inFlags(initWords...)
 			var notes, sets []string
 			graphs := allInDefault
 			if endpoint != "" {
@@ -80,7 +82,11 @@ file is never overwritten (exit code 2).`,
 				_, err := fmt.Fprint(a.out, text)
 				return err
 			}
-			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			mode := fs.FileMode(0o644)
+			if webguard.Masked(endpoint) != endpoint || webguard.Masked(source) != source { // it holds a password
+				mode = 0o600
+			}
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 			if errors.Is(err, fs.ErrExist) {
 				return usage("%s is there already; give another with -o", out)
 			}

@@ -14,8 +14,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // CRON_TZ= also where the system has no time zones
@@ -25,10 +27,16 @@ import (
 )
 
 func main() {
+	os.Exit(runUntilSignal())
+}
+
+// runUntilSignal runs the program. A second signal ends it at once: what was promised is
+// on the disk before.
+func runUntilSignal() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 // Exit codes.
@@ -75,19 +83,19 @@ func limitMemoryTo(megabytes int64) {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitMemory(1)
 	said := &counted{Writer: stdout}
-	a := &app{in: stdin, out: said, err: stderr}
+	a := &app{in: &untilEnd{ctx: ctx, in: stdin}, out: said, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(said)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	a.endProgress()
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("stopped by a signal: what was finished is kept, run the same again (%w)", err)
+	if ctx.Err() != nil {
+		err = a.stopped(ctx, cmd, err)
 	}
 	code := exitFailed
 	var ce *codeError
@@ -101,13 +109,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &cfg), strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		code = exitUsage
 	}
-	text := webguard.MaskedText(err.Error()) // an address that cannot be parsed is named whole
-	fmt.Fprintln(stderr, "rsbridge:", text)
+	text := packages.ReplaceAllString(err.Error(), "$1")
+	for _, arg := range args { // an address that cannot be parsed is named whole
+		if m := webguard.Masked(arg); m != arg {
+			text = strings.NewReplacer(arg, m, strings.Trim(strconv.Quote(arg), `"`), m).Replace(text)
+		}
+	}
+	text = webguard.MaskedText(text)
+	fmt.Fprintln(a.err, "rsbridge:", text)
 	if said.n == 0 && (a.json || slices.Contains(args, "--json")) {
 		_ = a.print(failure{text, code}) // the exit code says the same
 	}
 	return code
 }
+
+// packages are the names of packages before errors.
+var packages = regexp.MustCompile(`(^|: |\n)(?:resourcesync|sparql|publish|changetrack|embedstore): `)
 
 // failure is what --json prints for a command that came to nothing.
 type failure struct {

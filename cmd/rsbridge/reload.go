@@ -103,7 +103,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 	}
 	listeners, err := r.app.listen(cfg)
 	if err == nil {
-		err = r.server.Listen(cfg, listeners)
+		err = r.server.Listen(cfg, b, listeners)
 	}
 	if err != nil {
 		log.Error(what+" cannot be opened; the old one stays", "error", err)
@@ -127,7 +127,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 		return b, nil
 	}
 	if err != nil { // at the listeners that there were
-		if err := r.server.Listen(next.Config(), httpapi.Listeners{}); err != nil {
+		if err := r.server.Listen(next.Config(), b, httpapi.Listeners{}); err != nil {
 			return next, errors.Join(err, b.Retire(next))
 		}
 	} else if cfg != b.Config() {

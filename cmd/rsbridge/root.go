@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // app is the world of one invocation and its global flags.
@@ -28,10 +30,12 @@ type app struct {
 	logFormat string
 	logLevel  string
 
-	log  *slog.Logger
-	bars *bars
+	log   *slog.Logger
+	level slog.Level
+	bars  *bars
 
 	ports map[string]string // what was taken for addresses with port 0
+	left  *jobs.Run         // of the daemon, which the stopped command does not wait for
 }
 
 func (a *app) root() *cobra.Command {
@@ -119,12 +123,24 @@ func (a *app) begin() error {
 }
 
 func (a *app) setLog(level slog.Level) {
-	o := &slog.HandlerOptions{Level: level}
+	a.level = level
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: masked}
 	var h slog.Handler = slog.NewTextHandler(a.err, o)
 	if a.logFormat == "json" {
 		h = slog.NewJSONHandler(a.err, o)
 	}
 	a.log = slog.New(h)
+}
+
+// masked is an attribute without the secrets of addresses in it.
+func masked(_ []string, at slog.Attr) slog.Attr {
+	switch v := at.Value.Any().(type) {
+	case string:
+		at.Value = slog.StringValue(webguard.MaskedText(v))
+	case error:
+		at.Value = slog.StringValue(webguard.MaskedText(v.Error()))
+	}
+	return at
 }
 
 // commandLog is the logger of a bridge that works for one command: what the

@@ -10,15 +10,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// secret is the password in all addresses of these tests.
+// secret is the password, or the token, in all addresses of these tests.
 const secret = "s3kretpw"
 
-// secretAddresses are of one password, most of them malformed.
+// secretAddresses hold the secret. Most of them are malformed.
 var secretAddresses = []string{
 	"http://us:" + secret + "@127.0.0.1:1/q",
 	"http://us:" + secret + "@127.0.0.1:1/q%zz",
@@ -27,56 +28,113 @@ var secretAddresses = []string{
 	"http://us:p@" + secret + "@127.0.0.1:x/q",
 	"http://us:7" + secret + "/q@127.0.0.1:1/",
 	"http://us:" + secret + "%zz@127.0.0.1:1/",
+	"http://us:" + secret + " @127.0.0.1:1/",
+	"http://us:p " + secret + "@127.0.0.1:1/",
+	"http://us:p'" + secret + "@127.0.0.1:1/",
 	"us:" + secret + "@127.0.0.1:1//q",
+	"us:" + secret + "@localhost",
+	"us:" + secret + "@127.0.0.1:1/q",
+	"//us:" + secret + "@127.0.0.1:1",
+	"http:/us:" + secret + "@127.0.0.1:1",
+	"http:us:" + secret + "@127.0.0.1:1",
+	"HTTP://us:" + secret + "@127.0.0.1:x",
 	"htp://us:" + secret + "@127.0.0.1:1/q",
+	"'http://us:" + secret + "@127.0.0.1:1/q'",
+	"http://127.0.0.1:1/q?api_key=" + secret,
+	"http://127.0.0.1:1/q?a=b&token=" + secret + "&c=d",
+	"http://127.0.0.1:x/q?access_token=" + secret,
+	"htp://127.0.0.1:1/q?key=" + secret,
+	"127.0.0.1:1/q?sig=" + secret,
+	"http://127.0.0.1:1/%zz?password=" + secret,
 }
 
-// TestSecretsInAddresses: no command prints the password of an address, be it well
-// formed or not.
+// TestSecretsInAddresses: no command prints a secret of an address, be it well formed or
+// not.
 func TestSecretsInAddresses(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
 	var commands [][]string
-	for _, a := range secretAddresses[1:] { // what can be asked is asked again and again
-		commands = append(commands, []string{"explore", a}, []string{"validate", a}, []string{"doctor", a}, []string{"expose", a, "--once"},
-			[]string{"init", "--endpoint", a}, []string{"init", "--source", a},
-			[]string{"mirror", a, "--into", "embedded:./m", "--once"}, []string{"mirror", "http://127.0.0.1:1/", "--query", a, "--update", a, "--once"},
-			[]string{"mirror", "http://127.0.0.1:1/", "--into", "embedded:./m", "--allow", a, "--once"})
-	}
-	// The configuration, with each address at each key, told by check.
-	for i, key := range []string{
-		"stores: {o: {query: %[1]q}}\nsets: {s: {store: o}}",
-		"stores: {o: {query: 'http://127.0.0.1:1/', update: %[1]q}}\nsets: {s: {store: o}}",
-		"stores: {o: {query: 'http://127.0.0.1:1/', graph_store: %[1]q}}\nsets: {s: {store: o}}",
-		"stores: {o: {dumps: [%[1]q]}}\nsets: {s: {store: o}}",
-		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, hubs: [%[1]q]}}",
-		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, content: {path: 'http://e.example/p', allow: [%[1]q]}}}",
-		"stores: {o: {embedded: ./o}}\nsets: {s: {store: o, content: {path: 'http://e.example/p', locations: [%[1]q]}}}",
-		"stores: {o: {embedded: ./o}}\ndestinations: {d: {store: o, source: %[1]q}}",
-		"stores: {o: {embedded: ./o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', allow: [%[1]q]}}",
-	} {
-		for j, a := range secretAddresses {
-			file := fmt.Sprintf("%d-%d.yaml", i, j)
-			if err := os.WriteFile(file, fmt.Appendf(nil, "state: ./state\npublic: {base_url: 'http://127.0.0.1:1'}\n"+key+"\n", a), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			commands = append(commands, []string{"check", "-c", file})
-		}
-	}
-	for j, a := range secretAddresses {
-		file := fmt.Sprintf("base-%d.yaml", j)
-		if err := os.WriteFile(file, fmt.Appendf(nil, "state: ./state\npublic: {base_url: %q}\nstores: {o: {embedded: ./o}}\nsets: {s: {store: o}}\n", a), 0o600); err != nil {
+	in := func(args ...string) { // each has a folder of its own
+		own := filepath.Join(dir, fmt.Sprint(len(commands)))
+		if err := os.Mkdir(own, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		commands = append(commands, []string{"check", "-c", file})
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "DIR", own)
+		}
+		if len(commands)%2 == 1 {
+			args = append(args, "--json")
+		}
+		commands = append(commands, args)
 	}
-	for _, args := range commands {
-		for _, more := range [][]string{nil, {"--json"}} {
-			var said strings.Builder
-			if code := run(t.Context(), append(args, more...), strings.NewReader(""), &said, &said); strings.Contains(said.String(), secret) || code == exitDone && args[0] != "check" {
-				t.Errorf("%v ends with %d: %s", args, code, &said)
+	config := func(form, address string) string {
+		own := filepath.Join(dir, fmt.Sprint(len(commands)))
+		text := strings.ReplaceAll(fmt.Sprintf("state: DIR/state\n"+form+"\n", address), "DIR", own)
+		file := filepath.Join(dir, fmt.Sprint(len(commands), ".yaml"))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for i, a := range secretAddresses {
+		for _, args := range [][]string{
+			{"explore", a}, {"validate", a}, {"validate", "--follow", a}, {"doctor", a}, {"doctor", "http://127.0.0.1:1/", "--update", a}, {"doctor", "http://127.0.0.1:1/", "--graph-store", a},
+			{"init", "--endpoint", a, "-o", "DIR/x.yaml"}, {"init", "--source", a, "-o", "DIR/x.yaml"}, {"simulate", a},
+			{"explore", "http://127.0.0.1:1/", "--allow", a}, {"validate", "http://127.0.0.1:1/", "--allow", a},
+			{"mirror", a, "--into", "embedded:DIR/m", "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--query", a, "--update", a, "--once", "--state", "DIR/s"},
+			{"mirror", "http://127.0.0.1:1/", "--query", "http://127.0.0.1:1/", "--graph-store", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", a, "--once", "--state", "DIR/s"},
+			{"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--allow", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--set", a, "--once", "--state", "DIR/s"},
+			{"sync", "-c", "DIR/none.yaml", a}, {"show", "-c", "DIR/none.yaml", "s", a}, {"export", "-c", a, "s", "DIR/x"},
+		} {
+			if i > 0 && i < 19 || !slices.Contains([]string{"mirror", "simulate"}, args[0]) { // what can be asked is asked again and again
+				in(args...)
 			}
 		}
+		if i > 0 { // the first one would be served
+			in("expose", a, "--state", "DIR/s", "--listen", a, "--admin", "")
+			in("expose", "http://127.0.0.1:1/", "--state", "DIR/s", "--base-url", a, "--listen", a)
+		}
+		t.Setenv(fmt.Sprint("RSBRIDGE_SECRET_", i), a)
+		// The configuration, with each address at each key, told by check.
+		for j, form := range []string{
+			"public: {base_url: %q, listen: '127.0.0.1:0'}\nstores: {o: {embedded: DIR/o}}\nsets: {s: {store: o}}",
+			"stores: {o: {query: %q}}\nsets: {s: {store: o}}",
+			"stores: {o: {query: 'http://127.0.0.1:1/', update: %q}}\nsets: {s: {store: o}}",
+			"stores: {o: {query: 'http://127.0.0.1:1/', graph_store: %q}}\nsets: {s: {store: o}}",
+			"stores: {o: {preset: fuseki, url: %q, repository: ds}}\nsets: {s: {store: o}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {dumps: [%q]}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {store: o, content: {path: 'http://e.example/p', allow: [%q]}}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {store: o, locations: [%q]}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {store: o, links: ['x %[1]s', %[1]q]}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {store: o, publisher: %[1]q, licence: %[1]q, collection: %[1]q, schedule: %[1]q}}",
+			"stores: {o: {embedded: DIR/o}}\nsets: {s: {store: o, prefix: %q}}",
+			"stores: {o: {embedded: DIR/o}}\ndestinations: {d: {store: o, source: %q}}",
+			"stores: {o: {embedded: DIR/o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', set: %q}}",
+			"stores: {o: {embedded: DIR/o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', allow: [%q]}}",
+		} {
+			if !strings.HasPrefix(form, "public") {
+				form = "public: {base_url: 'http://127.0.0.1:1', listen: '127.0.0.1:0'}\n" + form
+			}
+			value := a
+			if (i+j)%2 == 1 {
+				value = fmt.Sprintf("${RSBRIDGE_SECRET_%d}", i)
+			}
+			in("check", "-c", config(form, value))
+		}
 	}
+	var running sync.WaitGroup
+	free := make(chan struct{}, 16) // they wait more than they work
+	for _, args := range commands {
+		free <- struct{}{}
+		running.Go(func() {
+			defer func() { <-free }()
+			var said strings.Builder
+			if code := run(t.Context(), args, strings.NewReader(""), &said, &said); strings.Contains(said.String(), secret) || code == exitDone && args[0] != "check" {
+				t.Errorf("%q ends with %d: %s", args, code, &said)
+			}
+		})
+	}
+	running.Wait()
+	t.Logf("%d commands", len(commands))
 }
 
 // TestSecretsOfDaemon: the password of an address, or one that a source names, is in no

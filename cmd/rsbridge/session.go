@@ -76,7 +76,7 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		if held.Public != "" { // its port may be one that it was given
 			cfg.Public.Listen = held.Public
 		}
-		return remote{c, cfg.Public}, cfg, func() error { return nil }, nil
+		return remote{c, cfg.Public, a}, cfg, func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -162,6 +162,16 @@ func (l local) Public() http.RoundTripper { return inproc.Transport{Handler: l.b
 type remote struct {
 	*httpapi.Client
 	public bridge.Public
+	app    *app
+}
+
+// Do is that of the client. A run that the command leaves to the daemon is remembered.
+func (r remote) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
+	run, err := r.Client.Do(ctx, action, name, args, progress)
+	if ctx.Err() != nil && run.ID > 0 && !run.Over() {
+		r.app.left = &run
+	}
+	return run, err
 }
 
 func (r remote) Public() http.RoundTripper { return atListener(r.public.Listen) }

@@ -62,8 +62,8 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	for _, name := range given {
 		run, err := s.Do(ctx, action, name, args, a.progress)
 		a.endProgress()
-		if err != nil && ctx.Err() != nil {
-			return out, err
+		if err != nil && ctx.Err() != nil { // what has ended is told
+			return append(out, outcome[R]{name: name, err: errStopped}), nil
 		}
 		o := outcome[R]{name: name, err: err}
 		if err == nil {
@@ -201,12 +201,8 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 		return
 	}
 	if r.Finder == "hint" {
-		var by []string
-		for _, kind := range slices.Sorted(maps.Keys(r.Hints)) {
-			by = append(by, fmt.Sprintf("%d by %s", r.Hints[kind], kind))
-		}
 		fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged of those that hints name: %s) in %.1f s\n",
-			r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, yes(len(by) > 0, strings.Join(by, ", "), "none"), r.Seconds)
+			r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, cmp.Or(r.HintsBy(), "none"), r.Seconds)
 		sayHeldSet(w, r.Name, r.Held)
 		for _, f := range r.Failures {
 			fmt.Fprintf(w, "  failed: %s: %s\n", f.Entity, f.Err)
@@ -800,7 +796,7 @@ file's record, as JSON.`,
 			var t time.Time
 			if at != "" {
 				if t, err = resourcesync.ParseTime(at, true); err != nil {
-					return usage("--at %s: %w", at, err)
+					return usage("--at %s: it is no time like 2026-01-31T12:00:00Z", at)
 				}
 			}
 			cfg, err := bridge.Load(a.config)

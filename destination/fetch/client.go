@@ -77,12 +77,13 @@ var (
 // Client makes every request of a destination to its source: only to allowed
 // hosts, bounded in size and time, repeated if it can help.
 type Client struct {
-	client *http.Client
-	hosts  webguard.Rules
-	source *url.URL // with the user name and password for its host
-	lim    *Limits
-	sem    chan struct{}
-	now    func() time.Time
+	client  *http.Client
+	hosts   webguard.Rules
+	source  *url.URL          // with the user name and password for its host
+	secrets *webguard.Secrets // of the source's address: nothing above the client sees them
+	lim     *Limits
+	sem     chan struct{}
+	now     func() time.Time
 	// sleep is the pause before another attempt. A test may replace it before the first request.
 	Sleep func(context.Context, time.Duration) error
 	log   *slog.Logger
@@ -107,6 +108,9 @@ type Options struct {
 	Log         *slog.Logger      // nil: none
 }
 
+// Shown hides the secrets of the source's address in a document that repeats them.
+func (f *Client) Shown(document io.Reader) io.Reader { return f.secrets.Reader(document) }
+
 // NewClient makes the Client for a source. The source's address may hold a name and a
 // password; only its own host is told them.
 func NewClient(source string, o Options) (*Client, error) {
@@ -122,11 +126,12 @@ func NewClient(source string, o Options) (*Client, error) {
 		d := DefaultLimits()
 		lim = &d
 	}
+	_, _, secrets := webguard.Hide(source)
 	u, err := webguard.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
-	f := &Client{source: u, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
+	f := &Client{source: u, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range o.Allow {
 		r, err := webguard.ParseRule(a)
@@ -144,7 +149,7 @@ func NewClient(source string, o Options) (*Client, error) {
 		t.MaxResponseHeaderBytes = 64 << 10
 		transport = t
 	}
-	f.client = &http.Client{Transport: webclient.Named(transport, o.Agent), Jar: &f.jar, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	f.client = &http.Client{Transport: secrets.Transport(webclient.Named(transport, o.Agent)), Jar: &f.jar, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > lim.Redirects {
 			return fmt.Errorf("more than %d redirects in a row", lim.Redirects)
 		}

@@ -252,8 +252,11 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	if terr != nil {
 		r.log.Error("old runs not dropped", "job", a.run.Job, "error", terr)
 	}
-	if state == Failed {
+	switch state {
+	case Failed:
 		r.log.Error("run failed", "job", a.run.Job, "run", a.run.ID, "error", err)
+	case Interrupted:
+		r.log.Warn("a run was stopped before its end; what it finished stays, and its next run does the rest", "job", a.run.Job, "run", a.run.ID)
 	}
 	close(a.done)
 }
@@ -481,13 +484,20 @@ func (r *Runner) Close(grace time.Duration) error {
 	r.mu.Lock()
 	r.closed = true
 	var waiting []*active
+	var underWay []string
 	for _, a := range r.active {
 		if a.run.State == Queued {
 			a.cancel(errStopped)
+		} else {
+			underWay = append(underWay, a.run.Job)
 		}
 		waiting = append(waiting, a)
 	}
 	r.mu.Unlock()
+	if len(underWay) > 0 && grace > 0 {
+		slices.Sort(underWay)
+		r.log.Info("runs under way have some time to end", "jobs", strings.Join(underWay, ", "), "time", grace)
+	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for _, a := range waiting {

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // authenticator adds credentials to the requests of one endpoint: Basic from
@@ -197,7 +199,7 @@ func withoutSecrets(e Endpoint) *strings.Replacer {
 			continue // New refuses it
 		}
 		for _, f := range strings.Split(u.RawQuery, "&") {
-			if name, value, _ := strings.Cut(f, "="); value != "" && secretField.MatchString(name) {
+			if name, value, _ := strings.Cut(f, "="); value != "" && webguard.IsSecret(name) {
 				secrets = append(secrets, value)
 			}
 		}

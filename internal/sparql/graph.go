@@ -130,7 +130,7 @@ func (c *Client) streamScanned(ctx context.Context, r request, fn func(*rdfres.L
 			if res.status == http.StatusNoContent {
 				return nil
 			}
-			return c.wrongType(r.op, r.url, res, "application/n-triples")
+			return c.wrongType(r.op, r.url, res, "triples")
 		}
 		in := lineReader{in: bufio.NewReaderSize(res.body, 128<<10)}
 		sc := rdfres.LineScanner{Lax: true}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -265,7 +264,7 @@ func (c *Client) op(op string) string {
 	return op + " store " + c.endpoint.Name + " at"
 }
 
-// wrongType is the error of an answer in a format that was not asked for.
+// wrongType is the error of an answer in a format that was not asked for. want is a noun.
 func (c *Client) wrongType(op, address string, res *response, want string) error {
 	head, _ := io.ReadAll(io.LimitReader(res.body, 512)) // for the message only
 	came := res.header.Get("Content-Type")
@@ -299,28 +298,17 @@ func WithoutToken(address string) string {
 	if err != nil {
 		return address
 	}
-	return without(u, tokenField).String()
+	return without(u, webguard.IsToken).String()
 }
 
-func shown(u *url.URL) string { return without(u, secretField).Redacted() }
+func shown(u *url.URL) string { return without(u, webguard.IsSecret).Redacted() }
 
 // without is an address whose fields of some names are xxxxx.
-func without(u *url.URL, names *regexp.Regexp) *url.URL {
-	fields := strings.Split(u.RawQuery, "&")
-	for i, f := range fields {
-		if name, _, is := strings.Cut(f, "="); is && names.MatchString(name) {
-			fields[i] = name + "=xxxxx"
-		}
-	}
+func without(u *url.URL, hide func(name string) bool) *url.URL {
 	out := *u
-	out.RawQuery = strings.Join(fields, "&")
+	out.RawQuery = webguard.WithoutFields(u.RawQuery, hide)
 	return &out
 }
-
-var (
-	secretField = regexp.MustCompile("(?i)token|key|secret|pass|pwd|auth|credential|signature")
-	tokenField  = regexp.MustCompile("(?i)^(access[-_]?token|auth[-_]?token|token|api[-_]?key|password|passwd|pwd)$")
-)
 
 func isLoopback(host string) bool {
 	if host == "localhost" {

@@ -160,7 +160,11 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 			return nil, fail(err)
 		}
 	default:
-		err := c.wrongType(r.op, r.url, res, accept)
+		want := accept
+		if strings.Contains(accept, ",") {
+			want = "SPARQL results"
+		}
+		err := c.wrongType(r.op, r.url, res, want)
 		res.Close()
 		return nil, err
 	}
@@ -219,7 +223,7 @@ func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
 		}
 		defer res.Close()
 		if !isStructured(res.mediaType) {
-			return c.wrongType(r.op, r.url, res, jsonType)
+			return c.wrongType(r.op, r.url, res, "SPARQL results")
 		}
 		_, _, isAsk, a, err := c.structured(res)
 		if err == nil && !isAsk {

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// Masked is an address for messages, without its user and password, also a malformed one.
-func Masked(address string) string {
+// Masked is an address for messages, without its user, its password and the secrets of its
+// query, also a malformed one.
+func Masked(address string) string { return withoutFields(withUserMasked(address)) }
+
+func withUserMasked(address string) string {
 	end := strings.LastIndexByte(address, '@')
 	if end < 0 {
 		return address
@@ -27,12 +30,22 @@ func Masked(address string) string {
 }
 
 // userInText is the user and password of an address in a text: all up to an @ before the
-// first slash, or all up to the last @ after an impossible port. Schemes may be misspelt.
+// first slash, or all up to the last @ after an impossible port, or up to an @ after blanks.
+// Schemes may be misspelt.
 var userInText = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^\s"'<>/?#]*@|` +
-	`([a-z][a-z0-9+.-]*://)?[^\s"'<>/?#:]+:/?\d*[^\s"'<>/?#\d][^\s"'<>]*@`)
+	`([a-z][a-z0-9+.-]*://)?[^\s"'<>/?#:]+:/?\d*[^\s"'<>/?#\d][^\s"'<>]*@|` +
+	`([a-z][a-z0-9+.-]*://)[^\s"'<>/?#:@]*:\d*[^\s"'<>/?#@\d:][^"'<>/?#@\n]*@`)
 
-// MaskedText is a text without the users and passwords of the addresses in it.
-func MaskedText(text string) string { return userInText.ReplaceAllString(text, "${1}${2}...@") }
+// MaskedText is a text without the users, passwords and tokens of the addresses in it.
+func MaskedText(text string) string {
+	return tokensInText.ReplaceAllString(userInText.ReplaceAllString(text, "${1}${2}${3}...@"), "${1}"+hidden)
+}
+
+// MaskedSetting is MaskedText of a message about settings: fields like key, which name
+// things in the addresses of documents, are hidden too.
+func MaskedSetting(text string) string {
+	return secretsInText.ReplaceAllString(MaskedText(text), "${1}"+hidden)
+}
 
 // invalidPart is the part of an address that net/url quotes: of a malformed one perhaps
 // the password.

@@ -1,0 +1,66 @@
+package webguard
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestSecrets: the host of an address gets the secrets of its query, and nobody else.
+func TestSecrets(t *testing.T) {
+	for _, field := range []string{"api_key", "apikey", "token", "access_token", "key", "sig", "password", "X-Amz-Signature"} {
+		shown, user, s := Hide("http://us:pw@h.example/list?a=b&" + field + "=hush&c=d")
+		want := "http://h.example/list?a=b&" + field + "=xxxxx&c=d"
+		if shown != want || user == nil {
+			t.Fatalf("%s, want %s", shown, want)
+		}
+		var asked string
+		client := &http.Client{Transport: s.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.String()
+			res := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}
+			if r.URL.Path == "/list" {
+				res.StatusCode = 302
+				res.Header.Set("Location", "https://h.example/to?"+field+"=hush")
+			}
+			return res, nil
+		}))}
+		res, err := client.Get(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if got := res.Request.URL.String(); asked != "https://h.example/to?"+field+"=hush" || got != "https://h.example/to?"+field+"=xxxxx" {
+			t.Errorf("%s was asked, %s is told", asked, got)
+		}
+		if res, err = client.Get(strings.Replace(shown, "h.example/list", "other.example/", 1)); err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if strings.Contains(asked, "hush") {
+			t.Error(asked)
+		}
+		doc := strings.Repeat("<loc>http://h/?"+field+"=hush&amp;x=1</loc>", 1000)
+		for _, r := range []io.Reader{strings.NewReader(doc), iotest.OneByteReader(strings.NewReader(doc)), iotest.DataErrReader(strings.NewReader(doc))} {
+			raw, err := io.ReadAll(s.Reader(r))
+			if err != nil || string(raw) != strings.ReplaceAll(doc, "=hush", "=xxxxx") {
+				t.Errorf("%v: %.200s", err, raw)
+			}
+		}
+		for _, address := range []string{"htp://h/q?" + field + "=hush", "h/q?" + field + "=hush#x", "http://h:p/?a=b&" + field + "=hush"} {
+			if got := Masked(address); strings.Contains(got, "hush") {
+				t.Error(got)
+			}
+		}
+	}
+	for _, address := range []string{"http://h.example/?page=2&design=x", "http://h.example/", "mailto:x"} {
+		if shown, _, s := Hide(address); shown != address || s != nil || Masked(address) != address {
+			t.Error(shown)
+		}
+	}
+}

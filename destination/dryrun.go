@@ -43,7 +43,7 @@ type PlanDocument struct {
 // shadow is a Destination that leaves nothing.
 func (d *Destination) shadow(p *planning) *Destination {
 	m := *d.mirror
-	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, repeats: d.repeats, mirror: &m,
+	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats, mirror: &m,
 		mapping: d.mapping, folder: d.folder, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
 }
 

@@ -56,7 +56,7 @@ func newFetcher(allow []string) (*fetcher, error) {
 	return f, nil
 }
 
-// addAllow adds the flag that newFetcher wants.
+// addAllow adds the flag for newFetcher.
 func addAllow(flags *pflag.FlagSet, allow *[]string) {
 	flags.StringSliceVar(allow, "allow", nil, "also fetch from this `HOST` or host:port, where documents lead to it (may be repeated)")
 }

@@ -52,7 +52,7 @@ func period(every string) error {
 	return nil
 }
 
-// exposeFlags are those of rsbridge expose, which makes the set name.
+// exposeFlags are those of rsbridge expose.
 func exposeFlags(name string) map[string]string {
 	set := "sets." + name
 	return map[string]string{
@@ -72,7 +72,7 @@ var mirrorFlags = map[string]string{
 }
 
 // inFlags makes all that a command prints from now on name flags, where hints name keys of
-// a configuration that nobody wrote. words are hints, each before what stands for it.
+// a configuration that nobody wrote. words are hints, each before its replacement.
 func (a *app) inFlags(words ...string) {
 	r := strings.NewReplacer(words...)
 	a.out, a.err = worded{a.out, r}, worded{a.err, r}
@@ -92,7 +92,7 @@ func (w worded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// screen is the writer itself, which may be a terminal.
+// screen is the writer itself, perhaps a terminal.
 func screen(w io.Writer) io.Writer {
 	if worded, ok := w.(worded); ok {
 		return worded.Writer
@@ -100,7 +100,7 @@ func screen(w io.Writer) io.Writer {
 	return w
 }
 
-// storeWords are hints about a store whose addresses are flags.
+// storeWords are hints about a store with addresses from flags.
 var storeWords = []string{
 	"raise its timeout", "a configuration file (rsbridge init writes one) can raise its timeout",
 	"lower the concurrency of this store", "a configuration file (rsbridge init writes one) can lower the concurrency",
@@ -135,7 +135,7 @@ var (
 // withoutScheme matches what looks like an address of the web whose scheme is missing.
 var withoutScheme = regexp.MustCompile(`^(localhost(/|$)|[0-9]+(\.[0-9]+){3}(/|$)|[A-Za-z0-9.-]+:[0-9]+(/|$)|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+/)`)
 
-// orScheme adds to the error of a file that is not there how an address is written.
+// orScheme adds to the error of a missing file how an address is written.
 func orScheme(arg string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && withoutScheme.MatchString(arg) {
 		return fmt.Errorf("%w; if it is an address, write http://%s", err, arg)

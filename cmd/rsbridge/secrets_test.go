@@ -52,6 +52,7 @@ var secretAddresses = []string{
 // not.
 func TestSecretsInAddresses(t *testing.T) {
 	dir := t.TempDir()
+	t.Chdir(dir) // some addresses read as folders
 	var commands [][]string
 	in := func(args ...string) { // each has a folder of its own
 		own := filepath.Join(dir, fmt.Sprint(len(commands)))

@@ -16,12 +16,12 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// leavings are what a stopped command leaves behind, and what to do then.
+// leavings are the remains of a stopped command, and the next step.
 type leavings struct{ stands, next string }
 
 const again = "run it again"
 
-// whenStopped has the leavings of every command that may wait. A test holds it to the
+// whenStopped has the leavings of every waiting command. A test holds it to the
 // tree of commands.
 var whenStopped = map[string]leavings{
 	"init":     {"no file was written", again},
@@ -65,7 +65,7 @@ type stoppedError struct{}
 func (stoppedError) Error() string        { return "stopped before its end" }
 func (stoppedError) Is(target error) bool { return target == context.Canceled }
 
-// stopped is the error of a command that a signal has ended.
+// stopped is the error of a command ended by a signal.
 func (a *app) stopped(ctx context.Context, cmd *cobra.Command, err error) error {
 	var ce *codeError
 	if errors.As(err, &ce) { // it ended by itself
@@ -114,7 +114,7 @@ func commandName(cmd *cobra.Command) string {
 	return name
 }
 
-// apart are the errors among joined ones that a stop does not explain.
+// apart are the errors among joined ones with another cause than the stop.
 func apart(err error) (out []error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(joined.Unwrap()...).Error() == err.Error() {
 		for _, e := range joined.Unwrap() {

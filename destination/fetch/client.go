@@ -281,7 +281,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 		var ue *url.Error // it tells the address again
 		if errors.As(err, &ue) {
 			if err = ue.Err; ue.URL != u.String() && ue.URL != r.URL {
-				err = fmt.Errorf("redirected to %s: %w", webguard.Short(ue.URL), err)
+				err = fmt.Errorf("redirected to %s: %w", webguard.Short(webguard.Masked(ue.URL)), err)
 			}
 		}
 		refused := errors.Is(err, webguard.ErrNotAllowed) || errors.Is(err, webguard.ErrScheme) || strings.Contains(err.Error(), "redirects in a row")

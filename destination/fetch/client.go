@@ -474,6 +474,9 @@ func Gunzip(raw []byte, limit int64) ([]byte, error) {
 	return body, err
 }
 
+// drainTime bounds the wait for the rest of a body at its close.
+const drainTime = 250 * time.Millisecond
+
 // guardedBody ends a body too large, stalled or trickling.
 type guardedBody struct {
 	ctx    context.Context
@@ -512,10 +515,11 @@ func (g *guardedBody) Read(p []byte) (int, error) {
 }
 
 func (g *guardedBody) Close() error {
-	g.timer.Stop()
 	if g.got < 64<<10 { // a small rest keeps the connection; anything else ends it
+		g.timer.Reset(min(g.lim.Idle, drainTime))
 		io.CopyN(io.Discard, g.body, 4<<10)
 	}
+	g.timer.Stop()
 	err := g.body.Close()
 	g.stop()
 	return err

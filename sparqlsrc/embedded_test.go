@@ -40,7 +40,7 @@ func TestEmbeddedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !caps.Writable || !caps.Transactional || caps.UnionDefault || len(caps.NormalForm.Rules) != 0 || len(caps.Unexplained) != 0 || caps.RowLimit != 0 || len(caps.Readings) != 4 {
+	if !caps.Writable || !caps.Transactional || caps.UnionDefault || !slices.Equal(caps.NormalForm.Rules, []string{"language-case"}) || len(caps.Unexplained) != 0 || caps.RowLimit != 0 || len(caps.Readings) != 4 {
 		t.Errorf("probe: %+v", caps)
 	}
 	seeds := uint64(4)

@@ -24,7 +24,7 @@ const stateGraph = "urn:rsbridge:state"
 // worldGraphs may be in a world.
 var worldGraphs = []string{"", "http://g.example/1", "http://g.example/2", "http://g.example/a/../é?x='1'&y=%20#z", "urn:x-g:a~b(c)*[]", stateGraph}
 
-var worldTerms = []rdfres.Term{"<http://example.org/a/../b>", "<http://example.org/é?x=1#y>", "<http://example.org/it's(%20)>", "<http://EXAMPLE.org/e1>", rdfres.NewLiteral("tab\tquote\"back\\slash\nnew\r", "", ""), rdfres.NewLiteral("x", "en-us", ""), rdfres.NewLiteral("_:b0 <http://x> .", "", ""), `""`}
+var worldTerms = []rdfres.Term{"<http://example.org/a/../b>", "<http://example.org/é?x=1#y>", "<http://example.org/it's(%20)>", "<http://EXAMPLE.org/e1>", rdfres.NewLiteral("tab\tquote\"back\\slash\nnew\r", "", ""), rdfres.NewLiteral("x", "en-US", ""), rdfres.NewLiteral("_:b0 <http://x> .", "", ""), `""`}
 
 // newWorld draws one.
 func newWorld(r *rand.Rand) world {

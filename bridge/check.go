@@ -59,7 +59,9 @@ func (c *Config) resolve(dir string, d *decoder) {
 	}
 	for _, s := range c.Sets {
 		for i, pattern := range s.Dumps {
-			s.Dumps[i] = abs(pattern)
+			if !strings.Contains(pattern, "://") { // checkDumps refuses an address
+				s.Dumps[i] = abs(pattern)
+			}
 		}
 	}
 	c.fill()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -152,7 +153,9 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 		fault(p, "", "has a store and dumps: a set is made from one of them")
 	}
 	for _, pattern := range s.Dumps {
-		if err := sparqlsrc.CheckDumps(pattern); err != nil {
+		if strings.Contains(pattern, "://") {
+			fault(p+".dumps", pattern, "is an address; dumps are files: download them first")
+		} else if err := sparqlsrc.CheckDumps(pattern); err != nil {
 			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,14 +78,14 @@ func TestSecretsInAddresses(t *testing.T) {
 	for i, a := range secretAddresses {
 		for _, args := range [][]string{
 			{"explore", a}, {"validate", a}, {"validate", "--follow", a}, {"doctor", a}, {"doctor", "http://127.0.0.1:1/", "--update", a}, {"doctor", "http://127.0.0.1:1/", "--graph-store", a},
-			{"init", "--endpoint", a, "-o", "DIR/x.yaml"}, {"init", "--source", a, "-o", "DIR/x.yaml"}, {"simulate", a},
+			{"init", "--endpoint", a, "-o", "DIR/x.yaml"}, {"init", "--source", a, "-o", "DIR/x.yaml"},
 			{"explore", "http://127.0.0.1:1/", "--allow", a}, {"validate", "http://127.0.0.1:1/", "--allow", a},
 			{"mirror", a, "--into", "embedded:DIR/m", "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--query", a, "--update", a, "--once", "--state", "DIR/s"},
 			{"mirror", "http://127.0.0.1:1/", "--query", "http://127.0.0.1:1/", "--graph-store", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", a, "--once", "--state", "DIR/s"},
 			{"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--allow", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--set", a, "--once", "--state", "DIR/s"},
 			{"sync", "-c", "DIR/none.yaml", a}, {"show", "-c", "DIR/none.yaml", "s", a}, {"export", "-c", a, "s", "DIR/x"},
 		} {
-			if i > 0 && i < 19 || !slices.Contains([]string{"mirror", "simulate"}, args[0]) { // what can be asked is asked again and again
+			if i > 0 && i < 19 || args[0] != "mirror" { // what can be asked is asked again and again
 				in(args...)
 			}
 		}
@@ -112,6 +111,9 @@ func TestSecretsInAddresses(t *testing.T) {
 			"stores: {o: {embedded: DIR/o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', set: %q}}",
 			"stores: {o: {embedded: DIR/o}}\ndestinations: {d: {store: o, source: 'http://127.0.0.1:1/', allow: [%q]}}",
 		} {
+			if strings.Contains(a, " ") && strings.Contains(form, "links") {
+				continue // a link is cut at its blanks: no part of it is an address
+			}
 			if !strings.HasPrefix(form, "public") {
 				form = "public: {base_url: 'http://127.0.0.1:1', listen: '127.0.0.1:0'}\n" + form
 			}

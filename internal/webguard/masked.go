@@ -32,7 +32,7 @@ func withUserMasked(address string) string {
 // userInText is the user and password of an address in a text: all up to an @ before the
 // first slash, or all up to the last @ after an impossible port, or up to an @ after blanks.
 // Schemes may be misspelt.
-var userInText = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^\s"'<>/?#]*@|` +
+var userInText = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^\s"<>/?#]*@|` +
 	`([a-z][a-z0-9+.-]*://)?[^\s"'<>/?#:]+:/?\d*[^\s"'<>/?#\d][^\s"'<>]*@|` +
 	`([a-z][a-z0-9+.-]*://)[^\s"'<>/?#:@]*:\d*[^\s"'<>/?#@\d:][^"'<>/?#@\n]*@`)
 

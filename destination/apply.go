@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -616,7 +617,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 			o.rec.Normal = sink.DigestOf(ch.newSts)
 		}
 		if err := d.mirror.keepsAll(ch.newSts); err != nil {
-			return nil, fmt.Errorf("entity %s: %w", shorten(o.rec.Entity), err)
+			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.rec.Entity), err)
 		}
 		if slices.ContainsFunc(ch.newSts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(ch.newSts)) != o.rec.Triples {
 			o.rec.Flags |= ledger.FlagRewritten
@@ -672,7 +673,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		if it == nil {
 			it = &item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
-		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, shorten(ch.newGraph), shorten(ch.op.rec.Entity), shorten(other))
+		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
 		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
 		c.refused++
 	}
@@ -1082,7 +1083,7 @@ func faultNote(f *ledger.Fault) string {
 // replaces are locations that stay until it can be had.
 func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
-	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: shorten(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
+	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
 	if it.tried {
 		f.Run = d.runName()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -30,7 +31,7 @@ func (d *Destination) archived(ctx context.Context, address string, kind resourc
 			case e.Loc == "" || seen[e.Loc]:
 				return nil
 			case len(all) >= d.lim.parts:
-				return fmt.Errorf("archive %s names more than %d documents", shorten(address), d.lim.parts)
+				return fmt.Errorf("archive %s names more than %d documents", clip.Middle(address), d.lim.parts)
 			}
 			seen[e.Loc] = true
 			all = append(all, part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks})
@@ -235,7 +236,7 @@ func (d *Destination) archivedPackages(ctx context.Context, address string) ([]p
 			return nil, err
 		}
 		if all = append(all, c.parts()...); len(all) > d.lim.parts {
-			return nil, fmt.Errorf("archive %s names more than %d packages", shorten(address), d.lim.parts)
+			return nil, fmt.Errorf("archive %s names more than %d packages", clip.Middle(address), d.lim.parts)
 		}
 	}
 	return all, nil

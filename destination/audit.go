@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -280,7 +281,7 @@ func (d *Destination) rewriting(rec *ledger.Record) string {
 
 // rewritingOf tells of one literal, with its datatype.
 func rewritingOf(t rdfres.Triple, kept rdfres.Term) string {
-	return fmt.Sprintf("%s, as %s for %s (%s)", ownForm, shorten(string(kept)), shorten(string(t.O)), shorten(string(t.P)))
+	return fmt.Sprintf("%s, as %s for %s (%s)", ownForm, clip.Middle(string(kept)), clip.Middle(string(t.O)), clip.Middle(string(t.P)))
 }
 
 // withoutSource goes on after an error of asking the source where there is something to
@@ -520,7 +521,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 				switch {
 				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, fetch.ErrSourceGone)):
 				case o.err != nil:
-					o = &outcome{it: it, wire: []byte("at the source: " + shorten(o.err.Error()))}
+					o = &outcome{it: it, wire: []byte("at the source: " + clip.Middle(o.err.Error()))}
 				case o.rec.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
 					o = &outcome{it: it, wire: []byte(otherGraph)}
 				default:

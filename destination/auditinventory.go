@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -161,7 +162,7 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 			continue
 		}
 		if !rec.Has(ledger.FlagWireNames) || rec.Entity == "" {
-			return fmt.Errorf("%w: the source promised no graph digest of %s", errInventory, shorten(rec.Loc))
+			return fmt.Errorf("%w: the source promised no graph digest of %s", errInventory, clip.Middle(rec.Loc))
 		}
 		k := rdfres.EntityKey(rec.Entity)
 		if err := v.local.Add(k[:], append(bytes.Clone(rec.Graph[:]), loc[:]...)); err != nil {
@@ -261,7 +262,7 @@ func (d *Destination) inventoryNode(ctx context.Context, address string) (*inven
 	}
 	doc := &inventoryDoc{}
 	if err := json.Unmarshal(a.Body, doc); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInventory, shorten(address), err)
+		return nil, fmt.Errorf("%w: %s: %w", errInventory, clip.Middle(address), err)
 	}
 	return doc, nil
 }
@@ -274,7 +275,7 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 		return err
 	}
 	if doc.Path != path || len(path) > 64 {
-		return fmt.Errorf("%w: %s is of the path %q and not %q", errInventory, shorten(address), shorten(doc.Path), path)
+		return fmt.Errorf("%w: %s is of the path %q and not %q", errInventory, clip.Middle(address), clip.Middle(doc.Path), path)
 	}
 	for _, l := range doc.Leaf {
 		key, err := rdfres.ParseDigest(l.Key)
@@ -297,7 +298,7 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 	have := map[string]bool{}
 	for _, c := range doc.Children {
 		if len(c.Path) != len(path)+1 || !strings.HasPrefix(c.Path, path) || have[c.Path] || strings.Trim(c.Path, "0123456789abcdef") != "" {
-			return fmt.Errorf("%w: %q is no child of %q", errInventory, shorten(c.Path), path)
+			return fmt.Errorf("%w: %q is no child of %q", errInventory, clip.Middle(c.Path), path)
 		}
 		have[c.Path] = true
 		want, err := parseGraph(c.Digest)

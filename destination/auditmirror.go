@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -482,7 +483,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			return err
 		}
 		if ghost { // it goes whole
-			detail := "the mirror has graph " + shorten(e.graph) + ", which this destination wrote and no resource has"
+			detail := "the mirror has graph " + clip.Middle(e.graph) + ", which this destination wrote and no resource has"
 			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.EntityOf(e.graph), Detail: detail}); err != nil {
 				return err
 			}
@@ -497,7 +498,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		if excess > 1 {
 			continue
 		}
-		detail := "the mirror has a triple that no resource owns: " + shorten(strings.TrimSpace(e.line))
+		detail := "the mirror has a triple that no resource owns: " + clip.Middle(strings.TrimSpace(e.line))
 		if ownerHere != nil {
 			err = c.tell(ownerHere.Loc, rankMirrorExcess, detail, 0)
 		} else {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -65,7 +66,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 		end, err = d.dumpIf(ctx, r, o, nil, d.unlessBack(ctx, o, &m))
 		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
 			d.log.Warn("dump could not be used; the Resource List is", "error", err)
-			r.why("the dump could not be used (%v), so the Resource List is", shorten(err.Error()))
+			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
 			r.plan, r.planned = planning{}, counts{}
 			if !r.dry {
 				err = d.saveMeta(func(m *meta) { m.ByList = true })
@@ -464,9 +465,9 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	singly := o.ResourceList == "" && !slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" })
 	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
 		if !singly {
-			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", shorten(packages[i].url), packages[i].promise.Type)
+			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", clip.Middle(packages[i].url), packages[i].promise.Type)
 		}
-		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", shorten(packages[i].url), packages[i].promise.Type)
+		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", clip.Middle(packages[i].url), packages[i].promise.Type)
 		return d.compare(ctx, r, o, known)
 	}
 	if r.dry {
@@ -504,7 +505,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 			inRow = 0
 			continue
 		}
-		err = fmt.Errorf("package %s: %w", shorten(p.url), err)
+		err = fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}

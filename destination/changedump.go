@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -75,11 +76,11 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 	collect := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			if len(c.list) >= d.lim.parts {
-				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
+				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), d.lim.parts)
 			}
 			p := changePackage{pkg: pkg{url: e.Loc, promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
 			if e.Loc == "" {
-				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
+				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", clip.Middle(address), e.Line)
 			}
 			if !e.HasMeta {
 				p.promise.Length = -1
@@ -109,11 +110,11 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 func (p *changePackage) open(ctx context.Context, d *Destination) error {
 	dl, z, err := d.openPackage(ctx, p.pkg, 2)
 	if err != nil {
-		return fmt.Errorf("package %s: %w", shorten(p.url), err)
+		return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 	}
 	fail := func(err error) error {
 		dl.Close()
-		return fmt.Errorf("package %s: %w", shorten(p.url), err)
+		return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 	}
 	manifest, closer, err := z.Manifest()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -80,7 +81,7 @@ func (d *Destination) samePackage(ctx context.Context, p *changePackage, from *c
 func (p *changePackage) document(ctx context.Context, d *Destination) (*download, *resourcesync.Reader, error) {
 	manifest := p.contents != "" && d.fetch.MayFetch(p.contents)
 	if !p.isZIP() && !manifest {
-		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", shorten(p.url), p.promise.Type)
+		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.url), p.promise.Type)
 	}
 	if d.planning != nil && p.isZIP() {
 		d.planning.fetch(&p.promise)
@@ -98,7 +99,7 @@ func (p *changePackage) document(ctx context.Context, d *Destination) (*download
 	}
 	dl, z, err := d.openPackage(ctx, p.pkg, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("package %s: %w", shorten(p.url), err)
+		return nil, nil, fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 	}
 	dl.pkg, dl.URL, dl.zip = p, p.url, z
 	r, err := dl.manifest()
@@ -108,7 +109,7 @@ func (p *changePackage) document(ctx context.Context, d *Destination) (*download
 		}
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("package %s: %w", shorten(p.url), err), dl.Close())
+		return nil, nil, errors.Join(fmt.Errorf("package %s: %w", clip.Middle(p.url), err), dl.Close())
 	}
 	return dl, r, nil
 }
@@ -131,7 +132,7 @@ func (d *download) manifest() (*resourcesync.Reader, error) {
 	}
 	r, closer, err := d.zip.Manifest()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(d.URL), err)
+		return nil, fmt.Errorf("%s: %w", clip.Middle(d.URL), err)
 	}
 	d.closer = closer
 	d.pkg.complete(r.Head())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -96,7 +97,7 @@ func (d *Destination) eachChangeOf(ctx context.Context, dl *download, r *resourc
 			case begins && d.standsAt(ctx, from.List):
 				return d.eachChangeIn(ctx, []part{{url: from.List, left: true}, {url: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
-				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", shorten(from.List), shorten(dl.URL))}
+				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
 			}
 		}
 		if err := d.listChanges(dl, from, p, true, f); err != nil {
@@ -164,7 +165,7 @@ func (d *Destination) eachChangeIn(ctx context.Context, parts []part, from *curs
 			p.more = q.url != parts[len(parts)-1].url
 		}
 		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.before(ph.Meta.From) && !at.coversWith(pdl, d) {
-			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), shorten(pdl.URL), stamp(ph.Meta.From))}
+			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), clip.Middle(pdl.URL), stamp(ph.Meta.From))}
 		}
 		err := d.listChanges(pdl, &at, p, first, func(c change) error {
 			if c.it != nil && c.it.Sequence > 0 {
@@ -393,12 +394,12 @@ func (d *Destination) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, 
 	case "created", "updated", "deleted":
 	case "":
 		if t := it.Promise.Type; t == "application/zip" || t == "application/x-tar" || t == "application/x-xz" || t == "application/gzip" {
-			return nil, fmt.Errorf("%s line %d: the entry has no change and is a package: this is a Change Dump and no Change List", shorten(address), e.Line)
+			return nil, fmt.Errorf("%s line %d: the entry has no change and is a package: this is a Change Dump and no Change List", clip.Middle(address), e.Line)
 		}
 		it.Change = "updated"
 	default:
 		if it.Bad == "" {
-			it.Bad = fmt.Sprintf("line %d of %s: change %q is neither created, updated nor deleted", e.Line, shorten(address), shorten(it.Change))
+			it.Bad = fmt.Sprintf("line %d of %s: change %q is neither created, updated nor deleted", e.Line, clip.Middle(address), clip.Middle(it.Change))
 		}
 		it.Change = "updated"
 	}
@@ -591,7 +592,7 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		return s, nil
 	}
 	if s.count > maxUnordered {
-		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", shorten(dl.URL), s.count, maxUnordered)
+		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", clip.Middle(dl.URL), s.count, maxUnordered)
 	}
 	d.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
 	if r, err = d.reader(dl); err != nil {
@@ -710,7 +711,7 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	}
 	empty := from.Last.URL == list && from.Position == 0 // when it was read, so that the change is of an earlier list
 	if from.Identity != "" && from.List == list && !from.Closed && !empty {
-		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", shorten(list))}
+		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", clip.Middle(list))}
 	}
 	return nil
 }
@@ -723,7 +724,7 @@ func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
 		return nil
 	}
-	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", shorten(dl.URL), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), shorten(n.Loc), stamp(n.Time))}
+	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), clip.Middle(n.Loc), stamp(n.Time))}
 }
 
 // increment brings the mirror from the cursor to the newest change. depth counts
@@ -1018,7 +1019,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		if err != nil {
 			d.log.Warn("archives could not be used", "error", err)
-			r.why("the archives could not be used (%v)", shorten(err.Error()))
+			r.why("the archives could not be used (%v)", clip.Middle(err.Error()))
 		}
 		r.plan, r.planned = planning{}, counts{}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -63,7 +64,7 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		h := sink.TripleHash(graph, m.lay.NormalForm.Triple(t))
 		switch want[h] {
 		case absent:
-			return fmt.Errorf("%w: %s is still there", errUnconfirmed, shorten(tripleText(t)))
+			return fmt.Errorf("%w: %s is still there", errUnconfirmed, clip.Middle(tripleText(t)))
 		case there:
 			delete(want, h)
 		}
@@ -92,7 +93,7 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	for i := range p.Add {
 		st := &p.Add[i]
 		if st.Graph != sink.StateGraph && want[st.Hash] == there && !pairs[pair(st.Graph, st.Triple)] { // another literal may be the store's form of it
-			return fmt.Errorf("%w: %s is not there", errUnconfirmed, shorten(tripleText(st.Triple)))
+			return fmt.Errorf("%w: %s is not there", errUnconfirmed, clip.Middle(tripleText(st.Triple)))
 		}
 	}
 	return nil

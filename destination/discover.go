@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -124,10 +125,10 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 func (d *Destination) discover(ctx context.Context) (*offer, error) {
 	o, err := d.discoverFrom(ctx, d.cfg.Source, true)
 	if err != nil {
-		if strings.Contains(err.Error(), shorten(d.cfg.Source)) {
+		if strings.Contains(err.Error(), clip.Middle(d.cfg.Source)) {
 			return nil, fmt.Errorf("discover: %w", err) // it tells the address
 		}
-		return nil, fmt.Errorf("discover %s: %w", shorten(d.cfg.Source), err)
+		return nil, fmt.Errorf("discover %s: %w", clip.Middle(d.cfg.Source), err)
 	}
 	if err := d.accept(ctx, o); err != nil {
 		return nil, err
@@ -260,22 +261,22 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("Capability List %s: %w", shorten(address), err)
+			return nil, fmt.Errorf("Capability List %s: %w", clip.Middle(address), err)
 		}
 		if n > d.lim.sets {
-			return nil, fmt.Errorf("Capability List %s has more than %d entries", shorten(address), d.lim.sets)
+			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), d.lim.sets)
 		}
 		switch before, used := o.set(e.Meta.Capability, e.Loc); {
 		case e.Meta.Capability == "":
-			return nil, fmt.Errorf("Capability List %s line %d: the entry %s does not tell its capability, and without it nothing can be concluded", shorten(address), e.Line, shorten(e.Loc))
+			return nil, fmt.Errorf("Capability List %s line %d: the entry %s does not tell its capability, and without it nothing can be concluded", clip.Middle(address), e.Line, clip.Middle(e.Loc))
 		case before != "" && before != e.Loc:
-			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", shorten(address), e.Meta.Capability, shorten(before), shorten(e.Loc))
+			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", clip.Middle(address), e.Meta.Capability, clip.Middle(before), clip.Middle(e.Loc))
 		case !used:
 			d.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
 		}
 	}
 	if o.empty() {
-		return nil, fmt.Errorf("Capability List %s %w", shorten(address), errNothingYet)
+		return nil, fmt.Errorf("Capability List %s %w", clip.Middle(address), errNothingYet)
 	}
 	return o, nil
 }
@@ -293,7 +294,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 	}
 	set, err := chooseSet(sets, d.cfg.Set)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w", shorten(address), err)
+		return nil, fmt.Errorf("%s %w", clip.Middle(address), err)
 	}
 	dl, err := d.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
 	if err != nil {
@@ -305,7 +306,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 		return nil, err
 	}
 	if c := cr.Head().Meta.Capability; c != resourcesync.CapabilityList {
-		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.URL), c)
+		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), c)
 	}
 	return d.capabilityList(dl.URL, cr)
 }
@@ -318,14 +319,14 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", shorten(address), err)
+			return fmt.Errorf("%s: %w", clip.Middle(address), err)
 		}
 		if len(*sets) >= d.lim.sets || len(seen) > d.lim.sets {
-			return fmt.Errorf("%s offers more than %d sets", shorten(address), d.lim.sets)
+			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), d.lim.sets)
 		}
 		if h.Index && h.Meta.Capability == resourcesync.Description {
 			if depth >= d.lim.depth || seen[e.Loc] {
-				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", shorten(address), shorten(e.Loc))
+				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", clip.Middle(address), clip.Middle(e.Loc))
 			}
 			seen[e.Loc] = true
 			dl, err := d.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
@@ -385,7 +386,7 @@ func chooseSet(sets []offered, want string) (offered, error) {
 		if n := setNames(s); len(n) > 0 {
 			name = n[0]
 		}
-		fmt.Fprintf(&b, " %s (%s)", name, shorten(s.list))
+		fmt.Fprintf(&b, " %s (%s)", name, clip.Middle(s.list))
 	}
 	return offered{}, errors.New(b.String())
 }
@@ -458,7 +459,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 		o, err := d.discoverFrom(ctx, target, false)
 		if err != nil {
 			d.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
-			err = fmt.Errorf("%s led to %s: %w", how, shorten(target), err)
+			err = fmt.Errorf("%s led to %s: %w", how, clip.Middle(target), err)
 			if passing(err) {
 				return nil, err
 			}

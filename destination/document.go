@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
-	"github.com/rsbridge/rsbridge/internal/webguard"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -42,7 +42,7 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 		l.told = map[uint64]bool{}
 	}
 	l.told[at] = true
-	log.Warn("a document is not by the specification, and is read all the same", "document", shorten(document), "warning", text)
+	log.Warn("a document is not by the specification, and is read all the same", "document", clip.Middle(document), "warning", text)
 }
 
 // reader opens a downloaded document with all its pages. What is no document at all, a page
@@ -70,15 +70,15 @@ func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*r
 	b := bufio.NewReader(d.fetch.Shown(body)) // for the look at its head: the reader has a buffer of its own
 	head, err := b.Peek(512)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, fmt.Errorf("%s: %w", shorten(dl.URL), err)
+		return nil, fmt.Errorf("%s: %w", clip.Middle(dl.URL), err)
 	}
 	if !resourcesync.IsTextList(head) && (notXML(head) || isPage(head, dl.Header.Get("Content-Type"))) {
-		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", shorten(dl.URL), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
+		return nil, fmt.Errorf("%s: %w: it begins with %s (a login or error page in its place? nothing was changed)", clip.Middle(dl.URL), errNotDocument, strconv.QuoteToASCII(string(head[:min(len(head), 40)])))
 	}
 	o.ContentType = dl.Header.Get("Content-Type")
 	r, err := resourcesync.NewReader(b, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shorten(dl.URL), err)
+		return nil, fmt.Errorf("%s: %w", clip.Middle(dl.URL), err)
 	}
 	if dl.pkg != nil {
 		dl.pkg.complete(r.Head())
@@ -145,7 +145,7 @@ func (d *Destination) openAs(dl *download, want resourcesync.Capability, part bo
 	if got == want || want == resourcesync.ResourceList && (got == "" || part && rd.Head().Feed) {
 		return rd, nil
 	}
-	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", shorten(dl.URL), want, got)
+	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), want, got)
 }
 
 // part is a document below an index, or the only document.
@@ -179,20 +179,20 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("index %s: %w", shorten(address), err)
+			return fmt.Errorf("index %s: %w", clip.Middle(address), err)
 		}
 		if e.Loc == "" {
-			return fmt.Errorf("index %s line %d: an entry has no loc; without that document nothing can be concluded", shorten(address), e.Line)
+			return fmt.Errorf("index %s line %d: an entry has no loc; without that document nothing can be concluded", clip.Middle(address), e.Line)
 		}
 		if seen[e.Loc] {
 			if e.Loc == address || depth > 0 {
-				return fmt.Errorf("index %s turns in circles: it names %s again", shorten(address), shorten(e.Loc))
+				return fmt.Errorf("index %s turns in circles: it names %s again", clip.Middle(address), clip.Middle(e.Loc))
 			}
 			continue
 		}
 		seen[e.Loc] = true
 		if len(*out) >= d.lim.parts {
-			return fmt.Errorf("index %s names more than %d documents", shorten(address), d.lim.parts)
+			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), d.lim.parts)
 		}
 		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
 		if s, ok := sequenceOf(&e.Meta); ok {
@@ -212,7 +212,7 @@ func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", shorten(address), err)
+			return fmt.Errorf("%s: %w", clip.Middle(address), err)
 		}
 		if err := f(e); err != nil {
 			return err
@@ -256,7 +256,7 @@ func (d *Destination) part(ctx context.Context, p part, seen map[string]bool, wa
 		}
 		dl.Close()
 		if fresh {
-			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", shorten(p.url), s, *p.sequence)
+			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", clip.Middle(p.url), s, *p.sequence)
 		}
 		d.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.url, "sequence", s, "index", *p.sequence)
 	}
@@ -277,7 +277,7 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 		if r.Head().Index {
 			if depth >= d.lim.depth {
 				dl.Close()
-				return fmt.Errorf("%s: indexes are nested more than %d deep", shorten(p.url), d.lim.depth)
+				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.url), d.lim.depth)
 			}
 			var below []part
 			err = d.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
@@ -304,6 +304,3 @@ func sequenceOf(m *resourcesync.Meta) (uint64, bool) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	return n, err == nil
 }
-
-// shorten keeps hostile addresses readable in messages.
-func shorten(s string) string { return webguard.Short(s) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -146,7 +147,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state list
 func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inventory, err error) {
 	for _, p := range packages {
 		if p.contents == "" {
-			return nil, fmt.Errorf("package %s has no link to its contents", shorten(p.url))
+			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.url))
 		}
 	}
 	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)

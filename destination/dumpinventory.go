@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -21,9 +22,9 @@ func (d *Destination) dumpPackages(ctx context.Context, dl *download, rd *resour
 		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
 			switch {
 			case len(packages) >= d.lim.parts:
-				return fmt.Errorf("%s names more than %d packages", shorten(address), d.lim.parts)
+				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), d.lim.parts)
 			case e.Loc == "":
-				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", shorten(address), e.Line)
+				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", clip.Middle(address), e.Line)
 			}
 			p := pkg{url: e.Loc, promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}
 			if !e.HasMeta {
@@ -66,7 +67,7 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 	}
 	for _, p := range packages {
 		if err := d.manifestInventory(ctx, p, v); err != nil {
-			return fmt.Errorf("package %s: %w", shorten(p.url), err)
+			return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 		}
 	}
 	return d.overlay(ctx, o, v)
@@ -176,7 +177,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if p == nil {
 		if len(c.open) >= maxCached {
 			c.mu.Unlock()
-			return nil, fmt.Errorf("package %s: %d others were opened in this run already", shorten(it.Package), maxCached)
+			return nil, fmt.Errorf("package %s: %d others were opened in this run already", clip.Middle(it.Package), maxCached)
 		}
 		p = &cachedPackage{}
 		p.dl, p.zip, p.err = d.openPackage(ctx, pkg{url: it.Package, promise: fetch.Promise{Length: -1}}, 2)
@@ -189,14 +190,14 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	}
 	c.mu.Unlock()
 	if p.err != nil {
-		return nil, fmt.Errorf("package %s: %w", shorten(it.Package), p.err)
+		return nil, fmt.Errorf("package %s: %w", clip.Middle(it.Package), p.err)
 	}
 	body, err := readMember(p.zip, it.Path, d.lim.resource)
 	if err == nil {
 		err = it.Promise.Verify(body)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("package %s: %s: %w", shorten(it.Package), shorten(it.Path), err)
+		return nil, fmt.Errorf("package %s: %s: %w", clip.Middle(it.Package), clip.Middle(it.Path), err)
 	}
 	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -116,7 +117,7 @@ func safeSegment(s string) string {
 // represent makes a record and what is stored of a verified body.
 func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
 	if kind := listKind(body); kind != "" {
-		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", shorten(p.URL), errContent, kind)
+		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), errContent, kind)
 	}
 	o, err := d.representRDF(ctx, it, p, body, kind)
 	if d.folder == nil {
@@ -395,7 +396,7 @@ func (d *Destination) putFile(b kv.Batch, w *fileWriter, o *op, isNew bool) erro
 		w.taken[name] = o.loc
 		return nil
 	}
-	return fmt.Errorf("%w: no path is free for %s", errMirror, shorten(loc))
+	return fmt.Errorf("%w: no path is free for %s", errMirror, clip.Middle(loc))
 }
 
 func (d *Destination) putAt(w *fileWriter, name string, body []byte, isNew bool) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -181,7 +182,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	}
 	for _, rec := range d.led.Records(d.store) {
 		if rec.Err == nil {
-			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", shorten(rec.Loc))
+			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", clip.Middle(rec.Loc))
 		}
 		return "", rec.Err
 	}

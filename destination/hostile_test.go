@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"io"
 	"net/http"
 	"slices"
@@ -479,7 +480,7 @@ func (h hostile) meet(t *testing.T, b *bench, later bool) {
 		want = w
 	}
 	if !strings.Contains(told, want) {
-		t.Errorf("later %t: told is %q, wanted %q in it", later, shorten(told), want)
+		t.Errorf("later %t: told is %q, wanted %q in it", later, clip.Middle(told), want)
 	}
 	if len(told) > 5000 {
 		t.Errorf("later %t: a message of %d bytes", later, len(told))

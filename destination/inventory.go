@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -250,7 +251,7 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 		req.Unchanged = d.sameRoot(known)
 	}
 	dl, r, err := d.document(ctx, req, kind)
-	if m := d.snapshotMeta(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !d.pastCaches(shorten(address)+" is older than the list that was taken") {
+	if m := d.snapshotMeta(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !d.pastCaches(clip.Middle(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -176,10 +177,10 @@ func (m *mirror) keeps(st *sink.Statement) error {
 	if m.iris.virtuoso {
 		if why, _ := virtuosoHolds(st.Triple.O); why != "" {
 			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", sink.ErrUnusable,
-				shorten(string(st.Triple.S)), shorten(string(st.Triple.P)), shorten(string(st.Triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
+				clip.Middle(string(st.Triple.S)), clip.Middle(string(st.Triple.P)), clip.Middle(string(st.Triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
 		}
 		if iri := virtuosoCuts(m.graphFor(st), st.Triple); iri != "" {
-			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, shorten(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
+			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, clip.Middle(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
 		}
 	}
 	iri := ""
@@ -198,7 +199,7 @@ func (m *mirror) keeps(st *sink.Statement) error {
 	if e.GraphStore == "" {
 		hint = "; give it a graph_store address, by which it may keep it"
 	}
-	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.caps.Product, shorten(iri), hint)
+	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.caps.Product, clip.Middle(iri), hint)
 }
 
 // keepsAll is keeps of each, as far as the store changes anything.
@@ -222,7 +223,7 @@ const rdf4jLongestGraph = 65535 * 2 / 3
 // keepsGraph refuses the name of a graph too long for the store.
 func (m *mirror) keepsGraph(graph string) error {
 	if len(graph) > rdf4jLongestGraph && m.client.LikeRDF4J() {
-		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, shorten(graph))
+		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, clip.Middle(graph))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -69,14 +70,14 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	it := &item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
 	bad := func(format string, args ...any) {
 		if it.Bad == "" {
-			it.Bad = fmt.Sprintf("line %d of %s: ", e.Line, shorten(address)) + fmt.Sprintf(format, args...)
+			it.Bad = fmt.Sprintf("line %d of %s: ", e.Line, clip.Middle(address)) + fmt.Sprintf(format, args...)
 		}
 	}
 	for _, f := range e.Faults {
 		bad("%s", f)
 	}
 	if u, err := url.Parse(e.Loc); err != nil || u.Scheme == "" || len(e.Loc) > 64<<10 {
-		bad("loc %q is no absolute address", shorten(e.Loc))
+		bad("loc %q is no absolute address", clip.Middle(e.Loc))
 		it.Blind = true
 	}
 	if slices.ContainsFunc(e.Faults, func(f string) bool { return strings.HasSuffix(f, " loc") }) {
@@ -86,11 +87,11 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		it.Loc = fmt.Sprintf("%s#entry=%d", address, e.Number)
 	}
 	if c := e.Meta.Capability; c != "" {
-		bad("the entry leads to a document of capability %q, and to no resource", shorten(string(c)))
+		bad("the entry leads to a document of capability %q, and to no resource", clip.Middle(string(c)))
 	}
 	hashes := e.Meta.Hash
 	for _, token := range hashes.Broken {
-		bad("hash %q cannot be read", shorten(token))
+		bad("hash %q cannot be read", clip.Middle(token))
 	}
 	hashes.Broken = nil
 	it.Promise = fetch.Promise{Hashes: hashes, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type), Encoding: strings.ToLower(e.Meta.Encoding)}
@@ -208,7 +209,7 @@ func parseGraph(s string) (rdfres.Digest, error) {
 			return rdfres.ParseDigest(v)
 		}
 	}
-	return rdfres.Digest{}, fmt.Errorf("%q is not sha-256:HEX", shorten(s))
+	return rdfres.Digest{}, fmt.Errorf("%q is not sha-256:HEX", clip.Middle(s))
 }
 
 // identity names a change for finding it again in a list: what, how and when.

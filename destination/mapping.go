@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -33,10 +34,10 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 		err = sink.CheckTriples(made)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %w: map: %w", shorten(o.it.Loc), errContent, err)
+		return fmt.Errorf("%s %w: map: %w", clip.Middle(o.it.Loc), errContent, err)
 	}
 	if int64(len(made)) > d.lim.triples {
-		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", shorten(o.it.Loc), errContent, len(made), d.lim.triples)
+		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", clip.Middle(o.it.Loc), errContent, len(made), d.lim.triples)
 	}
 	o.wire, o.ts, o.noValue = appendLines(nil, made), made, noValue
 	o.rec.Triples = int64(len(made))

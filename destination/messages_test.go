@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"io"
 	"log"
 	"net/http"
@@ -55,7 +56,7 @@ func TestMessageTellsWhatToDoAboutHTTPS(t *testing.T) {
 func TestShortenedMessagesAreText(t *testing.T) {
 	for n := range 4 {
 		long := strings.Repeat("x", 196+n) + strings.Repeat("\u20ac", 100)
-		if short := shorten(long); !utf8.ValidString(short) || len(short) > 270 || !strings.HasSuffix(short, "\u20ac") {
+		if short := clip.Middle(long); !utf8.ValidString(short) || len(short) > 270 || !strings.HasSuffix(short, "\u20ac") {
 			t.Errorf("%q", short)
 		}
 	}

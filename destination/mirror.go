@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -311,7 +312,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	}
 	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
 		if len(ops) == 1 && refusal(err) {
-			return fmt.Errorf("%w: %s: %w", sink.ErrRefused, shorten(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
+			return fmt.Errorf("%w: %s: %w", sink.ErrRefused, clip.Middle(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
 		}
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -223,9 +224,9 @@ func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, 
 		return slices.DeleteFunc(slices.Clone(parts), gone), nil
 	}
 	slices.Reverse(lost)
-	which := fmt.Sprintf("Change List %s is named and not there", shorten(lost[0]))
+	which := fmt.Sprintf("Change List %s is named and not there", clip.Middle(lost[0]))
 	if n := len(lost); n > 1 {
-		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, shorten(lost[0]), shorten(lost[n-1]))
+		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, clip.Middle(lost[0]), clip.Middle(lost[n-1]))
 	}
 	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: d.unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
 }
@@ -257,10 +258,10 @@ func missingOf(o *offer, err error) error {
 		if o.ResourceList == "" {
 			by = resourcesync.ResourceDump
 		}
-		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), shorten(address)), missing: []string{address},
+		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), clip.Middle(address)), missing: []string{address},
 			then: fmt.Sprintf("; the mirror follows the %s until it is back", kindName(by))}
 	case kind == resourcesync.ChangeDump:
-		return &gapError{why: fmt.Sprintf("%s of the Change Dump is named and not there", shorten(absent.url)), missing: []string{absent.url}}
+		return &gapError{why: fmt.Sprintf("%s of the Change Dump is named and not there", clip.Middle(absent.url)), missing: []string{absent.url}}
 	}
 	return err
 }
@@ -454,7 +455,7 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *c
 			return
 		}
 		if len(unread) > 0 {
-			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", shorten(unread[0]), notClosed)
+			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), notClosed)
 		}
 		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.mark()
 	})

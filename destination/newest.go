@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -52,9 +53,9 @@ func (n *newest) is(it *item) bool {
 
 func (n *newest) String() string {
 	if n.Time.IsZero() {
-		return fmt.Sprintf("%s %s", shorten(n.Loc), n.Change)
+		return fmt.Sprintf("%s %s", clip.Middle(n.Loc), n.Change)
 	}
-	return fmt.Sprintf("%s %s at %s", shorten(n.Loc), n.Change, stamp(n.Time))
+	return fmt.Sprintf("%s %s at %s", clip.Middle(n.Loc), n.Change, stamp(n.Time))
 }
 
 // sighting is what a pass over a list found of the newest change.
@@ -137,7 +138,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		case p.earlier:
 			return p.lost(n)
 		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && (list == p.from.List || f.Before(n.Time)) && p.from.Position > 0:
-			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
+			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
@@ -148,7 +149,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		case f.After(p.from.stands()):
 			return &gapError{why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
 		case s.count > 0 || !s.closed || s.head.Meta.Until.After(n.Time):
-			return &gapError{why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", shorten(list), n)}
+			return &gapError{why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", clip.Middle(list), n)}
 		}
 		return nil
 	case numbered && s.lastSeq < n.Sequence:
@@ -163,7 +164,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		return nil
 	}
 	if p.knows(list, f) {
-		return &gapError{why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", shorten(list), n)}
+		return &gapError{why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 	}
 	// No numbers: a list that covers the time of the newest change has it.
 	if s.minTime.IsZero() {
@@ -187,7 +188,7 @@ func (p *proof) check(s *changeScan, list string) error {
 	case (endless && p.more || until.Equal(n.Time)) && !s.maxTime.After(n.Time):
 		p.lacks = list
 	case endless || until.After(n.Time):
-		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", shorten(list), n)}
+		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 	}
 	return nil
 }
@@ -227,7 +228,7 @@ func (p *proof) lost(n *newest) error {
 // missing is for lists that tell no end: the newest change should be in or behind one that is
 // followed by others.
 func (p *proof) missing(n *newest) error {
-	return &gapError{why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", shorten(p.lacks), n)}
+	return &gapError{why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
 }
 
 // end tells after the last list that the newest change should have been in one.
@@ -245,7 +246,7 @@ func (p *proof) end() error {
 	case p.earlier:
 		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":
-		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s does not tell where it begins", n, shorten(p.unknown))}
+		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s does not tell where it begins", n, clip.Middle(p.unknown))}
 	case p.lacks != "":
 		return p.missing(n)
 	case n.Sequence == 0 && n.Time.IsZero():

@@ -10,6 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -21,7 +22,7 @@ import (
 func (d *Destination) Origin(entity string) (string, error) {
 	_, rec, err := d.recordOf(entity)
 	if err != nil {
-		return "", fmt.Errorf("origin of %s: %w", shorten(entity), err)
+		return "", fmt.Errorf("origin of %s: %w", clip.Middle(entity), err)
 	}
 	if rec == nil || rec.Has(ledger.FlagKept) {
 		return "", nil
@@ -83,7 +84,7 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 	if !at.IsZero() {
 		for past, err := range d.Versions(ctx, entity) {
 			if err != nil {
-				return v, false, fmt.Errorf("versions of %s: %w", shorten(entity), err)
+				return v, false, fmt.Errorf("versions of %s: %w", clip.Middle(entity), err)
 			}
 			if at.Before(past.Until) {
 				return past, !at.Before(past.From), nil
@@ -97,7 +98,7 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 		ok = true
 	}
 	if err != nil {
-		return v, false, fmt.Errorf("description of %s: %w", shorten(entity), err)
+		return v, false, fmt.Errorf("description of %s: %w", clip.Middle(entity), err)
 	}
 	return v, ok, nil
 }
@@ -114,7 +115,7 @@ func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfr
 		return nil, sha256.Sum256(a.Body), nil
 	}
 	if err != nil {
-		return nil, other, fmt.Errorf("%s: %w", shorten(address), err)
+		return nil, other, fmt.Errorf("%s: %w", clip.Middle(address), err)
 	}
 	for i := range ts { // what a store between them keeps otherwise is no difference of content
 		ts[i] = d.mirror.lay.NormalForm.Triple(ts[i])
@@ -139,16 +140,16 @@ func (d *Destination) firstSource(ctx context.Context, rec *ledger.Record) (why 
 	}
 	here, err := d.plainDigest(ts)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", shorten(rec.Loc), err)
+		return "", fmt.Errorf("%s: %w", clip.Middle(rec.Loc), err)
 	}
 	first, otherFirst, err := d.fetchGraph(ctx, rec.Via)
 	whole, wholeErr := d.plainDigest(first)
 	own, ownErr := d.plainDigest(rdfres.NewGraph(first).CBD(rdfres.NewIRI(rec.Entity)))
 	if err = errors.Join(err, wholeErr, ownErr); err != nil {
-		return fmt.Sprintf("at its first source, %s: %v", shorten(rec.Via), err), ctx.Err()
+		return fmt.Sprintf("at its first source, %s: %v", clip.Middle(rec.Via), err), ctx.Err()
 	}
 	if other != otherFirst || here != whole && here != own {
-		return fmt.Sprintf("its first source, %s, gives another graph", shorten(rec.Via)), nil
+		return fmt.Sprintf("its first source, %s, gives another graph", clip.Middle(rec.Via)), nil
 	}
 	return "", nil
 }

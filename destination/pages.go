@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -56,7 +57,7 @@ func (d *Destination) list(ctx context.Context, r fetch.Request, siblings map[st
 			return nil, errors.Join(err, cerr)
 		}
 		if try == pageReads {
-			return nil, fmt.Errorf("%s: its %w change while they are read: nothing was concluded from it", shorten(r.URL), errPages)
+			return nil, fmt.Errorf("%s: its %w change while they are read: nothing was concluded from it", clip.Middle(r.URL), errPages)
 		}
 		r.ETag, r.Modified, r.Unchanged = "", "", nil
 	}
@@ -71,7 +72,7 @@ func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, s
 	}
 	h := rd.Head()
 	if prev := h.Link("prev"); prev != "" && prev != dl.URL && prev != r.URL && !siblings[prev] && h.Meta.From.IsZero() {
-		return false, fmt.Errorf("%s is a later one of the %w of a list (prev leads to %s): give the address of the first", shorten(dl.URL), errPages, shorten(prev))
+		return false, fmt.Errorf("%s is a later one of the %w of a list (prev leads to %s): give the address of the first", clip.Middle(dl.URL), errPages, clip.Middle(prev))
 	}
 	next := cmp.Or(h.Link(resourcesync.RelNext), resourcesync.HeaderNext(dl.Header.Values("Link"), dl.URL))
 	if dl.ends = next; next == "" || siblings[next] {
@@ -98,9 +99,9 @@ func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, s
 		}
 		switch {
 		case seen[asked]:
-			return false, fmt.Errorf("%s: its %w turn in circles: next leads to %s again", shorten(r.URL), errPages, shorten(asked))
+			return false, fmt.Errorf("%s: its %w turn in circles: next leads to %s again", clip.Middle(r.URL), errPages, clip.Middle(asked))
 		case len(dl.pages) == maxPages:
-			return false, fmt.Errorf("%s has more than %d %w", shorten(r.URL), maxPages, errPages)
+			return false, fmt.Errorf("%s has more than %d %w", clip.Middle(r.URL), maxPages, errPages)
 		}
 		seen[asked] = true
 		if p, err = d.download(ctx, fetch.Request{URL: asked, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts}); err != nil {
@@ -121,7 +122,7 @@ func pageError(address string, err error) error {
 	if isGone(err) {
 		err = errors.New(err.Error())
 	}
-	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, shorten(address), err)
+	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, clip.Middle(address), err)
 }
 
 // page reads a page that was downloaded.
@@ -194,7 +195,7 @@ func (d *download) page(address string) (*resourcesync.Page, error) {
 	case address == d.ends:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("%s: its %w cannot be followed, since next stands behind the entries (%s)", shorten(d.URL), errPages, shorten(address))
+		return nil, fmt.Errorf("%s: its %w cannot be followed, since next stands behind the entries (%s)", clip.Middle(d.URL), errPages, clip.Middle(address))
 	}
 	p := &d.pages[i]
 	body, err := d.Section(p.start, p.size, p.url)

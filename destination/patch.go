@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -119,7 +120,7 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Ha
 		return nil, err
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
-		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errMismatch, err)
+		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), errMismatch, err)
 	}
 	if doc != nil {
 		if doc, err = jsonpatch.Apply(doc, a.Body); err != nil {

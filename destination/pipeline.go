@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -206,7 +207,7 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		p.replaces = ledger.Union(p.replaces, f.Replaces)
 	}
 	if o.err != nil {
-		b.d.log.Warn("resource is pending", "loc", shorten(o.it.Loc), "error", o.err)
+		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.it.Loc), "error", o.err)
 		p.rec, p.wire, p.was = nil, nil, nil
 		p.fault = b.d.newFault(o.it, p.loc, o.err, p.replaces...)
 	}

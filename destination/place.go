@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
 // A configured address is resolved anew by each run, and what a run finds counts. The place of
@@ -67,7 +68,7 @@ func (d *Destination) accept(ctx context.Context, o *offer) error {
 	if d.opt.Now().Sub(was.Doubted) >= doubtLasts && !(now.Sitemap && d.leadsToSource(ctx, was.To)) {
 		return nil
 	}
-	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", shorten(d.cfg.Source), o.Found, shorten(was.To))
+	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", clip.Middle(d.cfg.Source), o.Found, clip.Middle(was.To))
 }
 
 // leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While

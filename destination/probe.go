@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -115,7 +116,7 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	}
 	for _, t := range p.Unexplained {
 		if lexical, lang, datatype := t.O.Literal(); lang == "" && (datatype == "" || datatype == xsdString) && !ascii(lexical) {
-			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), shorten(string(t.O)))
+			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), clip.Middle(string(t.O)))
 		}
 	}
 	d.mirror.caps.Product = p.Product

@@ -19,6 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -153,7 +154,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 		return &outcome{it: it, err: first}
 	case first == nil || errors.Is(first, webguard.ErrScheme):
 	case errors.Is(first, webguard.ErrNotAllowed):
-		d.log.Warn("the RDF that a resource links to is not fetched", "loc", shorten(it.Loc), "error", first)
+		d.log.Warn("the RDF that a resource links to is not fetched", "loc", clip.Middle(it.Loc), "error", first)
 	default: // the RDF may be had later
 		return &outcome{it: it, err: first}
 	}
@@ -224,7 +225,7 @@ func moreTelling(have, err error) error {
 func (d *Destination) placeAllowed(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("%s is no address: %w", shorten(address), err)
+		return fmt.Errorf("%s is no address: %w", clip.Middle(address), err)
 	}
 	if err := d.fetch.Allowed(u); err != nil {
 		return &fetch.Error{URL: address, Err: err}
@@ -239,7 +240,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		defer d.bigMu.Unlock()
 	}
 	if p.Promise.Length > d.lim.resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", shorten(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource)
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource)
 	}
 	accept := "*/*"
 	switch {
@@ -257,7 +258,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		return nil, err
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
-		return nil, fmt.Errorf("%s %w: %w%s", shorten(p.URL), errMismatch, err, mismatchHint)
+		return nil, fmt.Errorf("%s %w: %w%s", clip.Middle(p.URL), errMismatch, err, mismatchHint)
 	}
 	if !big && (len(a.Body) > bigBody || len(a.Body) > bigBody/100 && fetch.IsGzip(a.Body)) {
 		d.bigMu.Lock()
@@ -291,20 +292,20 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		ts, ok, err = d.readRDF(ctx, p, base, body, kind)
 	}
 	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
-		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", shorten(p.URL), errContent)
+		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), errContent)
 	}
 	if !ok || it.File {
 		rec.NotRDF(it.File)
 		return &outcome{it: it, rec: rec, notRDF: true}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %w: %w", shorten(p.URL), errContent, err)
+		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), errContent, err)
 	}
 	if len(ts) == 0 && p.Promise.Unproven() && p.Promise.Length < 0 && d.isMirrored(it.Loc) && !d.confirmsEmpty(it.Loc) {
-		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", shorten(p.URL), errEmpty)
+		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", clip.Middle(p.URL), errEmpty)
 	}
 	if int64(len(ts)) > d.lim.triples {
-		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (max_resource_triples)", shorten(p.URL), errContent, len(ts), d.lim.triples)
+		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (max_resource_triples)", clip.Middle(p.URL), errContent, len(ts), d.lim.triples)
 	}
 	ts = rdfres.SortUnique(ts)
 	wireNames := false
@@ -313,7 +314,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		wire = appendLines(nil, ts)
 		got := rdfres.Digest(sha256.Sum256(wire))
 		if got != it.Promise.Graph {
-			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", shorten(p.URL), errMismatch, got, it.Promise.Graph, mismatchHint)
+			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", clip.Middle(p.URL), errMismatch, got, it.Promise.Graph, mismatchHint)
 		}
 		wireNames = allWireNames(ts)
 	}
@@ -322,16 +323,16 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	} else {
 		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: it.Loc, WorkLimit: d.lim.blankWork})
 		if err != nil {
-			return nil, fmt.Errorf("%s %w: blank nodes: %w", shorten(p.URL), errContent, err)
+			return nil, fmt.Errorf("%s %w: blank nodes: %w", clip.Middle(p.URL), errContent, err)
 		}
 		wire = appendLines(nil, ts)
 	}
 	if err := sink.CheckTriples(ts); err != nil {
 		about := ""
 		if it.Entity != "" {
-			about = " (entity " + shorten(it.Entity) + ")"
+			about = " (entity " + clip.Middle(it.Entity) + ")"
 		}
-		return nil, fmt.Errorf("%s%s %w: %w", shorten(p.URL), about, errContent, err)
+		return nil, fmt.Errorf("%s%s %w: %w", clip.Middle(p.URL), about, errContent, err)
 	}
 	if rec.Entity == "" {
 		rec.Entity = guessEntity(it.Loc, ts)
@@ -368,7 +369,7 @@ func listKind(body []byte) string {
 	case c == "":
 		return "list or Sitemap"
 	default:
-		return fmt.Sprintf("document of capability %q", shorten(string(c)))
+		return fmt.Sprintf("document of capability %q", clip.Middle(string(c)))
 	}
 }
 

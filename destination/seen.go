@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"slices"
 	"strconv"
 	"time"
@@ -262,9 +263,9 @@ func (l *looker) late(begin time.Time, ended bool) error {
 	if n := l.before.N - l.was.Before.N; n > 0 {
 		what = fmt.Sprintf("new entries (%d)", n)
 	}
-	return &gapError{why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", shorten(l.was.List), what, stamp(l.was.Time))}
+	return &gapError{why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", clip.Middle(l.was.List), what, stamp(l.was.Time))}
 }
 
 func (l *looker) gone() error {
-	return &gapError{why: fmt.Sprintf("Change List %s lacks changes up to %s that it had: it was rewritten, or the source was set back", shorten(l.was.List), stamp(l.was.Time))}
+	return &gapError{why: fmt.Sprintf("Change List %s lacks changes up to %s that it had: it was rewritten, or the source was set back", clip.Middle(l.was.List), stamp(l.was.Time))}
 }

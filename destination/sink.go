@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -366,7 +367,7 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 	defer file.Close()
 	n := 0
 	damaged := func(what string) error {
-		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(sink.PropPrefix + "damaged"), O: rdfres.NewLiteral(shorten(strings.ToValidUTF8(what, "?")), "", "")}
+		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(sink.PropPrefix + "damaged"), O: rdfres.NewLiteral(clip.Middle(strings.ToValidUTF8(what, "?")), "", "")}
 		return f(t.AppendLine(nil))
 	}
 	var in io.Reader = bufio.NewReaderSize(file, 256<<10)

@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -612,7 +613,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		oldest = m.HeldDeletions.Since // a list that lacks a resource tells no time
 	}
 	for _, a := range m.Absent {
-		r.why("%s is named and not there", shorten(a))
+		r.why("%s is named and not there", clip.Middle(a))
 	}
 	rep.Held = cmp.Or(rep.Held, m.waits())
 	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
@@ -643,7 +644,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			m.LastSync = now.UTC()
 			m.LastError = ""
 		} else {
-			m.LastError = shorten(runErr.Error())
+			m.LastError = clip.Middle(runErr.Error())
 		}
 	})
 	m = d.snapshotMeta()

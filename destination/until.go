@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -119,7 +120,7 @@ func (d *Destination) readInventoryUntil(ctx context.Context, o *offer, until ti
 			case err != nil:
 				return err
 			case it.Time.IsZero():
-				return fail("line %d of %s does not tell when the change was", e.Line, shorten(pdl.URL))
+				return fail("line %d of %s does not tell when the change was", e.Line, clip.Middle(pdl.URL))
 			case it.Blind:
 				return fail("%s", it.Bad)
 			}
@@ -312,7 +313,7 @@ func (d *Destination) dumpUntil(ctx context.Context, o *offer, v *inventory) err
 	}
 	for _, p := range packages {
 		if err := d.manifestInventory(ctx, p, v); err != nil {
-			return fmt.Errorf("package %s: %w", shorten(p.url), err)
+			return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 		}
 	}
 	return nil
@@ -321,7 +322,7 @@ func (d *Destination) dumpUntil(ctx context.Context, o *offer, v *inventory) err
 // isOfUntil takes from a list or dump where the source was, which must be told.
 func (v *inventory) isOfUntil(h *resourcesync.Head, address string) error {
 	if v.at = h.SnapshotTime(); v.at.IsZero() {
-		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", stamp(v.until), shorten(address))
+		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", stamp(v.until), clip.Middle(address))
 	}
 	v.backward = v.at.After(v.until)
 	v.state = listState{URL: address, At: v.at}
@@ -478,7 +479,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 		at, err := http.ParseTime(a.Header.Get("Memento-Datetime"))
 		switch {
 		case err != nil:
-			return fail("%s does not tell of when its answer is (Memento-Datetime)", shorten(a.URL))
+			return fail("%s does not tell of when its answer is (Memento-Datetime)", clip.Middle(a.URL))
 		case at.After(asOf):
 			return fail("the earliest that the source keeps is of %s", stamp(at))
 		}

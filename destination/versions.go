@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -22,7 +23,7 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc ledger.Hash, o 
 		until = o.rec.LastMod
 	}
 	if err := d.led.KeepVersion(b, number, loc, old, until, o.rec == nil); err != nil {
-		return fmt.Errorf("keep the version of %s: %w", shorten(old.Loc), err)
+		return fmt.Errorf("keep the version of %s: %w", clip.Middle(old.Loc), err)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/webclient"
-	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -166,7 +166,7 @@ func Unzipped(in sized, limit int64, what string) (io.Reader, error) {
 		}
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: gzip: %w", webguard.Short(what), err)
+			return nil, fmt.Errorf("%s: gzip: %w", clip.Middle(what), err)
 		}
 		r, buffer = &boundedReader{r: z, left: limit, what: what}, 4<<10 // for a look at its first bytes
 	}
@@ -188,7 +188,7 @@ type boundedReader struct {
 func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return n, fmt.Errorf("%w: %s unpacks to too much", ErrTooLarge, webguard.Short(b.what))
+		return n, fmt.Errorf("%w: %s unpacks to too much", ErrTooLarge, clip.Middle(b.what))
 	}
 	return n, err
 }
@@ -205,7 +205,7 @@ func (f *Client) Download(ctx context.Context, dir string, r Request) (_ *Body, 
 	}
 	file, err := ownfile.CreateTemp(dir, "rsbridge-*.part")
 	if err != nil {
-		return nil, fmt.Errorf("temporary file for %s: %w", webguard.Short(r.URL), err)
+		return nil, fmt.Errorf("temporary file for %s: %w", clip.Middle(r.URL), err)
 	}
 	d := &Body{URL: r.URL, file: file, max: r.MaxBytes}
 	defer func() {
@@ -322,7 +322,7 @@ func (f *Client) downloadOnce(ctx context.Context, r Request, d *Body, sum hash.
 // Verify compares a body with the promise of its entry.
 func (d *Body) Verify(length int64, want resourcesync.Hashes) error {
 	if length >= 0 && d.Size != length {
-		return fmt.Errorf("%s has %d bytes, promised were %d", webguard.Short(d.URL), d.Size, length)
+		return fmt.Errorf("%s has %d bytes, promised were %d", clip.Middle(d.URL), d.Size, length)
 	}
 	if want.IsZero() || (want.SHA256 == "" && want.MD5 == "" && want.SHA1 == "") {
 		return nil
@@ -332,7 +332,7 @@ func (d *Body) Verify(length int64, want resourcesync.Hashes) error {
 		return err
 	}
 	if err := want.CheckReader(bufio.NewReaderSize(d.file, 256<<10)); err != nil {
-		return fmt.Errorf("%s: %w", webguard.Short(d.URL), err)
+		return fmt.Errorf("%s: %w", clip.Middle(d.URL), err)
 	}
 	return nil
 }

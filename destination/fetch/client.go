@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -33,7 +34,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("GET %s: %v%s", webguard.Short(webguard.MaskedText(e.URL)), e.Err, e.hint())
+	return fmt.Sprintf("GET %s: %v%s", clip.Middle(webguard.MaskedText(e.URL)), e.Err, e.hint())
 }
 
 // hint is advice for a person.
@@ -281,7 +282,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 		var ue *url.Error // it tells the address again
 		if errors.As(err, &ue) {
 			if err = ue.Err; ue.URL != u.String() && ue.URL != r.URL {
-				err = fmt.Errorf("redirected to %s: %w", webguard.Short(webguard.Masked(ue.URL)), err)
+				err = fmt.Errorf("redirected to %s: %w", clip.Middle(webguard.Masked(ue.URL)), err)
 			}
 		}
 		refused := errors.Is(err, webguard.ErrNotAllowed) || errors.Is(err, webguard.ErrScheme) || strings.Contains(err.Error(), "redirects in a row")

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/rsbridge/rsbridge/internal/webguard"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -80,5 +80,5 @@ func (c *Contexts) fetchContext(ctx context.Context, address string, link bool) 
 			}
 		}
 	}
-	return nil, "", fmt.Errorf("%s is no JSON object", webguard.Short(a.URL))
+	return nil, "", fmt.Errorf("%s is no JSON object", clip.Middle(a.URL))
 }

@@ -44,7 +44,7 @@ func MaskedText(text string) string {
 // MaskedSetting is MaskedText of a message about settings: fields like key, which name
 // things in the addresses of documents, are hidden too.
 func MaskedSetting(text string) string {
-	return secretsInText.ReplaceAllString(MaskedText(text), "${1}"+hidden)
+	return withoutFieldsInText(MaskedText(text))
 }
 
 // invalidPart is the part of an address that net/url quotes: of a malformed one perhaps
@@ -85,12 +85,4 @@ func Parse(address string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is no address (a password in it writes / : @ %% as %%2F %%3A %%40 %%25)", Masked(address))
 	}
 	return nil, err
-}
-
-// Short keeps a hostile address readable in a message: its beginning and its end, where it is long.
-func Short(s string) string {
-	if len(s) > 300 {
-		return strings.ToValidUTF8(s[:200]+"..."+s[len(s)-60:], "") // no part of a letter
-	}
-	return s
 }

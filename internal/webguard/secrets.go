@@ -1,6 +1,7 @@
 package webguard
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,13 +12,15 @@ import (
 // hidden stands for the value of a secret.
 const hidden = "xxxxx"
 
+// A name with one of these words is that of a secret. key, auth, pass and sig are parts of
+// other words too (keyword, author): they count at the end of a name or as a word.
 var (
-	secretField = regexp.MustCompile(`(?i)(^|[-_.])(access|api|app|auth|client|id|license|private|security|session|shared|subscription|user)?[-_.]?(token|key|secret|passphrase|passw(or)?d|pass|pwd|auth|credentials?|signature|sig)$`)
+	secretField = regexp.MustCompile(`(?i)token|secret|passw|passphrase|pwd|credential|signature|auth[-_.]?code|(key|auth|pass)([-_.]?id)?$|(^|[-_.])(key|auth|pass|sig)([-_.]|$)`)
 	tokenField  = regexp.MustCompile(`(?i)^(access[-_]?token|auth[-_]?token|token|api[-_]?key|password|passwd|pwd)$`)
-	// tokensInText are fields of addresses in a text, of names that are those of secrets.
+	// tokensInText are fields of addresses in a text, named as secrets and nothing else.
 	tokensInText = regexp.MustCompile(`(?i)([?&;](?:(?:(?:access|auth|id|session)[-_]?)?token|api[-_]?key|password|passwd|pwd|secret|sig|signature|x-amz-(?:signature|security-token))=)[^&;#\s"'<>()\[\]\\]+`)
-	// secretsInText are the fields of secretField in a text.
-	secretsInText = regexp.MustCompile(`(?i)([?&;][^=&;?\s"'<>]*(?:token|key|secret|pass|pwd|auth|credential|signature|sig)[^=&;?\s"'<>]*=)[^&;#\s"'<>()\[\]\\]+`)
+	// fieldInText is any field of an address in a text: its name and its value.
+	fieldInText = regexp.MustCompile(`[?&;]([^=&;?\s"'<>]+)=([^&;#\s"'<>()\[\]\\]+)`)
 )
 
 // IsSecret tells whether the field of a query may hold a secret, by its name.
@@ -50,16 +53,30 @@ func withoutFields(address string) string {
 	return before + "?" + WithoutFields(query, IsSecret) + fragment
 }
 
+// withoutFieldsInText is a text without the secrets in the queries of its addresses.
+func withoutFieldsInText(text string) string {
+	var out strings.Builder
+	done := 0
+	for _, m := range fieldInText.FindAllStringSubmatchIndex(text, -1) {
+		if IsSecret(text[m[2]:m[3]]) {
+			out.WriteString(text[done:m[4]] + hidden)
+			done = m[5]
+		}
+	}
+	return out.String() + text[done:]
+}
+
 // Secrets are those in the query of an address. Requests to its host get them; whoever
 // makes them and reads the answers does not.
 type Secrets struct {
-	host         string
-	hide, reveal *strings.Replacer
-	longest      int
+	home    *url.URL
+	fields  *regexp.Regexp    // a field with its secret, and the byte before it
+	longest int               // of fields, in bytes
+	reveal  map[string]string // fields by what stands for them
 }
 
 // Hide takes user, password and the secrets of its query out of an address: it can be
-// recorded, published and printed then.
+// recorded, published and printed then. s is nil if its query has no secret.
 func Hide(address string) (shown string, user *url.Userinfo, s *Secrets) {
 	shown, user = WithoutUser(address)
 	u, err := url.Parse(shown)
@@ -70,29 +87,55 @@ func Hide(address string) (shown string, user *url.Userinfo, s *Secrets) {
 	if query == u.RawQuery {
 		return shown, user, nil
 	}
-	s = &Secrets{host: strings.ToLower(u.Hostname())}
-	var hide, reveal []string
+	home := *u
+	s = &Secrets{home: &home, reveal: map[string]string{}}
+	var fields []string
 	secret := strings.Split(u.RawQuery, "&")
 	for i, f := range strings.Split(query, "&") {
 		if f != secret[i] {
-			hide, reveal = append(hide, secret[i], f), append(reveal, f, secret[i])
-			s.longest = max(s.longest, len(secret[i]))
+			fields, s.reveal[f] = append(fields, regexp.QuoteMeta(secret[i])), secret[i]
+			s.longest = max(s.longest, len(secret[i])+1)
 		}
 	}
-	s.hide, s.reveal = strings.NewReplacer(hide...), strings.NewReplacer(reveal...)
+	s.fields = regexp.MustCompile("[?&;](?:" + strings.Join(fields, "|") + ")")
+	s.fields.Longest()
 	u.RawQuery = query
 	return u.String(), user, s
 }
 
-// Text hides the secrets in a text.
-func (s *Secrets) Text(text string) string {
-	if s == nil {
-		return text
+// hide is the beginning of a text without the secrets, and the rest of the text. A field
+// is hidden whole or not at all: where more may follow, the rest holds what is undecided.
+func (s *Secrets) hide(text string, more bool) (shown, rest string) {
+	end := len(text)
+	if more {
+		end = max(0, len(text)-s.longest)
 	}
-	return s.hide.Replace(text)
+	var out strings.Builder
+	done := 0
+	for _, m := range s.fields.FindAllStringIndex(text, -1) {
+		if m[0] >= end {
+			break
+		}
+		if m[1] == len(text) || strings.IndexByte("&;#\"'<>()[]\\ \t\r\n", text[m[1]]) >= 0 {
+			name := strings.IndexByte(text[m[0]:], '=') + m[0]
+			out.WriteString(text[done:name+1] + hidden)
+			done = m[1]
+		}
+	}
+	end = max(end, done)
+	return out.String() + text[done:end], text[end:]
 }
 
-// Transport adds the secrets to requests, and hides them in answers that lead on.
+// atHome tells whether the secrets are for this address: those of its origin, or the same
+// host by https instead of http.
+func (s *Secrets) atHome(u *url.URL) bool {
+	h := s.home
+	return strings.EqualFold(u.Hostname(), h.Hostname()) &&
+		(u.Scheme == h.Scheme && Port(u) == Port(h) || h.Scheme == "http" && Port(h) == "80" && u.Scheme == "https" && Port(u) == "443")
+}
+
+// Transport adds the secrets to requests, and hides them in the headers of answers that
+// lead on.
 func (s *Secrets) Transport(next http.RoundTripper) http.RoundTripper {
 	if s == nil {
 		return next
@@ -107,11 +150,13 @@ type revealing struct {
 
 func (t revealing) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r
-	if strings.ToLower(r.URL.Hostname()) == t.s.host {
-		if query := t.s.reveal.Replace(r.URL.RawQuery); query != r.URL.RawQuery {
-			out = r.Clone(r.Context())
-			out.URL.RawQuery = query
+	if t.s.atHome(r.URL) {
+		out = r.Clone(r.Context())
+		fields := strings.Split(r.URL.RawQuery, "&")
+		for i, f := range fields {
+			fields[i] = cmp.Or(t.s.reveal[f], f)
 		}
+		out.URL.RawQuery = strings.Join(fields, "&")
 	}
 	res, err := t.next.RoundTrip(out)
 	if err != nil {
@@ -120,7 +165,7 @@ func (t revealing) RoundTrip(r *http.Request) (*http.Response, error) {
 	res.Request = r
 	for _, name := range []string{"Location", "Content-Location", "Link"} {
 		for i, v := range res.Header[name] {
-			res.Header[name][i] = t.s.hide.Replace(v)
+			res.Header[name][i], _ = t.s.hide(v, false)
 		}
 	}
 	return res, nil
@@ -137,7 +182,7 @@ func (s *Secrets) Reader(r io.Reader) io.Reader {
 type hiding struct {
 	s     *Secrets
 	in    io.Reader
-	raw   []byte // is not looked at yet
+	raw   string // undecided yet
 	ready string
 	err   error
 	buf   [16 << 10]byte
@@ -145,19 +190,15 @@ type hiding struct {
 
 func (h *hiding) Read(p []byte) (int, error) {
 	for h.ready == "" {
-		if h.err != nil && len(h.raw) == 0 {
+		if h.err != nil && h.raw == "" {
 			return 0, h.err
 		}
 		if h.err == nil {
-			n, err := h.in.Read(h.buf[:])
-			h.raw, h.err = append(h.raw, h.buf[:n]...), err
+			var n int
+			n, h.err = h.in.Read(h.buf[:])
+			h.raw += string(h.buf[:n])
 		}
-		text := h.s.hide.Replace(string(h.raw))
-		keep := 0 // the begin of a secret may stand at the end
-		if h.err == nil {
-			keep = min(h.s.longest-1, len(text))
-		}
-		h.ready, h.raw = text[:len(text)-keep], []byte(text[len(text)-keep:])
+		h.ready, h.raw = h.s.hide(h.raw, h.err == nil)
 	}
 	n := copy(p, h.ready)
 	h.ready = h.ready[n:]

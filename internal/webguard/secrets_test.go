@@ -14,7 +14,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // TestSecrets: the host of an address gets the secrets of its query, and nobody else.
 func TestSecrets(t *testing.T) {
-	for _, field := range []string{"api_key", "apikey", "token", "access_token", "key", "sig", "password", "X-Amz-Signature"} {
+	for _, field := range []string{"api_key", "apikey", "token", "access_token", "key", "sig", "password", "X-Amz-Signature", "mytoken", "accessKeyId", "sort_key", "auth.code"} {
 		shown, user, s := Hide("http://us:pw@h.example/list?a=b&" + field + "=hush&c=d")
 		want := "http://h.example/list?a=b&" + field + "=xxxxx&c=d"
 		if shown != want || user == nil {
@@ -45,10 +45,20 @@ func TestSecrets(t *testing.T) {
 		if strings.Contains(asked, "hush") {
 			t.Error(asked)
 		}
-		doc := strings.Repeat("<loc>http://h/?"+field+"=hush&amp;x=1</loc>", 1000)
+		for _, elsewhere := range []string{"http://h.example:81/to?", "http://other.example/?"} {
+			if res, err = client.Get(elsewhere + field + "=xxxxx"); err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if strings.Contains(asked, "hush") {
+				t.Error(asked)
+			}
+		}
+		// A longer value, and another name, are no secrets: they may be names of entities.
+		doc := strings.Repeat("<loc>http://h/?"+field+"=hush&amp;x=1</loc><loc>http://h/?"+field+"=hushed</loc><loc>http://h/?my"+field+"=hush</loc>", 1000)
 		for _, r := range []io.Reader{strings.NewReader(doc), iotest.OneByteReader(strings.NewReader(doc)), iotest.DataErrReader(strings.NewReader(doc))} {
 			raw, err := io.ReadAll(s.Reader(r))
-			if err != nil || string(raw) != strings.ReplaceAll(doc, "=hush", "=xxxxx") {
+			if err != nil || string(raw) != strings.ReplaceAll(doc, "?"+field+"=hush&", "?"+field+"=xxxxx&") {
 				t.Errorf("%v: %.200s", err, raw)
 			}
 		}
@@ -58,7 +68,7 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	}
-	for _, address := range []string{"http://h.example/?page=2&design=x", "http://h.example/", "mailto:x"} {
+	for _, address := range []string{"http://h.example/?page=2&design=x", "http://h.example/?author=a&keyword=b&authority=c&monkeys=d&signal=e", "http://h.example/", "mailto:x"} {
 		if shown, _, s := Hide(address); shown != address || s != nil || Masked(address) != address {
 			t.Error(shown)
 		}

@@ -38,7 +38,7 @@ func TestLogins(t *testing.T) {
 						answered.Add(1)
 					} else {
 						refused.Add(1)
-						time.Sleep(10 * time.Second) // as it is told to
+						time.Sleep(10 * time.Second) // in virtual time: as long as the answer tells it to wait
 					}
 				}
 			})

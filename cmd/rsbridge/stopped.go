@@ -57,6 +57,9 @@ var whenStopped = map[string]leavings{
 	"simulate":     {"made entities and changes stay in the store", again + " to go on from there"},
 }
 
+// ofDryRun are those of a command with --dry-run.
+var ofDryRun = leavings{"nothing was changed", again}
+
 // errStopped is of the set or destination at which a signal has ended the command.
 var errStopped error = stoppedError{}
 
@@ -77,6 +80,9 @@ func (a *app) stopped(ctx context.Context, cmd *cobra.Command, err error) error 
 	}
 	name := commandName(cmd)
 	left := whenStopped[name]
+	if dry, err := cmd.Flags().GetBool("dry-run"); err == nil && dry {
+		left = ofDryRun
+	}
 	if a.left != nil {
 		left = leavings{fmt.Sprintf("the daemon goes on with %s (run %d)", a.left.Job, a.left.ID), "rsbridge status shows how it ends"}
 	}

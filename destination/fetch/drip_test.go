@@ -17,7 +17,7 @@ func TestDrippingBody(t *testing.T) {
 					return
 				}
 				w.(http.Flusher).Flush()
-				time.Sleep(10 * time.Millisecond) // never idle
+				time.Sleep(10 * time.Millisecond) // the drip: often enough never to be idle, 40 s for what a close reads at most
 			}
 		}))
 		lim := DefaultLimits()

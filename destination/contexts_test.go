@@ -6,16 +6,17 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // A JSON-LD context that is not in the document is fetched from hosts that may be fetched
 // from, once a run, and from no other; without it the resource fails, and is no other file.
 func TestContexts(t *testing.T) {
-	requests := 0
+	var requests atomic.Int64
 	vocabulary := "http://ex.org/"
 	abroad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		requests.Add(1)
 		switch {
 		case vocabulary == "":
 			http.NotFound(w, r)
@@ -45,8 +46,8 @@ func TestContexts(t *testing.T) {
 	s.put("b.jsonld", doc(abroad.URL+"/c.jsonld", "2"))
 	s.put("own", doc("/own.jsonld", "3"))
 	rep := b.sync()
-	if rep.InSync || rep.NotRDF != 0 || len(rep.Problems) != 3 || requests != 0 {
-		t.Fatalf("%d requests, %+v", requests, rep)
+	if rep.InSync || rep.NotRDF != 0 || len(rep.Problems) != 3 || requests.Load() != 0 {
+		t.Fatalf("%d requests, %+v", requests.Load(), rep)
 	}
 	for _, p := range rep.Problems {
 		if !strings.Contains(p.Reason, "needs a JSON-LD context from elsewhere: GET "+map[bool]string{true: s.url("/own.jsonld"), false: abroad.URL}[strings.HasSuffix(p.Location, "own")]) {
@@ -55,8 +56,8 @@ func TestContexts(t *testing.T) {
 	}
 	own, b.cfg.Allow = true, []string{strings.TrimPrefix(abroad.URL, "http://")}
 	rep = b.sync()
-	if !rep.InSync || requests != 3 {
-		t.Fatalf("%d requests, %+v", requests, rep)
+	if !rep.InSync || requests.Load() != 3 {
+		t.Fatalf("%d requests, %+v", requests.Load(), rep)
 	}
 	line := func(p, v string) string { return "<http://ex.org/a> <http://ex.org/" + p + "> \"" + v + "\" .\n" }
 	b.same(b.mir.lines(graphA), []string{line("own", "3"), line("v", "1"), line("v", "2")})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -19,8 +20,8 @@ func TestManyFaults(t *testing.T) {
 	s := b.src
 	s.changes = false
 	fill(s, 5)
-	asked := 0
-	answerAt(s, "/none", func(w http.ResponseWriter, r *http.Request) { asked++; http.NotFound(w, r) })
+	var asked atomic.Int64
+	answerAt(s, "/none", func(w http.ResponseWriter, r *http.Request) { asked.Add(1); http.NotFound(w, r) })
 	kinds := []string{
 		`<url><loc>BASE/none?%d</loc></url>`, `<url><loc>http://10.0.0.1/%d</loc></url>`, `<url><loc>::%d</loc></url>`, `<url><rs:md length="%d"/></url>`,
 		`<url><loc>BASE/none?h%d</loc><rs:md hash="sha-256:zz"/></url>`, `<url><loc>BASE/none?c%d</loc><rs:md capability="resourcelist"/></url>`, `<url><loc>http://10.0.0.1/c%d&#10;ERROR</loc></url>`,
@@ -32,10 +33,10 @@ func TestManyFaults(t *testing.T) {
 	}
 	withEntry(b, s, bad.String())
 	for run := range 2 {
-		asked = 0
+		asked.Store(0)
 		rep, err := b.open().Sync(context.Background(), SyncOptions{Full: run > 0})
-		if err != nil || rep.InSync || rep.Pending+rep.Failed != n || asked != n/len(kinds) {
-			t.Fatalf("run %d: %d pending, %d failed, %d asked, %v", run, rep.Pending, rep.Failed, asked, err)
+		if err != nil || rep.InSync || rep.Pending+rep.Failed != n || asked.Load() != int64(n/len(kinds)) {
+			t.Fatalf("run %d: %d pending, %d failed, %d asked, %v", run, rep.Pending, rep.Failed, asked.Load(), err)
 		}
 		if st, err := b.d.Status(context.Background()); err != nil || st.Pending != n || len(st.Problems) != 5 {
 			t.Fatalf("%+v, %v", st, err)

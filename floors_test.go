@@ -24,6 +24,7 @@ var floors = map[string]int{
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1,
 	"destination/ledger": 1, "destination/fetch": 1,
+	"sparqlsrc/dumpfile": 1,
 
 	"sparqlsrc": 2, "content": 2, "publish": 2, "faces": 2, "destination": 2, "destination/sink": 2,
 

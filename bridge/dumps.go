@@ -13,16 +13,17 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // DumpStatus is which file of a series of dumps the state of a set is.
 type DumpStatus struct {
-	sparqlsrc.DumpFile
+	dumpfile.File
 	// Unchanged: the look found nothing newer that is complete.
 	Unchanged bool `json:"unchanged"`
 	// Incomplete are newer files that are not complete yet.
-	Incomplete []sparqlsrc.IncompleteDump `json:"incomplete,omitempty"`
-	Looked     time.Time                  `json:"looked"` // for files
+	Incomplete []dumpfile.Incomplete `json:"incomplete,omitempty"`
+	Looked     time.Time             `json:"looked"` // for files
 	// Proof is what told that the file is whole; empty: nothing, it may be cut.
 	Proof string `json:"proof,omitempty"`
 }
@@ -83,12 +84,12 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	if err != nil {
 		return sparqlsrc.DumpScan{}, err
 	}
-	var last sparqlsrc.DumpFile
+	var last dumpfile.File
 	v := s.log.View()
 	held := v.Held()
 	v.Close()
 	if rec != nil {
-		last, again = rec.DumpFile, again || held != nil || rec.Fingerprint != s.fingerprint()
+		last, again = rec.File, again || held != nil || rec.Fingerprint != s.fingerprint()
 		if rec.Bounds != s.cfg.bounds() {
 			rep, err := s.lastReport()
 			if err != nil {
@@ -143,7 +144,7 @@ func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error
 
 func (s Set) dumpOptions() sparqlsrc.DumpOptions {
 	settle := max(time.Duration(s.DumpsSettle), 1) // 0 is said, and not left out
-	return sparqlsrc.DumpOptions{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time", Settle: settle, Proof: s.DumpsProof}
+	return sparqlsrc.DumpOptions{Series: dumpfile.Series{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time"}, Settle: settle, Proof: s.DumpsProof}
 }
 
 // checkDumps finds what is wrong with the settings of a set that is made from
@@ -155,11 +156,11 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 	for _, pattern := range s.Dumps {
 		if strings.Contains(pattern, "://") {
 			fault(p+".dumps", pattern, "is an address; dumps are files: download them first")
-		} else if err := sparqlsrc.CheckDumps(pattern); err != nil {
+		} else if err := dumpfile.CheckPattern(pattern); err != nil {
 			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
 		}
 	}
-	if err := sparqlsrc.CheckProof(s.DumpsProof); err != nil {
+	if err := dumpfile.CheckProof(s.DumpsProof); err != nil {
 		fault(p+".dumps_proof", s.DumpsProof, "is no proof: %v", err)
 	}
 	if s.Strategy != "" {
@@ -175,14 +176,14 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 
 // Newest tells, for each set that is made from dumps, the file that is the newest
 // one now, or why there is none.
-func Newest(cfg *Config, log *slog.Logger) (files map[string]sparqlsrc.DumpFile, faults map[string]error) {
-	files, faults = map[string]sparqlsrc.DumpFile{}, map[string]error{}
+func Newest(cfg *Config, log *slog.Logger) (files map[string]dumpfile.File, faults map[string]error) {
+	files, faults = map[string]dumpfile.File{}, map[string]error{}
 	for name, s := range cfg.Sets {
 		if len(s.Dumps) == 0 {
 			continue
 		}
 		d, err := cfg.dumpsOf(name, log)
-		var all []sparqlsrc.DumpFile
+		var all []dumpfile.File
 		if err == nil {
 			all, err = d.Files()
 		}

@@ -204,7 +204,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		dump = &DumpStatus{DumpFile: seen.File, Unchanged: seen.Scan == nil, Incomplete: seen.Incomplete, Looked: began.UTC(), Proof: seen.Proof}
+		dump = &DumpStatus{File: seen.File, Unchanged: seen.Scan == nil, Incomplete: seen.Incomplete, Looked: began.UTC(), Proof: seen.Proof}
 		if found = seen.Scan; found == nil {
 			return s.nothingNew(ctx, run, *dump, began, args.Files)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
-	"github.com/rsbridge/rsbridge/sparqlsrc"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // TestStateWords: the word of every standing, and whether anything is not well.
@@ -66,7 +66,7 @@ func TestStateWords(t *testing.T) {
 	}{
 		{"held", SetStatus{Held: &changetrack.Held{Reason: "r"}}, StateHeld},
 		{"some entities failed", SetStatus{Failed: 1}, StateFailing},
-		{"the newest dump is cut", SetStatus{Dump: &DumpStatus{Incomplete: []sparqlsrc.IncompleteDump{{}}}}, StateFailing},
+		{"the newest dump is cut", SetStatus{Dump: &DumpStatus{Incomplete: []dumpfile.Incomplete{{}}}}, StateFailing},
 		{"well", SetStatus{}, StateOK},
 	} {
 		if tc.s.judge(false, nil, false); tc.s.State != tc.want {

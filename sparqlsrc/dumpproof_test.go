@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // TestDumpProof cuts a dump where nothing in it shows that: what tells that it is whole
@@ -38,8 +40,8 @@ func TestDumpProof(t *testing.T) {
 		{name: "tag", file: "a.nt", whole: whole, cut: len(lines), files: map[string]string{"SHA512SUMS": fmt.Sprintf("SHA512 (b.nt) = %0128x\nSHA512 (a.nt) = %x\n", 0, sha512.Sum512(whole))}, says: "SHA512SUMS"},
 		{name: "md5", file: "a.nt", whole: whole, cut: len(lines), files: map[string]string{"md5sums.txt": fmt.Sprintf("%x  a.nt\n", md5.Sum(whole))}, says: "md5sums.txt"},
 		{name: "a list of others", file: "a.nt", whole: whole, cut: len(lines), files: map[string]string{"SHA256SUMS": sum(whole) + "  b.nt\n"}},
-		{name: "must be", file: "a.nt", whole: whole, cut: len(lines), proof: ProofChecksum, files: map[string]string{"SHA256SUMS": sum(whole) + "  a.nt\n"}, says: "SHA256SUMS"},
-		{name: "count", file: "a.nt", whole: whole, cut: len(lines), proof: ProofCount, files: map[string]string{"a.nt.count": "3\n"}, says: "2 statements"},
+		{name: "must be", file: "a.nt", whole: whole, cut: len(lines), proof: dumpfile.ProofChecksum, files: map[string]string{"SHA256SUMS": sum(whole) + "  a.nt\n"}, says: "SHA256SUMS"},
+		{name: "count", file: "a.nt", whole: whole, cut: len(lines), proof: dumpfile.ProofCount, files: map[string]string{"a.nt.count": "3\n"}, says: "2 statements"},
 		{name: "last line", file: "a.nt", whole: []byte(lines + more + "# end\n\n"), cut: len(lines), proof: "# end", says: "last line"},
 		{name: "last line of gzip", file: "a.nt.gz", whole: append(bytes.Clone(gz), pack(t, "gzip", []byte("# end"))...), cut: len(gz), proof: "# end", says: "last line"},
 		{name: "last line of Turtle", file: "a.ttl", whole: []byte(lines + more + "# end\n"), cut: len(lines), proof: "# end", says: "last line"},
@@ -52,8 +54,8 @@ func TestDumpProof(t *testing.T) {
 			var log bytes.Buffer
 			scan := func(data []byte) (DumpScan, error) {
 				put(t, filepath.Join(dir, c.file), data, 5)
-				d := dumps(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, DumpOptions{Patterns: []string{dir + "/*"}, Proof: c.proof, Settle: 1})
-				out, err := d.Scan(t.Context(), DumpFile{}, false)
+				d := dumps(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, DumpOptions{Series: dumpfile.Series{Patterns: []string{dir + "/*"}}, Proof: c.proof, Settle: 1})
+				out, err := d.Scan(t.Context(), dumpfile.File{}, false)
 				if err == nil {
 					out.Scan.Close()
 				}
@@ -75,17 +77,12 @@ func TestDumpProof(t *testing.T) {
 			}
 		})
 	}
-	for _, proof := range []string{ProofChecksum, ProofCount} {
+	for _, proof := range []string{dumpfile.ProofChecksum, dumpfile.ProofCount} {
 		dir := t.TempDir()
 		put(t, dir+"/a.nt", whole, 5)
-		d := dumps(t, Config{}, DumpOptions{Patterns: []string{dir + "/*"}, Proof: proof, Settle: 1})
-		if _, err := d.Scan(t.Context(), DumpFile{}, false); err == nil {
+		d := dumps(t, Config{}, DumpOptions{Series: dumpfile.Series{Patterns: []string{dir + "/*"}}, Proof: proof, Settle: 1})
+		if _, err := d.Scan(t.Context(), dumpfile.File{}, false); err == nil {
 			t.Errorf("%s is not there, and the dump is taken", proof)
-		}
-	}
-	for proof, ok := range map[string]bool{"": true, "checksum": true, "count": true, "# end": true, "end": false, "#a\nb": false} {
-		if (CheckProof(proof) == nil) != ok {
-			t.Errorf("CheckProof(%q) = %v", proof, CheckProof(proof))
 		}
 	}
 }

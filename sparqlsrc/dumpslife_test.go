@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // TestDumpsLife is the life of a series of dumps: files come whole, cut, empty or damaged,
@@ -36,7 +37,7 @@ type series struct {
 	files   map[string]*dumped // by path
 	touched map[string]bool    // by path, while a scan runs
 	at      time.Time
-	last    DumpFile
+	last    dumpfile.File
 	state   *dumped
 	told    []string // what was done, for who reads a failure
 }
@@ -60,7 +61,7 @@ func newSeries(t *testing.T, seed uint64) *series {
 			s.change()
 		}
 	}
-	s.d = dumps(t, s.cfg, DumpOptions{Patterns: []string{s.dir + "/full*"}, ByTime: r.IntN(3) == 0, Settle: 1})
+	s.d = dumps(t, s.cfg, DumpOptions{Series: dumpfile.Series{Patterns: []string{s.dir + "/full*"}, ByTime: r.IntN(3) == 0}, Settle: 1})
 	return s
 }
 
@@ -207,7 +208,7 @@ func (s *series) scan() {
 		case touched[f.path] && err != nil:
 			return
 		case f.fate == "cut" || f.fate == "empty":
-			if !slices.ContainsFunc(got.Incomplete, func(i IncompleteDump) bool { return i.Path == f.path }) && err == nil {
+			if !slices.ContainsFunc(got.Incomplete, func(i dumpfile.Incomplete) bool { return i.Path == f.path }) && err == nil {
 				t.Errorf("%s was not told to be incomplete", f.path)
 			}
 			continue

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 func embedded(t testing.TB) *sparql.Client {
@@ -135,7 +136,7 @@ func TestGraphsAreEntities(t *testing.T) {
 	dir := t.TempDir()
 	quads := append(nquads(graphs), "<http://d.example/> <http://p.example/> \"default\" .\n<http://d.example/> <http://p.example/> \"blank\" _:g .\n<http://d.example/> <http://p.example/> \"own\" <urn:rsbridge:state> .\n"...)
 	put(t, dir+"/a.nq.gz", pack(t, "gzip", quads), 5)
-	got, err := dumps(t, Config{Describe: "graph"}, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(ctx, DumpFile{}, false)
+	got, err := dumps(t, Config{Describe: "graph"}, DumpOptions{Series: dumpfile.Series{Patterns: []string{dir + "/*"}}}).Scan(ctx, dumpfile.File{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

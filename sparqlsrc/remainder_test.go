@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // outsideCases are sets over {default: 3, a: 2, b: 1, _:blank: 1, 40 others: 1 each, one of our own}.
@@ -76,7 +77,7 @@ func TestRemainder(t *testing.T) {
 		if want == "" {
 			want = tc.store
 		}
-		scan, err := dumps(t, cfg, DumpOptions{Patterns: []string{dir + "/*"}}).Scan(t.Context(), DumpFile{}, false)
+		scan, err := dumps(t, cfg, DumpOptions{Series: dumpfile.Series{Patterns: []string{dir + "/*"}}}).Scan(t.Context(), dumpfile.File{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

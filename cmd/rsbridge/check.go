@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/httpapi"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webguard"
-	"github.com/rsbridge/rsbridge/sparqlsrc"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // checked is `check --json`.
@@ -109,7 +109,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 }
 
 // newest are the newest dumps of the sets that are made from dumps.
-func newest(cfg *bridge.Config, log *slog.Logger) map[string]sparqlsrc.DumpFile {
+func newest(cfg *bridge.Config, log *slog.Logger) map[string]dumpfile.File {
 	files, _ := bridge.Newest(cfg, log) // faults are told as what cannot be reached
 	return files
 }

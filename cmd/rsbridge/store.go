@@ -20,6 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
+	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
 // store is the embedded triple store on its own.
@@ -183,7 +184,7 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 	zeros := func() int64 { return 0 }
 	if name != file {
 		var err error
-		if r, zeros, err = sparqlsrc.Gunzip(r); err != nil {
+		if r, zeros, err = dumpfile.Gunzip(r); err != nil {
 			return 0, fmt.Errorf("%s: %w", file, err)
 		}
 	}

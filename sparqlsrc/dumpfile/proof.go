@@ -1,4 +1,4 @@
-package sparqlsrc
+package dumpfile
 
 import (
 	"bufio"
@@ -20,11 +20,11 @@ import (
 	"strings"
 )
 
-// A dump that was cut between two lines, or between two members of its packing, looks
-// whole. A proof tells that it is: a checksum file beside it, which is used wherever
-// there is one, or what DumpOptions.Proof names.
+// A dump cut between two lines, or between two members of its packing, looks whole. A
+// proof finds the cut: a checksum file beside the dump, always used if there, or one asked
+// for by name.
 
-// Proofs that DumpOptions.Proof names. One that begins with # is the last line of a dump.
+// Proofs that [Open] takes by name. A text with # at its start is the last line of a dump.
 const (
 	ProofChecksum = "checksum" // FILE.sha256 and the like, or SHA256SUMS and the like
 	ProofCount    = "count"    // FILE.count holds the number of statements
@@ -49,8 +49,8 @@ var checksums = []struct {
 	{"sha512", sha512.New}, {"sha256", sha256.New}, {"sha1", sha1.New}, {"md5", md5.New},
 }
 
-// isProof tells whether a path is called like a proof: it is no dump then.
-func isProof(path string) bool {
+// IsProof tells whether a path is called like a proof: it is no dump then.
+func IsProof(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
 	if strings.HasSuffix(name, ".count") {
 		return true
@@ -63,9 +63,9 @@ func isProof(path string) bool {
 	return false
 }
 
-// dumpProof is what is to be true of a dump.
-type dumpProof struct {
-	from string // where it stands, for people; "": there is none
+// proof holds the expected checksum, count and last line of a dump.
+type proof struct {
+	from string // its place, for people; "": there is none
 
 	hash hash.Hash // nil: no checksum
 	want []byte
@@ -75,20 +75,20 @@ type dumpProof struct {
 }
 
 // proofOf finds the proof of a file.
-func proofOf(path, named string) (*dumpProof, error) {
-	p := &dumpProof{count: -1}
+func proofOf(path, named string) (*proof, error) {
+	p := &proof{count: -1}
 	switch {
 	case named == ProofCount:
 		raw, err := readSmall(path + ".count")
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &cutError{filepath.Base(path) + ".count is not there"}
+			return nil, &CutError{filepath.Base(path) + ".count is not there"}
 		}
 		if err != nil {
 			return nil, err
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
 		if err != nil || n < 0 {
-			return nil, &cutError{filepath.Base(path) + ".count holds no number"}
+			return nil, &CutError{filepath.Base(path) + ".count holds no number"}
 		}
 		p.count, p.from = n, "the count in "+filepath.Base(path)+".count"
 	case strings.HasPrefix(named, "#"):
@@ -101,13 +101,13 @@ func proofOf(path, named string) (*dumpProof, error) {
 	if file != "" {
 		p.from = "the checksum in " + filepath.Base(file)
 	} else if named == ProofChecksum {
-		return nil, &cutError{"no checksum file beside it names it"}
+		return nil, &CutError{"no checksum file beside it names it"}
 	}
 	return p, nil
 }
 
 // findChecksum looks for a checksum of a file in FILE.sha256 and in SHA256SUMS, and so on.
-func (p *dumpProof) findChecksum(path string) (file string, err error) {
+func (p *proof) findChecksum(path string) (file string, err error) {
 	dir, base := filepath.Split(path)
 	for _, c := range checksums {
 		lists := []string{base + "." + c.name, base + "." + c.name + "sum"}
@@ -127,7 +127,7 @@ func (p *dumpProof) findChecksum(path string) (file string, err error) {
 				return dir + list, nil
 			}
 			if i < own {
-				return "", &cutError{list + " holds no checksum of it"}
+				return "", &CutError{list + " holds no checksum of it"}
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func checksumFor(list []byte, base string, alone bool, size int) []byte {
 	return found
 }
 
-// readSmall reads a file that says something of another one.
+// readSmall reads a file about another file.
 func readSmall(path string) ([]byte, error) {
 	const most = 16 << 20
 	f, err := os.Open(path)
@@ -175,35 +175,35 @@ func readSmall(path string) ([]byte, error) {
 	return raw, err
 }
 
-// reader is r, whose bytes go into the checksum too.
-func (p *dumpProof) reader(r io.Reader) io.Reader {
+// reader is r with its bytes going into the checksum too.
+func (p *proof) reader(r io.Reader) io.Reader {
 	if p.hash == nil {
 		return r
 	}
 	return io.TeeReader(r, p.hash)
 }
 
-// holds tells what is not as it should be of a dump that was read to its end: from is
-// what is left of its file, of which a packing passes over what follows its end.
-func (p *dumpProof) holds(left *bufio.Reader, statements int64, last string) error {
+// holds compares a dump, read to its end, with its proof. left is the rest of its file: a
+// packing passes over bytes behind its end.
+func (p *proof) holds(left *bufio.Reader, statements int64, last string) error {
 	if p.hash != nil {
 		if _, err := io.Copy(io.Discard, left); err != nil {
 			return err
 		}
 		if got := p.hash.Sum(nil); !bytes.Equal(got, p.want) {
-			return &cutError{fmt.Sprintf("%s is %x, and that of the file %x: it is cut or damaged, or another file", p.from, p.want, got)}
+			return &CutError{fmt.Sprintf("%s is %x, and that of the file %x: it is cut or damaged, or another file", p.from, p.want, got)}
 		}
 	}
 	if p.count >= 0 && statements != p.count {
-		return &cutError{fmt.Sprintf("it holds %d statements, and %s is %d", statements, p.from, p.count)}
+		return &CutError{fmt.Sprintf("it holds %d statements, and %s is %d", statements, p.from, p.count)}
 	}
 	if p.end != "" && last != p.end {
-		return &cutError{fmt.Sprintf("its last line is not %q", p.end)}
+		return &CutError{fmt.Sprintf("its last line is not %q", p.end)}
 	}
 	return nil
 }
 
-// lastLine keeps the last line of what goes through it that is not empty.
+// lastLine keeps the last line with text of all bytes written to it.
 type lastLine struct {
 	line []byte
 	done bool // the next byte begins another one

@@ -1,4 +1,4 @@
-package sparqlsrc
+package dumpfile
 
 import (
 	"bufio"
@@ -13,65 +13,70 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// dumpReader reads the statements of one file.
-type dumpReader struct {
+// Reader reads the statements of one file. It belongs to one goroutine.
+type Reader struct {
 	file    *os.File
 	name    string
 	format  rdfres.Format
 	packing string        // "", "gzip", "zstd", "bzip2"
 	in      *bufio.Reader // of the file as it is
-	proof   *dumpProof
+	proof   *proof
 	last    lastLine // unpacked
 	plain   io.Reader
 	end     func()
-	padding *int64 // zeros behind the end, nil where there can be none
+	padding *int64 // zeros behind the end, nil for packings without any
 
-	nothing  bool   // was read yet
-	newlines int64  // of what was read, unpacked
-	tail     []byte // its last two bytes
-	atEnd    bool
-	broken   error // of unpacking
+	statements int64
+	nothing    bool   // was read yet
+	newlines   int64  // read so far, unpacked
+	tail       []byte // its last two bytes
+	atEnd      bool
+	broken     error // of unpacking
 }
 
-// The first bytes of packed files; without what is called skipped, which zstd leaves to
-// others before and between its frames (pzstd begins with it).
+// The first bytes of packed files. zstd has skipped frames as well, before and between the
+// others (pzstd begins with one): see isSkipped.
 var packings = []struct{ name, magic, suffixes string }{
 	{"gzip", "\x1f\x8b", ".gz"},
 	{"zstd", "\x28\xb5\x2f\xfd", ".zst .zstd"},
 	{"bzip2", "BZh", ".bz2"},
 }
 
-// isSkipped tells whether the first bytes are of a frame of zstd that is skipped.
+// isSkipped recognizes a skipped frame of zstd.
 func isSkipped(head []byte) bool {
 	return len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18"
 }
 
-// openDump opens a file: how it is packed is told by its first bytes, how it is
-// written by its name without the suffix of the packing.
-func openDump(path string, proof *dumpProof) (_ *dumpReader, err error) {
+// Open opens a file: how it is packed is told by its first bytes, how it is
+// written by its name without the suffix of the packing. proof names the proof of its
+// end, see [CheckProof]; "": a checksum file, if there is one.
+func Open(path, proof string) (_ *Reader, err error) {
+	whole, err := proofOf(path, proof)
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &dumpReader{file: f, name: path, proof: proof, end: func() {}, nothing: true}
+	d := &Reader{file: f, name: path, proof: whole, end: func() {}, nothing: true}
 	defer func() {
 		if err != nil {
 			d.Close()
 		}
 	}()
-	in := bufio.NewReaderSize(proof.reader(f), 256<<10)
+	in := bufio.NewReaderSize(whole.reader(f), 256<<10)
 	d.in = in
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(head) == 0 {
-		return nil, &cutError{"it is empty"}
+		return nil, &CutError{"it is empty"}
 	}
 	name, called := strings.ToLower(path), ""
 	for _, p := range packings {
@@ -122,11 +127,10 @@ func openDump(path string, proof *dumpProof) (_ *dumpReader, err error) {
 	return d, nil
 }
 
-// unpacking is an error of unpacking: of a file that ends too early, or of one
-// that is damaged.
-func (d *dumpReader) unpacking(err error) error {
+// unpacking is an error of unpacking: the file ends too early, or it is damaged.
+func (d *Reader) unpacking(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-		return &cutError{"its " + d.packing + " ends too early"}
+		return &CutError{"its " + d.packing + " ends too early"}
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return fmt.Errorf("%s: unpack zstd: %w: windows of up to 512 MB are read (zstd --long=29)", d.name, err)
@@ -134,8 +138,8 @@ func (d *dumpReader) unpacking(err error) error {
 	return fmt.Errorf("%s: unpack %s: %w", d.name, d.packing, err)
 }
 
-// members reads the members of a gzip file, one after the other, and what tapes and
-// disks fill their last block with: zeros behind the last one, which gzip ignores too.
+// members reads the members of a gzip file, one after the other. It passes over zeros
+// behind the last one, the filling of a tape's last block, as gzip does.
 type members struct {
 	in    *bufio.Reader
 	z     *gzip.Reader
@@ -187,7 +191,7 @@ func (m *members) next() error {
 }
 
 // Read is of the unpacked file.
-func (d *dumpReader) Read(b []byte) (int, error) {
+func (d *Reader) Read(b []byte) (int, error) {
 	n, err := d.plain.Read(b)
 	d.nothing = d.nothing && n == 0
 	d.newlines += int64(bytes.Count(b[:n], []byte{'\n'}))
@@ -205,13 +209,31 @@ func (d *dumpReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (d *dumpReader) Close() {
+// Close ends the reading.
+func (d *Reader) Close() {
 	d.end()
 	_ = d.file.Close() // only read
 }
 
-// packed is how many bytes the file has.
-func (d *dumpReader) packed() int64 {
+// Whole compares the file with its proof, once Each has read all, and names the proof, "" if
+// there is none. A difference is a [CutError].
+func (d *Reader) Whole() (by string, err error) {
+	if d.nothing {
+		return "", &CutError{"it is empty"}
+	}
+	return d.proof.from, d.proof.holds(d.in, d.statements, d.last.String())
+}
+
+// Padding is how many zeros followed the end of a gzip file.
+func (d *Reader) Padding() int64 {
+	if d.padding == nil {
+		return 0
+	}
+	return *d.padding
+}
+
+// Bytes is how many bytes the file has, as it lies there.
+func (d *Reader) Bytes() int64 {
 	info, err := d.file.Stat()
 	if err != nil {
 		return 0
@@ -219,8 +241,9 @@ func (d *dumpReader) packed() int64 {
 	return info.Size()
 }
 
-// each gives the statements as canonical terms, which f may not keep.
-func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
+// Each gives the statements as canonical terms, valid until f returns; without a graph g is
+// empty. A file with an early end is a [CutError].
+func (d *Reader) Each(f func(s, p, o, g []byte) error) error {
 	o := rdfres.ReadOptions{Name: d.name, Lax: true}
 	if d.format == rdfres.Turtle {
 		o.Lax = false
@@ -231,6 +254,7 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 			}
 			buf = append(append(append(buf[:0], q.S...), q.P...), q.O...)
 			s, p := len(q.S), len(q.S)+len(q.P)
+			d.statements++
 			if err := f(buf[:s:s], buf[s:p:p], buf[p:], nil); err != nil {
 				return err
 			}
@@ -239,6 +263,7 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 	}
 	in := rdfres.NewLines(d, d.format, o)
 	for in.Next() {
+		d.statements++
 		if err := f(in.S, in.P, in.O, in.G); err != nil {
 			return fmt.Errorf("%s: line %d: %w", d.name, in.Line(), err)
 		}
@@ -249,21 +274,21 @@ func (d *dumpReader) each(f func(s, p, o, g []byte) error) error {
 	return d.atName()
 }
 
-// atName is the error of a file whose last byte is a dot behind a number or a name, in
-// which a dot may be: "2." is what is left of "2.5 .".
-func (d *dumpReader) atName() error {
+// atName is the error of a file whose last byte is a dot behind a number or a name, and
+// both can hold a dot: "2." is the rest of "2.5 .".
+func (d *Reader) atName() error {
 	if len(d.tail) < 2 || d.tail[1] != '.' {
 		return nil
 	}
 	switch c := d.tail[0]; {
 	case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', c >= 0x80, strings.IndexByte("_-:", c) >= 0:
-		return &cutError{"its last statement ends without a space or a new line, within a number or a name perhaps"}
+		return &CutError{"its last statement ends without a space or a new line, within a number or a name perhaps"}
 	}
 	return nil
 }
 
-// explain tells a file that was cut in its last line from one that is wrong.
-func (d *dumpReader) explain(err error) error {
+// explain separates a file cut in its last line from a wrong one.
+func (d *Reader) explain(err error) error {
 	if d.broken != nil {
 		return d.broken
 	}
@@ -273,23 +298,18 @@ func (d *dumpReader) explain(err error) error {
 	}
 	var one [1]byte
 	if !d.atEnd {
-		if n, _ := d.Read(one[:]); n > 0 { // what more there is does not matter
+		if n, _ := d.Read(one[:]); n > 0 {
 			return err
 		}
 	}
-	// Of lines, one with its end is whole, so what is wrong in it is no cut; a statement of
+	// Of lines, one with its end is whole, so a fault in it is no cut; a statement of
 	// Turtle may go on in the next.
 	lines := d.newlines
 	if d.format != rdfres.Turtle || !bytes.HasSuffix(d.tail, []byte{'\n'}) {
 		lines++
 	}
 	if d.atEnd && int64(syntax.Line) >= lines {
-		return &cutError{fmt.Sprintf("its last line, %d, is not whole: %s", syntax.Line, syntax.Reason)}
+		return &CutError{fmt.Sprintf("its last line, %d, is not whole: %s", syntax.Line, syntax.Reason)}
 	}
 	return err
-}
-
-// isOwnGraph is sparql.IsOwnGraph of a canonical term.
-func isOwnGraph(graph []byte) bool {
-	return len(graph) > 0 && graph[0] == '<' && sparql.IsOwnGraph(iriOf(graph))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/publish/naming"
@@ -114,7 +115,7 @@ func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 	}
 	var m Move
 	if err := json.Unmarshal([]byte(c.Note), &m); err != nil || m.To.Base == "" {
-		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clipText(c.Note), err)
+		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clip.Middle(c.Note), err)
 	}
 	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, sizes: s.sizes, locks: s.locks, inventory: inventory.New(s.kv)}
 	former := s.former

@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -164,7 +165,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 
 // addChange adds the entries of a change, with representation and patches.
 func (f *packageFile) addChange(snap *snapshot, c *changetrack.Change) (err error) {
-	var patches []patch
+	var patches []patch.Patch
 	if f.s.cfg.DumpPatches {
 		if patches, err = f.s.patches(snap.kv, c.Sequence); err != nil {
 			return err
@@ -288,15 +289,15 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 }
 
 // addPatches stores the patches that an entry links to, and says where.
-func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, patches []patch) error {
+func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, patches []patch.Patch) error {
 	for i := range e.Links {
 		l := &e.Links[i]
 		for _, p := range patches {
-			if l.Rel != resourcesync.RelPatch || l.Type != p.kind.mediaType {
+			if l.Rel != resourcesync.RelPatch || l.Type != p.Kind.MediaType {
 				continue
 			}
-			l.Path = fmt.Sprintf("/patches/%d%s", c.Sequence, p.kind.suffix)
-			if err := f.zip.AddFile(l.Path, p.data, c.Time); err != nil {
+			l.Path = fmt.Sprintf("/patches/%d%s", c.Sequence, p.Kind.Suffix)
+			if err := f.zip.AddFile(l.Path, p.Data, c.Time); err != nil {
 				return err
 			}
 		}

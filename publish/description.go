@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -38,7 +39,7 @@ func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
 		if err := s.formerly(snap, name); err != nil {
 			return st, err
 		}
-		return st, notFound("%q is not the name of an entity.", clipText(name)).
+		return st, notFound("%q is not the name of an entity.", clip.Middle(name)).
 			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.at.Prefix)
 	default:
 		st, err = snap.view.Entity(entity)
@@ -125,7 +126,7 @@ func (s *set) choose(snap *snapshot, name, suffix, version string) (st changetra
 	}
 	sequence, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
-		return st, nil, &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clipText(version))}
+		return st, nil, &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clip.Middle(version))}
 	}
 	v, err = snap.version(&st, sequence)
 	return st, v, err
@@ -176,9 +177,9 @@ func versionQuery(v *changetrack.Version, memento bool) string {
 // gone is the answer for an entity that was deleted, at the address with a suffix.
 // Its versions are still there (RFC 7089, 4.5.1).
 func (s *set) gone(st *changetrack.State, suffix string) error {
-	e := &statusError{code: http.StatusGone, reason: "The entity " + clipText(st.Entity) + " is no longer described here.", link: s.gates(naming.Encode(st.Entity, s.at.Prefix), suffix)}
+	e := &statusError{code: http.StatusGone, reason: "The entity " + clip.Middle(st.Entity) + " is no longer described here.", link: s.gates(naming.Encode(st.Entity, s.at.Prefix), suffix)}
 	if c := st.Deleted; c != nil {
-		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clipText(st.Entity), c.Time.UTC().Format(time.RFC3339))
+		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clip.Middle(st.Entity), c.Time.UTC().Format(time.RFC3339))
 		if c.Before != nil {
 			e.hint("What was there before: %s", versionAddress(s.address(st.Entity, c.Before.Format), c.Before.Sequence))
 		}
@@ -314,4 +315,12 @@ func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.T
 func absolute(iri string) bool {
 	u, err := url.Parse(iri)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "mailto" || u.Scheme == "ftp") && (u.Host != "" || u.Scheme == "mailto")
+}
+
+func versionBytes(view *changetrack.View, entity string, sequence uint64) ([]byte, error) {
+	blob, err := view.Representation(entity, sequence)
+	if err != nil {
+		return nil, err
+	}
+	return blob.Bytes()
 }

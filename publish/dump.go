@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/ordered"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/naming"
@@ -152,7 +153,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			m.blob, err = m.blob.Deflate()
 		}
 		if err != nil {
-			return m, fmt.Errorf("representation of %s: %w", clipText(st.Entity), err)
+			return m, fmt.Errorf("representation of %s: %w", clip.Middle(st.Entity), err)
 		}
 		m.entry, err = s.resourceEntry(view, &st)
 		return m, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -184,7 +185,7 @@ func changeFreq(st *changetrack.State) string {
 
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch) ([]resourcesync.Entry, error) {
+func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch.Patch) ([]resourcesync.Entry, error) {
 	if c.OfFile() {
 		e, err := s.fileChange(view, c)
 		return []resourcesync.Entry{e}, err
@@ -221,10 +222,10 @@ func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch
 		patches = nil
 	}
 	for _, p := range patches {
-		base, result := p.kind.digests(c)
+		base, result := p.Kind.Digests(c)
 		e.Links = append(e.Links, resourcesync.Link{
-			Rel: resourcesync.RelPatch, Href: s.patchAddress(c.Sequence, p.kind), Type: p.kind.mediaType, Length: int64(len(p.data)),
-			Hash: resourcesync.Hashes{SHA256: rdfres.ComputeFixity(p.data, false, false).SHA256.String()},
+			Rel: resourcesync.RelPatch, Href: s.patchAddress(c.Sequence, p.Kind), Type: p.Kind.MediaType, Length: int64(len(p.Data)),
+			Hash: resourcesync.Hashes{SHA256: rdfres.ComputeFixity(p.Data, false, false).SHA256.String()},
 			Ext:  map[string]string{resourcesync.ExtBase: digestToken(base), resourcesync.ExtResult: digestToken(result)},
 		})
 	}

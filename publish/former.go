@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -142,7 +143,7 @@ func (p *Publisher) openFormer(store kv.Store) (err error) {
 func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 	f, ok := p.former[name]
 	if !ok {
-		return notFound("There is no set %q here.", clipText(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
+		return notFound("There is no set %q here.", clip.Middle(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
 	}
 	if s := p.lookup(f.To); s != nil {
 		to := s.url + strings.TrimSuffix("/"+rest, "/")
@@ -151,7 +152,7 @@ func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 		}
 		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: headerSafe(to), detail: []string{headerSafe(to)}}
 	}
-	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %q was removed on %s.", clipText(name), resourcesync.FormatTime(f.At))}
+	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %q was removed on %s.", clip.Middle(name), resourcesync.FormatTime(f.At))}
 	return e.hint("The sets of this source are listed at %s.", p.wellKnown())
 }
 

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/partition"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -122,8 +124,8 @@ func (s *set) load(gen genRecord) error {
 func (s *set) clean(gen genRecord) error {
 	b := s.kv.Batch()
 	defer b.Close()
-	for _, kind := range patchKinds {
-		b.DeleteRange(keyOf(kind.record, gen.Sequence+1), []byte{kind.record + 1})
+	for _, kind := range patch.Kinds {
+		b.DeleteRange(keyOf(kind.ID, gen.Sequence+1), []byte{kind.ID + 1})
 	}
 	lists, err := loadLists(s.kv)
 	if err != nil {
@@ -336,8 +338,8 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 }
 
 func (w *generationWriter) run(ctx context.Context) error {
-	patches := newPatcher(ctx, w.view)
-	defer patches.stop()
+	patches := patch.NewQueue(ctx, w.view)
+	defer patches.Stop()
 	for c, err := range w.view.Changes(w.after) {
 		if err != nil {
 			return err
@@ -348,16 +350,16 @@ func (w *generationWriter) run(ctx context.Context) error {
 		if c.Kind == changetrack.Rebased { // of before the lists began
 			continue
 		}
-		if err := patches.push(c); err != nil {
+		if err := patches.Push(c); err != nil {
 			return err
 		}
-		for patches.full() {
+		for patches.Full() {
 			if err := w.take(patches); err != nil {
 				return err
 			}
 		}
 	}
-	for patches.any() {
+	for patches.Any() {
 		if err := w.take(patches); err != nil {
 			return err
 		}
@@ -405,8 +407,8 @@ func (w *generationWriter) run(ctx context.Context) error {
 }
 
 // take brings the next change into the list, the patches and the parts.
-func (w *generationWriter) take(patches *patcher) error {
-	c, offered, err := patches.pop()
+func (w *generationWriter) take(patches *patch.Queue) error {
+	c, offered, err := patches.Pop()
 	if err != nil {
 		return err
 	}
@@ -430,7 +432,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	}
 	w.dirty[l.Number] = true
 	for _, p := range offered {
-		w.batch.Set(keyOf(p.kind.record, c.Sequence), p.data)
+		w.batch.Set(keyOf(p.Kind.ID, c.Sequence), p.Data)
 		w.patches++
 	}
 	if w.inChunk == 0 {
@@ -439,7 +441,7 @@ func (w *generationWriter) take(patches *patcher) error {
 	before := len(w.chunk)
 	for i := range entries {
 		if w.chunk, err = resourcesync.AppendEntry(w.chunk, &entries[i]); err != nil {
-			return fmt.Errorf("change %d of %s: %w", c.Sequence, clipText(c.Entity), err)
+			return fmt.Errorf("change %d of %s: %w", c.Sequence, clip.Middle(c.Entity), err)
 		}
 	}
 	if w.touched != nil {

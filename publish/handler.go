@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -251,10 +252,10 @@ func (p *Publisher) send(w http.ResponseWriter, r *http.Request, d *document, er
 }
 
 func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
-	var kind *patchKind
+	var kind *patch.Kind
 	var digits string
-	for _, k := range patchKinds {
-		if rest, ok := strings.CutSuffix(name, k.suffix); ok {
+	for _, k := range patch.Kinds {
+		if rest, ok := strings.CutSuffix(name, k.Suffix); ok {
 			kind, digits = k, rest
 		}
 	}
@@ -262,7 +263,7 @@ func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	if kind == nil || err != nil || strconv.FormatUint(n, 10) != digits {
 		return errNoDocument
 	}
-	data, err := snap.kv.Get(keyOf(kind.record, n))
+	data, err := snap.kv.Get(keyOf(kind.ID, n))
 	if errors.Is(err, kv.ErrNotFound) {
 		return notFound("There is no patch of this kind for the change %d.", n).hint("A patch is offered where it is smaller than the representation, as long as its Change List is kept.")
 	}
@@ -270,7 +271,7 @@ func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		return err
 	}
 	sum := sha256.Sum256(data)
-	s.p.answer(w, r, &document{etag: contentTag(sum[:]), contentType: kind.mediaType, immutable: true, body: changetrack.PlainBlob(data)})
+	s.p.answer(w, r, &document{etag: contentTag(sum[:]), contentType: kind.MediaType, immutable: true, body: changetrack.PlainBlob(data)})
 	return nil
 }
 

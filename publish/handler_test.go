@@ -462,7 +462,7 @@ func TestRetain(t *testing.T) {
 	}
 	_, before := w.read(w.url("changelist.xml"))
 	first := string(w.body(w.url("changelist-000003.xml")))
-	patch := testPatch(t, w)
+	address := testPatch(t, w)
 	if _, err := w.log.Retain(t.Context(), half, half); err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +477,7 @@ func TestRetain(t *testing.T) {
 	if again := string(w.body(w.url("changelist-000003.xml"))); again != first {
 		t.Error("a closed list has changed")
 	}
-	if w.get(patch).Code != 404 {
+	if w.get(address).Code != 404 {
 		t.Error("a patch of a dropped list is still there")
 	}
 	if _, ok := w.pub.ResourceDump("data"); ok {

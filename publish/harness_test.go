@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/jsonpatch"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -362,7 +364,7 @@ func (w *world) patches(before []byte, p *resourcesync.Link, e *resourcesync.Ent
 	}
 	w.applied[p.Type]++
 	switch p.Type {
-	case jsonPatch.mediaType:
+	case patch.JSON.MediaType:
 		if p.Ext[resourcesync.ExtResult] != "sha-256:"+e.Meta.Hash.SHA256 {
 			w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Hash.SHA256)
 		}
@@ -374,7 +376,7 @@ func (w *world) patches(before []byte, p *resourcesync.Link, e *resourcesync.Ent
 		if got := digestToken(rdfres.ComputeFixity(after, false, false).SHA256); got != p.Ext[resourcesync.ExtResult] {
 			w.t.Fatalf("patch %s makes other bytes than the representation has:\n%s\nof\n%s\nwith\n%s", p.Href, after, before, data)
 		}
-	case rdfPatch.mediaType:
+	case patch.RDF.MediaType:
 		if p.Ext[resourcesync.ExtResult] != e.Meta.Ext[resourcesync.ExtGraph] {
 			w.t.Fatalf("patch %s makes %s, want %s", p.Href, p.Ext[resourcesync.ExtResult], e.Meta.Ext[resourcesync.ExtGraph])
 		}
@@ -388,7 +390,7 @@ func (w *world) patches(before []byte, p *resourcesync.Link, e *resourcesync.Ent
 		if got := digestToken(rdfres.GraphDigest(after)); got != p.Ext[resourcesync.ExtResult] {
 			w.t.Fatalf("patch %s makes another graph than it says:\n%s", p.Href, data)
 		}
-		if len(headers) != 2 || headers[0] != (rdfres.PatchHeader{Name: "id", Value: graphName(rdfres.GraphDigest(after))}) || headers[1] != (rdfres.PatchHeader{Name: "prev", Value: graphName(rdfres.GraphDigest(ts))}) {
+		if len(headers) != 2 || headers[0] != (rdfres.PatchHeader{Name: "id", Value: niName(rdfres.GraphDigest(after))}) || headers[1] != (rdfres.PatchHeader{Name: "prev", Value: niName(rdfres.GraphDigest(ts))}) {
 			w.t.Fatalf("patch %s has the headers %v", p.Href, headers)
 		}
 	default:
@@ -440,4 +442,9 @@ func (w *world) randomChanges(r *rand.Rand, n, entities int) {
 	}
 	w.scan(values, true, format)
 	w.clock.add(time.Duration(r.IntN(3000)) * time.Millisecond)
+}
+
+// niName is the name of a graph by its digest (RFC 6920).
+func niName(d rdfres.Digest) rdfres.Term {
+	return rdfres.Term("<ni:///sha-256;" + base64.RawURLEncoding.EncodeToString(d[:]) + ">")
 }

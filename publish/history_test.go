@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -100,7 +101,7 @@ func history(t *testing.T, seed uint64, steps int) {
 		}
 	}
 	t.Logf("patches: %v", w.applied)
-	if seed < 3 && (w.applied[jsonPatch.mediaType] == 0 || w.applied[rdfPatch.mediaType] == 0) {
+	if seed < 3 && (w.applied[patch.JSON.MediaType] == 0 || w.applied[patch.RDF.MediaType] == 0) {
 		t.Errorf("patches of both kinds are wanted: %v", w.applied)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -161,7 +162,7 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 	for i := 0; err == nil && i < len(path); i++ { // a node that its parent does not have is of another time
 		digit := strings.IndexByte("0123456789abcdef", path[i])
 		if digit < 0 || n.Children == nil || n.Children[digit].Count == 0 {
-			return nil, notFound("There is no node %q in the inventory of the change %d.", clipText(path), sequence)
+			return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
 		}
 		n, err = inventory.Read(snap.kv, path[:i+1], n.Made[digit])
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
 )
@@ -62,7 +63,7 @@ func (s *set) original(snap *snapshot, rest string) (*original, error) {
 	}
 	versions, err := snap.versions(&st)
 	if err == nil && len(versions) == 0 {
-		err = notFound("No version of %s is kept.", clipText(st.Entity))
+		err = notFound("No version of %s is kept.", clip.Middle(st.Entity))
 	}
 	return &original{s: s, address: s.generic(st.Entity) + suffix, timeMap: s.timeMap(st.Entity, suffix), name: naming.Encode(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
 }
@@ -98,7 +99,7 @@ func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapsh
 	if text := r.Header.Get("Accept-Datetime"); text != "" {
 		at, err := http.ParseTime(text)
 		if err != nil {
-			return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("Accept-Datetime %q: want a date as in Last-Modified.", clipText(text))}
+			return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("Accept-Datetime %q: want a date as in Last-Modified.", clip.Middle(text))}
 		}
 		at = at.Add(time.Second) // all of that second
 		found = max(0, sort.Search(len(o.versions), func(i int) bool { return !o.versions[i].Time.Before(at) })-1)
@@ -126,7 +127,7 @@ func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapsho
 		n, err := strconv.ParseUint(first, 10, 64)
 		from = sort.Search(to, func(i int) bool { return o.versions[i].Sequence >= n })
 		if err != nil || from == to {
-			return notFound("No version of this description is kept from %q on.", clipText(first)).hint("All that are kept: %s", o.timeMap)
+			return notFound("No version of this description is kept from %q on.", clip.Middle(first)).hint("All that are kept: %s", o.timeMap)
 		}
 		self, to = o.part(from), min(to, from+s.timeMapVersions)
 	} else if to > s.timeMapVersions {

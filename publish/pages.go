@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -172,7 +173,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 				return nil, err
 			}
 			if c.OfFile() {
-				x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clipText(c.File)}
+				x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clip.Middle(c.File)}
 				if c.FileAfter != nil {
 					x.Href = c.File
 				}
@@ -181,7 +182,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 			if !c.OfEntity() {
 				continue
 			}
-			x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clipText(c.Entity)}
+			x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clip.Middle(c.Entity)}
 			if c.After != nil {
 				x.Href = s.generic(c.Entity) + ".html" + versionQuery(c.After, true)
 			}
@@ -192,7 +193,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 			if err != nil {
 				return nil, err
 			}
-			if some = append(some, fact{Name: clipText(st.Entity), Href: s.generic(st.Entity) + ".html"}); len(some) >= 10 {
+			if some = append(some, fact{Name: clip.Middle(st.Entity), Href: s.generic(st.Entity) + ".html"}); len(some) >= 10 {
 				break
 			}
 		}
@@ -291,7 +292,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 			headLinks = append(headLinks, pageLink{Rel: "alternate", Type: mediaType(f), Href: address})
 		}
 	}
-	title := clipText(rdfres.Label(entity, d.bySubject[entity]))
+	title := clip.Middle(rdfres.Label(entity, d.bySubject[entity]))
 	if title == "" {
 		title = localName(st.Entity)
 	}
@@ -398,7 +399,7 @@ func (d *describer) here(iri string) (text string, ok bool) {
 	if err != nil {
 		return "", true
 	}
-	return clipText(rdfres.Label(rdfres.NewIRI(iri), ts)), true
+	return clip.Middle(rdfres.Label(rdfres.NewIRI(iri), ts)), true
 }
 
 func formatName(f rdfres.Format) string {
@@ -445,5 +446,5 @@ func localName(iri string) string {
 	if i := strings.LastIndexAny(s, "/#"); i >= 0 && i+1 < len(s) && !isComponent(iri) {
 		s = s[i+1:]
 	}
-	return clipText(strings.ReplaceAll(s, "_", " "))
+	return clip.Middle(strings.ReplaceAll(s, "_", " "))
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/inventory"
@@ -419,16 +420,8 @@ func (p *Publisher) Location(name, entity string) (string, error) {
 		case err == nil && st.Deleted != nil && st.Deleted.Before != nil:
 			format = st.Deleted.Before.Format
 		case err != nil && !errors.Is(err, kv.ErrNotFound):
-			return "", fmt.Errorf("publish: location of %s in %s: %w", clipText(entity), name, err)
+			return "", fmt.Errorf("publish: location of %s in %s: %w", clip.Middle(entity), name, err)
 		}
 	}
 	return s.address(entity, format), nil
-}
-
-// clipText shortens what is quoted in messages.
-func clipText(s string) string {
-	if len(s) > 120 {
-		return strings.ToValidUTF8(s[:120], "") + "..."
-	}
-	return s
 }

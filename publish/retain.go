@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -78,8 +79,8 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		defer b.Close()
 		b.DeleteRange([]byte("l"), keyOf('l', lists[0].Number))
 		b.DeleteRange([]byte("c"), keyOf('c', lists[0].Number))
-		for _, kind := range patchKinds {
-			b.DeleteRange([]byte{kind.record}, keyOf(kind.record, lists[0].After+1))
+		for _, kind := range patch.Kinds {
+			b.DeleteRange([]byte{kind.ID}, keyOf(kind.ID, lists[0].After+1))
 		}
 		if err := b.Commit(true); err != nil {
 			view.Close()

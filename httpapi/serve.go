@@ -252,7 +252,7 @@ func (s *Server) newDoor(kind int, addr string, l *fairconn.Listener) *door {
 	d.srv = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		ConnState: l.ConnState,
+		ConnState: l.ConnState, ConnContext: l.ConnContext,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			g := s.enter()
 			defer g.requests.Done()

@@ -22,6 +22,7 @@ var ErrSlowBody = fmt.Errorf("the body came slower than %d bytes in %v", stepByt
 type steadyBody struct {
 	io.ReadCloser
 	rc    *http.ResponseController
+	conn  *conn
 	left  time.Duration // of waiting for the rest of the step
 	got   int           // in the step
 	ended bool          // nothing more comes
@@ -34,10 +35,13 @@ func (l *Listener) Body(w http.ResponseWriter, r *http.Request) (finish func()) 
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
-	b := &steadyBody{ReadCloser: r.Body, rc: http.NewResponseController(w), slow: func() {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	b := &steadyBody{ReadCloser: r.Body, conn: c, rc: http.NewResponseController(w), slow: func() {
 		l.tell("a request body came too slowly and was given up", "client", r.RemoteAddr, "path", r.URL.Path)
 	}}
 	r.Body = b
+	b.conn.awaits(true)
+	_ = b.rc.SetReadDeadline(time.Now().Add(bodyRest)) // http.Server reads the body itself when a handler answers without it
 	return func() {
 		if !b.ended { // http.Server reads on for a while
 			_ = b.rc.SetReadDeadline(time.Now().Add(bodyRest)) // a closed connection needs none
@@ -64,5 +68,6 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 		b.ended = true
 		_ = b.rc.SetReadDeadline(time.Time{}) // as before
 	}
+	b.conn.awaits(!b.ended)
 	return n, err
 }

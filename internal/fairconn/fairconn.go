@@ -6,6 +6,8 @@
 package fairconn
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -35,8 +37,8 @@ type Limits struct {
 }
 
 // Listener is a listener with at most so many connections at once. When they are all
-// taken, a new one replaces the one that has been idle, or whose reader has taken
-// nothing, for longest.
+// taken, one of the client with most connections gives way to a client with fewer. So a
+// new client is answered at once, however many connections others open and hold.
 type Listener struct {
 	net.Listener
 	limits Limits
@@ -55,7 +57,8 @@ type counter struct {
 	told time.Time
 }
 
-// New limits the connections of l. Its ConnState must be that of the http.Server.
+// New limits the connections of l. Its ConnState and ConnContext must be those of the
+// http.Server.
 func New(l net.Listener, limits Limits, log *slog.Logger) *Listener {
 	return &Listener{Listener: l, limits: limits, log: log, conns: map[*conn]bool{},
 		clients: map[netip.Prefix]int{}, freed: make(chan struct{}, 1), counts: map[string]*counter{}}
@@ -63,6 +66,13 @@ func New(l net.Listener, limits Limits, log *slog.Logger) *Listener {
 
 // ConnState is http.Server's.
 func (l *Listener) ConnState(c net.Conn, state http.ConnState) { c.(*conn).to(state) }
+
+// ConnContext is http.Server's.
+func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+type connKey struct{}
 
 // Accept waits for a connection and for room for it.
 func (l *Listener) Accept() (net.Conn, error) {
@@ -77,17 +87,18 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit makes room for a connection. nil: its client has too many.
+// admit makes room for a connection. nil: it is refused.
 func (l *Listener) admit(c net.Conn) net.Conn {
 	client := clientOf(c.RemoteAddr())
 	for {
 		l.mu.Lock()
-		over := l.limits.Client > 0 && l.clients[client] >= l.limits.Client && (l.limits.Loopback || !client.Addr().IsLoopback())
+		share := l.clients[client]
+		over := l.limits.Client > 0 && share >= l.limits.Client && (l.limits.Loopback || !client.Addr().IsLoopback())
 		full := len(l.conns) >= l.limits.Connections
 		var victim *conn
 		var waited time.Duration
 		if over || full {
-			victim, waited = l.longest(func(o *conn) bool { return !over || o.client == client })
+			victim, waited = l.victim(share, func(o *conn) bool { return !over || o.client == client })
 		}
 		if !over && !full || victim != nil {
 			if victim != nil {
@@ -98,13 +109,15 @@ func (l *Listener) admit(c net.Conn) net.Conn {
 			l.clients[client]++
 			l.mu.Unlock()
 			if victim != nil {
-				l.tell("connections are all taken; the one that stood still for longest gave way", "client", victim.client, "for", waited.Round(time.Second), "limit", l.limits.Connections, "limit_client", l.limits.Client)
+				l.tell("connections are all taken; one gave way", "client", victim.client, "still_for", waited.Round(time.Second), "limit", l.limits.Connections, "limit_client", l.limits.Client)
 				victim.Conn.Close()
 			}
 			return n
 		}
+		others := share < len(l.conns)
 		l.mu.Unlock()
-		if over {
+		// Who has a connection does not make others wait behind this one.
+		if over || share > 0 && others {
 			c.Close()
 			l.tell("a client has too many connections; more are refused", "client", client, "limit_client", l.limits.Client)
 			return nil
@@ -119,14 +132,25 @@ func (l *Listener) admit(c net.Conn) net.Conn {
 	}
 }
 
-// longest is the connection with the longest standstill that may be closed.
-func (l *Listener) longest(of func(*conn) bool) (found *conn, waited time.Duration) {
-	now := time.Now()
+// victim is the connection that gives way to one of a client with share others; nil: there
+// is none. Of those without a request under way it is one of the client with most of them.
+// A transfer gives way only if its client has more even afterwards.
+func (l *Listener) victim(share int, of func(*conn) bool) (found *conn, waited time.Duration) {
+	now, best, held := time.Now(), works, 0
 	for c := range l.conns {
-		if of(c) {
-			if d := c.still(now); d > waited {
-				found, waited = c, d
-			}
+		if !of(c) {
+			continue
+		}
+		does, d := c.standing(now)
+		n := l.clients[c.client]
+		switch {
+		case does == works, does == young && n <= share, does == transfers && n < share+2:
+			continue
+		case does == young:
+			does = stands
+		}
+		if found == nil || cmp.Or(cmp.Compare(best, does), cmp.Compare(n, held), cmp.Compare(d, waited)) > 0 {
+			found, waited, best, held = c, d, does, n
 		}
 	}
 	return found, waited
@@ -205,6 +229,7 @@ type conn struct {
 	mu      sync.Mutex // guards what follows
 	state   http.ConnState
 	writing bool
+	reading bool      // more of a request's body is to come
 	since   time.Time // when it stood still first: the last progress of a write, or change of state
 	sent    int64     // bytes
 	mark    int64     // of them had arrived at since; -1: not known
@@ -213,7 +238,7 @@ type conn struct {
 // to is http.Server's ConnState.
 func (c *conn) to(state http.ConnState) {
 	c.mu.Lock()
-	c.state, c.since = state, time.Now()
+	c.state, c.since, c.reading = state, time.Now(), false
 	c.mu.Unlock()
 	if state == http.StateNew {
 		c.l.mu.Lock()
@@ -225,23 +250,48 @@ func (c *conn) to(state http.ConnState) {
 	}
 }
 
+// awaits notes whether more of a request's body is to come.
+func (c *conn) awaits(more bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading, c.since = more, time.Now()
+}
+
 func (c *conn) unused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state == http.StateNew
 }
 
-// still is how long the connection has stood still; 0: it may not be closed, as when a
-// handler is at work.
-func (c *conn) still(now time.Time) time.Duration {
+// A standing is how readily a connection gives way: the first ones first.
+type standing int
+
+const (
+	stands    standing = iota // no request is under way, or its reader has stood still for long
+	young                     // was opened just now, and may get its request yet
+	transfers                 // a body is under way, in either direction
+	works                     // a handler is at work
+)
+
+// standing tells what a connection does, and for how long it has stood still.
+func (c *conn) standing(now time.Time) (standing, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := now.Sub(c.since)
 	switch {
-	case c.writing && d > givesWay, !c.writing && c.state == http.StateIdle, !c.writing && c.state == http.StateNew && d > unusedFor:
-		return d
+	case c.writing && d > givesWay:
+		return stands, d
+	case c.writing, c.reading && c.state == http.StateActive:
+		return transfers, d
+	case c.state == http.StateIdle, c.state == http.StateNew && d > unusedFor:
+		return stands, d
+	case c.state == http.StateNew:
+		return young, d
 	}
-	return 0
+	return works, d
 }
 
 // Close also makes room.

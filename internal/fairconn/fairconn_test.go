@@ -65,7 +65,7 @@ func serve(t *testing.T, limits Limits, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, l: make(pipes)}
 		l := New(w.l, limits, slog.New(slog.NewTextHandler(w, nil)))
-		srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ConnState: l.ConnState,
+		srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ConnState: l.ConnState, ConnContext: l.ConnContext,
 			Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				defer l.Body(rw, r)()
 				switch r.URL.Path {
@@ -144,11 +144,11 @@ func TestFull(t *testing.T) {
 		want          bool
 		say           string
 	}{
-		{"readers that take nothing", get("/long"), 10 * time.Second, true, "the one that stood still for longest gave way"},
+		{"readers that take nothing", get("/long"), 10 * time.Second, true, "gave way"},
 		{"connections without a request", "", 3 * time.Second, true, "gave way"},
 		{"half a request", "GET / HT", 3 * time.Second, true, "gave way"},
 		{"work under way", get("/work"), 10 * time.Second, false, "all taken and busy"},
-		{"readers that have just begun", get("/long"), time.Second, false, ""},
+		{"many readers of one client", get("/long"), time.Second, true, "gave way"},
 	} {
 		serve(t, Limits{Connections: 4}, func(w *world) {
 			var held []net.Conn
@@ -168,6 +168,42 @@ func TestFull(t *testing.T) {
 			synctest.Wait()
 			if !w.answered("192.0.2.3:1", 2*time.Second) {
 				t.Errorf("%s: nobody is answered when all have gone", tc.name)
+			}
+		})
+	}
+}
+
+// TestFlood: many addresses that open connections all the time and hold them keep no new
+// one from its answer, and none with a single transfer from the rest of it.
+func TestFlood(t *testing.T) {
+	for name, request := range map[string]string{
+		"connections without a request": "",
+		"half a request":                "GET / HT",
+		"used once":                     get("/"),
+		"readers that take nothing":     get("/long"),
+		"a body that drips":             "POST /take HTTP/1.1\r\nHost: example\r\nContent-Length: 1000\r\n\r\n",
+		"a body that nobody reads":      "POST / HTTP/1.1\r\nHost: example\r\nContent-Length: 1000\r\n\r\n",
+		"a long answer without it":      "POST /long HTTP/1.1\r\nHost: example\r\nContent-Length: 1000\r\n\r\n",
+	} {
+		serve(t, Limits{Connections: 64}, func(w *world) {
+			download := w.dial("198.51.100.1:1", get("/long"), time.Second)
+			port := 0
+			for round := range 20 {
+				for i := range 50 {
+					port++
+					if c := w.dial(fmt.Sprintf("192.0.2.%d:%d", i, port), request, time.Second); c != nil {
+						defer c.Close()
+					}
+				}
+				if !w.answered(fmt.Sprintf("198.51.100.%d:1", round+2), time.Second) {
+					t.Fatalf("%s: a new client is not answered in round %d; the log says %q", name, round, w.said())
+				}
+				if _, err := io.ReadFull(download, make([]byte, 16<<10)); err != nil {
+					t.Fatalf("%s: a download ends in round %d: %v", name, round, err)
+				}
+			}
+			if n := strings.Count(w.said(), "\n"); n > 4 {
+				t.Errorf("%s: %d lines of the log: %q", name, n, w.said())
 			}
 		})
 	}
@@ -242,6 +278,7 @@ func TestSlowBody(t *testing.T) {
 		{"/take", 20, 1, 25 * time.Second, true},
 		{"/take", 1 << 20, 2000, 10 * time.Minute, true},
 		{"/", 1000, 1, 15 * time.Second, false},
+		{"/long", 1000, 1, 15 * time.Second, false},
 	} {
 		serve(t, Limits{Connections: 4}, func(w *world) {
 			c := w.dial("192.0.2.1:1", fmt.Sprintf("POST %s HTTP/1.1\r\nHost: example\r\nContent-Length: %d\r\n\r\n", tc.path, tc.length), time.Second)

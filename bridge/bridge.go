@@ -176,7 +176,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 		return err
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
-		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"),
+		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.names,
 	})
 	if err != nil {
 		return fmt.Errorf("open the change log: %w", err)

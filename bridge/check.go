@@ -39,7 +39,7 @@ func (c *Config) resolve(dir string, d *decoder) {
 		}
 		raw, err := os.ReadFile(abs(file))
 		if err != nil {
-			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "cannot be read: " + err.Error()})
+			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: c.names.Of(path), Value: file, Message: "cannot be read: " + err.Error()})
 			return
 		}
 		if *into = Secret(strings.TrimSpace(string(raw))); *into == "" && path == "admin.token_file" {
@@ -109,7 +109,7 @@ func (c *Config) check() (out []Finding) {
 		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest key that was written
 			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
 		}
-		out = append(out, Finding{File: c.file, Line: line, Key: path, Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
+		out = append(out, Finding{File: c.file, Line: line, Key: c.names.Of(path), Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
 	}
 	httpURL := func(path, v string) {
 		u, err := url.Parse(v)
@@ -165,7 +165,7 @@ func (c *Config) check() (out []Finding) {
 	} else if len(c.Sets) > 0 && c.Public.BaseURL == "" && (c.Public.Listen == "" || listens(c.Public.Listen)) {
 		why := ""
 		if c.Public.Listen != "" {
-			why = fmt.Sprintf(", and public.listen %q names no host", c.Public.Listen)
+			why = fmt.Sprintf(", and %s %q names no host", c.names.Of("public.listen"), c.Public.Listen)
 		}
 		fault("public.base_url", "", "is needed: all published addresses begin with it%s; give the address that others use, like http://data.example.org", why)
 	}
@@ -184,7 +184,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		switch {
 		case c.Admin.Token == "":
-			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: set admin.token_file, or listen on 127.0.0.1")
+			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: set %s, or listen on 127.0.0.1", c.names.Of("admin.token_file"))
 		case !strong(string(c.Admin.Token)):
 			fault(token, "", "is easy to guess: off loopback a token has %d characters or more, %d of them different; make one with: openssl rand -hex 16", tokenLength, tokenVariety)
 		}
@@ -298,7 +298,7 @@ func (c *Config) check() (out []Finding) {
 		if _, ok := c.Stores[d.Store]; !ok {
 			fault(p+".store", d.Store, "is not one of the stores: %s%s", names(c.Stores), meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
 		} else if st := c.Stores[d.Store]; !st.local() && st.Update == "" && st.GraphStore == "" {
-			fault(p+".store", d.Store, "can only be read: it has neither update nor graph_store")
+			fault(p+".store", d.Store, "can only be read: it has neither %s nor %s", c.names.Of("update"), c.names.Of("graph_store"))
 		}
 		httpURL(p+".source", d.Source)
 		schedule(p+".schedule", d.Schedule)
@@ -356,7 +356,7 @@ func (c *Config) check() (out []Finding) {
 			folders["destination "+name] = filepath.Clean(d.Files)
 		}
 		if d.Graph == "per-entity" && d.GraphIRI != "" && !strings.Contains(d.GraphIRI, "{entity}") {
-			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when graph is per-entity")
+			fault(p+".graph_iri", d.GraphIRI, "must contain {entity} when %s is per-entity", c.names.Of(p+".graph"))
 		} else if d.GraphIRI != "" {
 			graph := d.GraphIRI
 			if d.Graph == "per-entity" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -20,9 +21,14 @@ type Config struct {
 	Destinations map[string]Destination `yaml:"destinations" doc:"the mirrors"`
 	UserAgent    string                 `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
 
-	file string
-	line map[string]int // path of a key -> line, for findings
+	names settings.Names // of a command that has no file
+	file  string
+	line  map[string]int // path of a key -> line, for findings
 }
+
+// NameSettings tells how the user of a command without a file sets what hints name: flags, by
+// the keys that they set or by the ends of those keys.
+func (c *Config) NameSettings(flags map[string]string) { c.names = flags }
 
 // Embedded is how many stores of the configuration are embedded.
 func (c *Config) Embedded() (n int) {

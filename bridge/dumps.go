@@ -137,7 +137,7 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 // dumpsOf is the files of a set, for looking at them.
 func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error) {
 	s := c.Sets[name]
-	sc := s.sourceConfig(name)
+	sc := c.sourceConfig(name)
 	sc.Logger = log
 	return sparqlsrc.NewDumps(sc, s.dumpOptions())
 }

@@ -84,7 +84,7 @@ func (cfg *Config) destination(name, temp string) destination.Config {
 		Name: name, Names: slices.Sorted(maps.Keys(cfg.Destinations)), Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
 		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Allow: c.Allow, Linked: c.Linked,
 		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, MaxPackageBytes: c.MaxPackage, Timeout: time.Duration(c.Timeout), TempDir: temp, MemoryBytes: 32 << 20,
-		UserAgent: cfg.UserAgent,
+		UserAgent: cfg.UserAgent, Settings: cfg.names,
 	}
 	if c.MaxDeleteRatio == 0 { // which is said, and not left out
 		dc.MaxDeleteRatio = -1

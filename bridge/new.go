@@ -132,7 +132,7 @@ func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) err
 
 // ask has a client for some questions, none of which is asked twice.
 func (s Store) ask(name string, log *slog.Logger, questions func(*sparql.Client) error) error {
-	e := s.endpoint(name, log)
+	e := s.endpoint(name, nil, log)
 	e.Retries = -1
 	c, err := sparql.New(e)
 	if err != nil {

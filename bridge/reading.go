@@ -54,7 +54,7 @@ func (c Store) client(name string, log *slog.Logger) (*sparql.Client, *destinati
 		}
 		return sink.Client(), sink, nil
 	}
-	e := c.endpoint(name, log)
+	e := c.endpoint(name, nil, log)
 	if c.Embedded != "" {
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 	}

@@ -85,7 +85,7 @@ type Candidate struct {
 
 func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
-	sc := c.sourceConfig(name)
+	sc := b.cfg.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	sc.Others = b.cfg.others(name)
 	sc.Ahead = func() sparqlsrc.Ahead { return s.log.Ahead(s.formatOptions()) }
@@ -107,10 +107,11 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 }
 
 // sourceConfig is what the reader of a store or of dumps is told of a set.
-func (s Set) sourceConfig(name string) sparqlsrc.Config {
+func (c *Config) sourceConfig(name string) sparqlsrc.Config {
+	s := c.Sets[name]
 	return sparqlsrc.Config{
 		Name: name, Graphs: s.Graphs, Select: sparqlsrc.Select(s.Select), Describe: s.Describe, Strategy: s.Strategy, BatchSize: s.Batch,
-		MaxDescriptionTriples: s.MaxTriples, MaxDepth: s.MaxDepth, WorkLimit: s.MaxNaming,
+		Names: c.names, MaxDescriptionTriples: s.MaxTriples, MaxDepth: s.MaxDepth, WorkLimit: s.MaxNaming,
 	}
 }
 

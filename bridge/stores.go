@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -76,12 +77,12 @@ func (b *Bridge) openStores(ctx context.Context, before *Bridge) error {
 	return nil
 }
 
-func (c Store) endpoint(name string, log *slog.Logger) sparql.Endpoint {
+func (c Store) endpoint(name string, names settings.Names, log *slog.Logger) sparql.Endpoint {
 	return sparql.Endpoint{
 		Name: name, Query: c.Query, Update: c.Update, GraphStore: c.GraphStore,
 		Username: c.Username, Password: string(c.Password), Timeout: time.Duration(c.Timeout),
 		Concurrency: c.Concurrency, Rate: c.Rate, Slow: time.Duration(c.Slow), MaxRows: c.MaxRows, Logger: log.With("component", "sparql", "store", name),
-		UserAgent: c.agent,
+		UserAgent: c.agent, Names: names,
 	}
 }
 
@@ -117,7 +118,7 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Br
 		}
 		return &store{client: sink.Client(), sink: sink}, nil
 	}
-	e := c.endpoint(name, b.log)
+	e := c.endpoint(name, b.cfg.names, b.log)
 	s := &store{}
 	if c.Embedded != "" {
 		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}

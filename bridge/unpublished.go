@@ -130,7 +130,7 @@ func (c *Config) findUnpublished(ctx context.Context, name string, log *slog.Log
 		})
 		return rest, err
 	}
-	sc := s.sourceConfig(name)
+	sc := c.sourceConfig(name)
 	sc.Others, sc.Logger = c.others(name), log
 	err = at.ask(s.Store, log, func(client *sparql.Client) error {
 		source, err := sparqlsrc.New(client, sc)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -48,7 +49,7 @@ type loss struct {
 
 // tooMuch says why a loss needs a person, "" if it does not. Both shares have the
 // floor of ten entities: for triples, of ten average ones.
-func (l loss) tooMuch(ratio float64) string {
+func (l loss) tooMuch(ratio float64, names settings.Names) string {
 	if ratio < 0 {
 		return ""
 	}
@@ -60,16 +61,16 @@ func (l loss) tooMuch(ratio float64) string {
 		return fmt.Sprintf("it would delete everything: all %d resources%s", l.entities+l.accepted, already)
 	}
 	if limit := max(ratio*float64(l.resources), alwaysAllowed); float64(l.entities) > limit {
-		return fmt.Sprintf("it would delete %d of %d resources%s; %d%s are allowed (max_delete_ratio %g)",
-			l.entities+l.accepted, l.resources, already, int64(limit), others, ratio)
+		return fmt.Sprintf("it would delete %d of %d resources%s; %d%s are allowed (%s: %g)",
+			l.entities+l.accepted, l.resources, already, int64(limit), others, names.Of("max_delete_ratio"), ratio)
 	}
 	if l.resources == 0 {
 		return ""
 	}
 	floor := alwaysAllowed * float64(l.ofTriples) / float64(l.resources)
 	if limit := max(ratio*float64(l.ofTriples), floor); float64(l.triples) > limit {
-		return fmt.Sprintf("it would delete %d of %d triples; %d are allowed (max_delete_ratio %g)",
-			l.triples, l.ofTriples, int64(limit), ratio)
+		return fmt.Sprintf("it would delete %d of %d triples; %d are allowed (%s: %g)",
+			l.triples, l.ofTriples, int64(limit), names.Of("max_delete_ratio"), ratio)
 	}
 	return ""
 }
@@ -109,7 +110,7 @@ func (s *scan) reasonToHold() (reason string, configuration bool, err error) {
 			return "", false, err
 		}
 	}
-	reason = s.loss().tooMuch(s.o.MaxDeleteRatio)
+	reason = s.loss().tooMuch(s.o.MaxDeleteRatio, s.l.t.o.Names)
 	if !s.dry {
 		return reason, false, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -39,6 +40,7 @@ type Options struct {
 	Dir    string           // folder for staging files, of this tracker alone; made if it is not there
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
+	Names  settings.Names   // of the settings in reasons
 	// Reading: the store takes no writes. What an older version kept otherwise, its
 	// histories and representations, is not found then.
 	Reading bool

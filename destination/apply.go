@@ -663,7 +663,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		} else if name, err := d.singleOf(ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
-			other = "destination " + strconv.Quote(name) + ", which has everything in it (give either another graph_iri)"
+			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", d.cfg.Settings.Of("graph_iri"))
 		}
 		if other == "" {
 			taken[ch.newGraph] = ch.op.loc

@@ -590,7 +590,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	rep.Held = cmp.Or(m.told(), m.gap())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
-		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked; name them in allow: if they shall be", "resources", n)
+		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
 	}
 	beside, err := d.cutOffBeside()
 	if err != nil {

@@ -626,7 +626,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 				return ours
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := readMember(z, it.Path, d.lim.resource)
+				body, err := d.readMember(z, it.Path)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {
@@ -660,13 +660,13 @@ func list(listed *extsort.Sorter, it *item) error {
 	return listed.Add(loc[:], entity)
 }
 
-func readMember(z *resourcesync.Package, path string, limit int64) ([]byte, error) {
+func (d *Destination) readMember(z *resourcesync.Package, path string) ([]byte, error) {
 	if path == "" {
 		return nil, errors.New("the manifest gives no path")
 	}
-	body, err := z.ReadFile(path, limit)
+	body, err := z.ReadFile(path, d.lim.resource)
 	if errors.Is(err, resourcesync.ErrLimit) {
-		err = fmt.Errorf("%w: %w (max_resource_bytes)", fetch.ErrTooLarge, err)
+		err = fmt.Errorf("%w: %w (%s)", fetch.ErrTooLarge, err, d.cfg.Settings.Of("max_resource_bytes"))
 	}
 	return body, err
 }

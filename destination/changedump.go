@@ -174,7 +174,7 @@ func (c *changePackages) job(d *Destination, it *item) job {
 		if !ok {
 			continue
 		}
-		body, err := readMember(p.zip, path, d.lim.resource)
+		body, err := d.readMember(p.zip, path)
 		if err == nil {
 			err = it.Promise.Verify(body)
 		}

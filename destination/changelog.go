@@ -145,7 +145,7 @@ func (w *window) fromPackage(it *item) job {
 		return w.packages.job(w.d, it)
 	}
 	d := w.d
-	body, err := readMember(it.pkg.zip, it.Path, d.lim.resource)
+	body, err := d.readMember(it.pkg.zip, it.Path)
 	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
 }
 

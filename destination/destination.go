@@ -22,6 +22,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -53,6 +54,8 @@ type Config struct {
 	TempDir                              string        // packages, two at once, and sorting; default: the system's
 	MemoryBytes                          int64         // for batches and sorting; default 64 MiB
 	UserAgent                            string        // of each request to the source; default webclient.Agent
+
+	Settings settings.Names // of the settings in hints
 
 	relocate bool // relocate opens records whose mirror is at another address, see Relocate
 }
@@ -237,7 +240,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, repeats: &repeats{}, writer: randomHex(8)}
 	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits, Now: o.Now, Log: d.log}); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits, Now: o.Now, Log: d.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
@@ -245,7 +248,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	e := target.Endpoint()
 	d.target = TargetOf(target)
 	if e.Update == "" && e.GraphStore == "" {
-		return nil, fmt.Errorf("destination %s: store %s can only be read; give it an update or graph_store address", cfg.Name, e.Name)
+		return nil, fmt.Errorf("destination %s: store %s can only be read; give %s or %s", cfg.Name, e.Name, cfg.Settings.Of("update"), cfg.Settings.Of("graph_store"))
 	}
 	d.mirror = newMirror(target, d.log)
 	if cfg.Map != "" {

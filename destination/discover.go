@@ -111,7 +111,7 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	lim := defaultLimits()
 	d := &Destination{cfg: cfg, lim: &lim, log: log}
 	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &d.lim.Limits, Log: log}); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &d.lim.Limits, Log: log}); err != nil {
 		return err
 	}
 	d.cfg.Source, _, _ = webguard.Hide(cfg.Source)
@@ -292,7 +292,7 @@ func (d *Destination) discoverSets(ctx context.Context, address string, r *resou
 	if err := d.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
 		return nil, err
 	}
-	set, err := chooseSet(sets, d.cfg.Set)
+	set, err := d.chooseSet(sets)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", clip.Middle(address), err)
 	}
@@ -354,7 +354,8 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 // chooseSet takes the only set, or the one that the configuration names: by the
 // address of its Capability List, by what describes it, or by its name, which is
 // the folder or file name in one of the two.
-func chooseSet(sets []offered, want string) (offered, error) {
+func (d *Destination) chooseSet(sets []offered) (offered, error) {
+	want := d.cfg.Set
 	if len(sets) == 0 {
 		return offered{}, errors.New("offers no set")
 	}
@@ -372,7 +373,7 @@ func chooseSet(sets []offered, want string) (offered, error) {
 	case len(found) == 0:
 		fmt.Fprintf(&b, "offers no set %q; it has", want)
 	case want == "":
-		fmt.Fprintf(&b, "offers %d sets; choose one with set:", len(sets))
+		fmt.Fprintf(&b, "offers %d sets; choose one with %s:", len(sets), d.cfg.Settings.Of("set"))
 	default:
 		fmt.Fprintf(&b, "offers %d sets that %q can mean; name one by the address of its Capability List:", len(found), want)
 		sets = found
@@ -435,7 +436,7 @@ func (d *Destination) choose(found []*offer) (*offer, error) {
 		sets, last = append(sets, s), o
 	}
 	if len(sets) > 1 {
-		_, err := chooseSet(sets, d.cfg.Set)
+		_, err := d.chooseSet(sets)
 		return nil, err
 	}
 	return last, nil

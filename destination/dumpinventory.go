@@ -129,11 +129,11 @@ func (d *Destination) openPackage(ctx context.Context, p pkg, attempts int) (*do
 // downloadPackage downloads a package and verifies it whole.
 func (d *Destination) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
 	if p.promise.Length > d.lim.pkg {
-		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (max_package_bytes)", fetch.ErrTooLarge, p.promise.Length, d.lim.pkg)
+		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (%s)", fetch.ErrTooLarge, p.promise.Length, d.lim.pkg, d.cfg.Settings.Of("max_package_bytes"))
 	}
 	dl, err := d.download(ctx, fetch.Request{URL: p.url, Accept: "application/zip, */*;q=0.1", MaxBytes: d.lim.pkg, Attempts: attempts})
 	if errors.Is(err, fetch.ErrTooLarge) {
-		err = fmt.Errorf("%w (max_package_bytes)", err)
+		err = fmt.Errorf("%w (%s)", err, d.cfg.Settings.Of("max_package_bytes"))
 	}
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if p.err != nil {
 		return nil, fmt.Errorf("package %s: %w", clip.Middle(it.Package), p.err)
 	}
-	body, err := readMember(p.zip, it.Path, d.lim.resource)
+	body, err := d.readMember(p.zip, it.Path)
 	if err == nil {
 		err = it.Promise.Verify(body)
 	}

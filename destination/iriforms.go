@@ -78,7 +78,7 @@ type iriRewrites struct {
 	GSP    []string // Graph Store Protocol, N-Triples
 	Graphs []string // Graph Store Protocol, graph names
 
-	Dead bool `json:",omitempty"` // the graph_store address takes no POST, or confirms it and does not write it
+	Dead bool `json:",omitempty"` // the Graph Store takes no POST, or confirms it and does not write it
 
 	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }
@@ -197,7 +197,7 @@ func (m *mirror) keeps(st *sink.Statement) error {
 	e := m.client.Endpoint()
 	hint := ""
 	if e.GraphStore == "" {
-		hint = "; give it a graph_store address, by which it may keep it"
+		hint = fmt.Sprintf("; give %s, by which it may keep it", e.Names.Of("graph_store"))
 	}
 	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.caps.Product, clip.Middle(iri), hint)
 }
@@ -423,12 +423,12 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 	}
 	found.GSP, err = terms("post", post)
 	if refusesPosts(err) && e.Update != "" {
-		m.log.Warn("probe: the graph_store address takes no POST; updates are sent instead", "graph_store", e.GraphStore, "error", err)
+		m.log.Warn("probe: the Graph Store takes no POST; updates are sent instead", "graph_store", e.GraphStore, "error", err)
 		found.Dead = true
 		return found, nil
 	}
 	if errors.Is(err, errUnconfirmed) && e.Update != "" {
-		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; its graph_store address is not used for writing")
+		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; updates are sent instead")
 		found.Dead = true
 		return found, nil
 	}

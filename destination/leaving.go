@@ -168,11 +168,11 @@ func (d *Destination) tooMuch(w weight) string {
 	case w.leaving >= w.of-w.accepted:
 		why = fmt.Sprintf("all %d resources would go: they are kept", w.leaving)
 	case w.leaving > allowed:
-		why = fmt.Sprintf("%d of %d resources would go, more than the %d that max_delete_ratio %g allows: they are kept", w.leaving, w.of, allowed, max(ratio, 0))
+		why = fmt.Sprintf("%d of %d resources would go, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, allowed, d.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
 	default:
 		return ""
 	}
-	return why + "; if that is right: rsbridge accept " + d.cfg.Name
+	return why + "; if that is right: " + d.cfg.Settings.Of("rsbridge accept "+d.cfg.Name)
 }
 
 // depart lets go what is leaving, or holds it. free lets go everything that no empty list

@@ -37,7 +37,7 @@ func (d *Destination) mapped(ctx context.Context, o *outcome) error {
 		return fmt.Errorf("%s %w: map: %w", clip.Middle(o.it.Loc), errContent, err)
 	}
 	if int64(len(made)) > d.lim.triples {
-		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (max_resource_triples)", clip.Middle(o.it.Loc), errContent, len(made), d.lim.triples)
+		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (%s)", clip.Middle(o.it.Loc), errContent, len(made), d.lim.triples, d.cfg.Settings.Of("max_resource_triples"))
 	}
 	o.wire, o.ts, o.noValue = appendLines(nil, made), made, noValue
 	o.rec.Triples = int64(len(made))

@@ -88,7 +88,7 @@ func (d *Destination) claimBeside() error {
 			return nil
 		}
 		if !d.cfg.Adopt {
-			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or set adopt: true to take it over", d.cfg.Files, st.Name)
+			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, st.Name, d.cfg.Settings.Of("adopt: true"))
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("files: %w", err)
@@ -99,7 +99,7 @@ func (d *Destination) claimBeside() error {
 		}
 		foreign := func(e fs.DirEntry) bool { return !unfinishedFile(e.Name()) }
 		if slices.ContainsFunc(list, foreign) && !d.cfg.Adopt {
-			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or set adopt: true, after which an audit finds what is not of the source", d.cfg.Files)
+			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
 		}
 	}
 	raw, err = json.Marshal(besideState{1, d.meta.Mark, d.cfg.Name})

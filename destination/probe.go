@@ -83,7 +83,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
 	if g := d.mirror.lay.Graph; g != "" && p.IRIs.changesGraph(g) {
-		return fmt.Errorf("graph_iri %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
+		return fmt.Errorf("graph %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
 	d.mirror.take(p.Capabilities, *p.IRIs)
 	return d.indexInForm(ctx)

@@ -240,7 +240,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		defer d.bigMu.Unlock()
 	}
 	if p.Promise.Length > d.lim.resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (max_resource_bytes)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource)
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (%s)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource, d.cfg.Settings.Of("max_resource_bytes"))
 	}
 	accept := "*/*"
 	switch {
@@ -252,7 +252,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, MaxBytes: d.lim.resource, Attempts: 3,
 		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
 	if errors.Is(err, fetch.ErrTooLarge) {
-		err = fmt.Errorf("%w (max_resource_bytes)", err)
+		err = fmt.Errorf("%w (%s)", err, d.cfg.Settings.Of("max_resource_bytes"))
 	}
 	if err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", clip.Middle(p.URL), errEmpty)
 	}
 	if int64(len(ts)) > d.lim.triples {
-		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (max_resource_triples)", clip.Middle(p.URL), errContent, len(ts), d.lim.triples)
+		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (%s)", clip.Middle(p.URL), errContent, len(ts), d.lim.triples, d.cfg.Settings.Of("max_resource_triples"))
 	}
 	ts = rdfres.SortUnique(ts)
 	wireNames := false

@@ -294,7 +294,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
 		case other.Graph != d.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only of one that is gone
-			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same graph_iri, or choose another file", d.at(), other.Graph, other.Name)
+			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.at(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
 		case slices.Contains(ours, mark):
 			shared = mark
 		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
@@ -305,9 +305,9 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	}
 	switch {
 	case earlier != "" && d.mirror.lay.PerEntity && !d.cfg.Adopt:
-		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or set adopt: true to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name)
+		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove what it has there
-		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another graph_iri, bring the state back, or set adopt: true to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source)
+		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	case earlier != "":
 		if !r.dry {
 			if err := d.takeOver(earlier); err != nil {
@@ -343,7 +343,7 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 		if d.mirror.lay.PerEntity {
 			what = "the store"
 		}
-		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another graph_iri, empty it, or set adopt: true to make it this mirror", what, d.at())
+		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, d.at(), d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	}
 	return nil
 }
@@ -425,7 +425,7 @@ func (d *Destination) sharesWith() error {
 	if former == "" {
 		return nil
 	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another graph_iri, or remove it: rsbridge forget %s", d.graphName(), d.at(), former, former)
+	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", d.graphName(), d.at(), former, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("rsbridge forget "+former))
 }
 
 func (d *Destination) noteCompare(why string) error {

@@ -45,7 +45,7 @@ func TestFirstWriteIsRefused(t *testing.T) {
 		1:   {[]string{"connection refused", "is the store running"}, true},
 		401: {[]string{"401 Unauthorized", "what the store says", "set username and password"}, false},
 		403: {[]string{"403 Forbidden", "what the store says", "does the user have this right"}, false},
-		405: {[]string{"405 Method Not Allowed", "are the query, update and graph_store addresses mixed up"}, false},
+		405: {[]string{"405 Method Not Allowed", "are the addresses for queries, updates and the Graph Store mixed up"}, false},
 		429: {[]string{"429 Too Many Requests", "what the store says"}, true},
 		500: {[]string{"500 Internal Server Error", "what the store says"}, true},
 		503: {[]string{"503 Service Unavailable", "what the store says"}, true},

@@ -42,7 +42,7 @@ const (
 // owner, the triples that it leads to. Names are those of the ordinal 0.
 func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorter) error {
 	if c.tooLarge {
-		g.failAll(c, seq, fmt.Errorf("a component of connected blank nodes has %d triples, more than max_description_triples (%d)", c.distinct, g.cfg.MaxDescriptionTriples))
+		g.failAll(c, seq, fmt.Errorf("a component of connected blank nodes has %d triples, more than %d (%s)", c.distinct, g.cfg.MaxDescriptionTriples, g.cfg.Names.Of("max_description_triples")))
 		return nil
 	}
 	if err := checkAll(c.triples); err != nil {
@@ -51,7 +51,7 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 	}
 	names, err := rdfres.LabelComponent(c.triples, rdfres.NameOptions{WorkLimit: g.cfg.WorkLimit})
 	if err != nil {
-		g.failAll(c, seq, fmt.Errorf("name its blank nodes within max_naming_work: %w", err))
+		g.failAll(c, seq, fmt.Errorf("name its blank nodes within %s: %w", g.cfg.Names.Of("max_naming_work"), err))
 		return nil
 	}
 	if g.wanted != nil && !g.wanted(c.owners, names.Digest) {
@@ -107,7 +107,7 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		}
 		found, depth := x.reach(starts)
 		if depth > g.cfg.MaxDepth {
-			g.fail(entity, fmt.Errorf("its blank nodes are nested deeper than max_depth (%d)", g.cfg.MaxDepth))
+			g.fail(entity, fmt.Errorf("its blank nodes are nested deeper than %d (%s)", g.cfg.MaxDepth, g.cfg.Names.Of("max_depth")))
 			continue
 		}
 		ek := rdfres.EntityKey(entity)

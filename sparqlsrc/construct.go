@@ -366,7 +366,7 @@ func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
 // too much.
 func (s *Source) nameConstructed(entity string, ts []rdfres.Triple, over map[string]bool) ([]rdfres.Triple, error) {
 	if over[entity] {
-		return nil, fmt.Errorf("more than max_description_triples (%d)", s.cfg.MaxDescriptionTriples)
+		return nil, fmt.Errorf("more than %d triples (%s)", s.cfg.MaxDescriptionTriples, s.cfg.Names.Of("max_description_triples"))
 	}
 	return nameOwn(&s.cfg, entity, ts)
 }
@@ -378,7 +378,7 @@ func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, e
 		return nil, err
 	}
 	if len(ts) > cfg.MaxDescriptionTriples {
-		return nil, fmt.Errorf("more than max_description_triples (%d)", cfg.MaxDescriptionTriples)
+		return nil, fmt.Errorf("more than %d triples (%s)", cfg.MaxDescriptionTriples, cfg.Names.Of("max_description_triples"))
 	}
 	named, _, err := rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: entity, WorkLimit: cfg.WorkLimit})
 	return named, err

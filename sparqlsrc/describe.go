@@ -279,7 +279,7 @@ func (e *entityError) Unwrap() error { return e.err }
 // bound counts one more triple of an entity that has these now.
 func (d *describer) bound(entity string, ts []rdfres.Triple) error {
 	if most := d.s.cfg.MaxDescriptionTriples; len(ts) > most {
-		return &entityError{entity, fmt.Errorf("more than max_description_triples (%d)", most)}
+		return &entityError{entity, fmt.Errorf("more than %d triples (%s)", most, d.s.cfg.Names.Of("max_description_triples"))}
 	}
 	return d.hold(1)
 }

@@ -166,7 +166,7 @@ func TestGraphTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := read(t, sc)
-	if len(got) != 1 || !sc.IsFailed("http://g.example/large") || !strings.Contains(fmt.Sprint(sc.Failed()), "max_description_triples (20)") {
+	if len(got) != 1 || !sc.IsFailed("http://g.example/large") || !strings.Contains(fmt.Sprint(sc.Failed()), "20 triples (max_description_triples)") {
 		t.Errorf("%d entities; failed: %v", len(got), sc.Failed())
 	}
 	// Nor do they where it is read alone, and is too deep.

@@ -103,7 +103,7 @@ func TestNamedTooLarge(t *testing.T) {
 			if len(got) != 2 || got[fmt.Sprintf(name, 0)] != 3 || got[fmt.Sprintf(name, 2)] != 4 {
 				t.Errorf("described: %v", got)
 			}
-			if why := named.Failed()[fmt.Sprintf(name, 1)]; len(named.Failed()) != 1 || why == nil || !strings.Contains(why.Error(), "max_description_triples (20)") {
+			if why := named.Failed()[fmt.Sprintf(name, 1)]; len(named.Failed()) != 1 || why == nil || !strings.Contains(why.Error(), "20 triples (max_description_triples)") {
 				t.Errorf("failed: %v", named.Failed())
 			}
 		})

@@ -132,7 +132,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		orphan := strings.HasPrefix(g.entity, orphanPrefix) && !sc.byGraph
 		ok := sc.admits(&g, orphan)
 		if g.over && ok {
-			sc.group.fail(g.entity, fmt.Errorf("its description has more than max_description_triples (%d)", sc.cfg.MaxDescriptionTriples))
+			sc.group.fail(g.entity, fmt.Errorf("its description has more than %d triples (%s)", sc.cfg.MaxDescriptionTriples, sc.cfg.Names.Of("max_description_triples")))
 		}
 		var described rdfres.Description
 		if ok && !g.over {

@@ -109,7 +109,7 @@ func (s *Source) tellElsewhere(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if graphs, err := s.client.NamedGraphs(ctx, 8); err == nil && len(graphs) > 0 {
-		s.log.Warn("what the set is over is empty, and other graphs are not: name them (graphs; of expose --graph; \"*\" for all)", "empty", cmp.Or(strings.Join(s.cfg.Graphs, ", "), "the default graph"), "others", strings.Join(graphs, ", "))
+		s.log.Warn("what the set is over is empty, and other graphs are not: name them, or \"*\" for all", "name", s.cfg.Names.Of("graphs"), "empty", cmp.Or(strings.Join(s.cfg.Graphs, ", "), "the default graph"), "others", strings.Join(graphs, ", "))
 	}
 }
 

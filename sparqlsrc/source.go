@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -43,6 +44,7 @@ type Config struct {
 	Findings              Findings
 	Known                 func() (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
 	Ahead                 func() Ahead                      // asked for at each download; nil, or one that gives nil: nothing is made ahead
+	Names                 settings.Names                    // of the settings in hints
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }

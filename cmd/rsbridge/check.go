@@ -125,7 +125,7 @@ func (a *app) sayChecked(doc checked) {
 		fmt.Fprintf(a.out, "set %s: nothing is in the graph %s: is its name right?\n", name, strings.Join(doc.Empty[name], ", nor in "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Unpublished)) {
-		fmt.Fprintf(a.out, "store %s: not published: %s%s\n", name, oneLine(doc.Unpublished[name].String()), howToPublish)
+		fmt.Fprintf(a.out, "store %s: not published: %s%s\n", name, oneLine(doc.Unpublished[name].String()), howToPublish(nil))
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.State)) {
 		what := "cannot be opened"

@@ -65,7 +65,7 @@ func TestDoctorInWords(t *testing.T) {
 		x.UnionDefault = true
 		set(&x)
 		var b strings.Builder
-		if err := sayExamination(&b, x); err != nil || !strings.Contains(b.String(), want) {
+		if err := sayExamination(&b, x, nil); err != nil || !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s: %v", want, &b, err)
 		}
 	}

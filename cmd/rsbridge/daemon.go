@@ -192,7 +192,6 @@ administration is at --admin, or at another port if the default one is taken.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.inFlags(exposeWords...)
 			a.daemonLog()
 			if err := period(every); err != nil {
 				return err
@@ -201,6 +200,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 				admin = freePort(admin)
 			}
 			cfg := bridge.NewConfig()
+			cfg.NameSettings(exposeFlags)
 			cfg.State = state
 			cfg.Public = bridge.Public{Listen: listen, BaseURL: baseURL}
 			cfg.Admin.Listen = admin
@@ -211,7 +211,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 			set.Store, set.Graphs, set.Select.Classes, set.Prefix, set.Schedule = "endpoint", graphs, classes, prefix, "@every "+every
 			cfg.Sets[name] = set
 			if err := cfg.Complete("."); err != nil {
-				return asFlags(err, exposeFlags(name))
+				return asFlags(err)
 			}
 			return a.serve(cmd.Context(), cfg, "rsbridge expose "+sparql.Redact(args[0]), func(ctx context.Context, b *bridge.Bridge) error {
 				if err := ownAddresses(ctx, b); err != nil {
@@ -271,7 +271,6 @@ are pending, failed or held.`,
   rsbridge mirror https://data.example --set books --query http://localhost:3030/ds/query \
     --update http://localhost:3030/ds/update --graph-store http://localhost:3030/ds/data --graph-iri http://example.org/mirror`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.inFlags(mirrorWords...)
 			at, err := untilTime(until)
 			switch {
 			case err != nil:
@@ -286,6 +285,7 @@ are pending, failed or held.`,
 				admin = freePort(admin)
 			}
 			cfg := bridge.NewConfig()
+			cfg.NameSettings(mirrorFlags)
 			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
 			st := bridge.NewStore()
 			kind, place, _ := strings.Cut(into, ":")
@@ -320,7 +320,7 @@ are pending, failed or held.`,
 				cfg.Admin.Listen = ""
 			}
 			if err := cfg.Complete("."); err != nil {
-				return asFlags(err, mirrorFlags)
+				return asFlags(err)
 			}
 			if once {
 				return a.mirrorOnce(cmd.Context(), cfg, bridge.SyncArgs{Until: at})

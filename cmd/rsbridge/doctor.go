@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
@@ -49,9 +50,11 @@ At the end stand the consequences for rsbridge, and advice for the store.
 				}
 				e.Password = strings.TrimSpace(string(raw))
 			}
-			if onWeb(args[0]) {
-				a.inFlags(doctorWords...)
+			var names settings.Names
+			if onWeb(args[0]) || strings.ContainsAny(args[0], `/\`) { // no configuration names it
+				names = doctorFlags
 			}
+			e.Names = names
 			client, end, err := a.storeClient(args[0], e)
 			if err != nil {
 				return err
@@ -73,7 +76,7 @@ At the end stand the consequences for rsbridge, and advice for the store.
 			if a.json {
 				return a.print(found)
 			}
-			return sayExamination(a.out, found)
+			return sayExamination(a.out, found, names)
 		}}
 	f := c.Flags()
 	f.BoolVar(&o.Write, "write", false, "write into a scratch graph too, and remove it")
@@ -164,7 +167,7 @@ func (a *app) storeClient(name string, e sparql.Endpoint) (c *sparql.Client, end
 	return c, end, nil
 }
 
-func sayExamination(out io.Writer, x sparql.Examination) error {
+func sayExamination(out io.Writer, x sparql.Examination, names settings.Names) error {
 	w := &errWriter{w: out}
 	w.line("%s: %s", x.Store, oneLine(cmp.Or(x.Product, "a store that does not say what it is"), x.Version))
 	for _, k := range slices.Sorted(maps.Keys(x.Addresses)) {
@@ -200,7 +203,7 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 	_, known := sparql.KnownUnion(x.Product)
 	union := yes(known || x.Written && x.Writable, "shows the named graphs too", "shows what was looked at of the named graphs too, or holds the same triples (--write tells which)")
 	w.line("default graph %s", yes(x.UnionDefault, union, found("union default graph", "is a graph of its own")))
-	w.line("other graphs  %s", yes(x.Outside.Nothing(), x.Outside.String(), x.Outside.String()+howToPublish))
+	w.line("other graphs  %s", yes(x.Outside.Nothing(), x.Outside.String(), x.Outside.String()+howToPublish(names)))
 	w.line("VALUES        %d IRIs passed", x.ValuesLimit)
 	w.line("DESCRIBE      %s", x.Manners.Describe)
 	l := x.Limits
@@ -250,7 +253,9 @@ func sayExamination(out io.Writer, x sparql.Examination) error {
 }
 
 // howToPublish ends what is told of graphs that no set publishes.
-const howToPublish = "; to publish them, name them in the graphs of a set (\"*\": all)"
+func howToPublish(n settings.Names) string {
+	return fmt.Sprintf("; to publish them, name them by %s (\"*\": all)", n.Of("graphs"))
+}
 
 func yes[T any](is bool, text, other T) T {
 	if is {

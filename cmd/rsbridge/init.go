@@ -36,11 +36,10 @@ file is never overwritten (exit code 2).`,
 			case out != a.config && cmd.Flags().Changed("config"):
 				return usage("-o %s and -c %s name two files: give one of them", out, a.config)
 			}
-			a.inFlags(initWords...)
 			var notes, sets []string
 			graphs := allInDefault
 			if endpoint != "" {
-				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log})
+				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log, Names: initFlags})
 				if err != nil {
 					return usage("--endpoint: %w", err)
 				}

@@ -25,7 +25,7 @@ type bars struct {
 // progress shows the state of a run on standard error.
 func (a *app) progress(run jobs.Run) {
 	if a.bars == nil {
-		a.bars = &bars{w: screen(a.err), terminal: isTerminal(screen(a.err)), last: time.Now()}
+		a.bars = &bars{w: a.err, terminal: isTerminal(a.err), last: time.Now()}
 	}
 	a.bars.show(run)
 }

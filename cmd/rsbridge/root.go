@@ -30,9 +30,8 @@ type app struct {
 	logFormat string
 	logLevel  string
 
-	log   *slog.Logger
-	level slog.Level
-	bars  *bars
+	log  *slog.Logger
+	bars *bars
 
 	ports map[string]string // what was taken for addresses with port 0
 	left  *jobs.Run         // of the daemon, which the stopped command does not wait for
@@ -123,7 +122,6 @@ func (a *app) begin() error {
 }
 
 func (a *app) setLog(level slog.Level) {
-	a.level = level
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: masked}
 	var h slog.Handler = slog.NewTextHandler(a.err, o)
 	if a.logFormat == "json" {

@@ -250,7 +250,7 @@ func sayHeldSet(w io.Writer, set string, h *changetrack.Held) {
 // sayUnpublished tells what no set publishes of the data of a set.
 func sayUnpublished(w io.Writer, u *bridge.Unpublished) {
 	if u.Told() {
-		fmt.Fprintf(w, "  not published: %s%s\n", oneLine(u.String()), howToPublish)
+		fmt.Fprintf(w, "  not published: %s%s\n", oneLine(u.String()), howToPublish(nil))
 	}
 }
 
@@ -400,7 +400,7 @@ func saySync(w io.Writer, r destination.SyncReport) {
 		fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, p.Reason)
 	}
 	if r.Pending > 0 {
-		fmt.Fprintln(w, "  what is pending is tried again by itself, and at once by the next `rsbridge sync`; what the mirror holds of it is the last good version")
+		fmt.Fprintln(w, "  what is pending is tried again by itself, and at once by the next sync; what the mirror holds of it is the last good version")
 	}
 }
 

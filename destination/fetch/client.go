@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -80,6 +81,7 @@ var (
 type Client struct {
 	client  *http.Client
 	hosts   webguard.Rules
+	names   settings.Names
 	source  *url.URL          // with the user name and password for its host
 	secrets *webguard.Secrets // of the source's address: nothing above the client sees them
 	lim     *Limits
@@ -100,6 +102,7 @@ type Client struct {
 // Options are the settings of a Client; the zero value is one request at a time to the
 // source's own host, under the default limits.
 type Options struct {
+	Names       settings.Names    // of the settings in hints
 	Allow       []string          // further hosts, as webguard.ParseRule reads them
 	Concurrency int               // requests at once; 0: 1
 	Agent       string            // User-Agent
@@ -132,12 +135,12 @@ func NewClient(source string, o Options) (*Client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
-	f := &Client{source: u, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
+	f := &Client{names: o.Names, source: u, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range o.Allow {
 		r, err := webguard.ParseRule(a)
 		if err != nil {
-			return nil, fmt.Errorf("allow: %w", err)
+			return nil, fmt.Errorf("%s: %w", o.Names.Of("allow"), err)
 		}
 		f.hosts = append(f.hosts, r)
 	}
@@ -200,7 +203,7 @@ func (f *Client) authorize(req *http.Request) {
 func (f *Client) Allowed(u *url.URL) error {
 	err := f.hosts.Allowed(u)
 	if errors.Is(err, webguard.ErrNotAllowed) {
-		return fmt.Errorf("%w (add it to allow: if it belongs to the source)", err)
+		return fmt.Errorf("%w (add it to %s if it belongs to the source)", err, f.names.Of("allow"))
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func (l *Layout) GraphOf(entity string) (string, error) {
 		return "", fmt.Errorf("graph of %s: %w", clip.Middle(entity), err)
 	}
 	if sparql.IsOwnGraph(g) {
-		return "", fmt.Errorf("graph %s of entity %s is one of rsbridge's own; change graph_iri", clip.Middle(g), clip.Middle(entity))
+		return "", fmt.Errorf("graph %s of entity %s is one of rsbridge's own; the template of graphs must lead elsewhere", clip.Middle(g), clip.Middle(entity))
 	}
 	return g, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/pace"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -32,6 +33,7 @@ type Endpoint struct {
 	MaxRows     int64             // configured row limit of the store; 0 unknown
 	Logger      *slog.Logger      // with the name of the store, if the lines are to have it; nil: silent
 	UserAgent   string            // of each request; default webclient.Agent
+	Names       settings.Names    // of the settings in hints
 }
 
 // Client speaks to one endpoint. Safe for concurrent use.

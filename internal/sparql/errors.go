@@ -106,21 +106,21 @@ func momentary(err error) bool {
 func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 
 // statusError reads what an answer that is not 2xx says.
-func statusError(op, url string, res *http.Response, text, username string) *Error {
-	e := &Error{Op: op, URL: url, Status: res.StatusCode, Body: text}
+func (c *Client) statusError(op, url string, res *http.Response, text string) *Error {
+	e := &Error{Op: c.op(op), URL: url, Status: res.StatusCode, Body: text}
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized && foreignSchemes(res.Header) != "":
 		e.Hint = fmt.Sprintf("the store asks for %s authentication; rsbridge has Basic and Digest (MD5, SHA-256): allow one of them there, or put a proxy before the store that adds what it asks for", foreignSchemes(res.Header))
-	case s == http.StatusUnauthorized && username == "":
-		e.Hint = "the store asks for credentials: set username and password of this store"
+	case s == http.StatusUnauthorized && c.endpoint.Username == "":
+		e.Hint = "the store asks for credentials: " + c.credentials("give")
 	case s == http.StatusUnauthorized:
-		e.Hint = "credentials were refused: check username and password of this store"
+		e.Hint = "credentials were refused: " + c.credentials("check")
 	case s == http.StatusForbidden:
 		e.Hint = "not allowed: does the user have this right? Virtuoso needs GRANT for updates, or its /sparql-auth address"
 	case s == http.StatusNotFound:
 		e.Hint = "nothing at this address: check the address of the store and its dataset or repository name"
 	case s == http.StatusMethodNotAllowed:
-		e.Hint = "this address does not take this kind of request: are the query, update and graph_store addresses mixed up, or is the store read-only?"
+		e.Hint = "this address does not take this kind of request: are the addresses for queries, updates and the Graph Store mixed up, or is the store read-only?"
 	case s == http.StatusNotAcceptable || s == http.StatusUnsupportedMediaType:
 		e.Hint = "the store does not speak this format or does not take direct POST bodies"
 	case s == http.StatusRequestEntityTooLarge || s == http.StatusRequestURITooLong:
@@ -128,7 +128,7 @@ func statusError(op, url string, res *http.Response, text, username string) *Err
 	case s == http.StatusBadRequest:
 		e.Hint = "the store did not understand the query, or it was too long for it"
 	case s == http.StatusTooManyRequests:
-		e.Temporary, e.Hint = true, "the store asks to slow down: lower the concurrency of this store"
+		e.Temporary, e.Hint = true, "the store asks to slow down: lower "+c.endpoint.Names.Of("concurrency")
 	case s == http.StatusRequestTimeout, s == http.StatusBadGateway, s == http.StatusServiceUnavailable, s == http.StatusGatewayTimeout:
 		e.Temporary, e.Hint = true, "the store is overloaded or starting, or the query takes it too long"
 	case s == http.StatusInsufficientStorage:
@@ -142,17 +142,22 @@ func statusError(op, url string, res *http.Response, text, username string) *Err
 	return e
 }
 
+// credentials tells what to do about user and password.
+func (c *Client) credentials(do string) string {
+	return fmt.Sprintf("%s %s and %s", do, c.endpoint.Names.Of("username"), c.endpoint.Names.Of("password_file"))
+}
+
 // transportError explains an error without an answer.
-func transportError(ctx, parent context.Context, op, url string, timeout time.Duration, err error) *Error {
-	e := &Error{Op: op, URL: url, Err: err}
+func (c *Client) transportError(ctx, parent context.Context, op, url string, err error) *Error {
+	e := &Error{Op: c.op(op), URL: url, Err: err}
 	var dns *net.DNSError
 	switch {
 	case parent.Err() != nil:
 		e.Err = context.Cause(parent)
 	case errors.Is(context.Cause(ctx), errStalled):
-		e.Err = fmt.Errorf("%w of %v", errStalled, timeout)
+		e.Err = fmt.Errorf("%w of %v", errStalled, c.endpoint.Timeout)
 		e.Temporary, e.once = true, true
-		e.Hint = "the store is too slow for this: raise its timeout"
+		e.Hint = "the store is too slow for this: raise " + c.endpoint.Names.Of("timeout")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Temporary, e.Hint = true, "nobody listens there: is the store running?"
 	case errors.As(err, &dns):

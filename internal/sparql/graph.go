@@ -78,7 +78,7 @@ type QuadFunc func(g, s, p, o []byte) error
 // (it is not in the protocol, but Oxigraph, Fuseki and the embedded store do).
 func (c *Client) StreamDataset(ctx context.Context, fn QuadFunc) error {
 	if c.endpoint.GraphStore == "" {
-		return &Error{Op: c.op("read all"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "set the graph_store address of this store"}
+		return &Error{Op: c.op("read all"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.endpoint.Names.Of("graph_store")}
 	}
 	return c.streamScanned(ctx, request{op: "read all", method: http.MethodGet, url: c.endpoint.GraphStore, accept: "application/n-quads"},
 		func(sc *rdfres.LineScanner) error { return fn(sc.G, sc.S, sc.P, sc.O) })
@@ -204,7 +204,7 @@ func (c *Client) GetGraph(ctx context.Context, graph string) iter.Seq2[rdfres.Tr
 // without blank nodes do).
 func (c *Client) Update(ctx context.Context, update string) error {
 	if c.endpoint.Update == "" {
-		return &Error{Op: c.op("update"), URL: redact(c.endpoint.Query), Err: ErrReadOnly, Hint: "set the update address of this store"}
+		return &Error{Op: c.op("update"), URL: redact(c.endpoint.Query), Err: ErrReadOnly, Hint: "give " + c.endpoint.Names.Of("update")}
 	}
 	r := request{op: "update", method: http.MethodPost, url: c.endpoint.Update, contentType: updateType, accept: "*/*"}
 	r.body, r.length = textBody(update)
@@ -274,7 +274,7 @@ func (c *Client) DeleteGraph(ctx context.Context, graph string) error {
 // graphURL addresses a graph indirectly (SPARQL 1.1 Graph Store HTTP Protocol, section 4.2).
 func (c *Client) graphURL(graph string) (string, error) {
 	if c.endpoint.GraphStore == "" {
-		return "", &Error{Op: c.op("graph store"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "set the graph_store address of this store"}
+		return "", &Error{Op: c.op("graph store"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.endpoint.Names.Of("graph_store")}
 	}
 	u, err := url.Parse(c.endpoint.GraphStore)
 	if err != nil {

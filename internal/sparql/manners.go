@@ -277,9 +277,6 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	} else if strings.HasPrefix(m.Describe, "direct") {
 		will("not use DESCRIBE: it was not seen to follow blank nodes")
 	}
-	if m.GraphStore == noAddress {
-		could(giveGraphStore)
-	}
 	for _, g := range c.Left {
 		could("drop the graph %s, which a probe that was killed has left; doctor --write does, an hour after it", g)
 	}
@@ -311,8 +308,6 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 
 // CouldCompress is what can be said of a store that is asked over a network.
 const CouldCompress = "let answers be compressed, if the store is far away"
-
-const giveGraphStore = "give the Graph Store address (--graph-store): it is the fastest way into most stores"
 
 // Examination is all that is found out about a store.
 type Examination struct {
@@ -401,15 +396,14 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	}); out.BatchSpeed[best] > 0 && best != "one-by-one" {
 		out.Will = append(out.Will, fmt.Sprintf("read what hints name by batches that grow: %.0f triples/s by %s, %.0f one by one", out.BatchSpeed[best], best, out.BatchSpeed["one-by-one"]))
 	}
-	for kind, flag := range map[string]string{"graph_store": "--graph-store", "update": "--update"} {
-		if at := out.Found[kind]; at != "" {
-			say := fmt.Sprintf("give %s %s (%s): it answers there", kind, at, flag)
-			if i := slices.Index(out.Could, giveGraphStore); i >= 0 && kind == "graph_store" {
-				out.Could[i] = say + ", and is the fastest way into most stores"
-				continue
-			}
-			out.Could = append(out.Could, say)
-		}
+	graphStore, update := e.Names.Of("graph_store"), e.Names.Of("update")
+	if at := out.Found["graph_store"]; at != "" {
+		out.Could = append(out.Could, fmt.Sprintf("give %s %s: it answers there, and is the fastest way into most stores", graphStore, at))
+	} else if out.Manners.GraphStore == noAddress {
+		out.Could = append(out.Could, fmt.Sprintf("give the Graph Store address (%s): it is the fastest way into most stores", graphStore))
+	}
+	if at := out.Found["update"]; at != "" {
+		out.Could = append(out.Could, fmt.Sprintf("give %s %s: it answers there", update, at))
 	}
 	if elsewhere != "" {
 		out.Could = append(out.Could, elsewhere)

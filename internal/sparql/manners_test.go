@@ -124,7 +124,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("nothing of %q in\n%s", want, will)
 		}
 	}
-	for _, want := range []string{"ResultSetMaxRows", "--graph-store", "MaxSortedTopRows", "form bodies"} {
+	for _, want := range []string{"ResultSetMaxRows", "MaxSortedTopRows", "form bodies"} {
 		if !strings.Contains(could, want) {
 			t.Errorf("nothing of %q in\n%s", want, could)
 		}

@@ -44,7 +44,7 @@ var Presets = []Preset{
 		Limits: "no Graph Store Protocol of SPARQL 1.1; named graphs only in a namespace of quads; inference in a namespace of triples unless it is switched off; queryTimeout of the server"},
 	{Name: "qlever", Product: "QLever", URL: "http://localhost:7001",
 		Query: "URL", Update: "URL", GraphStore: "URL",
-		Limits: "updates ask for the access token: give update and graph_store with ?access-token=...; the default graph shows all named graphs; no LOAD, CLEAR, CREATE; memory and time of a query are bounded by the server"},
+		Limits: "updates ask for the access token: their addresses end with ?access-token=...; the default graph shows all named graphs; no LOAD, CLEAR, CREATE; memory and time of a query are bounded by the server"},
 	{Name: "stardog", Product: "Stardog", URL: "http://localhost:5820", Repository: "database",
 		Query: "URL/REPOSITORY/query", Update: "URL/REPOSITORY/update", GraphStore: "URL/REPOSITORY",
 		Limits: "queries end after five minutes unless query.timeout says otherwise; query.all.graphs decides what the default graph shows"},

@@ -178,7 +178,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if try == 0 && r.length > expectFrom && c.askChallenge(own, r.url, dog) {
 				continue
 			}
-			return give(transportError(own, ctx, c.op(r.op), at, c.endpoint.Timeout, err))
+			return give(c.transportError(own, ctx, r.op, at, err))
 		}
 		c.noteHeaders(res.Header)
 		if res.StatusCode/100 != 2 {
@@ -191,7 +191,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 			if res.StatusCode == http.StatusUnauthorized && try < 2 && c.auth.learn(res) {
 				continue
 			}
-			return give(statusError(c.op(r.op), at, res, c.excerpt(text), c.endpoint.Username))
+			return give(c.statusError(r.op, at, res, c.excerpt(text)))
 		}
 		if isPartial(res) {
 			_ = res.Body.Close()
@@ -203,7 +203,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		out.body = &bodyReader{
 			raw: res.Body, src: res.Body, left: res.ContentLength, dog: dog, client: c,
 			wrap: func(err error) error {
-				return transportError(own, ctx, c.op(r.op), at, c.endpoint.Timeout, err)
+				return c.transportError(own, ctx, r.op, at, err)
 			},
 			release: func() { cancel(nil); release() },
 		}

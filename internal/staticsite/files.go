@@ -45,9 +45,8 @@ func digest(name string) (sum string, n int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }
 
-// sweep removes the set's files unknown to the source by now, and folders that
-// are empty then, and counts the others. Documents of this run stay; of others
-// the source is asked.
+// sweep removes the set's files unknown to the source by now, and empty folders. It counts the
+// others. Documents of this run stay; for other files it asks the source.
 func (s *site) sweep(ctx context.Context) error {
 	root := filepath.Join(s.o.Dir, s.o.Set)
 	var folders []string

@@ -43,8 +43,8 @@ type Report struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// errMoved says that a resource differs from its list by now: the source has
-// published since, so the documents are read again.
+// errMoved reports a resource that differs from its list. The source has published since, so the
+// documents are read again.
 var errMoved = errors.New("the source has changed while it was exported")
 
 // tries is how often a source is begun again after changes meanwhile.
@@ -63,8 +63,8 @@ type site struct {
 	read   map[string]bool // documents, by address
 }
 
-// Write makes Dir the static site of a set. It may run while the source
-// publishes. Files that other sets exported into the same folder stay.
+// Write makes Dir the static site of a set. It may run while the source publishes. Files of other
+// sets in the same folder stay.
 func Write(ctx context.Context, o Options) (*Report, error) {
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *site) write(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.rep.Resources++ // /about, the one file that is not below the set's folder
+	s.rep.Resources++ // /about, the one file outside the set's folder
 	if err := s.publish(); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 			return err
 		}
 		if leads && e.Meta.Capability.Notification() {
-			continue // there is nobody who sends
+			continue // a file server sends no notifications
 		}
 		if err := s.links(ctx, &e); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 					err = s.resource(ctx, e.Loc, nil, false)
 				}
 			}
-		default: // a change that later ones may have passed
+		default: // a change; later ones may have replaced it
 			err = s.resource(ctx, e.Loc, nil, false)
 		}
 		if err != nil {
@@ -272,7 +272,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 	return w.Close()
 }
 
-// links drops links that a file server cannot answer, and writes the files of the others.
+// links drops links to services of a program, and writes the files of the others.
 func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 	kept := e.Links[:0]
 	for _, l := range e.Links {
@@ -283,8 +283,8 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 		if strings.HasPrefix(l.Href, s.base.String()+"/") {
 			switch _, err := s.file(l.Href); {
 			case err != nil || l.Rel == resourcesync.RelCanonical || path.Ext(l.Href) == "" && !strings.HasSuffix(l.Href, "/about"):
-				continue // negotiated, also where a name has a dot; or a version
-			case l.Rel == resourcesync.RelContents: // the manifest, byte for byte that of the package
+				continue // negotiated, even with a dot in the name; or a version
+			case l.Rel == resourcesync.RelContents: // the manifest, byte for byte the package's own
 				if err := s.resource(ctx, l.Href, nil, true); err != nil {
 					return err
 				}
@@ -302,8 +302,8 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 	return nil
 }
 
-// resource writes the file of an address. With must it has to be there, as meta
-// promises; a file that already fits is not fetched.
+// resource writes the file of an address. With must the file has to be there, as meta promises. A
+// file with the promised content is not fetched.
 func (s *site) resource(ctx context.Context, address string, meta *resourcesync.Meta, must bool) error {
 	name, err := s.file(address)
 	if err != nil {
@@ -364,7 +364,7 @@ func (s *site) wrote(n int64) {
 	s.rep.Bytes += n
 }
 
-// publish puts the staged documents in place: lists before the documents that name them.
+// publish puts the staged documents in place: lists first, then the documents naming them.
 func (s *site) publish() error {
 	var last string
 	err := filepath.WalkDir(s.stage, func(p string, d fs.DirEntry, err error) error {
@@ -434,8 +434,8 @@ func (s *site) description(ctx context.Context, address string) error {
 	return s.putDocument(out.Name())
 }
 
-// exported calls f with the head of a Source Description or of an index of them, and
-// then with each entry of a set that is in the folder.
+// exported calls f with the head of a Source Description or of an index of them, and then with each
+// entry of an exported set.
 func (s *site) exported(ctx context.Context, address string, f func(resourcesync.Head, *resourcesync.Entry) error) error {
 	res, err := s.get(ctx, address)
 	if err != nil {

@@ -1,16 +1,13 @@
-// Package content follows the files that descriptions lead to.
+// Package content follows the files that descriptions link to.
 //
-// A description says where the thing itself is: the PDF of an article, the image
-// of a coin, the full text. Through configured properties these files become
-// resources of the set. They stay where they are. A [Follower] finds in the log of
-// changes which description leads to which file ([Follower.Link]), asks for the
-// head of each file now and then, by conditional requests and within limits
-// ([Follower.Run]), and appends to the log what has changed in type, length, time
-// or, when asked for, hash.
+// A description names the thing itself: the PDF of an article, the image of a coin, the full text.
+// Through configured properties these files become resources of the set. They stay at their own
+// addresses. A [Follower] reads the links from the log of changes ([Follower.Link]), checks each
+// file now and then by conditional requests within limits ([Follower.Run]), and logs changes of its
+// type, length, time and, if configured, hash.
 //
-// A store can hold any address, so nothing is fetched but from the hosts that a
-// person has named (package webguard); files elsewhere are linked and counted, and
-// that is all.
+// A store can hold any address. So the Follower fetches only from hosts named in the configuration
+// (package webguard). Files elsewhere are linked and counted, nothing more.
 package content
 
 import (
@@ -34,11 +31,11 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// Config of one set. Zero values of the limits are the defaults that stand beside them.
+// Config of one set. A zero limit means the default beside it.
 type Config struct {
 	Properties     []string      // IRIs; their objects are the addresses of files
-	Hash           bool          // read each file that changes, for its sha-256
-	Allow          []string      // hosts (host, host:port) or addresses below which files may be asked for
+	Hash           bool          // read each changed file for its SHA-256
+	Allow          []string      // hosts (host, host:port) or addresses; files below them may be fetched
 	Private        bool          // names of Allow may lead into private networks
 	Every          time.Duration // a file is looked at again after this time; 24h
 	PerRun         int           // files looked at in one run; 1000
@@ -46,7 +43,7 @@ type Config struct {
 	Rate           float64       // requests a second; 10
 	MaxBytes       int64         // a longer file gets no hash; 256 MiB
 	Timeout        time.Duration // without an answer, or without a byte; 30s
-	MaxDeleteRatio float64       // more files that are gone in one run wait for a person (10 never do); less than 0: none wait
+	MaxDeleteRatio float64       // share of files one run may delete (10 always may); less than 0: no limit
 }
 
 // Options of New.
@@ -60,16 +57,16 @@ type Options struct {
 	resolver *net.Resolver // nil: the system's
 }
 
-// Limits that are not configured.
+// Fixed limits.
 const (
 	maxAddress   = 2000 // bytes of a file's address
-	maxPerEntity = 1000 // files of one description that are followed
+	maxPerEntity = 1000 // files followed per description
 	redirects    = 5    // in a row
-	hostDown     = 5    // requests to a host that failed in a row, after which it is left alone for the run
+	hostDown     = 5    // failed requests to a host in a row; the run then leaves it alone
 	secondLook   = time.Minute
 	retryFirst   = 10 * time.Minute // after a failure; doubles up to Every
 	namedFiles   = 20
-	groupSize    = 200 // files that are recorded together
+	groupSize    = 200 // files recorded together
 )
 
 // Follower follows the files of one set. One Link or Run at a time.
@@ -80,11 +77,11 @@ type Follower struct {
 	store    kv.Store
 	rules    webguard.Rules
 	client   *http.Client
-	needles  [][]byte // properties as bytes, where they cannot be written otherwise
+	needles  [][]byte // properties as bytes, if their IRIs have one spelling only
 	property map[string]bool
 }
 
-// Check tells what is wrong with a configuration.
+// Check finds the first error of a configuration.
 func (c *Config) Check() error {
 	for _, p := range c.Properties {
 		if u, err := url.Parse(p); err != nil || u.Scheme == "" || strings.ContainsAny(p, "<>\" {}|\\^`") {
@@ -99,8 +96,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// New gives the follower of a set. Its records in store are what the last look at
-// each file found.
+// New gives the follower of a set. store keeps a record of the last look at each file.
 func New(store kv.Store, log *changetrack.Log, cfg Config, o Options) (*Follower, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("content of set %s: %w", log.Set(), err)
@@ -162,8 +158,8 @@ func New(store kv.Store, log *changetrack.Log, cfg Config, o Options) (*Follower
 	return f, nil
 }
 
-// needle is what every form of a representation that has the property contains;
-// nil where escapes could hide it.
+// needle is the part common to every representation with the property; nil if escapes could hide
+// it.
 func needle(iri string) []byte {
 	for _, c := range []byte(iri) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("<>\"\\&'", c) >= 0 {
@@ -176,14 +172,14 @@ func needle(iri string) []byte {
 // Close ends idle connections.
 func (f *Follower) Close() { f.client.CloseIdleConnections() }
 
-// properties names what makes a link, for LinkFiles.
+// properties names the linking rule, for LinkFiles.
 func (f *Follower) properties() string {
 	ps := slices.Clone(f.cfg.Properties)
 	slices.Sort(ps)
 	return strings.Join(slices.Compact(ps), " ")
 }
 
-// addresses finds the files that a representation leads to.
+// addresses finds the files linked from a representation.
 func (f *Follower) addresses(entity string, format rdfres.Format, data []byte) ([]string, error) {
 	some := false
 	for _, n := range f.needles {
@@ -204,8 +200,8 @@ func (f *Follower) addresses(entity string, format rdfres.Format, data []byte) (
 	return urls, nil
 }
 
-// Addresses are the files that triples lead to by some properties: IRIs and
-// literals that are http or https addresses, without their fragments.
+// Addresses are the files linked by triples with some properties: IRIs and literals with http or
+// https addresses, without their fragments.
 func Addresses(ts []rdfres.Triple, properties map[string]bool) (urls []string) {
 	for _, t := range ts {
 		if !properties[t.P.IRI()] {
@@ -226,8 +222,7 @@ func Addresses(ts []rdfres.Triple, properties map[string]bool) (urls []string) {
 	return urls
 }
 
-// address is a text as the address of a file: an IRI as the URI that it is asked
-// for with (RFC 3987, section 3.1).
+// address is a text as the address of a file. An IRI becomes its URI (RFC 3987, section 3.1).
 func address(text string) (string, bool) {
 	text, _, _ = strings.Cut(text, "#")
 	if !utf8.ValidString(text) {
@@ -269,13 +264,13 @@ func (f *Follower) allowed(address string) bool {
 	return err == nil && f.rules.Allowed(u) == nil
 }
 
-// errors that are told as they are.
+// Errors shown unchanged.
 var (
 	errRedirects = errors.New("it is redirected again and again")
 	errStalled   = errors.New("no answer in time")
 )
 
-// reason shortens an error of a request to what it says of the file.
+// reason shortens a request's error to its part about the file.
 func reason(err error) string {
 	var ue *url.Error
 	if errors.As(err, &ue) {

@@ -17,16 +17,15 @@ func (f *Follower) prober(now time.Time) *prober {
 	return &prober{f: f, now: now, pace: pace.Pacer{Rate: f.cfg.Rate}, down: map[string]int{}}
 }
 
-// Fetcher fetches files as they are listed, one after the other, with the manners
-// of a run: from where it is allowed, so many in a second, and none from a host that
-// failed several times in a row.
+// Fetcher fetches listed files one after the other, by the rules of a run: from allowed hosts, at
+// the configured rate, and not from a host after several failures in a row.
 type Fetcher struct{ p *prober }
 
 // Fetcher begins.
 func (f *Follower) Fetcher() *Fetcher { return &Fetcher{f.prober(f.o.Now())} }
 
-// Fetch writes a file to w, if it is the version that is listed and has no more
-// than most bytes. With an error, what was written is nothing.
+// Fetch writes a file to w, if it is still the listed version and has no more than most bytes.
+// After an error the bytes in w are worthless.
 func (x *Fetcher) Fetch(ctx context.Context, url string, v *changetrack.FileVersion, most int64, w io.Writer) error {
 	host, down := x.p.host(url)
 	if down {
@@ -58,8 +57,7 @@ func (x *Fetcher) Fetch(ctx context.Context, url string, v *changetrack.FileVers
 	return nil
 }
 
-// listed tells whether what came is the current version: by its hash, or else by
-// all that a server says of it.
+// listed tells whether the response is the current version: by its hash, or else by all headers.
 func (p *prober) listed(c *candidate, a *answer) bool {
 	v := c.current
 	if v.Length >= 0 && v.Length != a.version.Length || v.Encoding != a.version.Encoding {

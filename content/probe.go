@@ -30,7 +30,7 @@ type prober struct {
 	down map[string]int // host: failures in a row
 }
 
-// answer is what a server said of a file.
+// answer is a server's response about a file.
 type answer struct {
 	status  int
 	version changetrack.FileVersion
@@ -81,7 +81,7 @@ func (p *prober) look(ctx context.Context, c candidate) outcome {
 	return o
 }
 
-// host is that of a file, and whether it is to be left alone.
+// host is the host of a file; down means to leave it alone.
 func (p *prober) host(address string) (host string, down bool) {
 	if u, err := url.Parse(address); err == nil {
 		host = u.Host
@@ -113,8 +113,8 @@ func (p *prober) fail(l *look, why string) {
 	l.Error = why
 }
 
-// ask finds out what a file is: by its head, and where that is not enough by
-// itself. A file that is the same is a 304.
+// ask finds the state of a file by a HEAD request, then by GET if needed. An unchanged file is a
+// 304.
 func (p *prober) ask(ctx context.Context, c *candidate) (answer, error) {
 	wantsHash := p.f.cfg.Hash && (c.current == nil || c.current.SHA256.IsZero()) && !c.look.NoHash
 	conditional := c.current != nil && c.look.Misses == 0 && !wantsHash
@@ -145,8 +145,8 @@ func (p *prober) ask(ctx context.Context, c *candidate) (answer, error) {
 	return p.request(ctx, http.MethodGet, c, conditional, body, p.f.cfg.MaxBytes)
 }
 
-// same tells whether the validators say that a file is as it was; a server may not
-// know conditional requests.
+// same compares the validators with those of the last look, for servers without conditional
+// requests.
 func (p *prober) same(c *candidate, a *answer) bool {
 	if c.look.ETag != "" || a.etag != "" {
 		return weak(c.look.ETag, a.etag)
@@ -154,8 +154,8 @@ func (p *prober) same(c *candidate, a *answer) bool {
 	return a.lastMod != "" && a.lastMod == c.look.Modified && a.version.Length == c.current.Length
 }
 
-// request asks for a file. Where there is somewhere to write it, its body is read,
-// up to most bytes, and hashed.
+// request asks for a file. A body to write to makes it read the file, up to most bytes, and hash
+// it.
 func (p *prober) request(ctx context.Context, method string, c *candidate, conditional bool, body io.Writer, most int64) (a answer, err error) {
 	u, err := webguard.Parse(c.url)
 	if err == nil {
@@ -220,7 +220,7 @@ func (p *prober) request(ctx context.Context, method string, c *candidate, condi
 	return a, nil
 }
 
-// steady ends a body that does not go on.
+// steady ends a stalled body.
 type steady struct {
 	r       io.Reader
 	timer   *time.Timer
@@ -232,10 +232,10 @@ func (s *steady) Read(b []byte) (int, error) {
 	return s.r.Read(b)
 }
 
-// unknownType is what RFC 9110 takes a file for of which the server tells no type.
+// unknownType is the type of a file without a Content-Type (RFC 9110).
 const unknownType = "application/octet-stream"
 
-// read takes what the header says. What is not believable is left out.
+// read takes the headers, and leaves out unbelievable values.
 func (a *answer) read(res *http.Response, now time.Time) {
 	h := res.Header
 	v := &a.version

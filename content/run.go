@@ -19,32 +19,32 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Report tells how the files of a set stand, and what a run did.
+// Report is the state of a set's files, and the result of a run.
 type Report struct {
-	Led       int64     `json:"led"`       // files that descriptions lead to
-	Resources int64     `json:"resources"` // of them, those that are listed: they were there when they were looked at
-	Elsewhere int64     `json:"elsewhere"` // on hosts that are not allowed: linked, never asked for
+	Led       int64     `json:"led"`       // files linked from descriptions
+	Resources int64     `json:"resources"` // the listed ones among them: present at their last look
+	Elsewhere int64     `json:"elsewhere"` // on hosts outside content.allow: linked, never fetched
 	Missing   int64     `json:"missing"`   // are not there (404, 410)
-	Failing   int64     `json:"failing"`   // could not be looked at the last time; what was known of them stands
-	Waiting   int64     `json:"waiting"`   // are to be looked at, in the runs that follow
+	Failing   int64     `json:"failing"`   // their last look failed; the record of the look before stands
+	Waiting   int64     `json:"waiting"`   // due, left for the next runs
 	Looked    int64     `json:"looked"`    // in this run
 	Created   int64     `json:"created"`
 	Updated   int64     `json:"updated"`
 	Deleted   int64     `json:"deleted"`
 	Held      *Held     `json:"held,omitempty"`
-	Troubles  []Trouble `json:"troubles,omitempty"` // some of those that are missing, failing or elsewhere
+	Troubles  []Trouble `json:"troubles,omitempty"` // some of the missing, failing and elsewhere
 	Time      time.Time `json:"time"`
 }
 
-// Held are files that are gone, too many at once to believe it.
+// Held are missing files, too many at once to delete them unasked.
 type Held struct {
 	Reason    string    `json:"reason"`
 	Deletions int64     `json:"deletions"`
-	Of        int64     `json:"of"`   // files that are listed
+	Of        int64     `json:"of"`   // listed files
 	Time      time.Time `json:"time"` // since when
 }
 
-// Trouble names a file and what is wrong with it.
+// Trouble names a file and its problem.
 type Trouble struct {
 	URL   string     `json:"url"`
 	Error string     `json:"error"`
@@ -60,7 +60,7 @@ type look struct {
 	Status   int       `json:"status,omitempty"`
 	Error    string    `json:"error,omitempty"` // why it failed
 	Fails    int       `json:"fails,omitempty"`
-	Misses   int       `json:"misses,omitempty"` // looks in a row at which it was not there
+	Misses   int       `json:"misses,omitempty"` // looks in a row without the file
 	Since    time.Time `json:"since,omitzero"`   // since when it fails or is missing
 	NoHash   bool      `json:"no_hash,omitempty"`
 }
@@ -87,9 +87,8 @@ func readLook(b []byte) (l look, err error) {
 	return l, nil
 }
 
-// Link finds which descriptions lead to which files, and takes those out of the
-// log to which none leads any more. It asks nobody; call it before the log is
-// published.
+// Link finds the files linked from each description, and removes files without a link from the log.
+// It makes no requests. Call it before publishing the log.
 func (f *Follower) Link(ctx context.Context) (changetrack.FileChanges, error) {
 	if err := f.log.LinkFiles(ctx, changetrack.LinkOptions{Properties: f.properties(), Files: f.addresses}); err != nil {
 		return changetrack.FileChanges{}, err
@@ -113,8 +112,8 @@ func (f *Follower) Status() (*Report, error) {
 	return rep, nil
 }
 
-// Gone yields the listed files of view that were gone at the last look, in the order of
-// changetrack.FileKey, after one of them; nil is the beginning.
+// Gone yields the listed files of view missing at their last look, in the order of
+// changetrack.FileKey, after the given one; nil starts at the beginning.
 func (f *Follower) Gone(view *changetrack.View, after *rdfres.Digest) iter.Seq2[changetrack.FileState, error] {
 	return func(yield func(changetrack.FileState, error) bool) {
 		var from rdfres.Digest
@@ -142,7 +141,7 @@ func (f *Follower) Gone(view *changetrack.View, after *rdfres.Digest) iter.Seq2[
 	}
 }
 
-// Look tells of the last look at one file: when, and what is wrong with it, "" if nothing.
+// Look tells of the last look at one file: its time, and the problem found, "" if none.
 func (f *Follower) Look(url string) (at time.Time, trouble string, err error) {
 	if !f.allowed(url) {
 		return at, elsewhere, nil
@@ -175,9 +174,8 @@ func (l *look) trouble() string {
 	return ""
 }
 
-// Run looks at the files whose time has come, the one that waits longest first,
-// and records what has changed. accept allows that many are gone. What an error or
-// the end of ctx interrupts is consistent.
+// Run looks at the due files, those with the longest wait first, and records the changes. accept
+// allows any number of deletions. An error or the end of ctx leaves consistent records.
 func (f *Follower) Run(ctx context.Context, accept bool) (Report, error) {
 	r := &run{f: f, ctx: ctx, accept: accept, now: f.o.Now().UTC().Truncate(time.Microsecond)}
 	if err := r.run(); err != nil {
@@ -198,19 +196,19 @@ type run struct {
 	heldBack int64     // would be, and were not looked at in this run
 }
 
-// candidate is a file that may be looked at.
+// candidate is a file due for a look.
 type candidate struct {
 	url     string
 	current *changetrack.FileVersion
 	look    look
 }
 
-// outcome is what came of a look.
+// outcome is the result of a look.
 type outcome struct {
 	candidate
 	found   *changetrack.FileVersion // nil: unchanged, missing or failed
 	changed bool
-	gone    bool // not there, and that is sure
+	gone    bool // surely not there
 	skipped bool // not looked at after all
 }
 
@@ -255,7 +253,7 @@ func (r *run) run() error {
 	return b.Commit(false)
 }
 
-// oldest keeps the candidates that wait longest; the one that waits shortest is on top.
+// oldest keeps the candidates with the longest wait; the shortest of them is on top.
 type oldest []candidate
 
 func (h oldest) Len() int           { return len(h) }
@@ -268,8 +266,8 @@ func (h *oldest) Pop() any {
 	return x
 }
 
-// plan merges the files with the looks at them: it counts, forgets looks at files
-// to which nobody leads any more, and chooses.
+// plan merges the files with their looks. It counts, forgets looks at unlinked files, and chooses
+// the candidates.
 func (r *run) plan(view *changetrack.View) ([]candidate, error) {
 	f := r.f
 	next, stop := iter.Pull2(f.store.Scan(lookPrefix, kv.PrefixEnd(lookPrefix)))
@@ -339,10 +337,10 @@ func (r *run) due(c *candidate) bool {
 	case l.Misses == 1 && c.current != nil:
 		wait = min(wait, secondLook)
 	}
-	return !r.now.Before(l.At.Add(wait)) || r.now.Before(l.At) // by a clock that has been set back since
+	return !r.now.Before(l.At.Add(wait)) || r.now.Before(l.At) // the clock was set back
 }
 
-// leave counts a file that is not looked at in this run.
+// leave counts a file skipped by this run.
 func (r *run) leave(c *candidate) {
 	if c.look.gone() && c.current != nil {
 		r.heldBack++
@@ -485,8 +483,8 @@ func (r *run) keep(group []outcome) error {
 	return b.Commit(false)
 }
 
-// recordGone deletes what is gone, unless that is too much at once: a server that
-// lost its files, or moved, answers 404 for all of them.
+// recordGone deletes missing files, unless they are too many at once: a server with lost or moved
+// files answers 404 for all of them.
 func (r *run) recordGone(files int64, before *Report) error {
 	n := int64(len(r.gone)) + r.heldBack
 	ratio := r.f.cfg.MaxDeleteRatio

@@ -41,14 +41,14 @@ func MaskedText(text string) string {
 	return tokensInText.ReplaceAllString(userInText.ReplaceAllString(text, "${1}${2}${3}...@"), "${1}"+hidden)
 }
 
-// MaskedSetting is MaskedText of a message about settings: fields like key, which name
-// things in the addresses of documents, are hidden too.
+// MaskedSetting is MaskedText of a message about settings. It hides fields like key too; in the
+// address of a document such a field is no secret.
 func MaskedSetting(text string) string {
 	return withoutFieldsInText(MaskedText(text))
 }
 
-// invalidPart is the part of an address that net/url quotes: of a malformed one perhaps
-// the password.
+// invalidPart is the part of an address quoted by net/url. In a malformed address it may be the
+// password.
 var invalidPart = regexp.MustCompile(`invalid (port|URL escape) "(?:\\.|[^"\\])*"`)
 
 // MaskedError is an error without the users and passwords of addresses. A url.Error in it

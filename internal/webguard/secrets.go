@@ -12,8 +12,8 @@ import (
 // hidden stands for the value of a secret.
 const hidden = "xxxxx"
 
-// A name with one of these words is that of a secret. key, auth, pass and sig are parts of
-// other words too (keyword, author): they count at the end of a name or as a word.
+// A name with one of these words is a secret's. key, auth, pass and sig are parts of other words
+// too (keyword, author): they count at the end of a name or as a word.
 var (
 	secretField = regexp.MustCompile(`(?i)token|secret|passw|passphrase|pwd|credential|signature|auth[-_.]?code|(key|auth|pass)([-_.]?id)?$|(^|[-_.])(key|auth|pass|sig)([-_.]|$)`)
 	tokenField  = regexp.MustCompile(`(?i)^(access[-_]?token|auth[-_]?token|token|api[-_]?key|password|passwd|pwd)$`)
@@ -72,7 +72,7 @@ type Secrets struct {
 	home    *url.URL
 	fields  *regexp.Regexp    // a field with its secret, and the byte before it
 	longest int               // of fields, in bytes
-	reveal  map[string]string // fields by what stands for them
+	reveal  map[string]string // fields by their placeholders
 }
 
 // Hide takes user, password and the secrets of its query out of an address: it can be
@@ -103,8 +103,8 @@ func Hide(address string) (shown string, user *url.Userinfo, s *Secrets) {
 	return u.String(), user, s
 }
 
-// hide is the beginning of a text without the secrets, and the rest of the text. A field
-// is hidden whole or not at all: where more may follow, the rest holds what is undecided.
+// hide is the beginning of a text without the secrets, and the rest of the text. A field is hidden
+// whole or not at all. If more may follow, the rest holds the undecided part.
 func (s *Secrets) hide(text string, more bool) (shown, rest string) {
 	end := len(text)
 	if more {
@@ -134,8 +134,8 @@ func (s *Secrets) atHome(u *url.URL) bool {
 		(u.Scheme == h.Scheme && Port(u) == Port(h) || h.Scheme == "http" && Port(h) == "80" && u.Scheme == "https" && Port(u) == "443")
 }
 
-// Transport adds the secrets to requests, and hides them in the headers of answers that
-// lead on.
+// Transport adds the secrets to requests, and hides them in the Location and Link headers of
+// responses.
 func (s *Secrets) Transport(next http.RoundTripper) http.RoundTripper {
 	if s == nil {
 		return next

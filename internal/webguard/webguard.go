@@ -1,12 +1,10 @@
-// Package webguard says which addresses of the web a program may fetch that was
-// given them by somebody else.
+// Package webguard restricts the addresses a program fetches on behalf of others.
 //
-// Documents of a source and descriptions in a store may hold any address: of the
-// machine itself, of a neighbour in the private network, of a cloud's metadata
-// service. So nothing is fetched but from hosts that a person has named, at the
-// first request and at every redirect ([Rules.Allowed]); and where a name stands
-// for a host, its address has to be a public one unless the person says otherwise
-// ([Dialer]), so that a name which leads elsewhere tomorrow opens no door.
+// Documents of a source and descriptions in a store may hold any address: of the machine itself, of
+// a neighbour in the private network, of a cloud's metadata service. So a program fetches only from
+// hosts named in its configuration, at the first request and at every redirect ([Rules.Allowed]).
+// The address behind a host name must be a public one, unless the configuration allows private ones
+// ([Dialer]). So a name pointing elsewhere tomorrow opens no door.
 package webguard
 
 import (
@@ -27,13 +25,13 @@ import (
 var (
 	// ErrNotAllowed is an address outside of the rules.
 	ErrNotAllowed = errors.New("host is not allowed")
-	// ErrScheme is an address that is neither http nor https.
+	// ErrScheme is an address without http or https.
 	ErrScheme = errors.New("scheme cannot be fetched")
-	// ErrPrivate is the name of a host that leads into a private network.
+	// ErrPrivate is a host name resolved into a private network.
 	ErrPrivate = errors.New("address is not a public one")
 )
 
-// Rule allows a host, or what is below an address.
+// Rule allows a host, or everything below an address.
 type Rule struct {
 	Host, Port string // Port "": any
 	Own        bool   // a source's own host: the default ports of both schemes are one
@@ -60,9 +58,8 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{Host: strings.ToLower(host), Port: port}, nil
 }
 
-// ParsePrefix reads what ParseRule reads, and an address below which all is
-// allowed: "https://repository.example/bitstreams/". Without a path it is the
-// host with that scheme.
+// ParsePrefix reads the text of ParseRule, or an address allowing everything below it:
+// "https://repository.example/bitstreams/". Without a path it is the host with that scheme.
 func ParsePrefix(text string) (Rule, error) {
 	s := strings.TrimSpace(text)
 	if !strings.Contains(s, "://") {
@@ -75,7 +72,7 @@ func ParsePrefix(text string) (Rule, error) {
 	return Rule{Host: strings.ToLower(u.Hostname()), Port: Port(u), Prefix: u.Scheme + "://" + u.EscapedPath()}, nil
 }
 
-// Port of an address, that of its scheme where none is written.
+// Port of an address; without one, the default of its scheme.
 func Port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
@@ -98,7 +95,7 @@ func WithoutUser(address string) (string, *url.Userinfo) {
 	return u.String(), user
 }
 
-// Rules are what is allowed; none allow nothing.
+// Rules is a list of allowed hosts and addresses; an empty one allows nothing.
 type Rules []Rule
 
 // Allowed tells why an address must not be fetched; nil when it may.
@@ -151,9 +148,9 @@ func (r *Rule) below(u *url.URL) bool {
 	return true
 }
 
-// Dialer opens connections to hosts that the rules have let through. A host that
-// is written as an address was meant by who named it; the addresses of any other
-// name must be public ones, unless Private.
+// Dialer opens connections to hosts let through by the rules. A host written as an address was
+// meant by the person who wrote it. Any other name must resolve to public addresses, unless
+// Private.
 type Dialer struct {
 	Private  bool // names may lead into private networks
 	Timeout  time.Duration
@@ -183,7 +180,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return n.DialContext(ctx, network, address)
 }
 
-// special are the addresses that are not of the public internet (IANA's special-purpose registries).
+// special are the addresses outside the public internet (IANA's special-purpose registries).
 var special = func() (out []netip.Prefix) {
 	for _, s := range []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
@@ -219,14 +216,12 @@ func NoAnswer(err error) bool {
 	return lost || errors.As(err, &dns) || errors.As(err, &op) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// GatewayStatus tells whether an HTTP status says that a server behind a proxy does not
-// answer, or not now.
+// GatewayStatus tells whether an HTTP status means an absent or busy server behind a proxy.
 func GatewayStatus(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
-// Hint is what a person may do about an error of a request to a source with which no
-// trusted connection comes about; "" for any other error.
+// Hint is advice for a person about a source without a trusted connection; "" for any other error.
 func Hint(err error) string {
 	var dns *net.DNSError
 	var untrusted *tls.CertificateVerificationError

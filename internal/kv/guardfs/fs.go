@@ -10,14 +10,14 @@ import (
 
 // guardFS is the file system of a Guard.
 //
-// A write that finds no room is not told to Pebble: it waits where it is, and is
-// done again until there is room. Failures to write tables are told once the
-// database is open: Pebble gives their room free, and repeats that work.
+// A write without room is not reported to Pebble. It waits, and is repeated until there is room.
+// Once the database is open, failed writes of tables are reported: Pebble frees their room and
+// repeats the work.
 //
-// Any other failure to write the log, the manifest or the folder is noted and not
-// told: the goroutine that met it stays where it is. Pebble does these writes
-// without the lock that readers need, so reads go on. While the database is opened
-// such a failure is told; Open returns it. A scratch is told nothing.
+// Any other failed write of the log, the manifest or the folder is noted, not reported: its
+// goroutine never returns. Pebble does these writes without the lock of readers, so reads go on.
+// While the database is being opened such a failure is reported, and Open returns it. A scratch
+// gets no reports.
 type guardFS struct {
 	vfs.FS
 	g *Guard
@@ -25,8 +25,8 @@ type guardFS struct {
 
 var _ vfs.FS = (*guardFS)(nil)
 
-// do writes by op, again and again while there is no room, and returns what
-// Pebble is told; or it never returns.
+// do runs op again and again while there is no room, and returns the error to report to Pebble. It
+// may never return.
 func (fs *guardFS) do(what, path string, op func() error) error {
 	g := fs.g
 	err := op()
@@ -40,7 +40,7 @@ func noted(what, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, filepath.Base(path), err)
 }
 
-// check returns what Pebble is told, or never returns.
+// check returns the error to report to Pebble, or never returns.
 func (fs *guardFS) check(what, path string, err error) error {
 	g := fs.g
 	if err == nil || !g.armed.Load() {
@@ -65,8 +65,8 @@ func (fs *guardFS) file(f vfs.File, path string) vfs.File {
 	return &guardFile{File: f, fs: fs, path: path}
 }
 
-// made gives a scratch that gets no file one in memory: what Pebble still writes
-// of a scratch that has failed is little, since whoever uses it ends.
+// made gives a scratch a file in memory for one it could not create. Pebble writes little after the
+// failure, since the user of the scratch ends.
 func (fs *guardFS) made(f vfs.File, name string, c vfs.DiskWriteCategory, err, told error) (vfs.File, error) {
 	if err != nil && told == nil {
 		return vfs.NewMem().Create("lost", c)
@@ -100,7 +100,7 @@ func (fs *guardFS) OpenDir(name string) (vfs.File, error) {
 	return fs.file(f, name), err
 }
 
-// Unwrap is for Pebble, which looks for what lies below.
+// Unwrap lets Pebble look below.
 func (fs *guardFS) Unwrap() vfs.FS { return fs.FS }
 
 type guardFile struct {
@@ -117,7 +117,7 @@ func (f *guardFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.write(p, func(done int) (int, error) { return f.File.WriteAt(p[done:], off+int64(done)) })
 }
 
-// write writes what of p is not done yet.
+// write writes the rest of p after each failure.
 func (f *guardFile) write(p []byte, rest func(done int) (int, error)) (int, error) {
 	done := 0
 	told := f.fs.do("write", f.path, func() error {
@@ -131,8 +131,7 @@ func (f *guardFile) write(p []byte, rest func(done int) (int, error)) (int, erro
 	return done, told
 }
 
-// Preallocate takes no room beforehand: on a small disk that of a log is the room that
-// tables need.
+// Preallocate does nothing: on a small disk the room of a log is missing for tables.
 func (f *guardFile) Preallocate(int64, int64) error { return nil }
 
 func (f *guardFile) Sync() error { return f.fs.check("sync", f.path, f.File.Sync()) }

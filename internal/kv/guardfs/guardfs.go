@@ -1,19 +1,16 @@
-// Package guardfs stands between Pebble and the disk, so that a disk that is
-// full or fails is an error of the request that met it, never the end or the
-// hanging of the process.
+// Package guardfs stands between Pebble and the disk. A full or failing disk then is an error of
+// the request, and never ends or hangs the process.
 //
-// Pebble answers a failure to write its log, its manifest or its folder by
-// ending the process, partly with panics that cannot be recovered from (locks
-// are unlocked twice), and repeats a flush that failed at once and for ever while
-// writers wait. A Guard is Pebble's file system, logger and event listener, and Do
-// runs what writes beside the caller, who leaves when the disk has failed.
+// Pebble ends the process after a failed write of its log, its manifest or its folder, partly with
+// panics beyond recovery (locks are unlocked twice). It also repeats a failed flush at once and for
+// ever while writers wait. A Guard is Pebble's file system, logger and event listener. Do runs a
+// write beside the caller, and the caller leaves when the disk has failed.
 //
-// A full disk passes: what is under way waits for room, new writes are refused,
-// and all goes on when there is room again. After any other failure nothing is
-// written any more until the database is opened again, which settles what is on
-// disk.
+// A full disk passes: running writes wait for room, new ones are refused, and all goes on when
+// there is room again. After any other failure nothing is written until the database is opened
+// again.
 //
-// A Guard also looks at the logs before Pebble reads them (see ErrDamaged).
+// A Guard also checks the logs before Pebble reads them (see ErrDamaged).
 package guardfs
 
 import (
@@ -42,42 +39,41 @@ type Guard struct {
 
 	armed    atomic.Bool  // opening has ended
 	parked   atomic.Bool  // some goroutine of Pebble will never come back
-	waiting  atomic.Int32 // goroutines of Pebble that wait for room
-	stale    atomic.Bool  // a write has come back that Do had left
+	waiting  atomic.Int32 // Pebble's goroutines waiting for room
+	stale    atomic.Bool  // a write abandoned by Do has come back
 	flushing atomic.Bool
 
-	mu      sync.Mutex // guards the writing of what follows
+	mu      sync.Mutex // guards the writing of the fields below
 	first   atomic.Pointer[error]
-	noRead  atomic.Bool           // what Pebble would answer cannot be trusted
+	noRead  atomic.Bool           // Pebble's answers cannot be trusted
 	full    atomic.Pointer[error] // why something of Pebble waits for room, or is done again
 	told    time.Time             // when full was logged
-	left    atomic.Int32          // writes that Do has left, and that have not come back
+	left    atomic.Int32          // writes abandoned by Do and still running
 	settled chan struct{}         // closed when one has come back, and none is left
 }
 
-// New guards a database on fs (nil: the disk). what names it in messages, e.g.
-// "state"; log nil is silent.
-func New(what string, fs vfs.FS, log *slog.Logger) *Guard {
+// New guards a database on fs (nil: the disk). name stands in messages, e.g. "state"; log nil is
+// silent.
+func New(name string, fs vfs.FS, log *slog.Logger) *Guard {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{what: what, log: log, fs: Own(fs), failed: make(chan struct{}), settled: make(chan struct{})}
+	return &Guard{what: name, log: log, fs: Own(fs), failed: make(chan struct{}), settled: make(chan struct{})}
 }
 
-// Scratch guards a database that is thrown away: after a failure Pebble is told
-// that all is well, so that it neither waits nor stops, and whoever uses the
-// scratch learns from Err that what it holds is worth nothing.
-func Scratch(what string, fs vfs.FS, log *slog.Logger) *Guard {
-	g := New(what, fs, log)
+// Scratch guards a throwaway database. After a failure it reports success to Pebble, so Pebble
+// neither waits nor stops. The user learns of the failure from Err: the content of the scratch is
+// then worthless.
+func Scratch(name string, fs vfs.FS, log *slog.Logger) *Guard {
+	g := New(name, fs, log)
 	g.scratch = true
 	return g
 }
 
-// Open opens the database in dir with the guard's file system, logger and
-// listener put into o. While it is opened every failure, panics of Pebble among
-// them, is an error of Open. One that finds no room to begin with is an error too;
-// where the disk gets full meanwhile, Open waits for room until ctx ends. After an
-// error Stays tells whether the folder is still in use.
+// Open opens the database in dir with the guard's file system, logger and listener put into o.
+// Every failure while opening is an error of Open, panics of Pebble included. So is a disk without
+// room at the start. On a disk filled later, Open waits for room until ctx ends. After an error
+// Stays tells whether the folder is still in use.
 func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebble.DB, error) {
 	if !g.scratch {
 		if err := checkLogs(g.fs, dir); err != nil {
@@ -93,7 +89,7 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 	o.Logger = g
 	o.EventListener = g.listener()
 	if g.scratch {
-		o.L0StopWritesThreshold = 1 << 30 // nobody waits for a compaction that cannot succeed
+		o.L0StopWritesThreshold = 1 << 30 // do not wait for a compaction: it cannot succeed
 	}
 	type opened struct {
 		db  *pebble.DB
@@ -117,7 +113,7 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 	case <-ctx.Done():
 		tick := time.NewTicker(roomPause)
 		defer tick.Stop()
-		for ended := false; !ended; { // what can be opened is: its folder is free again when it is closed
+		for ended := false; !ended; { // wait for the opened database: closing it frees the folder
 			select {
 			case r = <-done:
 				ended = true
@@ -144,12 +140,10 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 	return r.db, r.err
 }
 
-// Do runs write, which is a call into Pebble that may wait for ever or panic
-// when the disk has failed. When the guard learns of a failure, or of a disk that
-// is full, and write does not come back, Do leaves it behind: whether it holds is
-// known when it comes back (Settled), or else when the database is opened again;
-// until then reads are refused. What write uses must not be touched again when
-// abandoned is true.
+// Do runs write, a call into Pebble. After a failure of the disk, or on a full one, write may wait
+// for ever or panic; then Do abandons it. Its result is known when it comes back (Settled), or when
+// the database is opened again. Until then reads are refused. If abandoned is true, the caller must
+// not touch the data of write again.
 func (g *Guard) Do(write func() error) (abandoned bool, err error) {
 	if err := g.Err(); err != nil {
 		return false, err
@@ -192,8 +186,7 @@ func (g *Guard) Do(write func() error) (abandoned bool, err error) {
 }
 
 const (
-	// doGrace is how long what is under way may still end after a failure: the
-	// failure may be another's.
+	// doGrace is the time left to a running write after a failure: the failure may be another's.
 	doGrace = 200 * time.Millisecond
 	// roomPatience is how long a write waits for room.
 	roomPatience = time.Second
@@ -203,7 +196,7 @@ const (
 	fullPause = time.Minute
 )
 
-// leave waits in the background for a write that Do has left.
+// leave waits in the background for an abandoned write.
 func (g *Guard) leave(done <-chan error) {
 	g.left.Add(1)
 	go func() {
@@ -227,14 +220,14 @@ func IsClosed(c <-chan struct{}) bool {
 	}
 }
 
-// errLeft is the answer while a write that Do has left is about to come back.
+// errLeft is the answer shortly before an abandoned write comes back.
 var errLeft = fmt.Errorf("%w a moment ago, and an earlier write is still under way; do it again", syscall.ENOSPC)
 
-// Settled is closed when writes that Do has left have come back: what was told of
-// them may be wrong.
+// Settled is closed when all abandoned writes have come back: their results may differ from the
+// errors returned for them.
 func (g *Guard) Settled() <-chan struct{} { return g.settled }
 
-// TakeSettled tells, once, that writes that Do has left have come back.
+// TakeSettled tells, once, of the return of all abandoned writes.
 func (g *Guard) TakeSettled() bool { return g.left.Load() == 0 && g.stale.Swap(false) }
 
 // waits tells whether a write to path waits for room.
@@ -272,7 +265,7 @@ func (g *Guard) noteFull(why error) {
 	}
 }
 
-// fullErr is why something waits for room, nil where nothing does.
+// fullErr is why something waits for room; nil if nothing waits.
 func (g *Guard) fullErr() error {
 	if p := g.full.Load(); p != nil {
 		return *p
@@ -283,8 +276,8 @@ func (g *Guard) fullErr() error {
 // RoomToOpen tells why a database in dir has no room to be opened; nil: it has.
 func RoomToOpen(dir string) error { return New("", nil, nil).roomToOpen(dir) }
 
-// roomToOpen checks that Pebble can begin. How much it writes of what is in the logs
-// is not known; it waits where the disk gets full.
+// roomToOpen checks for room to begin. The amount Pebble writes from the logs is unknown; it waits
+// if the disk gets full.
 func (g *Guard) roomToOpen(dir string) error {
 	u, err := g.fs.GetDiskUsage(dir)
 	if err != nil || u.AvailBytes >= reserve { // or this file system cannot tell
@@ -297,10 +290,9 @@ func noRoom(free, need uint64, dir string) error {
 	return fmt.Errorf("%w: %d bytes are free for %s, and at least %d are needed; make room, then do it again", syscall.ENOSPC, free, dir, need)
 }
 
-// Room checks that n more bytes can be written to dir together with what db
-// still has to flush. Its error wraps ENOSPC; nothing is broken by it, and the
-// same write succeeds when there is room again. It looks before Pebble would
-// run into the wall, which would end all writing.
+// Room checks for room in dir for n more bytes and all data not flushed yet. Its error wraps
+// ENOSPC. Nothing is broken by it: the same write succeeds when there is room again. The check
+// comes before Pebble meets the full disk and ends all writing.
 func (g *Guard) Room(db *pebble.DB, dir string, n int) error {
 	u, err := g.fs.GetDiskUsage(dir)
 	if err != nil { // this file system cannot tell
@@ -317,13 +309,13 @@ func (g *Guard) Room(db *pebble.DB, dir string, n int) error {
 		}
 		return noRoom(u.AvailBytes, need, dir)
 	}
-	if g.waiting.Load() == 0 { // work on tables that failed is done again
+	if g.waiting.Load() == 0 { // failed work on tables is repeated
 		g.full.Store(nil)
 	}
 	return nil
 }
 
-// flush has what is in the log written to tables, unless that is under way.
+// flush writes the data of the log to tables, unless a flush is running.
 func (g *Guard) flush(db *pebble.DB) {
 	if !g.flushing.CompareAndSwap(false, true) {
 		return
@@ -339,16 +331,16 @@ func (g *Guard) flush(db *pebble.DB) {
 
 const (
 	reserve = 1 << 20 // for manifests and the like
-	plenty  = 1 << 30 // free space beyond which nothing is counted
+	plenty  = 1 << 30 // with more free space the check ends early
 )
 
-// IsFull tells whether err comes from a disk without room, or a quota that is used up.
+// IsFull tells whether err comes from a disk without room or an exhausted quota.
 func IsFull(err error) bool {
 	return err != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
-		strings.Contains(err.Error(), syscall.ENOSPC.Error())) // where Pebble keeps the words only
+		strings.Contains(err.Error(), syscall.ENOSPC.Error())) // Pebble may keep the words only
 }
 
-// Fail notes that from now on nothing can be written.
+// Fail notes the end of all writing.
 func (g *Guard) Fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -363,13 +355,13 @@ func (g *Guard) Fail(err error) {
 	g.log.Error(g.what+" cannot be written", "error", err)
 }
 
-// Broken notes that reads cannot be trusted either.
+// Broken is Fail, and ends reading too.
 func (g *Guard) Broken(err error) {
 	g.Fail(err)
 	g.noRead.Store(true)
 }
 
-// Err is why nothing can be written, with what to do; nil while all is well.
+// Err is the reason against writing, with advice; nil while all is well.
 func (g *Guard) Err() error {
 	if err := g.Failure(); err != nil {
 		return err
@@ -380,7 +372,7 @@ func (g *Guard) Err() error {
 	return cmp.Or(g.fullErr(), errLeft)
 }
 
-// Failure is the first failure that does not pass.
+// Failure is the first permanent failure.
 func (g *Guard) Failure() error {
 	if p := g.first.Load(); p != nil {
 		return *p
@@ -396,13 +388,12 @@ func (g *Guard) ReadErr() error {
 	return nil
 }
 
-// Stays tells that the database could not be closed, or not be opened: its
-// goroutines and its lock last until the process ends.
+// Stays tells whether the database could not be closed, or not be opened. Its goroutines and its
+// lock then last until the process ends.
 func (g *Guard) Stays() bool { return g.parked.Load() }
 
-// Close runs closeDB, which closes the database. stays tells that it could not
-// be closed: its goroutines and its lock last until the process ends. err is
-// then the first failure.
+// Close runs closeDB, the close of the database. If it hangs, stays is true and err is the first
+// failure. The goroutines and the lock then last until the process ends.
 func (g *Guard) Close(closeDB func() error) (stays bool, err error) {
 	if g.parked.Load() {
 		return true, g.Err()
@@ -431,26 +422,25 @@ func (g *Guard) Close(closeDB func() error) (stays bool, err error) {
 	}
 }
 
-// closeGrace is how long Close waits for a Pebble whose disk has failed.
+// closeGrace is how long Close waits for Pebble on a failed disk.
 const closeGrace = 1 * time.Second
 
-// Infof is Pebble's account of what it does.
+// Infof logs Pebble's progress.
 func (g *Guard) Infof(format string, args ...any) {
 	g.log.Debug("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Errorf is what Pebble could get over.
+// Errorf logs errors Pebble could handle.
 func (g *Guard) Errorf(format string, args ...any) {
 	g.log.Warn("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf is where Pebble would end the process.
+// Fatalf replaces the end of the process asked for by Pebble.
 func (g *Guard) Fatalf(format string, args ...any) {
 	g.Broken(fmt.Errorf("pebble: "+format, args...))
 }
 
-// retryPause keeps Pebble, which repeats a flush that failed at once and for
-// ever, from using a whole core for it.
+// retryPause slows Pebble's endless retries of a failed flush: without it they use a whole core.
 const retryPause = 20 * time.Millisecond
 
 func (g *Guard) listener() *pebble.EventListener {

@@ -17,11 +17,10 @@ import (
 // ErrDamaged comes from opening a database with a damaged log or manifest.
 var ErrDamaged = errors.New("damaged")
 
-// checkLogs looks at the write-ahead logs and the manifest of a database. Pebble
-// takes a damaged record near the end of either for the end: acknowledged writes
-// would be gone without a word. A record that was being written when the process
-// or the machine died is no damage; whether a log may end so is for Pebble to say,
-// which knows the logs that count.
+// checkLogs looks at the write-ahead logs and the manifest of a database. Pebble takes a damaged
+// record near the end of either for the end: acknowledged writes would be lost silently. A record
+// cut by the death of the process or the machine is no damage. Pebble decides whether a log may end
+// so; it knows the logs in use.
 func checkLogs(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -66,20 +65,19 @@ const (
 
 	plainHeader = 7               // checksum, length, type
 	logHeader   = plainHeader + 4 // and the number of the log
-	syncHeader  = logHeader + 8   // and up to where the log was synced
-	noPromise   = uint64(0)       // of a chunk that does not say what was synced
+	syncHeader  = logHeader + 8   // and the synced length of the log
+	noPromise   = uint64(0)       // of a chunk without a synced length
 )
 
-// chunkReader reads the chunks of a log or manifest: the format of Pebble's package
-// record. It needs to know more than that package tells: where a file stops, and
-// whether a record was written whole there.
+// chunkReader reads the chunks of a log or manifest in the format of Pebble's package record.
+// Unlike Pebble's own reader it knows the end of the file, and whether the last record is whole.
 type chunkReader struct {
 	isLog  bool
 	number uint32
 
 	r    io.Reader
 	buf  []byte // the present block
-	at   int64  // where it begins
+	at   int64  // its offset in the file
 	last bool   // nothing comes after it
 }
 
@@ -115,7 +113,7 @@ func (c *chunkReader) next() error {
 	return err
 }
 
-// check reads the whole file. Where it is damaged, whole is false and at says where.
+// check reads the whole file. In a damaged file whole is false and at is the place.
 func (c *chunkReader) check() (at int64, whole bool, err error) {
 	for !c.last {
 		if err := c.next(); err != nil {
@@ -170,7 +168,7 @@ func (c *chunkReader) chunk(i int) (n int, ok bool) {
 	if i > blockSize-filling && zero(b) {
 		return len(b), true
 	}
-	if i > blockSize-plainHeader { // nobody reads what is there
+	if i > blockSize-plainHeader { // Pebble does not read this space
 		return len(b), true
 	}
 	if c.isLog && c.last && bytes.Equal(b, c.trailer()) {
@@ -183,7 +181,7 @@ func (c *chunkReader) chunk(i int) (n int, ok bool) {
 	return size + length, true
 }
 
-// trailer ends a log that was closed.
+// trailer is the end of a closed log.
 func (c *chunkReader) trailer() []byte {
 	b := make([]byte, logHeader)
 	b[6] = 5
@@ -191,10 +189,10 @@ func (c *chunkReader) trailer() []byte {
 	return b
 }
 
-// ends tells whether the wrong chunk at i is where writing stopped, and so no damage.
+// ends tells whether writing stopped at the wrong chunk at i. That is no damage.
 func (c *chunkReader) ends(i int) (bool, error) {
 	b, where := bytes.Clone(c.buf[i:]), uint64(c.at)+uint64(i)
-	// A process that died leaves the beginning of a record, and nothing after it.
+	// A dead process leaves the beginning of a record, and nothing after it.
 	if c.last && c.isCut(b) {
 		return true, nil
 	}
@@ -219,12 +217,12 @@ func (c *chunkReader) ends(i int) (bool, error) {
 			zeros = 0
 		}
 	}
-	// A machine that died may leave zeros in place of the rest, or sectors of them
-	// before later ones that were written.
+	// A dead machine may leave zeros in place of the rest, or zero sectors before later written
+	// ones.
 	return zeros >= minZeros && c.isCut(begun) || c.isLog && hasHole(b, int64(i)), nil
 }
 
-// isCut tells whether b, with which the file ends, is the beginning of a chunk.
+// isCut tells whether b, the end of the file, is the beginning of a chunk.
 func (c *chunkReader) isCut(b []byte) bool {
 	header := plainHeader
 	if c.isLog {
@@ -237,7 +235,7 @@ func (c *chunkReader) isCut(b []byte) bool {
 	if size == 0 || size+length <= len(b) {
 		return false
 	}
-	// The length is not in the checksum: it may be what is wrong.
+	// The length is not in the checksum: it may be wrong.
 	want := binary.LittleEndian.Uint32(b)
 	sum := crc32.Update(0, castagnoli, b[6:size])
 	for i := size; ; i++ {
@@ -251,8 +249,7 @@ func (c *chunkReader) isCut(b []byte) bool {
 	}
 }
 
-// promises tells whether a right chunk stands at the beginning of b that says the log
-// was synced beyond where.
+// promises tells whether b begins with a right chunk and a synced length beyond where.
 func (c *chunkReader) promises(b []byte, where uint64) bool {
 	size, length, synced := c.header(b)
 	return size != 0 && synced > where && size+length <= len(b) &&
@@ -266,7 +263,7 @@ func checksum(c uint32) uint32 { return (c>>15 | c<<17) + 0xa282ead8 }
 
 func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
-// hasHole tells whether b, which begins at offset in a block, has a whole sector of zeros.
+// hasHole tells whether b, at offset in its block, has a whole sector of zeros.
 func hasHole(b []byte, offset int64) bool {
 	for i := (sectorSize - offset%sectorSize) % sectorSize; i+sectorSize <= int64(len(b)); i += sectorSize {
 		if zero(b[i : i+sectorSize]) {

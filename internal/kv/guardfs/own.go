@@ -8,8 +8,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
-// Own is fs (nil: the disk) for what nobody but its owner reads. A folder that was
-// removed is made again.
+// Own is fs (nil: the disk) with files only their owner may read. It makes a removed folder again.
 func Own(fs vfs.FS) vfs.FS {
 	if fs == nil {
 		fs = vfs.Default
@@ -40,5 +39,5 @@ func (o ownFS) MkdirAll(dir string, _ os.FileMode) error {
 	return o.FS.MkdirAll(dir, ownfile.FolderMode)
 }
 
-// Unwrap is for Pebble, which looks for what lies below.
+// Unwrap lets Pebble look below.
 func (o ownFS) Unwrap() vfs.FS { return o.FS }

@@ -14,11 +14,52 @@ import (
 // A list may be older than the changes that are offered beside it, and neither need tell
 // anything by which another state of a resource is seen. So an audit asks as well for what the
 // next Sync would apply: what is published and not applied is a difference, whatever is known
-// of it.
+// of it, and so is a change that was read and whose resource could not be had.
 
-// published counts the changes after the cursor that are not applied. A gap before them counts
-// only where the comparison has proven nothing (open).
+// published counts the changes that are not applied: those after the cursor, and pending ones.
+// A gap before them counts only where the comparison has proven nothing (open).
 func (a *auditRun) published(ctx context.Context, open bool) error {
+	d := a.d
+	v := &inventory{}
+	var err error
+	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+		return err
+	}
+	defer v.Close()
+	for _, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
+		}
+		it, err := decodeItem(f.Item)
+		if err != nil {
+			return err
+		}
+		if it.Change == "" || a.proven(it) {
+			continue // of what a list tells, the comparison with it knows
+		}
+		if err := v.add(it); err != nil {
+			return err
+		}
+	}
+	if err := a.unread(ctx, v, open); err != nil {
+		return err
+	}
+	for loc, it := range v.items() {
+		if it.err != nil {
+			return it.err
+		}
+		if err := a.unapplied(loc, it.item); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// proven tells that the inventory, which is the record's, is of a later change.
+func (a *auditRun) proven(it *item) bool { return a.inventory != "" && it.Sequence <= a.through }
+
+// unread adds the changes after the cursor.
+func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 	d := a.d
 	m := d.snapshotMeta()
 	if !a.offer.followed() || !m.Until.IsZero() {
@@ -36,13 +77,9 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		return err
 	}
 	defer dl.Close()
-	v := &inventory{}
-	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
-		return err
-	}
-	defer v.Close()
+	begin := v.order
 	err = again(func() error {
-		v.void = [2]uint64{0, v.order}
+		v.void = [2]uint64{begin, v.order}
 		ahead := from.Ahead
 		err := missingOf(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
 			if c.it == nil {
@@ -51,10 +88,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 			if ahead != nil && ahead.is(c.it) {
 				ahead = nil
 			}
-			switch {
-			case a.inventory != "" && c.it.Sequence <= a.through: // proven
-				return nil
-			case slices.Contains(from.Read, c.document): // the list is as it was applied
+			if a.proven(c.it) || slices.Contains(from.Read, c.document) { // the list is as it was applied
 				return nil
 			}
 			return v.add(c.it)
@@ -66,23 +100,13 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		return err
 	})
 	if errors.As(err, &gap) {
+		v.void = [2]uint64{begin, v.order}
 		if open && a.lost == nil {
 			a.lost = fmt.Errorf("gap: %w", gap)
 		}
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for loc, it := range v.items() {
-		if it.err != nil {
-			return it.err
-		}
-		if err := a.unapplied(loc, it.item); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	return err
 }
 
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.

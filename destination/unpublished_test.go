@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -121,5 +123,42 @@ func TestListIsAheadOfChangeDump(t *testing.T) {
 			b.same(b.mir.lines(graphA), s.want())
 			b.verdict("equal", time.Time{})
 		}
+	}
+}
+
+// A change was read, and its resource cannot be had: no audit says that the mirror is equal,
+// though the list is older, and nothing that is told tells one state from another.
+func TestAuditCountsPendingChanges(t *testing.T) {
+	for _, listed := range []bool{true, false} {
+		b := newBench(t)
+		s := b.src
+		s.noHash, s.noLastmod = true, true
+		fill(s, 5)
+		s.frozen, s.listAt, s.listSeq = maps.Clone(s.bodies), s.now, len(s.log)
+		b.sync()
+		b.verdict("equal", time.Time{})
+		s.list = listed
+		s.put("e1.nt", nt("e1", "second"))
+		s.put("e9.nt", nt("e9", "second"))
+		s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+			away := strings.HasSuffix(r.URL.Path, "/e1.nt") || strings.HasSuffix(r.URL.Path, "/e9.nt")
+			if away {
+				http.Error(w, "out of order", http.StatusServiceUnavailable)
+			}
+			return away
+		}
+		if rep := b.sync(); rep.Pending != 2 || rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		for _, depth := range depths {
+			rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
+			if err != nil || rep.Verdict != "different" || rep.Missing != 1 || rep.Different != 1 {
+				t.Fatalf("listed %v, %s: %+v %v", listed, depth, rep, err)
+			}
+		}
+		s.hook = nil
+		b.clock = b.clock.Add(time.Hour)
+		b.sync()
+		b.verdict("equal", time.Time{})
 	}
 }

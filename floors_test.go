@@ -26,7 +26,7 @@ var floors = map[string]int{
 	"destination/ledger": 1, "destination/fetch": 1,
 	"sparqlsrc/dumpfile": 1,
 
-	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "faces": 2, "destination": 2, "destination/sink": 2,
+	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "faces": 2, "destination": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
 
 	"bridge": 3,
 
@@ -48,7 +48,7 @@ var order = map[string]int{
 
 // inside is the order of the rooms of the destination on floor 2: those that it is made of
 // are below it.
-var inside = map[string]int{"destination/sink": 1, "destination": 9}
+var inside = map[string]int{"destination/sink": 1, "destination/sink/sparqlsink": 2, "destination": 9}
 
 // forbidden imports and why.
 var forbidden = []struct{ from, to, why string }{
@@ -69,6 +69,9 @@ var forbidden = []struct{ from, to, why string }{
 	{"resourcesync", "rdfres", "the framework's documents know nothing of RDF"},
 	{"publish", "resourcesync/check", "rules are for people who look at a source; tests hold our documents to them"},
 	{"destination/fetch", "internal/kv", "requests keep no records"},
+	{"destination/sink", "internal/kv", "a sink keeps no records"},
+	{"destination/sink/sparqlsink", "internal/kv", "a sink keeps no records"},
+	{"destination/sink/sparqlsink", "destination/fetch", "a sink is told what to hold, and asks no source"},
 	{"destination", "resourcesync/check", "a destination reads leniently and never judges"},
 	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},
 }

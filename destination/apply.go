@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"bytes"
 	"cmp"
 	"context"
@@ -77,7 +79,7 @@ func (d *Destination) former(loc ledger.Hash, rec *ledger.Record, ts []rdfres.Tr
 			return nil
 		}
 	}
-	sts, err := d.mirror.lay.Statements(rec.Entity, ts)
+	sts, err := d.mirror.Layout.Statements(rec.Entity, ts)
 	if err != nil {
 		return nil
 	}
@@ -95,7 +97,7 @@ func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([
 	if err != nil {
 		return nil, err
 	}
-	return d.mirror.lay.Statements(rec.Entity, ts)
+	return d.mirror.Layout.Statements(rec.Entity, ts)
 }
 
 // counts of what batches did.
@@ -179,11 +181,11 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 		return err
 	}
 	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
-	if err == nil || ctx.Err() != nil || !(refusal(err) || errors.Is(err, sink.ErrRefused)) {
+	if err == nil || ctx.Err() != nil || !(sparqlsink.Refusal(err) || errors.Is(err, sink.ErrRefused)) {
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&d.meta)); herr != nil {
+	if herr := d.mirror.WriteCheckpoint(ctx, d.checkpointOf(&d.meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -310,7 +312,7 @@ func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 // written. That must not matter to it, so it does this only for a batch of nothing
 // but resources that are new; nil for any other, and where something is to be told.
 func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked {
-	if d.mirror.lay.PerEntity || d.folder != nil {
+	if d.mirror.Layout.PerEntity || d.folder != nil {
 		return nil
 	}
 	for _, o := range ops {
@@ -327,7 +329,7 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 	case w.small > 0:
 		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.postsWithSmall(w.plan)
 	case d.posts(w.plan):
-		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.uploads(w.plan.Add)
+		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.Uploads(w.plan.Add)
 	}
 	return w
 }
@@ -368,7 +370,7 @@ func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
 // subjectsOf are those of all triples that a batch has to do with, nil where it has to
 // do with more than its own locations and triples.
 func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bool {
-	if d.mirror.lay.PerEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
+	if d.mirror.Layout.PerEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
 		return nil
 	}
 	subjects := map[ledger.Hash]bool{}
@@ -390,11 +392,11 @@ func (d *Destination) posts(p *sink.Batch) bool { return len(p.Add) >= d.lim.few
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
 func (d *Destination) postsWithSmall(p *sink.Batch) bool {
-	return len(p.Add) <= BulkTriples && d.canPost(p)
+	return len(p.Add) <= sparqlsink.BulkTriples && d.canPost(p)
 }
 
 func (d *Destination) canPost(p *sink.Batch) bool {
-	return d.mirror.canBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && d.mirror.postable(p.Add)
+	return d.mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && d.mirror.Postable(p.Add)
 }
 
 func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
@@ -439,10 +441,10 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		}
 		switch {
 		case err != nil || p.Empty():
-		case d.mirror.gspOnly():
+		case d.mirror.GSPOnly():
 			err = d.putEntities(ctx, changes, p)
 		case bulk && d.posts(p):
-			err = d.mirror.bulk(ctx, p.Add, ready.uploads)
+			err = d.mirror.Bulk(ctx, p.Add, ready.uploads)
 			posted = true
 		default:
 			written = true
@@ -451,7 +453,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			if change != nil {
 				change(&next)
 			}
-			err = d.mirror.write(ctx, p, d.checkpointOf(&next))
+			err = d.mirror.Write(ctx, p, d.checkpointOf(&next))
 		}
 		if err == nil {
 			err = d.crashAt("written")
@@ -520,7 +522,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 			changes = append(changes, left)
 		}
 	}
-	if d.mirror.lay.PerEntity {
+	if d.mirror.Layout.PerEntity {
 		if err := d.refuseOverlaps(changes, c); err != nil {
 			return nil, nil, err
 		}
@@ -538,7 +540,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 // the graph that one of the same entity asks for: the entity is there again, and what was
 // kept of it goes, as it would had it come back where it was.
 func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
-	if !d.mirror.lay.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
 	owner, ok, err := d.led.GraphOwner(ch.newGraph)
@@ -603,7 +605,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		ch.oldGraph, _ = d.mirror.lay.GraphOf(old.Entity)
+		ch.oldGraph, _ = d.mirror.Layout.GraphOf(old.Entity)
 	}
 	if o.rec != nil {
 		if ch.newSts = o.sts; ch.newSts == nil {
@@ -611,22 +613,22 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 			if err != nil {
 				return nil, err
 			}
-			if ch.newSts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err != nil {
+			if ch.newSts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
 			o.rec.Normal = sink.DigestOf(ch.newSts)
 		}
-		if err := d.mirror.keepsAll(ch.newSts); err != nil {
+		if err := d.mirror.KeepsAll(ch.newSts); err != nil {
 			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.rec.Entity), err)
 		}
 		if slices.ContainsFunc(ch.newSts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(ch.newSts)) != o.rec.Triples {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
-			if ch.newGraph, err = d.mirror.lay.GraphOf(o.rec.Entity); err != nil {
+			if ch.newGraph, err = d.mirror.Layout.GraphOf(o.rec.Entity); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
-			if err := d.mirror.keepsGraph(ch.newGraph); err != nil {
+			if err := d.mirror.KeepsGraph(ch.newGraph); err != nil {
 				return nil, err
 			}
 		}
@@ -694,7 +696,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 		}
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.lay.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
+		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -725,7 +727,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 		if ch.same {
 			continue
 		}
-		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.canOwn(ch.newGraph) {
+		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.CanOwn(ch.newGraph) {
 			p.OwnGraphs = append(p.OwnGraphs, ch.newGraph)
 		}
 		for i := range ch.newSts {
@@ -977,7 +979,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		for subj := range before {
 			d.led.Disown(b, o.loc, subj)
 		}
-		if d.mirror.lay.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
+		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
 			d.led.DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
@@ -991,7 +993,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		d.led.PutBody(b, o.loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of graphs that moved
-		if d.mirror.lay.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
+		if d.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
 			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
@@ -1024,19 +1026,19 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err != nil {
 		return err
 	}
-	if d.mirror.gspOnly() {
+	if d.mirror.GSPOnly() {
 		return nil
 	}
 	dropped := &sink.Batch{}
 	for _, ch := range changes {
 		if slices.Contains(p.DropGraphs, ch.oldGraph) {
 			dropped.Add = append(dropped.Add, ch.oldSts...)
-			if d.mirror.canOwn(ch.oldGraph) {
+			if d.mirror.CanOwn(ch.oldGraph) {
 				dropped.OwnGraphs = append(dropped.OwnGraphs, ch.oldGraph)
 			}
 		}
 	}
-	if err := d.mirror.writeUpdates(ctx, dropped, nil); err != nil {
+	if err := d.mirror.WriteUpdates(ctx, dropped, nil); err != nil {
 		return err
 	}
 	// What the op inserted and nobody owns goes; what it deleted comes back.
@@ -1050,7 +1052,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 			back.Remove = append(back.Remove, p.Add[i])
 		}
 	}
-	return d.mirror.takeBack(ctx, back)
+	return d.mirror.TakeBack(ctx, back)
 }
 
 func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {

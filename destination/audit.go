@@ -68,7 +68,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, err
 	}
 	if o.Repair {
-		cp, err := d.mirror.readCheckpoint(ctx)
+		cp, err := d.mirror.Checkpoint(ctx)
 		if err == nil && cp == nil {
 			err = d.isTheMirror(ctx)
 		}
@@ -272,7 +272,7 @@ func (d *Destination) rewriting(rec *ledger.Record) string {
 		return ownForm // the audit tells the error
 	}
 	for _, t := range ts {
-		if kept := d.mirror.lay.NormalForm.Triple(t); kept.O != t.O {
+		if kept := d.mirror.Layout.NormalForm.Triple(t); kept.O != t.O {
 			return rewritingOf(t, kept.O)
 		}
 	}
@@ -741,6 +741,6 @@ func (d *Destination) statementsOf(loc ledger.Hash) ([]sink.Statement, *ledger.R
 	if err != nil {
 		return nil, rec, err
 	}
-	sts, err := d.mirror.lay.Statements(rec.Entity, ts)
+	sts, err := d.mirror.Layout.Statements(rec.Entity, ts)
 	return sts, rec, err
 }

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -67,7 +69,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 			return err
 		}
 		if lacking > 0 {
-			return fmt.Errorf("%w: %d resources lack triples that were just written", errUnconfirmed, lacking)
+			return fmt.Errorf("%w: %d resources lack triples that were just written", sparqlsink.ErrUnconfirmed, lacking)
 		}
 	}
 	if mc.refetch > 0 {
@@ -126,13 +128,13 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 		if got++; got%8192 == 0 {
 			c.d.opt.Progress("mirror", got, 0)
 		}
-		return add(graph, t, m.lay.NormalForm.Triple(t))
+		return add(graph, t, m.Layout.NormalForm.Triple(t))
 	}
 	var err error
-	if m.lay.PerEntity {
+	if m.Layout.PerEntity {
 		err = c.readEntities(ctx, each)
 	} else {
-		err = m.readSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
+		err = m.ReadSingle(ctx, &got, func(t rdfres.Triple) error { return each("", t) })
 	}
 	if err != nil {
 		return fmt.Errorf("read the mirror: %w", err)
@@ -427,7 +429,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 				if paired[i] || t.P != l.st.Triple.P || extra[i].graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				if d.mirror.sameValue(l.st.Triple.O, t.O) {
+				if d.mirror.SameValue(l.st.Triple.O, t.O) {
 					match = i
 					break
 				}
@@ -456,7 +458,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	lackOf := map[ledger.Hash]int{}
 	for _, l := range still {
 		lackOf[l.owner.Loc]++
-		if c.fix && l.st != nil && d.mirror.keeps(l.st) == nil {
+		if c.fix && l.st != nil && d.mirror.Keeps(l.st) == nil {
 			c.plan.Add = append(c.plan.Add, *l.st)
 		}
 	}
@@ -484,7 +486,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 		if ghost { // it goes whole
 			detail := "the mirror has graph " + clip.Middle(e.graph) + ", which this destination wrote and no resource has"
-			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.lay.EntityOf(e.graph), Detail: detail}); err != nil {
+			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.graph), Detail: detail}); err != nil {
 				return err
 			}
 			excess--
@@ -492,7 +494,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 		if c.fix {
 			st := sink.Statement{Triple: t, Graph: e.graph, Subject: g.subj, Hash: e.hash, Shown: true}
-			st.Rewritten = d.mirror.lay.NormalForm.Triple(t) != t
+			st.Rewritten = d.mirror.Layout.NormalForm.Triple(t) != t
 			c.plan.Remove = append(c.plan.Remove, st)
 		}
 		if excess > 1 {
@@ -517,7 +519,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			return err
 		}
 	}
-	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.limit {
+	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit {
 		return c.flush(ctx)
 	}
 	return nil
@@ -551,9 +553,9 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement,
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
 	}
-	lay := d.mirror.lay
+	lay := d.mirror.Layout
 	lay.Authority = m.Authority
-	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{lay: lay}}
+	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &sparqlsink.Mirror{Layout: lay}}
 	sts, _, err := other.statementsOf(o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -622,7 +624,7 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 		c.plan = sink.Batch{}
 		return d.saveMeta(func(m *meta) { m.Ahead = true })
 	}
-	if d.mirror.gspOnly() {
+	if d.mirror.GSPOnly() {
 		if err := c.putTouched(ctx); err != nil {
 			return err
 		}
@@ -645,7 +647,7 @@ func (c *mirrorCompare) putTouched(ctx context.Context) error {
 	for g := range graphs {
 		v, err := c.d.store.Get(ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
-			if err := c.d.mirror.client.DeleteGraph(ctx, g); err != nil {
+			if err := c.d.mirror.Client.DeleteGraph(ctx, g); err != nil {
 				return err
 			}
 			continue

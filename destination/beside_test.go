@@ -3,12 +3,13 @@ package destination
 import (
 	"context"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/fetch"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // A batch is worked out while another one is written only where neither meets what the

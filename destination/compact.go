@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
@@ -61,7 +63,7 @@ func (s *itemRest) item(r *ledger.Record) *item {
 // on the terms of their triples.
 func (b *batcher) canCompact() bool {
 	m := b.d.mirror
-	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.canPostPacked()
+	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.CanPostPacked()
 }
 
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that
@@ -76,11 +78,11 @@ func (b *batcher) isNew(loc ledger.Hash) bool {
 
 // compact makes an op of a new resource small, where that can be: all of its triples
 // are as they were described, and can be posted.
-func (o *op) compact(m *mirror) {
+func (o *op) compact(m *sparqlsink.Mirror) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
 	}
-	if !m.postable(o.sts) || m.keepsAll(o.sts) != nil {
+	if !m.Postable(o.sts) || m.KeepsAll(o.sts) != nil {
 		return
 	}
 	c := &compacted{size: len(o.wire), owned: sink.BySubject(o.sts)}
@@ -155,7 +157,7 @@ func (c *compacted) bytes() (n int64) {
 
 // postSmall uploads the triples of small ops, and some statements.
 func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
-	p := &Packed{} // a request that has failed may read on while the ops are expanded
+	p := &sparqlsink.Packed{} // a request that has failed may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
 			continue
@@ -167,5 +169,5 @@ func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.State
 			p.Parts = append(p.Parts, o.packed)
 		}
 	}
-	return d.mirror.postPacked(ctx, p, sts)
+	return d.mirror.PostPacked(ctx, p, sts)
 }

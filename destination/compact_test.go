@@ -197,7 +197,7 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.sts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err != nil {
+	if o.sts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
 		t.Fatal(err)
 	}
 	o.packed = ledger.Pack(o.wire)

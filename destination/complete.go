@@ -10,13 +10,13 @@ import (
 // missing is how many triples the graph of the mirror has less than the records
 // of all destinations that write into it say; 0 where it cannot be counted.
 func (d *Destination) missing(ctx context.Context) (int64, error) {
-	if d.mirror.lay.PerEntity || !d.mirror.countable() {
+	if d.mirror.Layout.PerEntity || !d.mirror.Countable() {
 		return 0, nil
 	}
 	var held, owned int64
 	both, ctx := errgroup.WithContext(ctx) // the one takes the store as long as the other us
 	both.Go(func() (err error) {
-		held, err = d.mirror.count(ctx)
+		held, err = d.mirror.Count(ctx)
 		return err
 	})
 	both.Go(func() (err error) {
@@ -46,7 +46,7 @@ func (d *Destination) owned(ctx context.Context) (n int64, err error) {
 
 // provedComplete notes a comparison where the mirror holds less than was written.
 func (d *Destination) provedComplete(ctx context.Context, r *run) error {
-	if d.mirror.gspOnly() {
+	if d.mirror.GSPOnly() {
 		return nil // its graph is put whole at the end of the run
 	}
 	d.spaceL.Lock()

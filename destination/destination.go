@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -80,7 +82,7 @@ type Destination struct {
 	repeats *repeats // of log
 	store   kv.Store
 	fetch   *fetch.Client
-	mirror  *mirror
+	mirror  *sparqlsink.Mirror
 	mapping *embedstore.Mapping // nil: none
 	folder  *os.Root            // of a mirror of files, nil for any other
 	sink    *Sink               // of a mirror that is a dump, nil for any other
@@ -250,7 +252,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if e.Update == "" && e.GraphStore == "" {
 		return nil, fmt.Errorf("destination %s: store %s can only be read; give %s or %s", cfg.Name, e.Name, cfg.Settings.Of("update"), cfg.Settings.Of("graph_store"))
 	}
-	d.mirror = newMirror(target, d.log)
+	d.mirror = sparqlsink.New(target, d.log)
 	if cfg.Map != "" {
 		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
@@ -261,13 +263,13 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 			return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 		}
 	}
-	d.mirror.lay = sink.Layout{PerEntity: cfg.Graph == "per-entity"}
-	if d.mirror.lay.PerEntity {
-		d.mirror.lay.Template = cfg.GraphIRI
+	d.mirror.Layout = sink.Layout{PerEntity: cfg.Graph == "per-entity"}
+	if d.mirror.Layout.PerEntity {
+		d.mirror.Layout.Template = cfg.GraphIRI
 	} else {
-		d.mirror.lay.Graph = cfg.GraphIRI
+		d.mirror.Layout.Graph = cfg.GraphIRI
 	}
-	if cfg.Provenance && d.mirror.gspOnly() {
+	if cfg.Provenance && d.mirror.GSPOnly() {
 		return nil, fmt.Errorf("destination %s: provenance: the mirror takes no SPARQL updates; set provenance: false", cfg.Name)
 	}
 	if err := d.openBeside(); err != nil {
@@ -345,7 +347,7 @@ func (d *Destination) load() error {
 	}
 	graph := d.cfg.Graph + " " + d.cfg.GraphIRI
 	spaceName := ledger.SingleSpace + d.cfg.GraphIRI
-	if d.mirror.lay.PerEntity {
+	if d.mirror.Layout.PerEntity {
 		spaceName = ledger.PerEntity
 	}
 	if d.space, err = ledger.NewSpaceID(d.store, b, ledger.Space{Target: d.target, Name: spaceName}); err != nil {
@@ -385,8 +387,8 @@ func (d *Destination) load() error {
 			d.led.Put(b, d.meta.sealed())
 		}
 	}
-	d.mirror.mark = d.meta.Mark
-	d.mirror.lay.Authority = d.meta.Authority
+	d.mirror.Mark = d.meta.Mark
+	d.mirror.Layout.Authority = d.meta.Authority
 	return b.Commit(true)
 }
 
@@ -442,7 +444,7 @@ func randomHex(bytes int) string {
 // at is the address of the mirror as it may be printed.
 func (d *Destination) at() string {
 	if d.sink != nil || d.folder != nil {
-		return d.mirror.client.Endpoint().Name
+		return d.mirror.Client.Endpoint().Name
 	}
 	return placeOf(d.target)
 }
@@ -511,7 +513,7 @@ func (d *Destination) setAuthority(a string) error {
 	if err := d.saveMeta(func(m *meta) { m.Authority = a }); err != nil {
 		return err
 	}
-	d.mirror.lay.Authority = a
+	d.mirror.Layout.Authority = a
 	return nil
 }
 
@@ -535,10 +537,10 @@ func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
 // graphName names the graph in the checkpoint.
 func (d *Destination) graphName() string {
 	switch {
-	case d.mirror.lay.PerEntity:
-		return d.mirror.lay.Template
-	case d.mirror.lay.Graph == "":
+	case d.mirror.Layout.PerEntity:
+		return d.mirror.Layout.Template
+	case d.mirror.Layout.Graph == "":
 		return "default"
 	}
-	return d.mirror.lay.Graph
+	return d.mirror.Layout.Graph
 }

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +40,7 @@ type bench struct {
 	clock time.Time
 	d     *Destination
 	caps  sparql.Capabilities
-	iris  iriRewrites
+	iris  sparqlsink.Rewrites
 	fetch http.RoundTripper // nil: over connections
 	few   int               // limits.few; 0: as it is
 	sink  *Sink             // nil: the mirror is mir

@@ -1,10 +1,11 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
 )
 
 // A list is told by its time alone only when that cannot stand for another state of the

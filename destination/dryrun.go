@@ -53,7 +53,7 @@ func (d *Destination) shadow(p *planning) *Destination {
 func (d *Destination) known() error {
 	p, err := d.probeRecord()
 	if p != nil && p.IRIs != nil {
-		d.mirror.caps, d.mirror.iris, d.mirror.lay.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
+		d.mirror.Caps, d.mirror.IRIs, d.mirror.Layout.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
 	}
 	return err
 }
@@ -233,7 +233,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 func (d *Destination) tellPlan(r *run) {
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0
-	p.Store, p.Graph, p.Resources = d.mirror.client.Endpoint().Name, d.graphName(), p.total
+	p.Store, p.Graph, p.Resources = d.mirror.Client.Endpoint().Name, d.graphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.snapshotMeta()
 		n := m.Selected() + r.planned.created - r.planned.deleted

@@ -78,7 +78,7 @@ func pathFrom(u *url.URL, loc string, elsewhere bool) string {
 	return p
 }
 
-// hashedPath is where a file is whose own path cannot be had.
+// hashedPath is for files without a path of their own.
 func hashedPath(loc string) string {
 	sum := sha256.Sum256([]byte(loc))
 	ext := ""
@@ -114,7 +114,7 @@ func safeSegment(s string) string {
 	return out
 }
 
-// represent makes a record and what is stored of a verified body.
+// represent makes a record of a verified body, with its triples or bytes.
 func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
 	if kind := listKind(body); kind != "" {
 		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), errContent, kind)
@@ -153,12 +153,12 @@ func (d *Destination) represent(ctx context.Context, it *item, p place, body []b
 	}
 	o.raw, o.rec.Normal = body, sha256.Sum256(body)
 	if o.rec.Has(ledger.FlagNotRDF) {
-		o.rec.Graph = o.rec.Normal // so that its bytes are compared where graphs are
+		o.rec.Graph = o.rec.Normal // bytes are compared as graphs are
 	}
 	return o, nil
 }
 
-// owned is the location that a path is kept for.
+// ownerOf is the location of a path.
 func (d *Destination) ownerOf(name string) (loc ledger.Hash, ok bool, err error) {
 	v, err := d.store.Get(d.nameKey(name))
 	switch {
@@ -326,7 +326,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.putCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
+		if err := d.mirror.PutCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
 			return err
 		}
 		if err := d.crashAt("checkpoint"); err != nil {
@@ -438,7 +438,7 @@ func (d *Destination) fileWriter(ops []*op) *fileWriter {
 	return &fileWriter{root: d.root(), later: flushesAll && len(ops) >= 64, taken: map[string]ledger.Hash{}}
 }
 
-// folder opens the folder of a file, which is made if need be.
+// folder opens the folder of a file, and makes it if need be.
 func (w *fileWriter) folder(dir string) (*os.Root, error) {
 	if w.at != nil && w.dir == dir {
 		return w.at, nil
@@ -488,7 +488,7 @@ func (w *fileWriter) put(name string, body []byte, isNew bool) error {
 	return nil
 }
 
-// flush makes what was written durable.
+// flush makes the written files durable.
 func (w *fileWriter) flush() error {
 	w.close()
 	if !w.later || !w.written {
@@ -505,7 +505,7 @@ func hashSlice(s string) []byte {
 	return h[:]
 }
 
-// removeFile removes a file and the folders that it leaves empty.
+// removeFile removes a file, and folders without any.
 func (d *Destination) removeFile(name string) error {
 	if err := d.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w: %w", errMirror, err)
@@ -665,7 +665,7 @@ func (c *mirrorCompare) fileDiffers(rec *ledger.Record) (byte, string, error) {
 	return 0, "", nil
 }
 
-// strangers finds files that no resource owns.
+// strangers finds files without a resource.
 func (c *mirrorCompare) strangers(ctx context.Context) error {
 	d := c.d
 	var extra []string

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +63,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		}
 		return rep, err
 	}
-	if rep.Lines, err = d.mirror.countLines(ctx); err != nil {
+	if rep.Lines, err = d.mirror.CountLines(ctx); err != nil {
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
@@ -85,7 +87,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 			return rep, err
 		}
 	}
-	if err := d.mirror.dropLines(ctx); err != nil {
+	if err := d.mirror.DropLines(ctx); err != nil {
 		return rep, fmt.Errorf("remove the lines in %s: %w", sink.StateGraph, err)
 	}
 	if err := d.crashAt("lines"); err != nil {
@@ -113,7 +115,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	if err != nil {
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
-	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: newMirror(nil, nil)}
+	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: sparqlsink.New(nil, nil)}
 	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
@@ -216,7 +218,7 @@ func (d *Destination) removeResources(ctx context.Context) error {
 // sameMirror refuses a store that holds other things than this mirror, as a new one at the
 // same address. A mirror without a checkpoint may be one that was almost forgotten.
 func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
-	cp, err := d.mirror.readCheckpoint(ctx)
+	cp, err := d.mirror.Checkpoint(ctx)
 	if err != nil || cp != nil || m.CompareMirror == beingForgotten {
 		return err
 	}

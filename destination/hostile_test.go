@@ -7,9 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/clip"
 	"io"
 	"net/http"
 	"slices"
@@ -17,6 +14,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
 // hostile is one thing that a source can do to harm its followers. The good

@@ -1,8 +1,9 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
 )
 
 // limits bound what a source can make us do. They are far above what an honest

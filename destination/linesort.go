@@ -10,8 +10,7 @@ import (
 )
 
 // lineSorter sorts the lines of N-Triples in canonical form, and leaves doubles
-// out. Lines that come in order and have one subject, which is how descriptions
-// come, are sorted as one block. The lines of one subject stand together in any
+// out. Lines of one subject in order, as descriptions come, are sorted as one block. The lines of one subject stand together in any
 // order of lines, because no subject with the space behind it begins another.
 type lineSorter struct {
 	dir    string
@@ -20,7 +19,7 @@ type lineSorter struct {
 
 const (
 	blockBytes = 64 << 10 // of a block
-	sameBytes  = 8 << 20  // of the lines of one subject that are sorted in memory
+	sameBytes  = 8 << 20  // of the lines of one subject, sorted in memory
 )
 
 // newLineSorter uses about memory bytes and spills below dir.
@@ -29,7 +28,7 @@ func newLineSorter(dir string, memory int64) (*lineSorter, error) {
 	return &lineSorter{dir: dir, blocks: blocks}, err
 }
 
-// close removes what was spilled.
+// close removes the spilled files.
 func (s *lineSorter) close() error { return s.blocks.Close() }
 
 // subjectOf is the subject of a line, with the space behind it.
@@ -63,7 +62,7 @@ func (s *lineSorter) add(lines []byte) error {
 	return nil
 }
 
-// addText adds lines so that they come back in the order of their bytes.
+// addText adds lines to come back in the order of their bytes.
 func addText(to *extsort.Sorter, text []byte) error {
 	var key [24]byte
 	copy(key[:], text)
@@ -75,7 +74,7 @@ func (s *lineSorter) write(w io.Writer) (lines int64, err error) {
 	var (
 		same   []byte          // blocks of one subject
 		blocks int             // how many
-		large  *extsort.Sorter // lines of that subject that went before, where they are many
+		large  *extsort.Sorter // earlier lines of the subject, if they are many
 	)
 	toLarge := func() (err error) {
 		if large == nil {
@@ -94,7 +93,7 @@ func (s *lineSorter) write(w io.Writer) (lines int64, err error) {
 		_, err := w.Write(text)
 		return err
 	}
-	subject := func() error { // writes what there is of one
+	subject := func() error { // writes one
 		switch {
 		case large != nil:
 			if err := toLarge(); err != nil {

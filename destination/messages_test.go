@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/clip"
 	"io"
 	"log"
 	"net/http"
@@ -14,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
 // A message tells an address once.

@@ -92,7 +92,7 @@ func TestEntitiesMove(t *testing.T) {
 							d := b.open()
 							if kind == "pairs-small-windows" {
 								d.lim.window = 4
-								d.mirror.limit = 5
+								d.mirror.Limit = 5
 							}
 							rep, err := d.Sync(context.Background(), SyncOptions{})
 							if err != nil {

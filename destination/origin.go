@@ -33,8 +33,8 @@ func (d *Destination) Origin(entity string) (string, error) {
 // recordOf finds the record of an entity, nil when there is none.
 func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, error) {
 	graph := ""
-	if d.mirror.lay.PerEntity {
-		g, err := d.mirror.lay.GraphOf(entity)
+	if d.mirror.Layout.PerEntity {
+		g, err := d.mirror.Layout.GraphOf(entity)
 		if err != nil {
 			return ledger.Hash{}, nil, nil // it can have no graph, so it is not here
 		}
@@ -71,7 +71,7 @@ func (d *Destination) namedBy(entity string) (subjects []rdfres.Term) {
 	}
 	for position := range 20 {
 		names := rdfres.ComponentNames{Digest: digest, Position: map[rdfres.Term]int{"": position}}
-		subjects = append(subjects, rdfres.Skolemize(names.Name("", ordinal), d.mirror.lay.Authority))
+		subjects = append(subjects, rdfres.Skolemize(names.Name("", ordinal), d.mirror.Layout.Authority))
 	}
 	return subjects
 }
@@ -118,7 +118,7 @@ func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfr
 		return nil, other, fmt.Errorf("%s: %w", clip.Middle(address), err)
 	}
 	for i := range ts { // what a store between them keeps otherwise is no difference of content
-		ts[i] = d.mirror.lay.NormalForm.Triple(ts[i])
+		ts[i] = d.mirror.Layout.NormalForm.Triple(ts[i])
 	}
 	return ts, other, nil
 }

@@ -2,9 +2,10 @@ package destination
 
 import (
 	"context"
-	"github.com/rsbridge/rsbridge/destination/sink"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/sink"
 )
 
 // A mirror that has lost its checkpoint is compared. What holds something else instead is

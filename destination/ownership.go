@@ -75,7 +75,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	d := c.d
 	m := d.mirror
 	c.ghosts = 0
-	if !m.owns() {
+	if !m.Owns() {
 		return nil
 	}
 	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
@@ -83,10 +83,10 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		return err
 	}
 	defer sorter.Close()
-	err = m.eachOwned(ctx, func(graph, mark string) error {
+	err = m.EachOwned(ctx, func(graph, mark string) error {
 		h := ledger.HashOf(graph)
 		whose := byte('o')
-		if mark == m.mark {
+		if mark == m.Mark {
 			whose = 'm'
 		}
 		return sorter.Add(h[:], append([]byte{whose}, graph...))
@@ -148,7 +148,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		}
 		switch {
 		case ours && !mine:
-			if c.fix && m.canOwn(name) {
+			if c.fix && m.CanOwn(name) {
 				p.OwnGraphs = append(p.OwnGraphs, name)
 			}
 		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
@@ -229,7 +229,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 // compareGraphs compares the names of the graphs alone, and removes those that
 // no resource has.
 func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
-	if !d.mirror.owns() {
+	if !d.mirror.Owns() {
 		return nil
 	}
 	d.spaceL.Lock()
@@ -252,7 +252,7 @@ func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
 func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
 	m := d.snapshotMeta()
 	d.wrote(&m)
-	if err := d.mirror.write(ctx, p, d.checkpointOf(&m)); err != nil {
+	if err := d.mirror.Write(ctx, p, d.checkpointOf(&m)); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	if err := d.crashAt("written"); err != nil {
@@ -267,14 +267,14 @@ func (d *Destination) takeOver(mark string) error {
 	if err := d.saveMeta(func(m *meta) { m.Mark = mark }); err != nil {
 		return err
 	}
-	d.mirror.mark = mark
+	d.mirror.Mark = mark
 	return nil
 }
 
 // beforeRedo notes whether the mirror is where the
 // records are: redoing it sets the checkpoint, after which nobody could tell.
 func (d *Destination) beforeRedo(ctx context.Context) error {
-	cp, err := d.mirror.readCheckpoint(ctx)
+	cp, err := d.mirror.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 func (d *Destination) prepare(o *outcome) {
 	ts, err := o.triples()
 	if o.ts = nil; err == nil && len(ts) > 0 {
-		if o.sts, err = d.mirror.lay.Statements(o.rec.Entity, ts); err == nil {
+		if o.sts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err == nil {
 			o.rec.Normal = sink.DigestOf(o.sts)
 		} else {
 			o.sts = nil // told when the batch is made
@@ -187,12 +187,12 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 
 // learnLimit is called while nothing is being written: a refused update makes it smaller.
 func (b *batcher) learnLimit() {
-	b.limit = max(b.d.mirror.limit, 50)
+	b.limit = max(b.d.mirror.Limit, 50)
 	b.learnPace()
 }
 
 // learnPace is called while nothing is being sent: a store that is slow makes it smaller.
-func (b *batcher) learnPace() { b.most = max(b.d.mirror.pace, b.d.mirror.bulkTriples()) }
+func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace, b.d.mirror.BulkTriples()) }
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
@@ -297,12 +297,12 @@ const statementBytes = 250
 // full tells whether no more may be collected for a batch.
 func (b *batcher) full() bool {
 	limit, ops, bytes := b.limit, 20_000, b.d.cfg.MemoryBytes/4
-	if b.bulk && b.d.mirror.canBulk() {
-		limit = b.d.mirror.bulkTriples()
+	if b.bulk && b.d.mirror.CanBulk() {
+		limit = b.d.mirror.BulkTriples()
 		switch {
 		case b.running == nil:
 			limit = firstTriples
-		case b.compacts && b.d.mirror.takesLong() && !b.idle():
+		case b.compacts && b.d.mirror.TakesLong() && !b.idle():
 			limit, ops, bytes = b.most, compactOps, b.d.cfg.MemoryBytes/2
 		}
 	}

@@ -3,7 +3,6 @@ package destination
 import (
 	"bytes"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"io"
 	"net/http"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // The mirror is written while changes are still being fetched: here the third
@@ -112,7 +113,7 @@ func TestUpdatesGrow(t *testing.T) {
 		}
 		b.src.put("big.nt", nt("big", values...))
 		d := b.open()
-		d.mirror.quick = time.Hour
+		d.mirror.Quick = time.Hour
 		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 1 {
 			t.Fatalf("%+v %v", rep, err)
 		}
@@ -160,9 +161,9 @@ func TestFormer(t *testing.T) {
 func TestBatchesOfASlowStore(t *testing.T) {
 	b := newBench(t)
 	d := b.open()
-	d.mirror.setLimit()
-	for pace, most := range map[int]int{0: BulkTriples, 1000: BulkTriples, 90_000: 90_000, longTriples: longTriples} {
-		d.mirror.pace = pace
+	d.mirror.SetLimit()
+	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
+		d.mirror.Pace = pace
 		if n := d.batcher(&counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)
 		}

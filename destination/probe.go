@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -23,9 +25,9 @@ import (
 // probed is what is remembered of a store.
 type probed struct {
 	sparql.Capabilities
-	IRIs   *iriRewrites `json:"iris,omitempty"`   // nil: of a version that did not look
-	Server string       `json:"server,omitempty"` // how the store named itself then
-	At     time.Time    `json:"at,omitzero"`
+	IRIs   *sparqlsink.Rewrites `json:"iris,omitempty"`   // nil: of a version that did not look
+	Server string               `json:"server,omitempty"` // how the store named itself then
+	At     time.Time            `json:"at,omitzero"`
 }
 
 // form is the normal form in which the ownership index of a space is made.
@@ -40,7 +42,7 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 // ready loads what is known of the mirror, after probing it where nothing is,
 // and brings the ownership index to the normal form that was found.
 func (d *Destination) ready(ctx context.Context) error {
-	if d.mirror.limit > 0 && d.sameForm() == nil {
+	if d.mirror.Limit > 0 && d.sameForm() == nil {
 		return nil
 	}
 	p, err := d.probedOnce(ctx)
@@ -64,11 +66,11 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
 		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
-		d.mirror.lay.NormalForm = p.NormalForm // in which the ownership index was made
+		d.mirror.Layout.NormalForm = p.NormalForm // in which the ownership index was made
 		return d.probe(ctx, p)
 	}
 	if p.IRIs == nil {
-		iris, err := d.mirror.probeIRIs(ctx)
+		iris, err := d.mirror.ProbeIRIs(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 		}
@@ -82,10 +84,10 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
-	if g := d.mirror.lay.Graph; g != "" && p.IRIs.changesGraph(g) {
+	if g := d.mirror.Layout.Graph; g != "" && p.IRIs.ChangesGraph(g) {
 		return fmt.Errorf("graph %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
-	d.mirror.take(p.Capabilities, *p.IRIs)
+	d.mirror.Take(p.Capabilities, *p.IRIs)
 	return d.indexInForm(ctx)
 }
 
@@ -106,12 +108,12 @@ func (d *Destination) probeRecord() (*probed, error) {
 
 // probe asks the store what it does. old is what was known, nil for nothing.
 func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
-	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.server}
+	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.Server}
 	var err error
-	if p.Capabilities, err = d.mirror.client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
+	if p.Capabilities, err = d.mirror.Client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
 		return nil, fmt.Errorf("probe the mirror %s: %w", d.at(), err)
 	}
-	if !p.Writable && !d.mirror.gspOnly() {
+	if !p.Writable && !d.mirror.GSPOnly() {
 		return nil, unwritable(d.at(), p.WriteError)
 	}
 	for _, t := range p.Unexplained {
@@ -119,8 +121,8 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), clip.Middle(string(t.O)))
 		}
 	}
-	d.mirror.caps.Product = p.Product
-	iris, err := d.mirror.probeIRIs(ctx)
+	d.mirror.Caps.Product = p.Product
+	iris, err := d.mirror.ProbeIRIs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 	}
@@ -172,7 +174,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
 			if _, err := d.store.Get(k); errors.Is(err, kv.ErrNotFound) {
-				b.Set(k, formBytes(d.mirror.lay.NormalForm.Rules, false))
+				b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
 			}
@@ -193,7 +195,7 @@ func formBytes(rules []string, busy bool) []byte {
 // sameForm tells whether the ownership index is in the normal form of this run.
 func (d *Destination) sameForm() error {
 	v, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
-	if err == nil && !bytes.Equal(v, formBytes(d.mirror.lay.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
+	if err == nil && !bytes.Equal(v, formBytes(d.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
 	return err
@@ -216,7 +218,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(d.mirror.lay.NormalForm.Rules, ", "))
+	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(d.mirror.Layout.NormalForm.Rules, ", "))
 	if err := d.setForm(k, true); err != nil {
 		return err
 	}
@@ -232,7 +234,7 @@ func (d *Destination) indexInForm(ctx context.Context) error {
 func (d *Destination) setForm(k []byte, busy bool) error {
 	b := d.store.Batch()
 	defer b.Close()
-	b.Set(k, formBytes(d.mirror.lay.NormalForm.Rules, busy))
+	b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, busy))
 	return b.Commit(true)
 }
 
@@ -259,7 +261,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 			continue
 		}
 		dest := m.Dest
-		lay := d.mirror.lay
+		lay := d.mirror.Layout
 		lay.Authority = m.Authority
 		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.PerEntity {
 			lay.Template = string(template)
@@ -328,7 +330,7 @@ const probePause = 24 * time.Hour
 // sawServer probes again when the store is another one, or another version, than
 // the one that was probed.
 func (d *Destination) sawServer(ctx context.Context) error {
-	now := d.mirror.server
+	now := d.mirror.Server
 	p, err := d.probeRecord()
 	if err != nil || p == nil || now == "" || p.Server == now {
 		return err
@@ -354,7 +356,7 @@ func (d *Destination) recent(p *probed, age time.Duration) bool {
 
 // probeAgain tells whether the store keeps literals otherwise than was known.
 func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool, err error) {
-	before := d.mirror.lay.NormalForm.Rules
+	before := d.mirror.Layout.NormalForm.Rules
 	p, err := d.probe(ctx, old)
 	if err != nil {
 		return false, err

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -113,7 +115,7 @@ func TestProbedAgain(t *testing.T) {
 			cfg := b.cfg
 			cfg.GraphIRI = store.Graph
 			now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-			old := probed{Capabilities: sparql.Capabilities{Writable: true, Transactional: true, UpdateTriples: 500}, IRIs: &iriRewrites{}, At: now}
+			old := probed{Capabilities: sparql.Capabilities{Writable: true, Transactional: true, UpdateTriples: 500}, IRIs: &sparqlsink.Rewrites{}, At: now}
 			switch how {
 			case "name":
 				old.Server = "Another/1.0"
@@ -141,12 +143,12 @@ func TestProbedAgain(t *testing.T) {
 				return d
 			}
 			d := run()
-			if early := len(d.mirror.lay.NormalForm.Rules) != 0; early != (how == "unanswered") {
+			if early := len(d.mirror.Layout.NormalForm.Rules) != 0; early != (how == "unanswered") {
 				t.Fatalf("probed with the first run: %t", early)
 			}
 			now = now.Add(25 * time.Hour)
 			if how == "name" {
-				if d = run(); len(d.mirror.lay.NormalForm.Rules) == 0 {
+				if d = run(); len(d.mirror.Layout.NormalForm.Rules) == 0 {
 					t.Error("not probed again")
 				}
 			}
@@ -154,7 +156,7 @@ func TestProbedAgain(t *testing.T) {
 			if err != nil || !a.Equal || a.Rewritten != 1 {
 				t.Fatalf("%+v %v", a, err)
 			}
-			if len(d.mirror.lay.NormalForm.Rules) == 0 {
+			if len(d.mirror.Layout.NormalForm.Rules) == 0 {
 				t.Error("not probed again")
 			}
 			b.src.put("a.nt", "<http://ex.org/a> <http://ex.org/n> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n")

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -35,7 +37,7 @@ const (
 )
 
 func (d *Destination) descriptionOf(loc ledger.Hash) string {
-	return descriptionPrefix + strings.TrimPrefix(d.mirror.mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
+	return descriptionPrefix + strings.TrimPrefix(d.mirror.Mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
 }
 
 // provenanceOf is what the mirror says of a recorded description; nothing of what
@@ -51,13 +53,13 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 		if sink.CheckTerm(string(o)) != nil {
 			return
 		}
-		n := d.mirror.lay.NormalForm.Triple(t)
+		n := d.mirror.Layout.NormalForm.Triple(t)
 		st := sink.Statement{Triple: t, Graph: sink.StateGraph, Subject: sink.SubjectHash(sink.StateGraph, n.S), Hash: sink.TripleHash(sink.StateGraph, n), Rewritten: n != t}
-		if d.mirror.odd(&st) == "" && d.mirror.keeps(&st) == nil && d.mirror.oddToPost(&st) == "" {
+		if d.mirror.Odd(&st) == "" && d.mirror.Keeps(&st) == nil && d.mirror.OddToPost(&st) == "" {
 			out = append(out, st)
 		}
 	}
-	add(predKeptBy, rdfres.NewIRI(d.mirror.mark))
+	add(sparqlsink.PredKeptBy, rdfres.NewIRI(d.mirror.Mark))
 	add(predDerived, rdfres.NewIRI(r.Loc))
 	add(predSource, rdfres.NewIRI(source))
 	if r.Entity != "" {
@@ -127,7 +129,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	if m.Provenance == source {
 		return nil
 	}
-	if m.Stage == ledger.None || d.mirror.gspOnly() {
+	if m.Stage == ledger.None || d.mirror.GSPOnly() {
 		return d.saveMeta(func(m *meta) { m.Provenance = source })
 	}
 	d.spaceL.Lock()
@@ -189,7 +191,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			}
 		}
 	}
-	if err := d.mirror.eachTold(ctx, func(t rdfres.Triple) error { return add(t, ledger.Hash{}, 'f') }); err != nil {
+	if err := d.mirror.EachTold(ctx, func(t rdfres.Triple) error { return add(t, ledger.Hash{}, 'f') }); err != nil {
 		return fmt.Errorf("read the provenance in the mirror: %w", err)
 	}
 	var expected []sink.Statement
@@ -212,7 +214,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		}
 		defer func() { expected, found, loc = expected[:0], found[:0], ledger.Hash{} }()
 		same := func(a, b rdfres.Triple) bool {
-			n, o := d.mirror.lay.NormalForm.Triple(a), d.mirror.lay.NormalForm.Triple(b)
+			n, o := d.mirror.Layout.NormalForm.Triple(a), d.mirror.Layout.NormalForm.Triple(b)
 			return n == o || a.O.Kind() == rdfres.KindLiteral && b.O.Kind() == rdfres.KindLiteral && rdfres.ValueEqual(a.O, b.O)
 		}
 		if len(expected) == 1 && len(found) == 1 && same(expected[0].Triple, found[0]) {
@@ -231,7 +233,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			c.plan.Remove = append(c.plan.Remove, sink.Statement{Triple: t, Graph: sink.StateGraph})
 		}
 		c.plan.Add = append(c.plan.Add, expected...)
-		if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.limit {
+		if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit {
 			return c.flush(ctx)
 		}
 		return nil
@@ -261,7 +263,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			continue
 		}
 		loc = ledger.Hash(rec.Value[:16])
-		expected = append(expected, sink.Statement{Triple: q.Triple, Graph: sink.StateGraph, Rewritten: d.mirror.lay.NormalForm.Triple(q.Triple) != q.Triple})
+		expected = append(expected, sink.Statement{Triple: q.Triple, Graph: sink.StateGraph, Rewritten: d.mirror.Layout.NormalForm.Triple(q.Triple) != q.Triple})
 	}
 	if err := group(); err != nil {
 		return err

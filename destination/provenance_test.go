@@ -101,9 +101,9 @@ func TestProvenance(t *testing.T) {
 			s.put("e1.nt", nt("e1", "x"))
 			s.put("e2.nt", nt("e2", "x"))
 			b.sync()
-			mark := b.d.mirror.mark
+			mark := b.d.mirror.Mark
 			sub1, sub2 := b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e1.nt"))), b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e2.nt")))
-			b.mir.exec("DELETE WHERE { GRAPH <" + sink.StateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + sink.StateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + predKeptBy + "> <" + mark + "> .\n} }")
+			b.mir.exec("DELETE WHERE { GRAPH <" + sink.StateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + sink.StateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + sink.PropPrefix + "keptBy> <" + mark + "> .\n} }")
 			a, err := b.open().Audit(context.Background(), AuditOptions{})
 			if err != nil || a.Different != 2 || a.Extra != 1 {
 				t.Fatalf("%+v %v", a, err)

@@ -23,10 +23,10 @@ func (d *Destination) ownsGraph(record []byte) bool {
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror
-	if m.client.Endpoint().Query == "" {
+	if m.Client.Endpoint().Query == "" {
 		return c.readEntitiesOneByOne(ctx, add)
 	}
-	before, after, _ := strings.Cut(m.lay.Template, "{entity}")
+	before, after, _ := strings.Cut(m.Layout.Template, "{entity}")
 	named := before != "" || after != ""
 	ours := map[string]bool{}
 	is := func(g string) (bool, error) {
@@ -55,7 +55,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		return v, nil
 	}
 	const pattern = "GRAPH ?g { ?s ?p ?o } "
-	return m.rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
+	return m.Rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
 		ok, err := is(r[0].IRI())
 		if err != nil || !ok {
 			return err
@@ -77,7 +77,7 @@ func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(strin
 			continue
 		}
 		g := string(pair.Value[20:])
-		for t, err := range c.d.mirror.client.GetGraph(ctx, g) {
+		for t, err := range c.d.mirror.Client.GetGraph(ctx, g) {
 			if err == nil {
 				err = add(g, t)
 			}

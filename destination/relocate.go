@@ -22,7 +22,7 @@ func (d *Destination) elsewhere(graph string) error {
 	if d.meta.Graph != graph {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
-	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.mirror.client.Endpoint().Name}
+	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.mirror.Client.Endpoint().Name}
 	if d.sink != nil || d.folder != nil { // it is called by its place
 		e.Store = "STORE"
 	}
@@ -91,7 +91,7 @@ func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 
 // holdsCheckpoint refuses a store that does not stand at the last write of the records.
 func (d *Destination) holdsCheckpoint(ctx context.Context) error {
-	cp, err := d.mirror.readCheckpoint(ctx)
+	cp, err := d.mirror.Checkpoint(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("nothing was changed: %w", err)

@@ -3,11 +3,12 @@ package destination
 import (
 	"encoding/binary"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/clip"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
 // seen is what a list without numbers looked like when all of it was applied.

@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"bufio"
 	"bytes"
 	"encoding/json"
@@ -29,10 +31,10 @@ import (
 
 // Sink is a mirror without a store: a dump, or a folder of representations.
 //
-// A dump is one file of sorted canonical N-Triples, or N-Quads where its name
-// says so, compressed where the name ends in .gz. Blank nodes are blank nodes in
-// it. It is replaced whole at the end of a run that changed something, so a reader
-// sees the state before or the state after. FILE.rsbridge beside it has the
+// A dump is one file of sorted canonical N-Triples, or of N-Quads by its name, and
+// compressed if the name ends in .gz. Blank nodes are blank nodes in it. A run with
+// changes replaces it whole at its end: a reader sees the state before or the state
+// after. FILE.rsbridge beside it has the
 // checkpoint.
 //
 // A folder has the representations as they were fetched and verified, of RDF or
@@ -52,13 +54,12 @@ type Sink struct {
 // sinkState is the file beside the data.
 type sinkState struct {
 	Version   int               `json:"version"`
-	Authority string            `json:"authority,omitempty"` // of the skolem IRIs that blank nodes of the dump stand for
-	Others    []string          `json:"others,omitempty"`    // those of further sources, of blank nodes whose labels begin with s1-, s2- and so on
+	Authority string            `json:"authority,omitempty"` // of the skolem IRIs behind blank nodes of the dump
+	Others    []string          `json:"others,omitempty"`    // those of further sources: their blank nodes are s1-…, s2-… and so on
 	Graphs    map[string]string `json:"graphs"`              // checkpoints, N-Triples
 }
 
-// know adds authorities. None is ever forgotten, so that a dump that was written before
-// is read as it was meant.
+// know adds authorities. None is ever forgotten: earlier dumps need them to be read.
 func (st *sinkState) know(authorities []string) (grown bool) {
 	for _, a := range authorities {
 		switch a = strings.TrimSuffix(a, "/"); {
@@ -74,8 +75,8 @@ func (st *sinkState) know(authorities []string) (grown bool) {
 	return grown
 }
 
-// blank gives the blank node that stands for a skolem IRI of an authority that is known,
-// and other terms as they are.
+// blank makes a blank node of a skolem IRI of a known authority, and leaves other
+// terms alone.
 func (st *sinkState) blank(t rdfres.Term) rdfres.Term {
 	authority, label, ok := rdfres.CutSkolem(t)
 	if !ok {
@@ -90,8 +91,8 @@ func (st *sinkState) blank(t rdfres.Term) rdfres.Term {
 	return t
 }
 
-// skolem undoes blank; "" for a blank node of an authority that is not known, as the state
-// was lost.
+// skolem undoes blank; "" for a blank node of an unknown authority, since the state was
+// lost.
 func (st *sinkState) skolem(t rdfres.Term) rdfres.Term {
 	if t.Kind() != rdfres.KindBlank {
 		return t
@@ -110,7 +111,7 @@ func (st *sinkState) skolem(t rdfres.Term) rdfres.Term {
 	return rdfres.Skolemize(rdfres.NewBlank(label), authority)
 }
 
-// otherPacks are ways of packing that no dump is written in.
+// otherPacks are ways of packing, none of them for dumps.
 var otherPacks = []string{".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip", ".gzip", ".tgz", ".tar", ".7z"}
 
 // DumpSink keeps a mirror in one file.
@@ -128,7 +129,7 @@ func DumpSink(file string) (*Sink, error) {
 	return s, s.open("dump", abs)
 }
 
-// CheckDump tells whether a name says of a dump what can be written.
+// CheckDump refuses names of formats other than those of dumps.
 func CheckDump(file string) error {
 	bare := strings.TrimSuffix(strings.ToLower(filepath.Base(file)), ".gz")
 	f, ok := rdfres.FormatBySuffix(bare)
@@ -138,7 +139,7 @@ func CheckDump(file string) error {
 	return nil
 }
 
-// FolderSink keeps a mirror as files in a folder, which is made if need be.
+// FolderSink keeps a mirror as files in a folder, and makes it if need be.
 func FolderSink(dir string) (*Sink, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Sink) open(kind, path string) (err error) {
 	return err
 }
 
-// Close ends the sink, after the destinations that use it.
+// Close ends the sink, after its destinations.
 func (s *Sink) Close() error {
 	err := s.client.Close()
 	if s.root != nil {
@@ -173,7 +174,7 @@ func (s *Sink) Close() error {
 // useSink makes a destination keep its mirror in a sink.
 func (d *Destination) useSink(s *Sink) error {
 	switch {
-	case d.mirror.lay.PerEntity, d.cfg.Graph == "per-entity":
+	case d.mirror.Layout.PerEntity, d.cfg.Graph == "per-entity":
 		return errors.New("graph: per-entity is for stores; a mirror in files has no graphs")
 	case s.folder != "" && d.cfg.Map != "":
 		return errors.New("map is for stores and dumps; a folder has the representations as they are")
@@ -188,7 +189,7 @@ func (d *Destination) useSink(s *Sink) error {
 		return err
 	}
 	// Files keep every triple as it is; there is nothing to probe.
-	return d.saveProbe(&probed{At: d.opt.Now().UTC(), Capabilities: sparql.Capabilities{Product: "files"}, IRIs: &iriRewrites{}}, false)
+	return d.saveProbe(&probed{At: d.opt.Now().UTC(), Capabilities: sparql.Capabilities{Product: "files"}, IRIs: &sparqlsink.Rewrites{}}, false)
 }
 
 // Client is what Open takes for the sink.
@@ -353,8 +354,8 @@ func (s *Sink) read(w http.ResponseWriter, r *http.Request, graph string) error 
 	return out.Flush()
 }
 
-// each hands out the lines of the dump, blank nodes as skolem IRIs. A line that is
-// no triple becomes one that nobody owns, so that an audit finds it.
+// each hands out the lines of the dump, blank nodes as skolem IRIs. Anything but a
+// triple becomes a triple without an owner, for an audit to find.
 func (s *Sink) each(graph string, f func(line []byte) error) error {
 	st, err := s.state()
 	if err != nil {
@@ -409,7 +410,7 @@ func (s *Sink) each(graph string, f func(line []byte) error) error {
 	}
 }
 
-// absent tells that there is no file, which a dump of nothing has too.
+// absent tells of no file at all; a dump of nothing has one.
 func (s *Sink) absent() bool {
 	_, err := os.Stat(s.file)
 	return errors.Is(err, fs.ErrNotExist)
@@ -496,7 +497,7 @@ func (s *Sink) replace(graph string, authorities []string, each func(put putPart
 
 var genid = []byte("/.well-known/genid/")
 
-// counted is what was written into a dump.
+// counted are the lines of a dump as it was written.
 type counted struct {
 	graph string
 	lines int64
@@ -517,8 +518,7 @@ func (s *Sink) count(graph string) (n int64, err error) {
 	return n, err
 }
 
-// unfinishedFile tells of a file that is put in place when it is complete, or that a
-// crash has left.
+// unfinishedFile tells of a file under way, or left by a crash.
 func unfinishedFile(name string) bool { return strings.HasPrefix(path.Base(name), ".rsbridge-") }
 
 // replaceFile writes a file beside and puts it in place, durably.

@@ -155,8 +155,8 @@ func BenchmarkBaseline(b *testing.B) {
 					b.Fatal(err)
 				}
 				if ox == "" {
-					d.mirror.caps = sparql.Capabilities{Transactional: true}
-					d.mirror.setLimit()
+					d.mirror.Caps = sparql.Capabilities{Transactional: true}
+					d.mirror.SetLimit()
 				}
 				if err := d.ready(context.Background()); err != nil {
 					b.Fatal(err)

@@ -266,7 +266,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a
 // graph that holds what is not ours.
 func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
-	cp, err := d.mirror.readCheckpoint(ctx)
+	cp, err := d.mirror.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if err != nil {
 		return err
 	}
-	marks, err := d.mirror.otherMarks(ctx, d.graphName())
+	marks, err := d.mirror.Others(ctx, d.graphName())
 	if err != nil {
 		return fmt.Errorf("read the state graph of the mirror: %w", err)
 	}
@@ -304,7 +304,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		}
 	}
 	switch {
-	case earlier != "" && d.mirror.lay.PerEntity && !d.cfg.Adopt:
+	case earlier != "" && d.mirror.Layout.PerEntity && !d.cfg.Adopt:
 		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove what it has there
 		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
@@ -334,13 +334,13 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	empty, err := d.mirror.isEmpty(ctx, maps.Keys(singles))
+	empty, err := d.mirror.IsEmpty(ctx, maps.Keys(singles))
 	if err != nil {
 		return fmt.Errorf("ask whether the mirror is empty: %w", err)
 	}
 	if !empty && !d.cfg.Adopt {
 		what := "graph " + d.graphName()
-		if d.mirror.lay.PerEntity {
+		if d.mirror.Layout.PerEntity {
 			what = "the store"
 		}
 		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, d.at(), d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
@@ -351,7 +351,7 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 // isTheMirror refuses a graph without a checkpoint that holds something, but none of
 // what we have written last: it is of another store than before, at the same address.
 func (d *Destination) isTheMirror(ctx context.Context) error {
-	if d.mirror.client.Endpoint().Query == "" || d.putsWhole() {
+	if d.mirror.Client.Endpoint().Query == "" || d.putsWhole() {
 		return nil
 	}
 	triples, asked := false, 0
@@ -364,7 +364,7 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 		if st == nil {
 			continue
 		}
-		if there, err := d.mirror.has(ctx, st); err != nil {
+		if there, err := d.mirror.Has(ctx, st); err != nil {
 			return fmt.Errorf("ask whether the mirror is the one of before: %w", err)
 		} else if there {
 			return nil
@@ -457,7 +457,7 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 	if change != nil {
 		change(&next)
 	}
-	if err := d.mirror.writeCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
+	if err := d.mirror.WriteCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if err := d.crashAt("checkpoint"); err != nil {

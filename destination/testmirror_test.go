@@ -189,7 +189,7 @@ func (m *testMirror) query(w http.ResponseWriter, q string) {
 		tsv("?m\t?p\t?o", rows)
 	case strings.HasPrefix(q, "SELECT ?g ?m WHERE"):
 		for t := range m.graphs[sink.StateGraph] {
-			if t.P == rdfres.NewIRI(ownedBy) {
+			if t.P == rdfres.NewIRI(graphOwner) {
 				rows = append(rows, []rdfres.Term{t.S, t.O})
 			}
 		}
@@ -459,3 +459,6 @@ func clientOf(t testing.TB, e sparql.Endpoint) *sparql.Client {
 	t.Cleanup(func() { c.Close() })
 	return c
 }
+
+// graphOwner is the property by which a graph of a mirror names its destination.
+const graphOwner = sink.PropPrefix + "mirror"

@@ -3,12 +3,13 @@ package destination
 import (
 	"context"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 func (b *bench) versions(entity string) (out []string) {

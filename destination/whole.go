@@ -1,6 +1,8 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+
 	"bufio"
 	"bytes"
 	"context"
@@ -26,7 +28,7 @@ import (
 
 func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *sink.Batch) error {
 	for _, g := range p.DropGraphs {
-		if err := d.mirror.client.DeleteGraph(ctx, g); err != nil {
+		if err := d.mirror.Client.DeleteGraph(ctx, g); err != nil {
 			return err
 		}
 	}
@@ -38,7 +40,7 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *sink
 		for i := range ch.newSts {
 			text = ch.newSts[i].Triple.AppendLine(text)
 		}
-		err := d.mirror.client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, sparql.Body(text))
+		err := d.mirror.Client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, sparql.Body(text))
 		if err != nil {
 			return err
 		}
@@ -47,7 +49,7 @@ func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *sink
 }
 
 // putsWhole tells a mirror whose graph is put whole at the end of a run.
-func (d *Destination) putsWhole() bool { return d.mirror.gspOnly() && !d.mirror.lay.PerEntity }
+func (d *Destination) putsWhole() bool { return d.mirror.GSPOnly() && !d.mirror.Layout.PerEntity }
 
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
@@ -60,7 +62,7 @@ func (d *Destination) putWhole(ctx context.Context) error {
 	var owned int64
 	both, putting := errgroup.WithContext(ctx) // the end of putting waits for a disk or a store
 	both.Go(func() error { return d.putLines(putting) })
-	countable := d.mirror.countable()
+	countable := d.mirror.Countable()
 	if countable {
 		both.Go(func() (err error) {
 			owned, err = d.owned(putting)
@@ -71,10 +73,10 @@ func (d *Destination) putWhole(ctx context.Context) error {
 		return fmt.Errorf("put the graph: %w", err)
 	}
 	if countable {
-		if held, err := d.mirror.count(ctx); err != nil {
+		if held, err := d.mirror.Count(ctx); err != nil {
 			d.log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {
-			return fmt.Errorf("put the graph: %w: %d triples are not there", errUnconfirmed, owned-held)
+			return fmt.Errorf("put the graph: %w: %d triples are not there", sparqlsink.ErrUnconfirmed, owned-held)
 		}
 	}
 	if err := d.crashAt("written"); err != nil {
@@ -96,13 +98,13 @@ func (d *Destination) putLines(ctx context.Context) error {
 				authorities = append(authorities, m.Authority)
 			}
 		}
-		return d.sink.replace(d.mirror.lay.Graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
+		return d.sink.replace(d.mirror.Layout.Graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
 	}
-	return d.mirror.client.PutGraph(ctx, d.mirror.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+	return d.mirror.Client.PutGraph(ctx, d.mirror.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		pr, pw := io.Pipe()
 		go func() { // ends when the request has read everything or closes the pipe
 			w := bufio.NewWriterSize(pw, 256<<10)
-			lay := d.mirror.lay
+			lay := d.mirror.Layout
 			err := d.eachWhole(ctx, func(authority string, wire []byte) error {
 				lay.Authority = authority
 				lines, err := linesOf(&lay, wire)

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"bytes"
@@ -17,27 +17,27 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// mirror writes into the target store.
-type mirror struct {
-	client *sparql.Client
-	caps   sparql.Capabilities
-	iris   iriRewrites
-	server string // how the store named itself in the last answer that was looked at
-	lay    sink.Layout
-	mark   string
-	limit  int           // triples of one update request; adapts
+// Mirror writes into the target store.
+type Mirror struct {
+	Client *sparql.Client
+	Caps   sparql.Capabilities
+	IRIs   Rewrites
+	Server string // how the store named itself in the last answer that was looked at
+	Layout sink.Layout
+	Mark   string
+	Limit  int           // triples of one update request; adapts
 	most   int           // that it may become
 	passed int           // triples of an update that went well
-	pace   int           // triples that it would have taken in compactTime, by the last upload; 0 unknown
-	quick  time.Duration // an update that took less may be followed by a larger one
+	Pace   int           // triples that it would have taken in compactTime, by the last upload; 0 unknown
+	Quick  time.Duration // an update that took less may be followed by a larger one
 	cutAt  int64         // rows after which an answer was seen to end; 0 none
 	log    *slog.Logger
-	fault  func(point string) error // tests: called before and after a write
+	Fault  func(point string) error // tests: called before and after a write
 }
 
-// newMirror is a mirror in a store. Nothing is asked of it yet.
-func newMirror(client *sparql.Client, log *slog.Logger) *mirror {
-	return &mirror{client: client, log: log, quick: quickUpdate}
+// New is a mirror in a store. Nothing is asked of it yet.
+func New(client *sparql.Client, log *slog.Logger) *Mirror {
+	return &Mirror{Client: client, log: log, Quick: quickUpdate}
 }
 
 // What a store takes in one update is learned from what is written there: from
@@ -50,35 +50,35 @@ const (
 	maxUpdateBytes     = 8 << 20
 )
 
-// take makes a probe of the store the one to work with.
-func (m *mirror) take(caps sparql.Capabilities, iris iriRewrites) {
-	m.caps, m.iris, m.lay.NormalForm = caps, iris, caps.NormalForm
-	m.iris.virtuoso = caps.Product == "Virtuoso"
-	m.setLimit()
+// Take makes a probe of the store the one to work with.
+func (m *Mirror) Take(caps sparql.Capabilities, iris Rewrites) {
+	m.Caps, m.IRIs, m.Layout.NormalForm = caps, iris, caps.NormalForm
+	m.IRIs.virtuoso = caps.Product == "Virtuoso"
+	m.SetLimit()
 }
 
-func (m *mirror) setLimit() {
-	m.limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
-	if n := m.caps.UpdateTriples; n > 0 { // an earlier version has tried it
-		m.limit = min(n, 50_000)
-		m.most, m.passed = m.limit, m.limit
+func (m *Mirror) SetLimit() {
+	m.Limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
+	if n := m.Caps.UpdateTriples; n > 0 { // an earlier version has tried it
+		m.Limit = min(n, 50_000)
+		m.most, m.passed = m.Limit, m.Limit
 	}
 }
 
 // grow makes updates larger after one of n triples was taken quickly, and never as
 // large as one that was refused.
-func (m *mirror) grow(n int, took time.Duration) {
+func (m *Mirror) grow(n int, took time.Duration) {
 	m.passed = max(m.passed, n)
-	if took < m.quick && n >= m.limit/2 {
-		m.limit = min(2*m.limit, max(m.most, m.limit))
+	if took < m.Quick && n >= m.Limit/2 {
+		m.Limit = min(2*m.Limit, max(m.most, m.Limit))
 	}
 }
 
-func (m *mirror) gspOnly() bool { return m.client.Endpoint().Update == "" }
+func (m *Mirror) GSPOnly() bool { return m.Client.Endpoint().Update == "" }
 
-// canBulk tells whether large inserts may go through the Graph Store Protocol.
-func (m *mirror) canBulk() bool {
-	return !m.lay.PerEntity && m.client.Endpoint().GraphStore != "" && !m.iris.Dead
+// CanBulk tells whether large inserts may go through the Graph Store Protocol.
+func (m *Mirror) CanBulk() bool {
+	return !m.Layout.PerEntity && m.Client.Endpoint().GraphStore != "" && !m.IRIs.Dead
 }
 
 // postBatches bounds one Graph Store POST, by what a batch is there: a resource may
@@ -86,18 +86,18 @@ func (m *mirror) canBulk() bool {
 // given for an answer.
 const postBatches = 2
 
-// bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
+// Bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
 // what uploads has made of them ahead, nil if nothing.
-func (m *mirror) bulk(ctx context.Context, sts []sink.Statement, ready []*sparql.Upload) error {
+func (m *Mirror) Bulk(ctx context.Context, sts []sink.Statement, ready []*sparql.Upload) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(sts, postBatches*m.bulkTriples()) {
+	for part := range slices.Chunk(sts, postBatches*m.BulkTriples()) {
 		if ready == nil {
-			ready = m.uploads(part)
+			ready = m.Uploads(part)
 		}
 		for _, u := range ready {
-			if err := m.client.Post(ctx, u); err != nil {
+			if err := m.Client.Post(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -106,15 +106,15 @@ func (m *mirror) bulk(ctx context.Context, sts []sink.Statement, ready []*sparql
 	return m.inject("after")
 }
 
-// uploads are what is posted for some statements; nil for more than go at once.
-func (m *mirror) uploads(sts []sink.Statement) (ups []*sparql.Upload) {
-	if len(sts) > postBatches*m.bulkTriples() {
+// Uploads are what is posted for some statements; nil for more than go at once.
+func (m *Mirror) Uploads(sts []sink.Statement) (ups []*sparql.Upload) {
+	if len(sts) > postBatches*m.BulkTriples() {
 		return nil
 	}
-	for _, graph := range []string{m.lay.Graph, sink.StateGraph} {
+	for _, graph := range []string{m.Layout.Graph, sink.StateGraph} {
 		of := func(st sink.Statement) bool { return (st.Graph == sink.StateGraph) == (graph == sink.StateGraph) }
 		if slices.ContainsFunc(sts, of) {
-			ups = append(ups, m.client.NewUpload(graph, func(yield func(rdfres.Triple) bool) {
+			ups = append(ups, m.Client.NewUpload(graph, func(yield func(rdfres.Triple) bool) {
 				for i := range sts {
 					if of(sts[i]) && !yield(sts[i].Triple) {
 						return
@@ -126,31 +126,31 @@ func (m *mirror) uploads(sts []sink.Statement) (ups []*sparql.Upload) {
 	return ups
 }
 
-func (m *mirror) inject(point string) error {
-	if m.fault != nil {
-		return m.fault(point)
+func (m *Mirror) inject(point string) error {
+	if m.Fault != nil {
+		return m.Fault(point)
 	}
 	return nil
 }
 
-// write carries out a plan and then sets the checkpoint: in the same request
+// Write carries out a plan and then sets the checkpoint: in the same request
 // when everything fits into one, in the last one otherwise. Every request can be
 // repeated. A request that the store refuses is halved until it is taken or only
 // one triple is left.
-func (m *mirror) write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) Write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	var err error
 	switch {
-	case m.gspOnly():
+	case m.GSPOnly():
 		err = m.writeGraphs(ctx, p, cp)
-	case p.Apart && !m.caps.Transactional: // in one request Virtuoso leaves what stood there
+	case p.Apart && !m.Caps.Transactional: // in one request Virtuoso leaves what stood there
 		err = m.writeApart(ctx, p, cp)
 	default:
-		err = m.writeUpdates(ctx, p, cp)
+		err = m.WriteUpdates(ctx, p, cp)
 	}
-	if errors.Is(err, errUnconfirmed) && len(p.Remove) > 0 && len(p.Add) > 0 {
+	if errors.Is(err, ErrUnconfirmed) && len(p.Remove) > 0 && len(p.Add) > 0 {
 		err = m.writeApart(ctx, p, cp)
 	}
 	if err != nil {
@@ -162,13 +162,13 @@ func (m *mirror) write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) 
 // writeApart writes a plan in two steps that are confirmed each: a store that
 // makes of a literal that it is given the very form that is to be removed has
 // done what it was told, and the next audit finds it rewritten.
-func (m *mirror) writeApart(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) writeApart(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	first := *p
 	first.Add = nil
-	if err := m.writeUpdates(ctx, &first, nil); err != nil {
+	if err := m.WriteUpdates(ctx, &first, nil); err != nil {
 		return err
 	}
-	return m.writeUpdates(ctx, &sink.Batch{Add: p.Add}, cp)
+	return m.WriteUpdates(ctx, &sink.Batch{Add: p.Add}, cp)
 }
 
 type updateOp struct {
@@ -176,7 +176,7 @@ type updateOp struct {
 	st   *sink.Statement
 }
 
-func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) WriteUpdates(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	ops := make([]updateOp, 0, len(p.Remove)+len(p.Add)+len(p.OwnGraphs))
 	for i := range p.Remove {
 		ops = append(ops, updateOp{'d', &p.Remove[i]})
@@ -208,16 +208,16 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	var posts []*sink.Statement
 	var removes, free []string
 	disown := func(g string) {
-		if st := m.ownership(g); m.odd(&st) == "" {
+		if st := m.ownership(g); m.Odd(&st) == "" {
 			free = append(free, g)
-		} else if m.canOwn(g) {
+		} else if m.CanOwn(g) {
 			removes = append(removes, m.oddDelete(&st))
 		}
 	}
 	for _, g := range p.DropGraphs {
 		disown(g)
-		if changes(m.iris.Update, g) {
-			if err := m.client.DeleteGraph(ctx, g); err != nil {
+		if changes(m.IRIs.Update, g) {
+			if err := m.Client.DeleteGraph(ctx, g); err != nil {
 				return err
 			}
 			continue
@@ -234,12 +234,12 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 		drops = append(drops, text)
 	}
 	check := m.checkpointText(cp)
-	if len(m.iris.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st)) }) {
+	if len(m.IRIs.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st)) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
+			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.Odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
-			case m.odd(op.st) != "":
+			case m.Odd(op.st) != "":
 				posts = append(posts, op.st)
 			default:
 				return false
@@ -249,12 +249,12 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	}
 	slices.Sort(removes)
 	for part := range slices.Chunk(slices.Compact(removes), 50) {
-		if err := m.client.Update(ctx, strings.Join(part, " ;\n")); err != nil {
+		if err := m.Client.Update(ctx, strings.Join(part, " ;\n")); err != nil {
 			return err
 		}
 	}
-	separate := !m.caps.Transactional || len(posts) > 0 // data first, checkpoint last
-	for m.iris.virtuoso && len(drops) > virtuosoOperations {
+	separate := !m.Caps.Transactional || len(posts) > 0 // data first, checkpoint last
+	for m.IRIs.virtuoso && len(drops) > virtuosoOperations {
 		if err := m.request(ctx, strings.Join(drops[:virtuosoOperations], ""), nil, ""); err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	}
 	for len(ops) > 0 || len(drops) > 0 {
 		n, size, operations := 0, 0, len(drops)
-		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
+		for n < len(ops) && n < m.Limit && size < maxUpdateBytes {
 			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
 				if operations++; operations > virtuosoOperations {
 					break
@@ -291,7 +291,7 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 		return err
 	}
 	if check != "" {
-		if err := m.client.Update(ctx, check); err != nil {
+		if err := m.Client.Update(ctx, check); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)
 		}
 	}
@@ -299,10 +299,10 @@ func (m *mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 }
 
 // request sends ops as one update, in halves where the store refuses it whole.
-func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail string) error {
+func (m *Mirror) request(ctx context.Context, drops string, ops []updateOp, tail string) error {
 	text := m.updateText(drops, ops, tail)
 	began := time.Now()
-	err := m.client.Update(ctx, text)
+	err := m.Client.Update(ctx, text)
 	if err == nil {
 		m.grow(len(ops), time.Since(began))
 		return nil
@@ -311,7 +311,7 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 		return err
 	}
 	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
-		if len(ops) == 1 && refusal(err) {
+		if len(ops) == 1 && Refusal(err) {
 			return fmt.Errorf("%w: %s: %w", sink.ErrRefused, clip.Middle(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
 		}
 		return err
@@ -324,14 +324,14 @@ func (m *mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	if err := m.request(ctx, "", ops[half:], tail); err != nil {
 		return err
 	}
-	m.limit = max(100, min(m.limit, half))
-	m.most = m.limit
+	m.Limit = max(100, min(m.Limit, half))
+	m.most = m.Limit
 	return nil
 }
 
-// refusal tells an answer about the content of a request from a store that is
+// Refusal tells an answer about the content of a request from a store that is
 // down, busy or locked.
-func refusal(err error) bool {
+func Refusal(err error) bool {
 	var e *sparql.Error
 	if !errors.As(err, &e) || e.Status == 0 {
 		return false
@@ -345,7 +345,7 @@ func refusal(err error) bool {
 
 // tooMuch tells whether an update of n triples may do in halves: where the store has
 // refused it, and where it came to nothing and is larger than all that went well.
-func (m *mirror) tooMuch(err error, n int) bool {
+func (m *Mirror) tooMuch(err error, n int) bool {
 	var e *sparql.Error
 	if n > m.passed && errors.As(err, &e) {
 		switch e.Status {
@@ -355,10 +355,10 @@ func (m *mirror) tooMuch(err error, n int) bool {
 			return true
 		}
 	}
-	return refusal(err)
+	return Refusal(err)
 }
 
-func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
+func (m *Mirror) updateText(drops string, ops []updateOp, tail string) string {
 	var b bytes.Buffer
 	b.WriteString(drops)
 	text, ops := m.anyCase(ops)
@@ -383,7 +383,7 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 				line = appendSPARQL(line[:0], st.Triple)
 				b.Write(line)
 				if kind == 'd' {
-					for _, t := range otherForms(&m.lay, st) {
+					for _, t := range otherForms(&m.Layout, st) {
 						line = appendSPARQL(line[:0], t)
 						b.Write(line)
 					}
@@ -406,8 +406,8 @@ func (m *mirror) updateText(drops string, ops []updateOp, tail string) string {
 // comparing strings, and the operations that are left: it takes language tags for the
 // same in any case and holds them apart, so that it looks for "a"@en-US by what it
 // has met of "a"@en-us elsewhere.
-func (m *mirror) anyCase(ops []updateOp) (string, []updateOp) {
-	if !m.client.LikeRDF4J() || !slices.Contains(m.lay.NormalForm.Rules, "language-case") {
+func (m *Mirror) anyCase(ops []updateOp) (string, []updateOp) {
+	if !m.Client.LikeRDF4J() || !slices.Contains(m.Layout.NormalForm.Rules, "language-case") {
 		return "", ops
 	}
 	var b []byte
@@ -429,20 +429,20 @@ func (m *mirror) anyCase(ops []updateOp) (string, []updateOp) {
 	return fmt.Sprintf("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES (?g ?s ?p ?v ?l) {\n%s} GRAPH ?g { ?s ?p ?o } FILTER(STR(?o) = ?v && LCASE(LANG(?o)) = ?l) } ;\n", b), rest
 }
 
-func (m *mirror) graphFor(st *sink.Statement) string {
-	if m.lay.PerEntity || st.Graph == sink.StateGraph {
+func (m *Mirror) graphFor(st *sink.Statement) string {
+	if m.Layout.PerEntity || st.Graph == sink.StateGraph {
 		return st.Graph
 	}
-	return m.lay.Graph
+	return m.Layout.Graph
 }
 
-func (m *mirror) checkpointText(cp *sink.Checkpoint) string {
+func (m *Mirror) checkpointText(cp *sink.Checkpoint) string {
 	if cp == nil {
 		return ""
 	}
 	var b []byte
-	b = fmt.Appendf(b, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } } ;\nINSERT DATA { GRAPH <%s> {\n", sink.StateGraph, m.mark, sink.StateGraph)
-	for _, t := range cp.Triples(m.mark) {
+	b = fmt.Appendf(b, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } } ;\nINSERT DATA { GRAPH <%s> {\n", sink.StateGraph, m.Mark, sink.StateGraph)
+	for _, t := range cp.Triples(m.Mark) {
 		b = appendSPARQL(b, t)
 	}
 	return string(append(b, "} }"...))
@@ -450,28 +450,28 @@ func (m *mirror) checkpointText(cp *sink.Checkpoint) string {
 
 // writeGraphs is write for a store that has the Graph Store Protocol only, with
 // a graph for each entity. A single graph is put whole at the end of a run.
-func (m *mirror) writeGraphs(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) writeGraphs(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	for _, g := range p.DropGraphs {
-		if err := m.client.DeleteGraph(ctx, g); err != nil {
+		if err := m.Client.DeleteGraph(ctx, g); err != nil {
 			return err
 		}
 	}
-	return m.putCheckpoint(ctx, cp)
+	return m.PutCheckpoint(ctx, cp)
 }
 
-func (m *mirror) putCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
+func (m *Mirror) PutCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
 	if cp == nil {
 		return nil
 	}
 	var text []byte
-	for _, t := range cp.Triples(m.mark) {
+	for _, t := range cp.Triples(m.Mark) {
 		text = t.AppendLine(text)
 	}
-	return m.client.PutGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix), rdfres.NTriples, sparql.Body(text))
+	return m.Client.PutGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix), rdfres.NTriples, sparql.Body(text))
 }
 
-// readCheckpoint reads what the mirror says of itself; nil when it says nothing.
-func (m *mirror) readCheckpoint(ctx context.Context) (*sink.Checkpoint, error) {
+// Checkpoint reads what the mirror says of itself; nil when it says nothing.
+func (m *Mirror) Checkpoint(ctx context.Context) (*sink.Checkpoint, error) {
 	cp, found := &sink.Checkpoint{}, false
 	take := func(p, o rdfres.Term) {
 		if name, ok := strings.CutPrefix(p.IRI(), sink.PropPrefix); ok && o.Kind() == rdfres.KindLiteral {
@@ -480,19 +480,19 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*sink.Checkpoint, error) {
 			found = true
 		}
 	}
-	if m.gspOnly() {
-		for t, err := range m.client.GetGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.mark, sink.MarkPrefix)) {
+	if m.GSPOnly() {
+		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix)) {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 			}
 			take(t.P, t.O)
 		}
 	} else {
-		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, m.mark))
+		s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, m.Mark))
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
-		m.server = s.Header.Get("Server")
+		m.Server = s.Header.Get("Server")
 		for row, err := range s.Rows {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
@@ -508,12 +508,12 @@ func (m *mirror) readCheckpoint(ctx context.Context) (*sink.Checkpoint, error) {
 	return cp, nil
 }
 
-// otherMarks are the checkpoints of other destinations over the same graph, or in the same
+// Others are the checkpoints of other destinations over the same graph, or in the same
 // file.
-func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*sink.Checkpoint, error) {
+func (m *Mirror) Others(ctx context.Context, graph string) (map[string]*sink.Checkpoint, error) {
 	all := map[string]*sink.Checkpoint{}
 	take := func(mark, p, o rdfres.Term) {
-		if !strings.HasPrefix(mark.IRI(), sink.MarkPrefix) || mark.IRI() == m.mark {
+		if !strings.HasPrefix(mark.IRI(), sink.MarkPrefix) || mark.IRI() == m.Mark {
 			return
 		}
 		c := all[mark.IRI()]
@@ -525,8 +525,8 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*sink
 			c.Set(strings.TrimPrefix(p.IRI(), sink.PropPrefix), lex)
 		}
 	}
-	if m.gspOnly() { // of files all are in one graph too, a store has each in one of its own, and no list
-		for t, err := range m.client.GetGraph(ctx, sink.StateGraph) {
+	if m.GSPOnly() { // of files all are in one graph too, a store has each in one of its own, and no list
+		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph) {
 			if err != nil {
 				return nil, err
 			}
@@ -535,7 +535,7 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*sink
 		return all, nil
 	}
 	g := rdfres.NewLiteral(graph, "", "")
-	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", sink.StateGraph, sink.PropPrefix, g))
+	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", sink.StateGraph, sink.PropPrefix, g))
 	if err != nil {
 		return nil, err
 	}
@@ -553,16 +553,16 @@ func (m *mirror) otherMarks(ctx context.Context, graph string) (map[string]*sink
 // virtuosoOwn are the graphs that a new Virtuoso holds.
 var virtuosoOwn = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
 
-// isEmpty asks whether the graph (per-entity: any graph that the template could
+// IsEmpty asks whether the graph (per-entity: any graph that the template could
 // name, and that is neither one of besides nor rsbridge's nor the store's own) holds
 // something.
-func (m *mirror) isEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error) {
-	if m.lay.PerEntity {
-		if m.client.Endpoint().Query == "" {
+func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error) {
+	if m.Layout.PerEntity {
+		if m.Client.Endpoint().Query == "" {
 			return true, nil
 		}
 		filter := "!" + sparql.OwnGraph("?g")
-		before, after, _ := strings.Cut(m.lay.Template, "{entity}")
+		before, after, _ := strings.Cut(m.Layout.Template, "{entity}")
 		if before != "" {
 			filter += " && STRSTARTS(STR(?g), " + sparql.EscapeString(before) + ")"
 		}
@@ -572,23 +572,23 @@ func (m *mirror) isEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 		for g := range besides {
 			filter += " && ?g != <" + g + ">"
 		}
-		if before+after == "" && (m.caps.Product == "Virtuoso" || strings.HasPrefix(m.server, "Virtuoso")) { // probed or not
+		if before+after == "" && (m.Caps.Product == "Virtuoso" || strings.HasPrefix(m.Server, "Virtuoso")) { // probed or not
 			for _, own := range virtuosoOwn {
 				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
 			}
 		}
-		some, err := m.client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER("+filter+") }")
+		some, err := m.Client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER("+filter+") }")
 		return !some, err
 	}
-	if m.client.Endpoint().Query != "" {
+	if m.Client.Endpoint().Query != "" {
 		q := "ASK { ?s ?p ?o }"
-		if m.lay.Graph != "" {
-			q = "ASK { GRAPH <" + m.lay.Graph + "> { ?s ?p ?o } }"
+		if m.Layout.Graph != "" {
+			q = "ASK { GRAPH <" + m.Layout.Graph + "> { ?s ?p ?o } }"
 		}
-		some, err := m.client.Ask(ctx, q)
+		some, err := m.Client.Ask(ctx, q)
 		return !some, err
 	}
-	for _, err := range m.client.GetGraph(ctx, m.lay.Graph) {
+	for _, err := range m.Client.GetGraph(ctx, m.Layout.Graph) {
 		return false, err
 	}
 	return true, nil

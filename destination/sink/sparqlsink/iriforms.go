@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"context"
@@ -72,8 +72,8 @@ func iriAuthority(iri string) string {
 	return rest
 }
 
-// iriRewrites are the forms that a store changes, by the way of writing.
-type iriRewrites struct {
+// Rewrites are the forms that a store changes, by the way of writing.
+type Rewrites struct {
 	Update []string // SPARQL Update, graph names too
 	GSP    []string // Graph Store Protocol, N-Triples
 	Graphs []string // Graph Store Protocol, graph names
@@ -83,13 +83,13 @@ type iriRewrites struct {
 	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }
 
-func (r *iriRewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
+func (r *Rewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
-// changesGraph tells whether an update would write into another graph.
-func (r *iriRewrites) changesGraph(graph string) bool { return changes(r.Update, graph) }
+// ChangesGraph tells whether an update would write into another graph.
+func (r *Rewrites) ChangesGraph(graph string) bool { return changes(r.Update, graph) }
 
 // String is for the log.
-func (r *iriRewrites) String() string {
+func (r *Rewrites) String() string {
 	var all []string
 	for _, way := range []struct {
 		name  string
@@ -146,69 +146,69 @@ func changedTriple(forms []string, t rdfres.Triple) string {
 	return ""
 }
 
-// odd gives an IRI of a statement that an update would change, "" for none.
-func (m *mirror) odd(st *sink.Statement) string {
-	if len(m.iris.Update) == 0 {
+// Odd gives an IRI of a statement that an update would change, "" for none.
+func (m *Mirror) Odd(st *sink.Statement) string {
+	if len(m.IRIs.Update) == 0 {
 		return ""
 	}
-	if g := m.graphFor(st); g != "" && changes(m.iris.Update, g) {
+	if g := m.graphFor(st); g != "" && changes(m.IRIs.Update, g) {
 		return g
 	}
-	return changedTriple(m.iris.Update, st.Triple)
+	return changedTriple(m.IRIs.Update, st.Triple)
 }
 
-// oddToPost is odd for the Graph Store Protocol.
-func (m *mirror) oddToPost(st *sink.Statement) string {
-	if g := m.graphFor(st); g != "" && changes(m.iris.Graphs, g) {
+// OddToPost is odd for the Graph Store Protocol.
+func (m *Mirror) OddToPost(st *sink.Statement) string {
+	if g := m.graphFor(st); g != "" && changes(m.IRIs.Graphs, g) {
 		return g
 	}
-	return changedTriple(m.iris.GSP, st.Triple)
+	return changedTriple(m.IRIs.GSP, st.Triple)
 }
 
-func (m *mirror) postable(sts []sink.Statement) bool {
-	if m.iris.virtuoso && slices.ContainsFunc(sts, func(st sink.Statement) bool { _, upload := virtuosoHolds(st.Triple.O); return !upload }) {
+func (m *Mirror) Postable(sts []sink.Statement) bool {
+	if m.IRIs.virtuoso && slices.ContainsFunc(sts, func(st sink.Statement) bool { _, upload := virtuosoHolds(st.Triple.O); return !upload }) {
 		return false
 	}
-	return len(m.iris.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.oddToPost(&st) != "" })
+	return len(m.IRIs.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.OddToPost(&st) != "" })
 }
 
-// keeps refuses a statement that no way of writing keeps as it is.
-func (m *mirror) keeps(st *sink.Statement) error {
-	if m.iris.virtuoso {
+// Keeps refuses a statement that no way of writing keeps as it is.
+func (m *Mirror) Keeps(st *sink.Statement) error {
+	if m.IRIs.virtuoso {
 		if why, _ := virtuosoHolds(st.Triple.O); why != "" {
 			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", sink.ErrUnusable,
-				clip.Middle(string(st.Triple.S)), clip.Middle(string(st.Triple.P)), clip.Middle(string(st.Triple.O)), m.client.Endpoint().Name, m.caps.Product, why)
+				clip.Middle(string(st.Triple.S)), clip.Middle(string(st.Triple.P)), clip.Middle(string(st.Triple.O)), m.Client.Endpoint().Name, m.Caps.Product, why)
 		}
 		if iri := virtuosoCuts(m.graphFor(st), st.Triple); iri != "" {
-			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, clip.Middle(iri), m.client.Endpoint().Name, m.caps.Product, virtuosoLongest)
+			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, clip.Middle(iri), m.Client.Endpoint().Name, m.Caps.Product, virtuosoLongest)
 		}
 	}
 	iri := ""
-	if !m.gspOnly() {
-		if iri = m.odd(st); iri == "" {
+	if !m.GSPOnly() {
+		if iri = m.Odd(st); iri == "" {
 			return nil
 		}
 	}
-	if m.client.Endpoint().GraphStore != "" && !m.iris.Dead {
-		if iri = m.oddToPost(st); iri == "" {
+	if m.Client.Endpoint().GraphStore != "" && !m.IRIs.Dead {
+		if iri = m.OddToPost(st); iri == "" {
 			return nil
 		}
 	}
-	e := m.client.Endpoint()
+	e := m.Client.Endpoint()
 	hint := ""
 	if e.GraphStore == "" {
 		hint = fmt.Sprintf("; give %s, by which it may keep it", e.Names.Of("graph_store"))
 	}
-	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.caps.Product, clip.Middle(iri), hint)
+	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.Caps.Product, clip.Middle(iri), hint)
 }
 
-// keepsAll is keeps of each, as far as the store changes anything.
-func (m *mirror) keepsAll(sts []sink.Statement) error {
-	if !m.iris.some() {
+// KeepsAll is keeps of each, as far as the store changes anything.
+func (m *Mirror) KeepsAll(sts []sink.Statement) error {
+	if !m.IRIs.some() {
 		return nil
 	}
 	for i := range sts {
-		if err := m.keeps(&sts[i]); err != nil {
+		if err := m.Keeps(&sts[i]); err != nil {
 			return err
 		}
 	}
@@ -220,23 +220,23 @@ func (m *mirror) keepsAll(sts []sink.Statement) error {
 // longer one no write passes until the server is started again.
 const rdf4jLongestGraph = 65535 * 2 / 3
 
-// keepsGraph refuses the name of a graph too long for the store.
-func (m *mirror) keepsGraph(graph string) error {
-	if len(graph) > rdf4jLongestGraph && m.client.LikeRDF4J() {
+// KeepsGraph refuses the name of a graph too long for the store.
+func (m *Mirror) KeepsGraph(graph string) error {
+	if len(graph) > rdf4jLongestGraph && m.Client.LikeRDF4J() {
 		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, clip.Middle(graph))
 	}
 	return nil
 }
 
-// sameValue tells whether the store may have made one literal of the other.
-func (m *mirror) sameValue(a, b rdfres.Term) bool {
-	return rdfres.ValueEqual(a, b) || m.iris.virtuoso && (virtuosoGeometry(a, b) || virtuosoXML(a, b))
+// SameValue tells whether the store may have made one literal of the other.
+func (m *Mirror) SameValue(a, b rdfres.Term) bool {
+	return rdfres.ValueEqual(a, b) || m.IRIs.virtuoso && (virtuosoGeometry(a, b) || virtuosoXML(a, b))
 }
 
 // oddDelete is an update that removes a statement by comparing strings: the
 // IRIs that the store would change do not stand in it as IRIs. Blank nodes have
 // no name in an update, so all that stand like this one go.
-func (m *mirror) oddDelete(st *sink.Statement) string {
+func (m *Mirror) oddDelete(st *sink.Statement) string {
 	one := func(t rdfres.Triple) string {
 		var filters []string
 		term := func(name string, t rdfres.Term) string {
@@ -244,7 +244,7 @@ func (m *mirror) oddDelete(st *sink.Statement) string {
 				filters = append(filters, "isBlank("+name+")")
 				return name
 			}
-			iri := changedTerm(m.iris.Update, t)
+			iri := changedTerm(m.IRIs.Update, t)
 			if t == st.Triple.O && m.byText(st) {
 				iri = xmlLiteral
 			}
@@ -262,7 +262,7 @@ func (m *mirror) oddDelete(st *sink.Statement) string {
 		pattern := term("?s", t.S) + " " + term("?p", t.P) + " " + term("?o", t.O)
 		if g := m.graphFor(st); g != "" {
 			name := "<" + g + ">"
-			if changes(m.iris.Update, g) {
+			if changes(m.IRIs.Update, g) {
 				name = "?g"
 				filters = append(filters, fmt.Sprintf(`STR(?g) = "%s"`, g))
 			}
@@ -271,14 +271,14 @@ func (m *mirror) oddDelete(st *sink.Statement) string {
 		return fmt.Sprintf("DELETE { %s } WHERE { %[1]s FILTER(%s) }", pattern, strings.Join(filters, " && "))
 	}
 	text := one(st.Triple)
-	if n := m.lay.NormalForm.Triple(st.Triple); n != st.Triple {
+	if n := m.Layout.NormalForm.Triple(st.Triple); n != st.Triple {
 		text += " ;\n" + one(n)
 	}
 	return text
 }
 
 // post inserts statements of any graphs by the Graph Store Protocol.
-func (m *mirror) post(ctx context.Context, sts []*sink.Statement) error {
+func (m *Mirror) post(ctx context.Context, sts []*sink.Statement) error {
 	for len(sts) > 0 {
 		graph := m.graphFor(sts[0])
 		var text []byte
@@ -290,7 +290,7 @@ func (m *mirror) post(ctx context.Context, sts []*sink.Statement) error {
 				rest = append(rest, st)
 			}
 		}
-		err := m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(text))
+		err := m.Client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(text))
 		if err != nil {
 			return err
 		}
@@ -300,12 +300,12 @@ func (m *mirror) post(ctx context.Context, sts []*sink.Statement) error {
 }
 
 // one carries out a single operation.
-func (m *mirror) one(ctx context.Context, op updateOp) error {
+func (m *Mirror) one(ctx context.Context, op updateOp) error {
 	switch {
-	case m.odd(op.st) == "":
+	case m.Odd(op.st) == "":
 		return m.request(ctx, "", []updateOp{op}, "")
 	case op.kind == 'd':
-		return m.client.Update(ctx, m.oddDelete(op.st))
+		return m.Client.Update(ctx, m.oddDelete(op.st))
 	}
 	return m.post(ctx, []*sink.Statement{op.st})
 }
@@ -316,12 +316,12 @@ func refusesPosts(err error) bool {
 	return errors.As(err, &e) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, e.Status)
 }
 
-// probeIRIs finds out which forms of IRIs a store changes, by writing some into
+// ProbeIRIs finds out which forms of IRIs a store changes, by writing some into
 // scratch graphs that it removes. An error means that nothing was learned.
-func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error) {
+func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 	ctx, cancel := context.WithTimeout(caller, 30*time.Second)
 	defer cancel()
-	e := m.client.Endpoint()
+	e := m.Client.Endpoint()
 	if e.Query == "" {
 		return found, nil
 	}
@@ -334,10 +334,10 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		for _, g := range drop {
 			derr := errors.New("the store has no address for it")
 			if e.GraphStore != "" && !found.Dead {
-				derr = m.client.DeleteGraph(ctx, g)
+				derr = m.Client.DeleteGraph(ctx, g)
 			}
 			if derr != nil && e.Update != "" {
-				derr = m.client.Update(ctx, "DROP SILENT GRAPH <"+g+">")
+				derr = m.Client.Update(ctx, "DROP SILENT GRAPH <"+g+">")
 			}
 			if derr != nil {
 				m.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", g, "error", derr)
@@ -346,7 +346,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 	}()
 	// came reads back which objects stand with which subject and graph.
 	came := func() (map[string][2]string, error) {
-		s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?g ?s ?o WHERE { GRAPH ?g { ?s %s ?o } }", property))
+		s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?g ?s ?o WHERE { GRAPH ?g { ?s %s ?o } }", property))
 		if err != nil {
 			return nil, err
 		}
@@ -382,12 +382,12 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		}
 		refused := map[string]bool{} // refused is not changed
 		if err := send(graph, all); err != nil {
-			if !refusal(err) {
+			if !Refusal(err) {
 				return nil, err
 			}
 			for _, p := range probes {
 				if err := send(graph, line(p)); err != nil {
-					if !refusal(err) {
+					if !Refusal(err) {
 						return nil, err
 					}
 					refused[p.key] = true
@@ -399,7 +399,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 			return nil, err
 		}
 		if len(refused) < len(probes) && !slices.ContainsFunc(probes, func(p probe) bool { return got[way+p.key][1] != "" }) {
-			return nil, errUnconfirmed
+			return nil, ErrUnconfirmed
 		}
 		for _, p := range probes {
 			if !refused[p.key] && got[way+p.key][1] != p.iri && !slices.Contains(forms, p.form) {
@@ -410,7 +410,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 	}
 	if e.Update != "" {
 		if found.Update, err = terms("update", func(graph string, lines []byte) error {
-			return m.client.Update(ctx, "INSERT DATA { GRAPH <"+graph+"> {\n"+string(lines)+"} }")
+			return m.Client.Update(ctx, "INSERT DATA { GRAPH <"+graph+"> {\n"+string(lines)+"} }")
 		}); err != nil {
 			return found, err
 		}
@@ -419,7 +419,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		return found, nil
 	}
 	post := func(graph string, lines []byte) error {
-		return m.client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(lines))
+		return m.Client.PostGraph(ctx, graph, rdfres.NTriples, sparql.Body(lines))
 	}
 	found.GSP, err = terms("post", post)
 	if refusesPosts(err) && e.Update != "" {
@@ -427,7 +427,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		found.Dead = true
 		return found, nil
 	}
-	if errors.Is(err, errUnconfirmed) && e.Update != "" {
+	if errors.Is(err, ErrUnconfirmed) && e.Update != "" {
 		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; updates are sent instead")
 		found.Dead = true
 		return found, nil
@@ -441,7 +441,7 @@ func (m *mirror) probeIRIs(caller context.Context) (found iriRewrites, err error
 		key := "graph" + token + name
 		line := rdfres.Triple{S: rdfres.NewIRI("urn:rsbridge:probe:" + token), P: property, O: rdfres.NewLiteral(key, "", "")}.AppendLine(nil)
 		if err := post(graph, line); err != nil {
-			if !refusal(err) {
+			if !Refusal(err) {
 				return found, err
 			}
 			found.Graphs = append(found.Graphs, name)

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// bulkTriples bounds a batch that goes by Graph Store POST: large enough that the
+// BulkTriples bounds a batch that goes by Graph Store POST: large enough that the
 // request itself costs nothing, small enough to be held with its intent.
 const BulkTriples = 50_000
 
@@ -18,8 +18,8 @@ const BulkTriples = 50_000
 // commits: by itself it takes a little longer for each triple of uploads twice as large.
 const bulkTriplesRDF4J = 25_000
 
-func (m *mirror) bulkTriples() int {
-	if m.client.LikeRDF4J() {
+func (m *Mirror) BulkTriples() int {
+	if m.Client.LikeRDF4J() {
 		return bulkTriplesRDF4J
 	}
 	return BulkTriples
@@ -40,8 +40,8 @@ type Packed struct {
 	Triples int64
 }
 
-// postPacked adds packed triples, and some statements, by one Graph Store POST.
-func (m *mirror) postPacked(ctx context.Context, p *Packed, sts []sink.Statement) error {
+// PostPacked adds packed triples, and some statements, by one Graph Store POST.
+func (m *Mirror) PostPacked(ctx context.Context, p *Packed, sts []sink.Statement) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
@@ -50,22 +50,22 @@ func (m *mirror) postPacked(ctx context.Context, p *Packed, sts []sink.Statement
 		rest = sts[i].Triple.AppendLine(rest)
 	}
 	began := time.Now()
-	err := m.client.PostGraph(ctx, m.lay.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+	err := m.Client.PostGraph(ctx, m.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		return &packedBody{packed: p.Parts, rest: rest, left: p.Bytes + len(rest)}, nil
 	})
 	if err != nil {
 		return err
 	}
-	m.pace = int(min(longTriples, float64(p.Triples+int64(len(sts)))*longTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
+	m.Pace = int(min(longTriples, float64(p.Triples+int64(len(sts)))*longTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
 	return m.inject("after")
 }
 
-// canPostPacked tells whether packed triples can be uploaded.
-func (m *mirror) canPostPacked() bool { return m.canBulk() && !m.gspOnly() && !m.client.LikeRDF4J() }
+// CanPostPacked tells whether packed triples can be uploaded.
+func (m *Mirror) CanPostPacked() bool { return m.CanBulk() && !m.GSPOnly() && !m.Client.LikeRDF4J() }
 
-// takesLong tells whether the store takes uploads as long as longTriples: threads of
+// TakesLong tells whether the store takes uploads as long as longTriples: threads of
 // Virtuoso wait for one another for ever in those.
-func (m *mirror) takesLong() bool { return !m.iris.virtuoso }
+func (m *Mirror) TakesLong() bool { return !m.IRIs.virtuoso }
 
 // packedBody is the text of packed triples, unpacked one after the other.
 type packedBody struct {

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 // after each batch what stands there now, before the checkpoint is set; and the
 // number of triples is held against the records at the end of a baseline.
 
-// errUnconfirmed says that a store has confirmed what it has not done.
-var errUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
+// ErrUnconfirmed says that a store has confirmed what it has not done.
+var ErrUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
 
 // confirm reads the subjects (per-entity: the graphs) of a plan back.
-func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
-	if m.caps.Transactional || m.gspOnly() || len(p.Remove)+len(p.Add) == 0 {
+func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
+	if m.Caps.Transactional || m.GSPOnly() || len(p.Remove)+len(p.Add) == 0 {
 		return nil
 	}
 	const absent, there = 1, 2
@@ -33,7 +33,7 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	known := map[string]bool{}
 	touch := func(st *sink.Statement) {
 		k := st.Graph
-		if !m.lay.PerEntity {
+		if !m.Layout.PerEntity {
 			k = st.Triple.S.IRI()
 		}
 		if k != "" && !known[k] {
@@ -61,10 +61,10 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		}
 	}
 	seen := func(graph string, t rdfres.Triple) error {
-		h := sink.TripleHash(graph, m.lay.NormalForm.Triple(t))
+		h := sink.TripleHash(graph, m.Layout.NormalForm.Triple(t))
 		switch want[h] {
 		case absent:
-			return fmt.Errorf("%w: %s is still there", errUnconfirmed, clip.Middle(tripleText(t)))
+			return fmt.Errorf("%w: %s is still there", ErrUnconfirmed, clip.Middle(tripleText(t)))
 		case there:
 			delete(want, h)
 		}
@@ -78,13 +78,13 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	}
 	parts := m.parts(m.pattern(), "?s", "?p", "?o")
 	row := func(r sparql.Row) error { return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
-	if m.lay.PerEntity {
+	if m.Layout.PerEntity {
 		parts = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
 		row = func(r sparql.Row) error { return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]}) }
 	}
 	parts.Confirm = len(p.Remove) > 0 // what a store leaves out of an answer would pass for deleted
 	err := parts.Of(ctx, keys, row)
-	if errors.Is(err, errUnconfirmed) {
+	if errors.Is(err, ErrUnconfirmed) {
 		return err
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	for i := range p.Add {
 		st := &p.Add[i]
 		if st.Graph != sink.StateGraph && want[st.Hash] == there && !pairs[pair(st.Graph, st.Triple)] { // another literal may be the store's form of it
-			return fmt.Errorf("%w: %s is not there", errUnconfirmed, clip.Middle(tripleText(st.Triple)))
+			return fmt.Errorf("%w: %s is not there", ErrUnconfirmed, clip.Middle(tripleText(st.Triple)))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // errShort says that a store gave less than it counts.
 var errShort = errors.New("the store gave less than it counts")
 
-// readSingle reads the graph of a mirror: whole where the store gives as much as
+// ReadSingle reads the graph of a mirror: whole where the store gives as much as
 // it counts, in parts where it cuts long answers. One that breaks off is asked for
 // again, since that may have been the network; the second time it is a limit. A triple
 // may come twice. got is raised by add.
-func (m *mirror) readSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
+func (m *Mirror) ReadSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
 	for attempt := 0; ; attempt++ {
-		before, err := m.count(ctx)
+		before, err := m.Count(ctx)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (m *mirror) readSingle(ctx context.Context, got *int64, add func(rdfres.Tri
 		if before < 0 || n == before {
 			return nil
 		}
-		after, err := m.count(ctx)
+		after, err := m.Count(ctx)
 		if err != nil {
 			return err
 		}
@@ -69,8 +69,8 @@ func (m *mirror) readSingle(ctx context.Context, got *int64, add func(rdfres.Tri
 }
 
 // cuts tells whether an answer of so many rows would be cut.
-func (m *mirror) cuts(rows int64) bool {
-	if m.client.Endpoint().Query == "" || rows < 0 {
+func (m *Mirror) cuts(rows int64) bool {
+	if m.Client.Endpoint().Query == "" || rows < 0 {
 		return false
 	}
 	limit := m.rowLimit()
@@ -79,19 +79,19 @@ func (m *mirror) cuts(rows int64) bool {
 
 // stillCuts is cuts before much is read: where only the probe says so, which may be long
 // ago, it looks whether the limit was raised since.
-func (m *mirror) stillCuts(ctx context.Context, rows int64) bool {
-	if limit := m.rowLimit(); m.cuts(rows) && limit == m.caps.RowLimit && limit != m.cutAt {
+func (m *Mirror) stillCuts(ctx context.Context, rows int64) bool {
+	if limit := m.rowLimit(); m.cuts(rows) && limit == m.Caps.RowLimit && limit != m.cutAt {
 		if n, err := m.some(ctx, limit+1); err == nil && n > limit {
 			m.log.Info("the mirror's store does not cut answers any more where it did", "rows", limit)
-			m.caps.RowLimit = 0
+			m.Caps.RowLimit = 0
 		}
 	}
 	return m.cuts(rows)
 }
 
 // some counts the rows of an answer that could have so many.
-func (m *mirror) some(ctx context.Context, most int64) (n int64, err error) {
-	s, err := m.client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } } LIMIT %d", most))
+func (m *Mirror) some(ctx context.Context, most int64) (n int64, err error) {
+	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } } LIMIT %d", most))
 	if err != nil {
 		return 0, err
 	}
@@ -105,8 +105,8 @@ func (m *mirror) some(ctx context.Context, most int64) (n int64, err error) {
 }
 
 // rowLimit is where the store cuts answers, as far as is known; 0 for nowhere.
-func (m *mirror) rowLimit() (limit int64) {
-	for _, l := range []int64{m.caps.RowLimit, m.client.MaxRows(), m.cutAt} {
+func (m *Mirror) rowLimit() (limit int64) {
+	for _, l := range []int64{m.Caps.RowLimit, m.Client.MaxRows(), m.cutAt} {
 		if l > 0 && (limit == 0 || l < limit) {
 			limit = l
 		}
@@ -114,13 +114,13 @@ func (m *mirror) rowLimit() (limit int64) {
 	return limit
 }
 
-// rows yields what a pattern gives for its variables: in one answer where the
+// Rows yields what a pattern gives for its variables: in one answer where the
 // store gives as many rows as it counts, in parts by the first variable where it
 // cuts long answers. only, where given, says for which values of that variable
 // the parts are read. A row may come twice, and is valid during the call.
-func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
+func (m *Mirror) Rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
 	counted := func() (int64, error) {
-		return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
+		return m.Client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
 	}
 	least, err := counted()
 	if err != nil {
@@ -162,8 +162,8 @@ func (m *mirror) rows(ctx context.Context, pattern string, vars []string, only f
 }
 
 // oneAnswer yields the rows of one query, and counts them.
-func (m *mirror) oneAnswer(ctx context.Context, pattern string, vars []string, row func(sparql.Row) error) (n int64, err error) {
-	s, err := m.client.SelectAs(ctx, "SELECT "+strings.Join(vars, " ")+" WHERE { "+pattern+"}", m.selectReading())
+func (m *Mirror) oneAnswer(ctx context.Context, pattern string, vars []string, row func(sparql.Row) error) (n int64, err error) {
+	s, err := m.Client.SelectAs(ctx, "SELECT "+strings.Join(vars, " ")+" WHERE { "+pattern+"}", m.selectReading())
 	if err != nil {
 		return 0, err
 	}
@@ -185,37 +185,37 @@ func (m *mirror) oneAnswer(ctx context.Context, pattern string, vars []string, r
 // selectReading is the format of long answers: the fastest of those that the probe
 // found, as for a scan. Of tab-separated values the client sees again that they are
 // in the W3C form, and chooses itself where nothing was found.
-func (m *mirror) selectReading() sparql.Reading {
-	i := slices.IndexFunc(m.caps.Readings, sparql.Reading.Selects)
-	if i < 0 || m.caps.Readings[i] == sparql.ReadSelectTSV {
+func (m *Mirror) selectReading() sparql.Reading {
+	i := slices.IndexFunc(m.Caps.Readings, sparql.Reading.Selects)
+	if i < 0 || m.Caps.Readings[i] == sparql.ReadSelectTSV {
 		return ""
 	}
-	return m.caps.Readings[i]
+	return m.Caps.Readings[i]
 }
 
 // readInParts notes that an answer ended after the rows that came.
-func (m *mirror) readInParts(came, counted int64) {
+func (m *Mirror) readInParts(came, counted int64) {
 	m.log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
 	m.cutAt = max(1, came)
 }
 
 // parts reads a pattern of the mirror in parts.
-func (m *mirror) parts(pattern, key string, others ...string) *sparql.Parts {
-	p := &sparql.Parts{Client: m.client, As: m.selectReading(), Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit(), Pages: true}
-	if n := m.caps.ValuesLimit; n > 0 {
+func (m *Mirror) parts(pattern, key string, others ...string) *sparql.Parts {
+	p := &sparql.Parts{Client: m.Client, As: m.selectReading(), Pattern: pattern, Key: key, Others: others, Limit: m.rowLimit(), Pages: true}
+	if n := m.Caps.ValuesLimit; n > 0 {
 		p.Batch = min(n, 200)
 	}
 	return p
 }
 
-func (m *mirror) pattern() string {
-	if m.lay.Graph == "" {
+func (m *Mirror) pattern() string {
+	if m.Layout.Graph == "" {
 		return "?s ?p ?o . "
 	}
-	return "GRAPH <" + m.lay.Graph + "> { ?s ?p ?o } "
+	return "GRAPH <" + m.Layout.Graph + "> { ?s ?p ?o } "
 }
 
-func (m *mirror) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
+func (m *Mirror) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
 	p := m.parts(m.pattern(), "?s", "?p", "?o")
 	p.Confirm = true // rows that come twice would stand for others that do not come
 	row := func(r sparql.Row) error { return add(rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
@@ -226,32 +226,32 @@ func (m *mirror) readParts(ctx context.Context, add func(rdfres.Triple) error) e
 	return err
 }
 
-// count asks for the number of triples, -1 where it cannot be asked.
-func (m *mirror) count(ctx context.Context) (int64, error) {
-	if !m.countable() {
+// Count asks for the number of triples, -1 where it cannot be asked.
+func (m *Mirror) Count(ctx context.Context) (int64, error) {
+	if !m.Countable() {
 		return -1, nil
 	}
-	return m.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+m.pattern()+"}")
+	return m.Client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+m.pattern()+"}")
 }
 
-// countable tells whether the store can be asked for what stands in the graph alone.
-func (m *mirror) countable() bool {
-	return m.client.Endpoint().Query != "" && (m.lay.Graph != "" || !m.caps.UnionDefault)
+// Countable tells whether the store can be asked for what stands in the graph alone.
+func (m *Mirror) Countable() bool {
+	return m.Client.Endpoint().Query != "" && (m.Layout.Graph != "" || !m.Caps.UnionDefault)
 }
 
 // graph streams the single graph by the fastest way that the store offers.
-func (m *mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
+func (m *Mirror) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	pattern := "{ " + m.pattern() + "}"
-	e := m.client.Endpoint()
-	ways := slices.Clone(m.caps.Readings)
+	e := m.Client.Endpoint()
+	ways := slices.Clone(m.Caps.Readings)
 	ways = append(ways, sparql.ReadGraphStore, sparql.ReadConstruct)
 	for _, way := range ways {
 		switch {
 		case way == sparql.ReadGraphStore && e.GraphStore != "":
-			return m.client.GetGraph(ctx, m.lay.Graph)
-		case e.Query == "" || m.lay.Graph == "" && m.caps.UnionDefault:
+			return m.Client.GetGraph(ctx, m.Layout.Graph)
+		case e.Query == "" || m.Layout.Graph == "" && m.Caps.UnionDefault:
 		case way == sparql.ReadConstruct:
-			return m.client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
+			return m.Client.Construct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE "+pattern)
 		case way.Selects():
 			return func(yield func(rdfres.Triple, error) bool) {
 				stopped := errors.New("stopped")

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"cmp"
@@ -111,7 +111,7 @@ const virtuosoOperations = 100
 // alone tells whether the triples of one graph make an operation of their own. In a
 // DELETE DATA of several graphs Virtuoso 7 leaves each literal that has a language
 // tag, or a datatype that it does not hold by value, and says that it is done.
-func (m *mirror) alone(op updateOp) bool { return m.iris.virtuoso && op.kind == 'd' }
+func (m *Mirror) alone(op updateOp) bool { return m.IRIs.virtuoso && op.kind == 'd' }
 
 var wktPart = regexp.MustCompile(`[(),]|[^(),\s]+`)
 
@@ -184,8 +184,8 @@ func xmlTokens(text string) (out []string, err error) {
 
 // byText tells of what stands in a Virtuoso and is not found there by the form in which
 // it is shown, but by comparing strings.
-func (m *mirror) byText(st *sink.Statement) bool {
-	return m.iris.virtuoso && st.Shown && isXML(st)
+func (m *Mirror) byText(st *sink.Statement) bool {
+	return m.IRIs.virtuoso && st.Shown && isXML(st)
 }
 
 func isXML(st *sink.Statement) bool {
@@ -194,8 +194,8 @@ func isXML(st *sink.Statement) bool {
 
 // asShown gives what is to be removed the form in which a Virtuoso shows it where that is
 // an rdf:XMLLiteral: it holds a copy for each triple, and DELETE DATA finds one of them.
-func (m *mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error) {
-	if !m.iris.virtuoso || !slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && isXML(op.st) }) {
+func (m *Mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error) {
+	if !m.IRIs.virtuoso || !slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && isXML(op.st) }) {
 		return ops, nil
 	}
 	var out []updateOp
@@ -208,7 +208,7 @@ func (m *mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error
 		if g := m.graphFor(op.st); g != "" {
 			pattern = "GRAPH <" + g + "> { " + pattern + " }"
 		}
-		s, err := m.client.Select(ctx, "SELECT ?o WHERE { "+pattern+" }")
+		s, err := m.Client.Select(ctx, "SELECT ?o WHERE { "+pattern+" }")
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package destination
+package sparqlsink
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
-// takeBack undoes what a refused batch may have written in part. A triple that the store
+// TakeBack undoes what a refused batch may have written in part. A triple that the store
 // refuses to remove must not be there.
-func (m *mirror) takeBack(ctx context.Context, back *sink.Batch) error {
+func (m *Mirror) TakeBack(ctx context.Context, back *sink.Batch) error {
 	for _, st := range back.Remove {
 		err := m.one(ctx, updateOp{'d', &st})
-		if err != nil && !((errors.Is(err, sink.ErrRefused) || refusal(err)) && m.lacks(ctx, &st)) {
+		if err != nil && !((errors.Is(err, sink.ErrRefused) || Refusal(err)) && m.lacks(ctx, &st)) {
 			return err
 		}
 	}
@@ -28,35 +28,35 @@ func (m *mirror) takeBack(ctx context.Context, back *sink.Batch) error {
 // lacks tells of a triple that the store refuses to remove that it does not have it, as
 // far as it can be asked: it may refuse to be asked for it too, and then for all that
 // stands in its place.
-func (m *mirror) lacks(ctx context.Context, st *sink.Statement) bool {
-	if m.client.Endpoint().Query == "" {
+func (m *Mirror) lacks(ctx context.Context, st *sink.Statement) bool {
+	if m.Client.Endpoint().Query == "" {
 		return true
 	}
-	there, err := m.has(ctx, st)
-	if refusal(err) {
+	there, err := m.Has(ctx, st)
+	if Refusal(err) {
 		there, err = m.shows(ctx, st)
 	}
 	var e *sparql.Error
-	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
+	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && Refusal(err)
 }
 
-// has asks for a triple.
-func (m *mirror) has(ctx context.Context, st *sink.Statement) (bool, error) {
+// Has asks for a triple.
+func (m *Mirror) Has(ctx context.Context, st *sink.Statement) (bool, error) {
 	pattern := string(appendSPARQL([]byte("{\n"), st.Triple)) + "}"
 	if g := m.graphFor(st); g != "" {
 		pattern = "{ GRAPH <" + g + "> " + pattern + " }"
 	}
-	return m.client.Ask(ctx, "ASK "+pattern)
+	return m.Client.Ask(ctx, "ASK "+pattern)
 }
 
 // shows looks for a triple among all that have its subject and predicate.
-func (m *mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err error) {
+func (m *Mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err error) {
 	pattern := string(st.Triple.S) + " " + string(st.Triple.P) + " ?o . "
 	if g := m.graphFor(st); g != "" {
 		pattern = "GRAPH <" + g + "> { " + pattern + "} "
 	}
 	n, err := m.oneAnswer(ctx, pattern, []string{"?o"}, func(r sparql.Row) error {
-		there = there || m.lay.NormalForm.Term(r[0]) == m.lay.NormalForm.Term(st.Triple.O)
+		there = there || m.Layout.NormalForm.Term(r[0]) == m.Layout.NormalForm.Term(st.Triple.O)
 		return nil
 	})
 	if err == nil && m.cuts(n) {
@@ -65,10 +65,10 @@ func (m *mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err
 	return there, err
 }
 
-// writeCheckpoint sets the checkpoint alone.
-func (m *mirror) writeCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
-	if m.gspOnly() {
-		return m.putCheckpoint(ctx, cp)
+// WriteCheckpoint sets the checkpoint alone.
+func (m *Mirror) WriteCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
+	if m.GSPOnly() {
+		return m.PutCheckpoint(ctx, cp)
 	}
-	return m.client.Update(ctx, m.checkpointText(cp))
+	return m.Client.Update(ctx, m.checkpointText(cp))
 }

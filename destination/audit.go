@@ -29,6 +29,7 @@ import (
 // is compared, and repaired, all the same, and the report says so.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
+	err = errors.Join(err, d.led.KeepCount())
 	d.packages.close()
 	d.contexts.Forget()
 	d.surveys = nil

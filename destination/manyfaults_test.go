@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -38,8 +39,14 @@ func TestManyFaults(t *testing.T) {
 		if err != nil || rep.InSync || rep.Pending+rep.Failed != n || asked.Load() != int64(n/len(kinds)) {
 			t.Fatalf("run %d: %d pending, %d failed, %d asked, %v", run, rep.Pending, rep.Failed, asked.Load(), err)
 		}
-		if st, err := b.d.Status(context.Background()); err != nil || st.Pending != n || len(st.Problems) != 5 {
+		read := &readCounter{Store: b.store}
+		b.store = read
+		st, err := b.open().Status(context.Background())
+		if b.store = read.Store; err != nil || st.Pending != n || len(st.Problems) != 5 {
 			t.Fatalf("%+v, %v", st, err)
+		}
+		if read.n > 50 {
+			t.Errorf("a status reads %d records of %d faults", read.n, n)
 		}
 		b.same(b.mir.lines(graphA), s.want())
 	}
@@ -51,4 +58,35 @@ func TestManyFaults(t *testing.T) {
 		t.Errorf("%q is left (%v)", pair.Value, err)
 	}
 	b.equal()
+}
+
+// readCounter counts the records that are read in sequence.
+type readCounter struct {
+	kv.Store
+	n int
+}
+
+func (c *readCounter) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return c.count(c.Store.Scan(lo, hi))
+}
+
+func (c *readCounter) Snapshot() kv.Snapshot { return &countedSnapshot{c.Store.Snapshot(), c} }
+
+func (c *readCounter) count(pairs iter.Seq2[kv.Pair, error]) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		for p, err := range pairs {
+			if c.n++; !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+type countedSnapshot struct {
+	kv.Snapshot
+	c *readCounter
+}
+
+func (s *countedSnapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return s.c.count(s.Snapshot.Scan(lo, hi))
 }

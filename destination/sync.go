@@ -110,6 +110,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
+	err = errors.Join(err, d.led.KeepCount())
 	d.repeats.settle(d.log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)

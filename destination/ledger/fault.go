@@ -1,11 +1,13 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -117,25 +119,69 @@ func (l *Ledger) PutFault(b kv.Batch, loc Hash, f *Fault) {
 		}
 		l.mu.Unlock()
 	}
+	l.uncount(b)
 	b.Set(Key(KindFault, l.dest, loc), raw)
 }
 
-// CountFaults counts all faults, without reading them.
+// CountFaults counts all faults. Between runs the number is on record. During a run, which
+// may be one of millions of faults, it may be a twentieth out.
 func (l *Ledger) CountFaults() (int64, error) {
 	if l.noFaults.Load() {
 		return 0, nil
 	}
+	raw, err := l.store.Get(Key(KindFaults, l.dest))
+	if err == nil && len(raw) == 8 {
+		return int64(binary.BigEndian.Uint64(raw)), nil
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return 0, err
+	}
+	l.counting.Lock()
+	defer l.counting.Unlock()
+	if l.counted > 20*l.touched.Load() {
+		return l.counted, nil
+	}
+	l.touched.Store(0)
 	n := int64(0)
 	prefix := Key(KindFault, l.dest)
 	snap := l.store.Snapshot()
 	defer snap.Close()
 	for _, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
+			l.counted = 0
 			return 0, err
 		}
 		n++
 	}
+	l.counted = n
 	return n, nil
+}
+
+// KeepCount puts the number of faults on record, until one comes or goes. Nothing is being
+// written meanwhile.
+func (l *Ledger) KeepCount() error {
+	if l.noFaults.Load() {
+		return nil
+	}
+	key := Key(KindFaults, l.dest)
+	if _, err := l.store.Get(key); !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	l.touched.Store(math.MaxInt64 / 20)
+	n, err := l.CountFaults()
+	if err != nil {
+		return err
+	}
+	b := l.store.Batch()
+	defer b.Close()
+	b.Set(key, binary.BigEndian.AppendUint64(nil, uint64(n)))
+	return b.Commit(false) // it can be counted again
+}
+
+// uncount adds to a batch that the number of faults is another.
+func (l *Ledger) uncount(b kv.Batch) {
+	l.touched.Add(1)
+	b.Delete(Key(KindFaults, l.dest))
 }
 
 // Replaced tells former locations of entities that may still be kept for a fault. They are
@@ -187,6 +233,7 @@ func (l *Ledger) Return(b kv.Batch, back []Hash) error {
 // DropFault adds the removal of a fault to a batch.
 func (l *Ledger) DropFault(b kv.Batch, loc Hash) {
 	if !l.noFaults.Load() {
+		l.uncount(b)
 		b.Delete(Key(KindFault, l.dest, loc))
 	}
 }

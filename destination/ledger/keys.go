@@ -22,6 +22,7 @@ import (
 //	r DEST LOC                           -> resource record
 //	b DEST LOC                           -> wire form of the resource, sorted N-Triples, compressed
 //	f DEST LOC                           -> pending or failed resource, JSON
+//	c DEST                               -> number of pending and failed resources, 8 bytes; none: not counted
 //	i DEST                               -> intent: the batch under way
 //	o SPACE SUBJECT DEST LOC             -> hashes of the resource's triples with this subject, 16 bytes each, sorted
 //	g SPACE GRAPH                        -> DEST LOC: the owner of a per-entity graph, then the graph's IRI
@@ -49,6 +50,7 @@ const (
 	KindResource  = 'r'
 	KindBody      = 'b'
 	KindFault     = 'f'
+	KindFaults    = 'c'
 	KindIntent    = 'i'
 	KindOwned     = 'o'
 	KindGraph     = 'g'

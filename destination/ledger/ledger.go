@@ -22,6 +22,10 @@ type Ledger struct {
 
 	noFaults, noneLeaving atomic.Bool // known to be so; see Look
 
+	counting sync.Mutex
+	counted  int64        // faults, at the last count
+	touched  atomic.Int64 // since then
+
 	mu       sync.Mutex
 	replaced map[Hash]bool // nil: not read yet; see Replaced
 }

@@ -296,6 +296,7 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 	if err != nil {
 		return err
 	}
+	defer scan.sorted.close()
 	if from.trail != nil {
 		*from.trail = scan.seen.trail
 	}
@@ -325,7 +326,10 @@ func (d *Destination) listChanges(dl *download, cur *cursor, p *proof, first boo
 		}
 	}
 	if scan.sorted != nil {
-		for _, it := range scan.sorted {
+		for it, err := range scan.sorted.items() {
+			if err != nil {
+				return err
+			}
 			if scan.wanted(it, from) {
 				if err := f(change{it: it, list: dl.URL, position: 0}); err != nil {
 					return err
@@ -420,13 +424,13 @@ type changeScan struct {
 	firstTime time.Time // of the first entry
 	firstSeq  uint64
 	lastSeq   uint64
-	byTime    bool // choose by time: the list does not know our position
-	passed    int  // a change here is of before the cursor, and so are those before it that say they are of a time to come
-	sorted    []*item
-	kept      []keptItem // that may be wanted
-	many      bool       // more of those than are kept
-	numbered  bool       // every entry tells its number
-	minTime   time.Time  // of all entries that tell one
+	byTime    bool          // choose by time: the list does not know our position
+	passed    int           // a change here is of before the cursor, and so are those before it that say they are of a time to come
+	sorted    *changeSorter // nil: the list is in order
+	kept      []keptItem    // that may be wanted
+	many      bool          // more of those than are kept
+	numbered  bool          // every entry tells its number
+	minTime   time.Time     // of all entries that tell one
 	maxTime   time.Time
 	sight     sighting
 	place     placing // of the newest change, where that tells neither time nor number
@@ -434,8 +438,6 @@ type changeScan struct {
 	seen      looker
 	adopt     *newest // of a cursor that stands at a number without knowing the change
 }
-
-const maxUnordered = 500_000
 
 type keptItem struct {
 	*item
@@ -473,6 +475,7 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		s.seen.trail = *from.trail
 	}
 	var last time.Time
+	bytes := int64(0) // of the kept
 	ordered, descending, strictly, sequences := true, true, false, true
 	past := order{until: latest}
 	at := 0
@@ -495,9 +498,10 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		s.count++
 		switch {
 		case s.many || from.Sequence != nil && it.Sequence > 0 && it.Sequence <= *from.Sequence: // applied, whatever else the list tells
-		case len(s.kept) == d.lim.keptItems:
+		case len(s.kept) == d.lim.keptItems, bytes > d.cfg.MemoryBytes/8:
 			s.many, s.kept = true, nil
 		default:
+			bytes += it.held()
 			s.kept = append(s.kept, keptItem{it, s.count})
 		}
 		if s.count == 1 {
@@ -591,26 +595,11 @@ func (d *Destination) scanChangesBy(dl *download, from *cursor, numbers bool) (*
 		d.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.URL)
 		return s, nil
 	}
-	if s.count > maxUnordered {
-		return nil, fmt.Errorf("%s: %d changes that are not in the order of their times; at most %d can be put in order", clip.Middle(dl.URL), s.count, maxUnordered)
-	}
 	d.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
-	if r, err = d.reader(dl); err != nil {
+	if s.sorted, err = d.sortChanges(dl, descending && strictly); err != nil {
 		return nil, err
 	}
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		it, err := d.changeItem(e, r, dl)
-		s.sorted = append(s.sorted, it)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if descending && strictly {
-		slices.Reverse(s.sorted)
-	} else {
-		slices.SortStableFunc(s.sorted, func(a, b *item) int { return a.Time.Compare(b.Time) })
-	}
+	s.many, s.kept = false, nil
 	s.start, s.byTime = 0, true
 	return s, nil
 }
@@ -1177,6 +1166,9 @@ type window struct {
 // maxRead bounds of how many lists it is remembered that they were read.
 const maxRead = 256
 
+// maxTogether bounds the changes of one number, in windows.
+const maxTogether = 10
+
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *offer, from cursor) *window {
@@ -1255,6 +1247,9 @@ func (w *window) add(ctx context.Context, c change) error {
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
 	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
+	if together && len(w.order) >= maxTogether*w.limit() {
+		return fmt.Errorf("%s: more than %d changes have the number %d", clip.Middle(c.list), len(w.order), c.it.Sequence)
+	}
 	if len(w.order) >= w.limit() && !together {
 		if err := w.apply(ctx, nil); err != nil {
 			return err

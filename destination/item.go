@@ -44,6 +44,18 @@ type item struct {
 	File     bool         // the source says that it is a file and none of its descriptions
 }
 
+// held is about how many bytes of memory it takes.
+func (it *item) held() int64 {
+	n := 500 + len(it.Loc) + len(it.Entity) + len(it.Path) + len(it.Via) + len(it.TimeGate) + len(it.Bad) + len(it.Promise.Type) + len(it.Promise.Encoding)
+	for _, p := range it.Others {
+		n += 300 + len(p.URL)
+	}
+	for _, p := range it.Patches {
+		n += 300 + len(p.place.URL)
+	}
+	return int64(n)
+}
+
 // record is the record of a resource before it is fetched.
 func (it *item) record() *ledger.Record {
 	r := &ledger.Record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}

@@ -64,12 +64,12 @@ type looker struct {
 	before, at     tally // as of was.Time
 	start          tally // at, up to the change of the cursor
 	now            seen
-	newest, passed tally           // entries of now.Time, fully and briefly
-	all            tally           // entries of the list that was seen, this one or another
-	prefix, exact  tally           // as many entries as those
-	trail          trail           // the changes up to here
-	oldest         uint32          // the entry at the end, where the newest are first
-	told           map[uint32]bool // resources with entries of was.Time or later
+	newest, passed tally    // entries of now.Time, fully and briefly
+	all            tally    // entries of the list that was seen, this one or another
+	prefix, exact  tally    // as many entries as those
+	trail          trail    // the changes up to here
+	oldest         uint32   // the entry at the end, where the newest are first
+	told           []uint32 // those of was.Locs with entries of was.Time or later
 }
 
 // A change of a time that is still to come has a wrong one, which says nothing of those
@@ -91,11 +91,10 @@ func (l *looker) look(it *item, cursor bool, latest time.Time) {
 	if it.Time.IsZero() {
 		return
 	}
-	if l.was != nil && len(l.was.Locs) > 0 && !it.Time.Before(l.was.Time) {
-		if l.told == nil {
-			l.told = map[uint32]bool{}
+	if l.was != nil && len(l.told) < len(l.was.Locs) && !it.Time.Before(l.was.Time) {
+		if loc := hash32(it.Loc); slices.Contains(l.was.Locs, loc) && !slices.Contains(l.told, loc) {
+			l.told = append(l.told, loc)
 		}
-		l.told[hash32(it.Loc)] = true
 	}
 	if it.Time.After(latest) {
 		if l.was != nil && cursor {
@@ -249,7 +248,7 @@ func (l *looker) late(begin time.Time, ended bool) error {
 	begun := ended || l.now.First == l.was.First // as it did before
 	if begun && l.again() {
 		for _, loc := range l.was.Locs {
-			if !l.told[loc] {
+			if !slices.Contains(l.told, loc) {
 				return l.gone()
 			}
 		}

@@ -208,32 +208,41 @@ func (l *linked) header() string {
 // the address without the version, be it one with a suffix or that which negotiates.
 func (s *set) links(name, suffix, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
 	generic := s.url + "/r/" + name
-	b := make([]byte, 0, 1024)
-	add := func(target, rel, more string) {
-		if len(b) > 0 {
-			b = append(b, ", "...)
+	b := make([]byte, 0, 2048) // most headers fit in it
+	text := func(parts ...string) {
+		for _, p := range parts {
+			b = append(b, p...)
 		}
-		b = append(append(append(b, '<'), target...), `>; rel="`...)
-		b = append(append(append(b, rel...), '"'), more...)
 	}
-	add(s.capabilityList(), "resourcesync", "")
+	add := func(rel string, target ...string) {
+		if len(b) > 0 {
+			text(", ")
+		}
+		text("<")
+		text(target...)
+		text(`>; rel="`, rel, `"`)
+	}
+	add("resourcesync", s.capabilityList())
 	if describable(entity) {
-		add(headerIRI(entity), "describes", "")
+		add("describes", headerIRI(entity))
 	}
-	add(s.about(), "describedby", "")
+	add("describedby", s.about())
 	query := versionQuery(v, memento)
 	for _, f := range offered(v) {
 		if f != format {
-			add(generic+suffixOf(f)+query, "alternate", `; type="`+mediaType(f)+`"`)
+			add("alternate", generic, suffixOf(f), query)
+			text(`; type="`, mediaType(f), `"`)
 		}
 	}
 	if memento {
-		add(generic+suffix, "original", "")
+		add("original", generic, suffix)
 	} else {
-		add(generic, "canonical", "")
-		add(versionAddress(generic+suffix, v.Sequence), "memento", `; datetime="`+httpTime(v.Time)+`"`)
+		add("canonical", generic)
+		add("memento", versionAddress(generic+suffix, v.Sequence))
+		text(`; datetime="`, httpTime(v.Time), `"`)
 	}
-	return string(append(append(b, ", "...), s.gates(name, suffix)...))
+	text(", ", s.gates(name, suffix))
+	return string(b)
 }
 
 // headerIRI makes an IRI fit for a header: what no URI may hold is percent-escaped.

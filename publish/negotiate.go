@@ -38,7 +38,7 @@ func suffixOf(f rdfres.Format) string {
 // offered are the formats of a version; its own comes first. RDF/XML is among them where
 // it can carry the version.
 func offered(v *changetrack.Version) []rdfres.Format {
-	all := []rdfres.Format{v.Format}
+	all := append(make([]rdfres.Format, 0, 5), v.Format)
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, htmlFormat} {
 		if f != v.Format && (f != rdfres.RDFXML || v.RDFXML) {
 			all = append(all, f)

@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
@@ -221,4 +222,43 @@ func TestLookReachesNothing(t *testing.T) {
 			t.Errorf("%d: after %+v: %s %v", i, tc, state, err)
 		}
 	}
+}
+
+// fullDisk is a state on a disk without room.
+type fullDisk struct{ kv.Store }
+
+func (s fullDisk) Batch() kv.Batch { return noRoom{s.Store.Batch()} }
+
+type noRoom struct{ kv.Batch }
+
+func (noRoom) Commit(bool) error { return errors.New("no space\nleft on device") }
+
+// TestStateWithoutRoom: while the state takes no records no run begins, and the runs of before
+// say nothing of now.
+func TestStateWithoutRoom(t *testing.T) {
+	b := mustOpen(t, small(t.TempDir()))
+	defer b.Close()
+	fill(t, b, "source", "<http://e.example/1> <http://e.example/p> \"1\" .\n")
+	for _, job := range [][2]string{{"scan", "data"}, {"sync", "copy"}} {
+		if err := b.Do(t.Context(), job[0], job[1], nil, &struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(state State, why string) {
+		t.Helper()
+		st, err := b.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, d := st.Sets[0], st.Destinations[0]
+		if s.State != state || s.Why != why || d.State != state || d.Why != why {
+			t.Errorf("set: %s %q, destination: %s %q, want %s %q", s.State, s.Why, d.State, d.Why, state, why)
+		}
+	}
+	said(StateOK, "")
+	room := b.records
+	b.records = fullDisk{room}
+	said(StateFailing, "no run can begin: no space left on device")
+	b.records = room
+	said(StateOK, "")
 }

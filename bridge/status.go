@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -176,6 +177,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 		out.LastError = failed.Error
 	}
 	out.judge(out.LastScan == nil, failed, busy)
+	b.noneBegins(&out.State, &out.Why)
 	if s.removed {
 		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and stays public as it was: "+s.todo()
 	}
@@ -217,6 +219,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 		out.LastError = failed.Error
 	}
 	out.judge(failed, busy)
+	b.noneBegins(&out.State, &out.Why)
 	return out, err
 }
 
@@ -236,6 +239,17 @@ func (b *Bridge) StateFault() error {
 	nothing := b.records.Batch()
 	defer nothing.Close()
 	return nothing.Commit(false)
+}
+
+// noneBegins makes a state that is judged by the last runs a failing one while no other can
+// begin: none of them could be recorded either.
+func (b *Bridge) noneBegins(state *State, why *string) {
+	if b.pub == nil { // the state is only read
+		return
+	}
+	if err := b.StateFault(); err != nil {
+		*state, *why = StateFailing, "no run can begin: "+strings.Join(strings.Fields(err.Error()), " ")
+	}
 }
 
 // StoreFaults are the embedded stores that cannot be used at present, by name, and why.

@@ -1089,13 +1089,14 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 	if it.tried {
 		f.Run = d.runName()
 	}
-	if errors.Is(err, errEmpty) {
-		f.Empty = d.runName()
+	var doubtful *doubtfulError
+	if errors.As(err, &doubtful) {
+		f.Doubted, f.Came = d.runName(), doubtful.came.String()
 	}
 	if old, ferr := d.led.Fault(loc); ferr == nil && old != nil {
 		f.First = old.First
-		if f.Empty != "" && old.Empty != "" {
-			f.Empty = old.Empty
+		if f.Came != "" && old.Came == f.Came {
+			f.Doubted = old.Doubted
 		}
 		f.Replace(old.Replaces)
 		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
@@ -1115,13 +1116,6 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 
 // runName names the run under way.
 func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.Run()) }
-
-// confirmsEmpty tells that a resource was without triples in a run before this one, and
-// was not had otherwise since.
-func (d *Destination) confirmsEmpty(location string) bool {
-	f, err := d.led.Fault(ledger.HashOf(location))
-	return err == nil && f != nil && f.Empty != "" && f.Empty != d.runName()
-}
 
 func samePromise(a, b *item) bool {
 	if !a.AsOf.Equal(b.AsOf) {

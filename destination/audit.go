@@ -32,7 +32,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	err = errors.Join(err, d.led.KeepCount())
 	d.packages.close()
 	d.contexts.Forget()
-	d.surveys = nil
+	d.surveys, d.twins = nil, nil
 	d.repeats.settle(d.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
@@ -61,6 +61,12 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
 	if err := d.led.LookForLeaving(); err != nil {
+		return rep, err
+	}
+	if err := d.led.LookForDoubts(); err != nil {
+		return rep, err
+	}
+	if err := d.led.LookForFaults(); err != nil {
 		return rep, err
 	}
 	offer, err := d.discover(ctx)
@@ -350,14 +356,13 @@ func (a *auditRun) source(ctx context.Context) error {
 		since := p.rec.Since()
 		told := lasts(since)
 		if a.taken && since.Equal(v.at) { // the mirror was equal to that list: what differs came after it, in its very instant
-			f, err := d.led.Fault(p.loc)
-			return err == nil && f == nil
+			return p.fault == nil
 		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
 	n, unseen, kept := int64(0), false, false
 	partial := v.partial()
-	for p, err := range d.merged(v, snap) {
+	for p, err := range d.withFaults(d.merged(v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -373,7 +378,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		switch {
 		case passed(p):
 			kept = kept || p.here() && !p.there()
-			if p.disagrees() {
+			if p.disagrees() || p.fault != nil {
 				a.passed++
 			}
 			continue
@@ -381,18 +386,19 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)
-			if unseen = unseen || v == unknown || v == sameLength; v != different {
+			unseen = unseen || v == unknown || v == sameLength
+			switch {
+			case v == different:
+				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(p.fault)})
+			case v != provenSame && p.fault != nil:
+				err = a.notTaken(p)
+			default:
 				continue
 			}
-			var f *ledger.Fault
-			if f, err = d.led.Fault(p.loc); err == nil {
-				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(f)})
-			}
 		case p.there():
-			var f *ledger.Fault
-			if f, err = d.led.Fault(p.loc); err == nil {
-				err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + faultNote(f)})
-			}
+			err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + faultNote(p.fault)})
+		case p.fault != nil && p.it == nil && a.silent == nil && !a.listed():
+			err = a.notTaken(p)
 		case p.here() && p.it == nil && partial != "":
 			a.lost = errors.New(partial)
 			continue
@@ -416,10 +422,56 @@ func (a *auditRun) source(ctx context.Context) error {
 			}
 		}
 	}
-	if a.depth == "origin" && !a.ahead { // what is there now may be of changes that are not published
+	switch {
+	case a.ahead: // what is there now may be of changes that are not published
+	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
+	case a.silent == nil && d.snapshotMeta().Until.IsZero():
+		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
 	}
 	return nil
+}
+
+// notTaken makes a finding of what the source told of and the mirror could not take. The next run
+// tries it.
+func (a *auditRun) notTaken(p pairing) error {
+	e := event{Entity: p.fault.Entity, Location: p.fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.fault), Due: true}
+	if p.here() {
+		e.Entity = p.rec.Entity
+		return a.event(p.loc, rankDifferent, e)
+	}
+	return a.event(p.loc, rankMissing, e)
+}
+
+// confirmTaken asks again for what was taken without a promise.
+func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
+	d := a.d
+	b := d.batcher(&counts{}, false)
+	unknown := 0
+	err := d.pipelineRaw(ctx, d.doubted(snap, func(*ledger.Doubt) bool { return true }), func(o *outcome) error {
+		loc := ledger.HashOf(o.it.Loc)
+		switch {
+		case o.err != nil:
+			if unknown++; a.lost == nil {
+				a.lost = fmt.Errorf("%s was received once, without a promise, and cannot be confirmed: %w", clip.Middle(o.it.Loc), o.err)
+			}
+			return nil
+		case o.confirms(d):
+			b.confirm(loc, o.doubt)
+			return nil
+		case o.rec == nil:
+			return nil
+		}
+		a.sourceDiffers = true
+		if err := d.askAgain(loc); err != nil {
+			return err
+		}
+		return a.event(loc, rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: otherGraph})
+	})
+	if unknown > 0 {
+		d.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
+	}
+	return errors.Join(err, b.writeMarks())
 }
 
 // listed tells whether the source has told all that it has.

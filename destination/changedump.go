@@ -184,7 +184,7 @@ func (c *changePackages) job(d *Destination, it *item) job {
 		}
 		c.served++
 		return func(ctx context.Context) *outcome {
-			o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{})
+			o, err := d.representMember(ctx, it, body)
 			if err != nil {
 				return d.obtain(ctx, it)
 			}

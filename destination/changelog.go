@@ -160,7 +160,7 @@ func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err e
 	}
 	if err == nil {
 		var o *outcome
-		if o, err = d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{}); err == nil {
+		if o, err = d.representMember(ctx, it, body); err == nil {
 			return o
 		}
 		if errors.Is(err, errContent) {
@@ -174,3 +174,15 @@ func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err e
 	}
 	return o
 }
+
+// representMember is represent of a member of a package. An empty one proves nothing.
+func (d *Destination) representMember(ctx context.Context, it *item, body []byte) (*outcome, error) {
+	p := place{URL: it.Loc, Promise: it.Promise}
+	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
+	if err == nil && o.empty && unpromised(p) && d.isMirrored(it.Loc) {
+		return nil, errEmptyMember
+	}
+	return o, err
+}
+
+var errEmptyMember = errors.New("it is empty, and neither length nor hash is promised")

@@ -45,7 +45,7 @@ func restOf(it *item, r *ledger.Record) (rest itemRest, ok bool) {
 		h.MD5 == r.Hashes.MD5 && h.SHA1 == r.Hashes.SHA1 && h.SHA256 == r.Hashes.SHA256 && len(h.Other)+len(r.Hashes.Other) == 0 &&
 		(p.Graph.IsZero() || p.Graph == r.Graph) &&
 		it.Change == "" && it.Time.IsZero() && it.Sequence == 0 && it.Version == nil && len(it.Others)+len(it.Patches) == 0 &&
-		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.pkg == nil && it.found == nil && !it.File && !it.tried
+		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.pkg == nil && it.found == nil && !it.File && !it.tried && it.etag == ""
 	return itemRest{it.Path, it.Package, p.Type, p.Encoding, !p.Graph.IsZero()}, ok
 }
 

@@ -235,6 +235,7 @@ func TestItemRest(t *testing.T) {
 		"pkg":      func(it *item) { it.pkg = &download{} },
 		"found":    func(it *item) { it.found = make([]place, 1) },
 		"tried":    func(it *item) { it.tried = true },
+		"etag":     func(it *item) { it.etag = "x" },
 		"File":     func(it *item) { it.File = true },
 		"Hashes":   func(it *item) { it.Promise.Hashes.SHA256 = "00" },
 		"Other":    func(it *item) { it.Promise.Hashes.Other = []string{"x:00"} },

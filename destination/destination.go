@@ -96,6 +96,7 @@ type Destination struct {
 
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
+	twins    twins               // of the run under way
 	surveys  map[string]surveyed // of the run under way: the lists of an index that had to be looked at
 	contexts *fetch.Contexts
 	lapses   lapses
@@ -151,6 +152,7 @@ type listState struct {
 	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
 	Package  bool      `json:"package,omitempty"`  // it is a package of a Change Dump
 	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
+	Ahead    bool      `json:"ahead,omitempty"`    // At was still to come by both clocks, so that no other list is older for it
 
 	// What is below an index, which is asked for too until the time of the index alone
 	// tells that it is the same: it has none, or lists that were begun in that minute or

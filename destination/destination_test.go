@@ -167,6 +167,7 @@ func (b *bench) same(got, want []string) {
 
 func nt(entity string, values ...string) string {
 	var s strings.Builder
+	entity = strings.TrimSuffix(entity, ".nt")
 	for _, v := range values {
 		fmt.Fprintf(&s, "<http://ex.org/%s> <http://ex.org/v> \"%s\" .\n", entity, v)
 	}

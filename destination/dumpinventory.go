@@ -199,7 +199,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %s: %w", clip.Middle(it.Package), clip.Middle(it.Path), err)
 	}
-	return d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, body, fetch.Kind{})
+	return d.representMember(ctx, it, body)
 }
 
 func (c *packageCache) close() {

@@ -141,6 +141,7 @@ func (d *Destination) represent(ctx context.Context, it *item, p place, body []b
 		rec.Flags |= ledger.FlagNotRDF
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}
+	o.empty = o.empty || len(bytes.TrimSpace(body)) == 0
 	o.wire, o.ts, o.rec.Triples = nil, nil, 0
 	if o.rec.Has(ledger.FlagNotRDF) {
 		d.inPart(o)

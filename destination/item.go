@@ -41,6 +41,7 @@ type item struct {
 	Blind    bool         // Bad, and which resource it means is not known; not kept
 	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
 	tried    bool         // it is fetched now, so not again in this run; not kept
+	etag     string       // of what is recorded of loc; not kept
 	File     bool         // the source says that it is a file and none of its descriptions
 }
 

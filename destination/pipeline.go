@@ -143,6 +143,8 @@ type batcher struct {
 	running   *inFlight // the one after it, that is being sent; nil: none
 	held      holding
 
+	marks kv.Batch // doubts, written before the batch; nil: none
+
 	planned int     // the first so many ops were worked out while the running batch is written,
 	beside  *worked // as this; nil: they could not be
 }
@@ -198,6 +200,9 @@ func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace, b.d.mirror.BulkTri
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
 		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, ledger.Leaving{})
+	}
+	if err := b.weigh(o); err != nil {
+		return err
 	}
 	p := &op{loc: ledger.HashOf(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
 	switch f, err := b.d.led.Fault(p.loc); {
@@ -339,6 +344,9 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 
 // send is flush of the first n ops.
 func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
+	if err := b.writeMarks(); err != nil {
+		return err
+	}
 	var ready *worked
 	switch {
 	case b.running == nil:

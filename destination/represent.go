@@ -44,12 +44,18 @@ type outcome struct {
 	patched  bool            // fetched as a patch of what was kept
 	before   []rdfres.Triple // that, until former has taken it
 	replaces []ledger.Hash   // locations that the entity has left
+
+	empty    bool   // the body says nothing
+	strange  bool   // it says nothing of any subject of before
+	unproven bool   // the source promised nothing of the answer
+	etag     string // of loc, where the answer is its
+	same     bool   // loc is unchanged since the ETag of the item
+	doubt    *ledger.Doubt
 }
 
 var (
 	errMismatch = errors.New("does not keep its promise") // length, hash or graph digest
 	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
-	errEmpty    = errors.New("is empty")                  // and has to be so at the next poll too
 )
 
 // mismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
@@ -249,13 +255,20 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	case p.Promise.Unproven() && p.Promise.Length < 0 && d.folder == nil:
 		accept = acceptRDF
 	}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, MaxBytes: d.lim.resource, Attempts: 3,
+	tag := ""
+	if p.URL == it.Loc {
+		tag = it.etag
+	}
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: d.lim.resource, Attempts: 3,
 		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
 	if errors.Is(err, fetch.ErrTooLarge) {
 		err = fmt.Errorf("%w (%s)", err, d.cfg.Settings.Of("max_resource_bytes"))
 	}
 	if err != nil {
 		return nil, err
+	}
+	if a.NotModified {
+		return &outcome{it: it, same: true}, nil
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
 		return nil, fmt.Errorf("%s %w: %w%s", clip.Middle(p.URL), errMismatch, err, mismatchHint)
@@ -270,6 +283,9 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	}
 	if err == nil && p.Promise.Unproven() && unsettled(it.LastMod, fetch.ServedAt(a.Header, d.opt.Now())) {
 		o.rec.Unsettle()
+	}
+	if err == nil {
+		o.answered(a, p)
 	}
 	return o, err
 }
@@ -300,9 +316,6 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), errContent, err)
-	}
-	if len(ts) == 0 && p.Promise.Unproven() && p.Promise.Length < 0 && d.isMirrored(it.Loc) && !d.confirmsEmpty(it.Loc) {
-		return nil, fmt.Errorf("%s %w: it has no triples, its description is mirrored, and neither length nor hash is promised", clip.Middle(p.URL), errEmpty)
 	}
 	if int64(len(ts)) > d.lim.triples {
 		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (%s)", clip.Middle(p.URL), errContent, len(ts), d.lim.triples, d.cfg.Settings.Of("max_resource_triples"))
@@ -340,12 +353,13 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 	if rec.Graph = it.Promise.Graph; !wireNames { // else that was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
+	o := &outcome{it: it, rec: rec, empty: len(ts) == 0, strange: unpromised(p) && d.isStrange(rec, ts)}
 	if !d.selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
-		return &outcome{it: it, rec: rec}, nil
+		return o, nil
 	}
-	rec.Triples = int64(len(ts))
-	return &outcome{it: it, rec: rec, wire: wire, ts: ts}, nil
+	rec.Triples, o.wire, o.ts = int64(len(ts)), wire, ts
+	return o, nil
 }
 
 // listKind names the document of ResourceSync, or Sitemap, that a body is, "" for any other.

@@ -106,7 +106,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	d.packages.close()
 	d.contexts.Forget()
-	d.surveys = nil
+	d.surveys, d.twins = nil, nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
@@ -134,6 +134,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			return err
 		}
 		if err := d.led.LookForLeaving(); err != nil {
+			return err
+		}
+		if err := d.led.LookForDoubts(); err != nil {
 			return err
 		}
 		if r.accept != "" {
@@ -254,14 +257,17 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.compareDue(ctx, r, offer); err != nil {
 		return err
 	}
-	if !r.dry {
-		absent, err := d.retry(ctx, r)
-		if err == nil && absent && !r.full {
-			err = d.unlisted(ctx, r, offer)
-		}
+	if r.dry {
+		return nil
+	}
+	absent, err := d.retry(ctx, r)
+	if err == nil && absent && !r.full {
+		err = d.unlisted(ctx, r, offer)
+	}
+	if err != nil {
 		return err
 	}
-	return nil
+	return d.confirmTaken(ctx, r)
 }
 
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a

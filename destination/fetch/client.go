@@ -392,10 +392,11 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 
 // Answer is a body read whole.
 type Answer struct {
-	URL    string // after redirects
-	Header http.Header
-	Raw    []byte // as it came
-	Body   []byte // content coding undone
+	URL         string // after redirects
+	Header      http.Header
+	NotModified bool   // the body is that of the ETag of the request
+	Raw         []byte // as it came
+	Body        []byte // content coding undone
 }
 
 // ContentType is the Content-Type header, "" for none.
@@ -417,6 +418,10 @@ func (f *Client) Get(ctx context.Context, r Request) (*Answer, error) {
 			return false, err
 		}
 		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusNotModified && r.ETag != "" {
+			a = &Answer{URL: resp.Request.URL.String(), Header: resp.Header, NotModified: true}
+			return false, nil
+		}
 		if c := resp.StatusCode; c != http.StatusOK && c != http.StatusNonAuthoritativeInfo && !(c == http.StatusPartialContent && webclient.Whole(resp)) { // a part, nothing, or something in its place
 			return false, &Error{URL: r.URL, Status: c, Temporary: true, Err: fmt.Errorf("%s, and 200 was expected", resp.Status)}
 		}

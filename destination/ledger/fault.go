@@ -27,7 +27,8 @@ type Fault struct {
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
 	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
-	Empty    string `json:"empty,omitempty"`    // the run that found it without triples
+	Doubted  string `json:"doubted,omitempty"`  // the first run that received what is not believed yet
+	Came     string `json:"came,omitempty"`     // its digest; the same in a later run is believed
 	Replaces []Hash `json:"replaces,omitempty"` // former locations of its entity, kept until it is fetched
 }
 

@@ -33,6 +33,7 @@ import (
 //	u DEST LOC                           -> a non-RDF resource: the path of its file, "" for none
 //	k DEST PATH                          -> DEST LOC: the owner of a file beside the store, then its path
 //	l DEST LOC                           -> a resource gone at the source, until its removal is decided, JSON
+//	t DEST LOC                           -> a resource received without a promise, until it is confirmed, JSON
 //	x SPACE                              -> rules of the normal form of o, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
@@ -62,6 +63,7 @@ const (
 	KindOther     = 'u'
 	KindFile      = 'k'
 	KindLeaving   = 'l'
+	KindDoubt     = 't'
 )
 
 // Hash is the first half of a SHA-256: a name for a location, a subject, a triple or a

@@ -20,7 +20,7 @@ type Ledger struct {
 	aside       int   // intents of so many bytes stand beside the tables
 	state       State // as it was committed; the writer's own
 
-	noFaults, noneLeaving atomic.Bool // known to be so; see Look
+	noFaults, noneLeaving, noDoubts atomic.Bool // known to be so; see Look
 
 	counting sync.Mutex
 	counted  int64        // faults, at the last count

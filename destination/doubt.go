@@ -1,0 +1,278 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Nothing proves an answer without hash, length or lastmod: it may be an error page, or of another
+// resource. A second answer in a later run does.
+//
+//   - A plausible answer is taken, and asked for once more by the next run.
+//   - An odd one is taken when a later run receives the same, and asked for again each time that it
+//     has stood twice as long. It is empty, has no subject of before, or came for another resource too.
+
+// doubtfulError is of an odd answer that is not taken yet.
+type doubtfulError struct {
+	why  string
+	came rdfres.Digest
+}
+
+func (e *doubtfulError) Error() string {
+	return "the answer " + e.why + ", and neither length nor hash is promised: it is taken when a later run receives the same"
+}
+
+// unpromised tells that nothing is promised of the bytes of a place.
+func unpromised(p place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
+
+// answered notes what proves an answer. The time of a file, told by the list and by its server, is
+// a proof.
+func (o *outcome) answered(a *fetch.Answer, p place) {
+	modified, err := http.ParseTime(a.Header.Get("Last-Modified"))
+	if !unpromised(p) || err == nil && !o.it.LastMod.IsZero() && modified.Unix() == o.it.LastMod.Unix() {
+		return
+	}
+	if o.unproven = true; p.URL == o.it.Loc {
+		o.etag = a.Header.Get("ETag")
+	}
+}
+
+// stateOf is the digest of a representation, zero where none is kept.
+func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
+	switch {
+	case rec == nil || rec.Has(ledger.FlagKept):
+		return rdfres.Digest{}
+	case d.folder != nil:
+		return rec.Normal
+	}
+	return rec.Graph
+}
+
+// isStrange tells that triples say nothing of any subject that the recorded description has.
+func (d *Destination) isStrange(rec *ledger.Record, ts []rdfres.Triple) bool {
+	loc := ledger.HashOf(rec.Loc)
+	old, err := d.led.Record(loc)
+	if err != nil || old == nil || old.Triples == 0 || old.Graph == rec.Graph || old.Has(ledger.FlagMapped) || len(ts) == 0 {
+		return false
+	}
+	before, err := d.led.Triples(loc)
+	if err != nil {
+		return false // told when the batch is worked out
+	}
+	subjects := map[rdfres.Term]bool{}
+	for _, t := range before {
+		if t.S.Kind() == rdfres.KindIRI {
+			subjects[t.S] = true
+		}
+	}
+	for _, t := range ts {
+		if subjects[t.S] {
+			return false
+		}
+	}
+	return len(subjects) > 0
+}
+
+// twins are unproven answers of a run by their digest, to find those that came for several
+// resources.
+type twins map[rdfres.Digest]twin
+
+type twin struct {
+	loc    string
+	before rdfres.Digest // what was recorded of it
+}
+
+// mostTwins bounds how many are remembered.
+const mostTwins = 50_000
+
+// of gives another resource with the same answer, "" for none. Resources that had the same before
+// share a document.
+func (t *twins) of(loc string, before, came rdfres.Digest) string {
+	other, ok := (*t)[came]
+	if !ok {
+		if *t == nil || len(*t) >= mostTwins {
+			*t = twins{}
+		}
+		(*t)[came] = twin{loc, before}
+		return ""
+	}
+	if other.loc == loc || other.before == before && before != (rdfres.Digest{}) {
+		return ""
+	}
+	return other.loc
+}
+
+// weigh decides whether an unproven answer is taken, and what is asked again.
+func (b *batcher) weigh(o *outcome) error {
+	d := b.d
+	if o.err != nil || !o.unproven || !o.it.AsOf.IsZero() || d.planning != nil {
+		return nil
+	}
+	loc := ledger.HashOf(o.it.Loc)
+	rec, err := d.led.Record(loc)
+	if err != nil {
+		return err
+	}
+	g, err := d.led.Doubt(loc)
+	if err != nil {
+		return err
+	}
+	was, came := d.stateOf(rec), d.stateOf(o.rec)
+	if came == (rdfres.Digest{}) {
+		return nil // nothing is kept of it
+	}
+	if was == came {
+		if g != nil && g.Graph == came {
+			b.confirm(loc, g)
+		}
+		return nil
+	}
+	why := ""
+	switch other := d.twins.of(o.it.Loc, was, came); {
+	case o.empty:
+		why = "is empty"
+	case o.strange:
+		why = "says nothing of any subject of before"
+	case other != "":
+		why = "is the same as that of " + clip.Middle(other)
+	}
+	if why != "" && (o.empty || rec != nil && !rec.Has(ledger.FlagKept)) {
+		f, err := d.led.Fault(loc)
+		if err != nil {
+			return err
+		}
+		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
+			o.err = fmt.Errorf("%s: %w", clip.Middle(o.it.Loc), &doubtfulError{why, came})
+			if g != nil {
+				g.Run = d.runName()
+				b.mark(loc, g)
+			}
+			return nil
+		}
+	}
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.etag, Odd: why != "", Item: o.it.encode()})
+	return nil
+}
+
+// confirm takes note of a second answer that is the same.
+func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
+	if g.Run == b.d.runName() {
+		return
+	}
+	if !g.Odd {
+		b.unmark(loc)
+		return
+	}
+	g.Run, g.Asked = b.d.runName(), b.d.opt.Now().UTC()
+	b.mark(loc, g)
+}
+
+func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) { b.d.led.PutDoubt(b.changedMarks(), loc, g) }
+func (b *batcher) unmark(loc ledger.Hash)                { b.d.led.DropDoubt(b.changedMarks(), loc) }
+
+func (b *batcher) changedMarks() kv.Batch {
+	if b.marks == nil {
+		b.marks = b.d.store.Batch()
+	}
+	return b.marks
+}
+
+// writeMarks makes the doubts durable, before what they are about.
+func (b *batcher) writeMarks() error {
+	if b.marks == nil {
+		return nil
+	}
+	marks := b.marks
+	b.marks = nil
+	defer marks.Close()
+	return marks.Commit(false)
+}
+
+// confirmTaken asks again for what earlier runs took without a promise.
+func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
+	if r.dry || !d.snapshotMeta().Until.IsZero() {
+		return nil
+	}
+	now := d.opt.Now()
+	b := d.batcher(&r.c, false)
+	defer b.wait()
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	n, other := int64(0), int64(0)
+	err := d.pipeline(ctx, d.doubted(snap, func(g *ledger.Doubt) bool { return g.Due(now) }), func(o *outcome) error {
+		n++
+		d.opt.Progress("confirm", n, 0)
+		loc := ledger.HashOf(o.it.Loc)
+		switch {
+		case o.err != nil:
+			d.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.it.Loc), "error", o.err)
+		case o.confirms(d):
+			b.confirm(loc, o.doubt)
+		case o.rec == nil:
+			b.unmark(loc)
+		default:
+			other++
+			return b.outcome(ctx, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if other > 0 {
+		r.mode("incremental")
+		r.why("%d resources came otherwise than before, without a promise", other)
+	}
+	return b.settle(ctx)
+}
+
+// doubted are jobs that ask again for what earlier runs took without a promise.
+func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
+	return func(yield func(job, error) bool) {
+		for loc, g := range d.led.Doubts(snap) {
+			if g.Err != nil {
+				yield(nil, g.Err)
+				return
+			}
+			if g.Run == d.runName() || !wanted(g.Doubt) {
+				continue
+			}
+			rec, err := d.led.Record(loc)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			it, err := decodeItem(g.Item)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			it.tried = true
+			ask := func(context.Context) *outcome { return &outcome{it: it} } // of another state: not asked
+			if d.stateOf(rec) == g.Graph {
+				it.etag = g.ETag
+				ask = d.fetchJob(it)
+			}
+			if !yield(func(ctx context.Context) *outcome {
+				o := ask(ctx)
+				o.doubt = g.Doubt
+				return o
+			}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// confirms tells that an answer is the one in doubt.
+func (o *outcome) confirms(d *Destination) bool {
+	return o.same || o.rec != nil && d.stateOf(o.rec) == o.doubt.Graph
+}

@@ -178,6 +178,9 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known 
 		return nil, err
 	}
 	if c := d.snapshotMeta().Cursor; v.stale(&c) {
+		if err := d.forgetUnlisted(ctx, v); err != nil {
+			return nil, errors.Join(err, v.Close())
+		}
 		return nil, errors.Join(errStaleList, v.Close())
 	}
 	return d.compareWith(ctx, r, o, v)
@@ -265,6 +268,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				continue // it goes with the new location of its entity
 			}
 			if f != nil && v.sparing { // it is tried again by itself
+				if p.it == nil && !p.here() && v.partial() == "" { // only a list of before named it
+					settled = append(settled, p.loc)
+				}
 				continue
 			}
 			replaces := moves.to(p.loc)
@@ -353,7 +359,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
-	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0
+	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0 && !(v.sparing && len(settled) > 0)
 	for _, loc := range told {
 		if err := b.leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
 			return nil, err
@@ -445,11 +451,10 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	defer dl.Close()
 	h := rd.Head()
 	v := &inventory{}
-	v.isOf(h, dl, d.opt.Now())
+	v.isOf(o.ResourceDump, h, dl, d.opt.Now())
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
-	state := dl.listState(o.ResourceDump, h)
-	state.At = v.at
-	v.state = state
+	v.state.At = v.at
+	state := v.state
 	v.outdated = d.olderThanTaken(o, v, dl, h)
 	switch ok, err := wanted(v); {
 	case err != nil:

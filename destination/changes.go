@@ -765,6 +765,12 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 			depth = 1
 		}
 	}
+	if depth == 0 && !r.dry && m.Gap != "" && m.GapFrom != nil {
+		if err := d.gapClosed(ctx, r, o, &m); err != nil {
+			return err
+		}
+		m = d.snapshotMeta()
+	}
 	from := m.Cursor
 	d.tellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.changes()
@@ -1072,7 +1078,13 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		return nil
 	}
 	if gap.missing == nil {
-		if err := d.saveMeta(func(m *meta) { m.Gap = "gap: " + gap.why + notClosed }); err != nil {
+		if err := d.saveMeta(func(m *meta) {
+			if m.Gap == "" {
+				before := m.Cursor
+				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
+			}
+			m.Gap = "gap: " + gap.why + notClosed
+		}); err != nil {
 			return err
 		}
 	}
@@ -1112,6 +1124,13 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 		var v *inventory
 		if v, err = d.readInventory(ctx, o, known); err != nil {
 			break
+		}
+		if v.outdated {
+			agrees, err := d.agrees(v)
+			if err != nil {
+				return errors.Join(err, v.Close())
+			}
+			v.outdated = !agrees
 		}
 		if v.outdated {
 			return errors.Join(d.waitOlder(r, resourcesync.ResourceList, v), v.Close())

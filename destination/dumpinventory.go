@@ -58,8 +58,7 @@ func (d *Destination) dumpInventory(ctx context.Context, o *offer, v *inventory,
 	}
 	defer dl.Close()
 	h := rd.Head()
-	v.isOf(h, dl, d.opt.Now())
-	v.state = dl.listState(o.ResourceDump, h)
+	v.isOf(o.ResourceDump, h, dl, d.opt.Now())
 	v.outdated = d.olderThanTaken(o, v, dl, h)
 	packages, err := d.dumpPackages(ctx, dl, rd, &v.state)
 	if err != nil {

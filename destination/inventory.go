@@ -34,6 +34,7 @@ type inventory struct {
 	blind    int64                // entries that do not tell which resource they mean
 	feeds    int                  // of its lists, which tell what is new and not all that there is
 	outdated bool                 // it is older than the one that was taken, and waits
+	copied   bool                 // it says that it comes from a cache
 	hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
 	missing  *gapError            // no changes were added, since lists of them are missing
 	void     [2]uint64            // what was added from the one order to before the other does not count
@@ -53,10 +54,14 @@ func (v *inventory) Close() error { return v.sorter.Close() }
 // absurd is how far ahead of both clocks a time is that no difference of zones explains.
 const absurd = 24 * time.Hour
 
+// clocksDiffer is how far ahead of both clocks the time of a list may be and still tell an older
+// one from it.
+const clocksDiffer = 5 * time.Minute
+
 // isOf takes from a list or dump where the source was. One that is of a time to come says
 // nothing of the changes until then.
-func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
-	v.at = h.SnapshotTime()
+func (v *inventory) isOf(address string, h *resourcesync.Head, dl *download, now time.Time) {
+	v.at, v.state = h.SnapshotTime(), dl.listState(address, h)
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.sequence = &s
 	}
@@ -64,6 +69,7 @@ func (v *inventory) isOf(h *resourcesync.Head, dl *download, now time.Time) {
 	if v.at.After(had) {
 		v.had = had
 	}
+	v.state.Ahead = timeOf(v.at, dl.Header.Get("Last-Modified")).After(latest.Add(clocksDiffer))
 	if v.at.After(latest.Add(absurd)) {
 		v.told, v.at = v.at, latest
 	}
@@ -193,8 +199,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 	}
 	defer dl.Close()
 	h := r.Head()
-	v.isOf(h, dl, d.opt.Now())
-	v.state = dl.listState(o.ResourceList, h)
+	v.isOf(o.ResourceList, h, dl, d.opt.Now())
 	v.outdated = d.olderThanTaken(o, v, dl, h)
 	if !h.Index && (v.state.past || !v.state.Fresh && lasts(v.state.At) < time.Minute) {
 		v.state.Size = dl.length()

@@ -25,6 +25,8 @@ type position struct {
 	Recheck     recheck        `json:"recheck,omitzero"`
 	Until       time.Time      `json:"until,omitzero"` // the mirror is the source as it was then
 	Gap         string         `json:"gap,omitempty"`
+	GapFrom     *cursor        `json:"gap_from,omitempty"` // before the gap
+	GapSince    time.Time      `json:"gap_since,omitzero"` // when it was met
 	Missing     missing        `json:"missing,omitzero"`
 	Unpublished unpublished    `json:"unpublished,omitzero"`
 	Older       olderList      `json:"older,omitzero"`

@@ -331,7 +331,7 @@ func (m *meta) gap() string {
 // closeGap is for a list or dump that was taken whole and is where the cursor stands: what was
 // lost before it does not matter any more.
 func (m *meta) closeGap() {
-	m.Gap = ""
+	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
 	later := m.Cursor.Time.After(m.Missing.At)
 	if m.Cursor.Time.IsZero() {
 		later = m.Inventory.mark() != m.Missing.Digest

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -27,10 +28,17 @@ type olderList struct {
 func (m *meta) isOlder(address string, dl *download, h *resourcesync.Head) bool {
 	at, was := h.SnapshotTime(), m.Inventory.At
 	if at.IsZero() && was.IsZero() {
-		at, _ = http.ParseTime(dl.Header.Get("Last-Modified"))
-		was, _ = http.ParseTime(m.Inventory.Modified)
+		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.Inventory.Modified)
 	}
-	return m.Inventory.URL == address && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
+	return m.Inventory.URL == address && !m.Inventory.Ahead && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
+}
+
+// timeOf is the time of a list, or that of its file, zero for none.
+func timeOf(at time.Time, modified string) time.Time {
+	if at.IsZero() {
+		at, _ = http.ParseTime(modified)
+	}
+	return at
 }
 
 // isCopy tells that an answer says of itself that it comes from a cache.
@@ -51,11 +59,69 @@ func (d *Destination) pastCaches(why string) (asked bool) {
 // olderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
 func (d *Destination) olderThanTaken(o *offer, v *inventory, dl *download, h *resourcesync.Head) bool {
 	m := d.snapshotMeta()
+	v.copied = isCopy(dl.Header)
 	if o.followed() || !m.isOlder(v.state.URL, dl, h) {
 		return false
 	}
 	waited := !m.Older.Since.IsZero() && d.opt.Now().Sub(m.Older.Since) >= doubtLasts
-	return !waited || isCopy(dl.Header)
+	return !waited || v.copied
+}
+
+// agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
+// nothing. Where it lacks only what could not be had, the newer one was wrong.
+func (d *Destination) agrees(v *inventory) (bool, error) {
+	if v.copied {
+		return false, nil
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	for p, err := range d.withFaults(d.merged(v, snap)) {
+		if err != nil {
+			return false, err
+		}
+		if p.disagrees() && (p.here() || p.fault == nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
+// v is not taken. The list that named it is not known any more: it is compared when it is back.
+func (d *Destination) forgetUnlisted(ctx context.Context, v *inventory) error {
+	if v.copied || v.partial() != "" || d.led.NoFaults() {
+		return nil
+	}
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	b := d.batcher(&counts{}, false)
+	defer b.wait()
+	n := 0
+	for p, err := range d.withFaults(d.merged(v, snap)) {
+		if err != nil {
+			return err
+		}
+		if p.fault == nil || p.it != nil || p.here() {
+			continue
+		}
+		if it, err := decodeItem(p.fault.Item); err != nil || it.Change != "" { // a change named it
+			continue
+		}
+		n++
+		if err := b.add(ctx, &op{loc: p.loc, settle: true}); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := b.settle(ctx); err != nil {
+		return err
+	}
+	return d.saveMeta(func(m *meta) {
+		m.Inventory = listState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
+		m.Recheck.Next = d.opt.Now().UTC()
+	})
 }
 
 // waitOlder keeps why a list or dump is not taken.

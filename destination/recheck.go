@@ -94,10 +94,10 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 		return err
 	}
 	if v.stale(&m.Cursor) {
-		if at := v.state.At; at.Before(m.Inventory.At) { // both as the source tells them
+		if at := v.state.At; at.Before(m.Inventory.At) && !m.Inventory.Ahead { // both as the source tells them
 			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", stamp(at), stamp(m.Inventory.At))
 		}
-		return v.Close()
+		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
 	}
 	v.sparing = m.Recheck.Why == ""
 	before := r.c

@@ -1,0 +1,79 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+)
+
+// A wrong Change List, an empty feed in its place for example, looks like a gap. When the right one
+// is back, and has the change at which the mirror stood before the gap, nothing is missing.
+
+// gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
+func (d *Destination) gapClosed(ctx context.Context, r *run, o *offer, m *meta) error {
+	applied := m.Cursor.Newest != nil && (m.GapFrom.Newest == nil || *m.Cursor.Newest != *m.GapFrom.Newest)
+	if applied && !o.listed() {
+		return nil // nothing tells what was wrong of it
+	}
+	address, kind := o.changes()
+	dl, rd, err := d.changesRoot(ctx, fetch.Request{URL: address}, kind)
+	if err != nil {
+		return nil // told when the changes are read
+	}
+	defer dl.Close()
+	named := map[ledger.Hash]bool{}
+	var follows, unproven bool
+	err = again(func() error {
+		clear(named)
+		follows, unproven = false, false
+		from := *m.GapFrom
+		from.unproven = &unproven
+		return missingOf(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
+			if follows = !c.unproven; c.it != nil {
+				named[ledger.HashOf(c.it.Loc)] = true
+			}
+			return nil
+		}))
+	})
+	if gap := (*gapError)(nil); errors.As(err, &gap) || err == nil && (!follows || unproven) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.forgetSince(ctx, m.GapSince, named); err != nil {
+		return err
+	}
+	r.why("the Change Lists have what was before the gap, which is closed")
+	return d.saveMeta(func(m *meta) {
+		m.Cursor, m.Gap, m.GapFrom, m.GapSince = *m.GapFrom, "", nil, time.Time{}
+		if applied {
+			m.Recheck.Why = "a Change List that was offered for a time is of another history"
+		}
+	})
+}
+
+// forgetSince forgets what changes told of since a time that are none, and could not be had.
+func (d *Destination) forgetSince(ctx context.Context, since time.Time, named map[ledger.Hash]bool) error {
+	b := d.batcher(&counts{}, false)
+	defer b.wait()
+	for loc, f := range d.led.Faults() {
+		if f.Err != nil {
+			return f.Err
+		}
+		if it, err := decodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
+			continue
+		}
+		rec, err := d.led.Record(loc)
+		if err == nil {
+			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.settle(ctx)
+}

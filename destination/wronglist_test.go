@@ -1,0 +1,205 @@
+package destination
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listWith is a Resource List of all that a source has, of a time, with further entries.
+func listWith(s *testSource, at time.Time, entries string) string {
+	var b strings.Builder
+	b.WriteString(urlset + `<rs:md capability="resourcelist" at="` + stamp(at) + `"/>`)
+	for name := range s.bodies {
+		fmt.Fprintf(&b, `<url><loc>%s</loc></url>`, s.url("/set/r/"+name))
+	}
+	return b.String() + entries + "</urlset>"
+}
+
+// served gives one document at an address until back is called.
+func served(s *testSource, path, body string) (back func()) {
+	before := s.hook
+	xmlAt(s, path, body)
+	return func() { s.hook = before }
+}
+
+// dated is a bench whose source and mirror have the same clock, and tell it.
+func dated(t *testing.T, set func(*testSource)) *bench {
+	b := newBench(t)
+	s := b.src
+	s.now, s.date = b.clock, b.clock
+	s.changesFrom = s.now
+	set(s)
+	fill(s, 12)
+	s.listAt = s.now
+	b.later()
+	return b
+}
+
+// full compares with the whole source, whatever comes of it.
+func (b *bench) full() {
+	b.t.Helper()
+	b.open().Sync(context.Background(), SyncOptions{Full: true})
+}
+
+func (b *bench) status() Status {
+	b.t.Helper()
+	st, err := b.open().Status(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return st
+}
+
+// later lets a minute go by, and syncs.
+func (b *bench) later() SyncReport {
+	b.t.Helper()
+	b.clock = b.clock.Add(time.Minute)
+	b.src.date = b.clock
+	return b.sync()
+}
+
+// A list of a time to come, served once, makes no list after it older.
+func TestListOfATimeToCome(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, 20 * time.Hour, 10 * 365 * 24 * time.Hour} {
+		for _, changes := range []bool{true, false} {
+			for _, what := range []string{"the same", "lacks some", "has more"} {
+				t.Run(fmt.Sprint(ahead, changes, what), func(t *testing.T) {
+					t.Parallel()
+					b := dated(t, func(s *testSource) { s.changes = changes })
+					s := b.src
+					b.cfg.MaxDeleteRatio = 1
+					b.later()
+					right := s.bodies
+					if what == "lacks some" {
+						s.bodies = map[string][]byte{"e1.nt": right["e1.nt"], "e2.nt": right["e2.nt"]}
+					}
+					more := ""
+					if what == "has more" {
+						more = "<url><loc>" + s.url("/set/r/more.nt") + "</loc></url>"
+					}
+					doc := listWith(s, b.clock.Add(ahead), more)
+					s.bodies = right
+					back := served(s, listXML, doc)
+					b.clock = b.clock.Add(time.Minute)
+					s.date = b.clock
+					b.full()
+					back()
+					for range 2 {
+						b.later()
+					}
+					if rep := b.later(); !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					b.equal()
+					s.put("e3.nt", nt("e3", "later"))
+					s.listAt = b.clock
+					if rep := b.later(); !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					b.equal()
+				})
+			}
+		}
+	}
+}
+
+// Entries of one wrong list that cannot be had are forgotten as soon as the right list is back,
+// also where that is the document of before.
+func TestEntriesOfAWrongList(t *testing.T) {
+	for _, changes := range []string{"changes", "none", "none of before"} {
+		for _, newer := range []time.Duration{0, time.Second, time.Hour} {
+			for name, entry := range map[string]string{
+				"absent": "<url><loc>BASE/set/r/absent.nt</loc></url>", "foreign": "<url><loc>http://foreign.example/x</loc></url>", "broken": "<url><loc>BASE/set/broken.ttl</loc></url>",
+			} {
+				t.Run(fmt.Sprint(changes, newer, name), func(t *testing.T) {
+					t.Parallel()
+					b := dated(t, func(s *testSource) { s.changes = changes != "none" })
+					s := b.src
+					answerAt(s, "/set/broken.ttl", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<a> <b>") })
+					b.later()
+					if changes == "none of before" { // they do not reach back to the list
+						s.put("e1.nt", nt("e1", "later"))
+						b.later()
+						s.damage = func(doc string) string { return doc }
+						s.drop = len(s.log)
+						s.changesFrom = s.now
+						b.later()
+					}
+					back := served(s, listXML, listWith(s, s.listAt.Add(newer), strings.ReplaceAll(entry, "BASE", s.srv.URL)))
+					b.full()
+					var rep SyncReport
+					for range 2 {
+						rep = b.later()
+					}
+					if rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					back()
+					for range 2 {
+						rep = b.later()
+					}
+					if rep.Pending+rep.Failed > 0 || changes != "none of before" && !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					if b.same(b.mir.lines(graphA), s.want()); changes != "none of before" {
+						b.equal()
+					}
+				})
+			}
+		}
+	}
+}
+
+// A gap that a wrong Change List makes is closed when the right one is back.
+func TestGapOfAWrongChangeList(t *testing.T) {
+	const changesXML = "/set/changelist.xml"
+	feed := `<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><link>http://news.example/</link><description>none</description></channel></rss>`
+	for name, doc := range map[string]string{
+		"an empty feed":   feed,
+		"another history": urlset + `<rs:md capability="changelist" from="2030-01-01T00:00:00Z"/><url><loc>BASE/set/r/absent.nt</loc><rs:md change="created" datetime="2030-01-01T00:00:03Z"/></url></urlset>`,
+	} {
+		for _, list := range []bool{true, false} {
+			for _, ours := range []bool{false, true} {
+				for _, polls := range []int{1, 3} {
+					t.Run(fmt.Sprint(name, list, ours, polls), func(t *testing.T) {
+						t.Parallel()
+						b := dated(t, func(s *testSource) { s.ours, s.list = ours, list })
+						s := b.src
+						b.later()
+						s.put("e1.nt", nt("e1", "later"))
+						b.later()
+						back := served(s, changesXML, strings.ReplaceAll(doc, "BASE", s.srv.URL))
+						for range polls {
+							b.clock = b.clock.Add(time.Minute)
+							s.date = b.clock
+							b.open().Sync(context.Background(), SyncOptions{})
+						}
+						back()
+						s.put("e2.nt", nt("e2", "later"))
+						s.remove("e4.nt")
+						var rep SyncReport
+						for range 2 {
+							rep = b.later()
+						}
+						if !list && name != "an empty feed" { // nothing tells what of its changes was wrong
+							b.same(b.mir.lines(graphA), s.want())
+							if st := b.status(); st.InSync || !strings.Contains(st.Held, "gap") {
+								t.Fatalf("%+v %+v", rep, st)
+							}
+							return
+						}
+						b.equal()
+						if st := b.status(); !st.InSync || st.Held != "" {
+							t.Fatalf("%+v %+v", rep, st)
+						}
+					})
+				}
+			}
+		}
+	}
+}

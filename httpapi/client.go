@@ -81,8 +81,8 @@ func (c *Client) Status(ctx context.Context) (st bridge.Status, err error) {
 	return st, c.call(ctx, http.MethodGet, "/status", nil, &st)
 }
 
-// SetHeld is a page of what is held of a set, DestinationHeld of a mirror. Nothing held is
-// a *Problem of the status 404.
+// SetHeld is a page of the held changes of a set, DestinationHeld of a mirror. Without any, the
+// error is a *Problem of the status 404.
 func (c *Client) SetHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
 	return c.held(ctx, "/sets/", name, after, limit)
 }
@@ -101,8 +101,9 @@ func (c *Client) held(ctx context.Context, of, name, after string, limit int) (*
 	return h, c.call(ctx, http.MethodGet, of+url.PathEscape(name)+"/held?"+q.Encode(), nil, h)
 }
 
-// Do begins work (scan, accept, rebase, sync, audit, let-go, verify) and waits for the run, which starts
-// after the call. progress may be nil. Ending ctx detaches; the run goes on.
+// Do begins work (scan, accept, rebase, sync, audit, let-go, verify) and waits for the end of its
+// run. The run starts after the call. progress may be nil. The end of ctx detaches; the run goes
+// on.
 func (c *Client) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	kind := "destinations"
 	if slices.Contains(setActions, action) {
@@ -113,7 +114,7 @@ func (c *Client) Do(ctx context.Context, action, name string, args any, progress
 			action = word
 		}
 	}
-	if action == "let-go" { // of a destination it is called as that of a set
+	if action == "let-go" { // called for a destination as for a set
 		action = "accept"
 	}
 	path := "/" + kind + "/" + url.PathEscape(name) + "/" + action
@@ -149,7 +150,7 @@ func (c *Client) Changes(ctx context.Context, set, since string) (out bridge.Cha
 	return out, c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/changes?limit=10000&since="+url.QueryEscape(since), nil, &out)
 }
 
-// Diff gives what changed in an entity between two points of the log.
+// Diff compares an entity at two points of the log.
 func (c *Client) Diff(ctx context.Context, set, entity, from, to string) (out bridge.Diff, err error) {
 	q := url.Values{"entity": {entity}}
 	for key, v := range map[string]string{"from": from, "to": to} {
@@ -160,8 +161,8 @@ func (c *Client) Diff(ctx context.Context, set, entity, from, to string) (out br
 	return out, c.call(ctx, http.MethodGet, "/sets/"+url.PathEscape(set)+"/diff?"+q.Encode(), nil, &out)
 }
 
-// Description gives the representation of an entity now, or at a time unless
-// that is zero, as f or, when that is "", as it is kept.
+// Description gives the representation of an entity now, or at a nonzero time, in format f; "" is
+// the stored format.
 func (c *Client) Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
 	return c.describe(ctx, "/sets/"+url.PathEscape(set), entity, at, f)
 }

@@ -25,7 +25,7 @@ func hashOf(tag string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// dashboard is one page that reads the API; it loads nothing from elsewhere.
+// dashboard is one page using the API; it loads nothing from elsewhere.
 func dashboard(c *gin.Context) {
 	c.Header("Content-Security-Policy", dashboardPolicy)
 	c.Header("X-Content-Type-Options", "nosniff")

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 )
 
-// anyDestinationName finds one that may not be configured any more too.
+// anyDestinationName also finds a destination removed from the configuration.
 func (a *api) anyDestinationName(c *gin.Context) (string, error) {
 	removed, err := a.b.RemovedDestinations()
 	if err != nil {
@@ -47,8 +47,7 @@ func (a *api) differences(c *gin.Context) (any, error) {
 	return Differences{list, more}, err
 }
 
-// NotRDF are resources of a mirror's source that are no RDF. More: there are
-// others beyond the limit.
+// NotRDF are the non-RDF resources of a mirror's source. More: there are others beyond the limit.
 type NotRDF struct {
 	Resources []bridge.Other `json:"resources"`
 	More      bool           `json:"more"`
@@ -59,8 +58,8 @@ func (a *api) notRDF(c *gin.Context) (any, error) {
 	return NotRDF{list, more}, err
 }
 
-// firstOf is the first of what the destination of a request tells, as many as the
-// request allows, and whether there is more.
+// firstOf is the beginning of a list of the requested destination, as long as the request allows;
+// more tells whether it goes on.
 func firstOf[T any](a *api, c *gin.Context, tell func(*destination.Destination, context.Context) iter.Seq2[T, error]) (list []T, more bool, err error) {
 	name, err := a.destinationName(c)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// guard lets nobody in without the token or, where there is none, under the name
-// of another machine (a page whose name was rebound to loopback). What a browser
-// does by itself (loopback, remembered basic authentication) is refused when a
-// page of another origin asks for it.
+// guard refuses requests without the token. If there is no token, it refuses requests under the
+// name of another machine (a page with a name rebound to loopback). A browser sends some
+// credentials by itself (loopback, remembered basic authentication); with them, guard refuses pages
+// of another origin.
 func (a *api) guard(c *gin.Context) {
 	if a.open {
 		if host := hostOf(c.Request.Host); !loopback(host) {
@@ -51,7 +51,7 @@ func (a *api) guard(c *gin.Context) {
 	}
 }
 
-// sameOrigin refuses a request that a page of another origin makes.
+// sameOrigin refuses a request by a page of another origin.
 func sameOrigin(c *gin.Context) {
 	o := c.GetHeader("Origin")
 	if o == "" {

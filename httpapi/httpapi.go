@@ -19,10 +19,9 @@ import (
 type Options struct {
 	Token  string       // "" for none: loopback only
 	Logger *slog.Logger // nil: silent
-	// Ready tells what /readyz says; nil: always ready.
+	// Ready decides the answer of /readyz; nil: always ready.
 	Ready func() bool
-	// Stopping ends the answers that would go on for ever (events, waiting for a
-	// run) when it ends; nil: never.
+	// Stopping ends endless answers (events, waiting for a run) when it ends; nil: never.
 	Stopping context.Context
 }
 
@@ -100,9 +99,9 @@ type readiness struct {
 	Unwell []bridge.Unwell `json:"unwell"`
 }
 
-// readyz tells whether the bridge does its work: not yet while it starts, no longer
-// while it stops, and not without its state and its embedded stores (503). What else is
-// not well is named, a line each; the rest works, so the answer is 200.
+// readyz tells whether the bridge does its work. It answers 503 while the bridge starts or stops,
+// and without its state or its embedded stores. It names every other trouble on a line; the rest
+// works, so the answer is 200.
 func (a *api) readyz(c *gin.Context) {
 	said, status := readiness{Status: "ready", Unwell: []bridge.Unwell{}}, http.StatusOK
 	switch {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// logins slows failed logins, per client address, and logs them. Only answers to wrong
-// tokens wait; a right token is never kept waiting, so that nobody can lock others out.
+// logins slows failed logins, per client address, and logs them. Only answers to wrong tokens wait.
+// A right token is never delayed, so nobody can lock others out.
 type logins struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	clients map[netip.Prefix]*failures
 	swept   time.Time
 }
@@ -22,18 +22,18 @@ type logins struct {
 // failures are those of one client address.
 type failures struct {
 	next    time.Time // when the next wrong token may be answered
-	waiting int       // answers that wait
+	waiting int       // delayed answers
 	last    time.Time
 	told    time.Time // when the log last told of them
 	untold  int       // failures since
 }
 
 const (
-	freeFailures  = 3           // that are answered at once: a person mistypes
+	freeFailures  = 3           // answered at once: a person mistypes
 	failureEvery  = time.Second // then one answer in this time
 	longestDelay  = 10 * time.Second
 	mostWaiting   = 32   // per client; more are refused without waiting
-	mostClients   = 4096 // that are remembered
+	mostClients   = 4096 // clients remembered
 	tellEvery     = time.Minute
 	forgetAfter   = 2 * time.Minute
 	failedMessage = "failed logins to the administration"
@@ -92,7 +92,7 @@ func (l *logins) failed(ctx context.Context, remote string) bool {
 	return true
 }
 
-// tell logs the failures that were not told yet.
+// tell logs the failures not logged yet.
 func (l *logins) tell(client netip.Prefix, f *failures, now time.Time) {
 	who := "others"
 	if client.IsValid() {
@@ -102,7 +102,7 @@ func (l *logins) tell(client netip.Prefix, f *failures, now time.Time) {
 	f.told, f.untold = now, 0
 }
 
-// sweep forgets clients that were quiet, and tells what was not told of them.
+// sweep forgets quiet clients, and logs their remaining failures.
 func (l *logins) sweep(now time.Time) {
 	if now.Sub(l.swept) < tellEvery {
 		return

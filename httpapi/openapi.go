@@ -23,7 +23,7 @@ func (a *api) openAPI() object {
 	g := &schemas{made: object{}, names: map[string]reflect.Type{}}
 	problem := object{"description": "a problem, told as RFC 9457", "content": object{"application/problem+json": object{"schema": g.of(reflect.TypeFor[Problem]())}}}
 	for _, t := range []reflect.Type{reflect.TypeFor[bridge.ScanReport](), reflect.TypeFor[bridge.SyncReport](), reflect.TypeFor[bridge.AuditReport](), reflect.TypeFor[bridge.VerifyReport]()} {
-		g.of(t) // what the result of a run is
+		g.of(t) // the result of a run
 	}
 	paths := object{}
 	for _, r := range a.routes() {

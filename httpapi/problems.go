@@ -13,8 +13,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// Problem is application/problem+json (RFC 9457). Run is set when a request is
-// refused because that run is under way.
+// Problem is application/problem+json (RFC 9457). Run is set if that run under way is the reason of
+// the refusal.
 type Problem struct {
 	Type   string    `json:"type"`
 	Title  string    `json:"title"`

@@ -24,9 +24,9 @@ import (
 type route struct {
 	method, path, summary string
 	query                 []param
-	body                  any // a value of the type that the body has; nil: none
+	body                  any // a value of the body's type; nil: none
 	status                int // of success
-	result                any // a value of the type that the answer has, for the description
+	result                any // a value of the answer's type, for the description
 	do                    func(c *gin.Context) (any, error)
 }
 
@@ -60,7 +60,7 @@ func upTo(most, usual int) param {
 // pointForm is the pattern of a point in the log: a sequence or a time.
 const pointForm = `^([0-9]{1,18}|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z)?$`
 
-// no is the body of an action that takes no arguments.
+// no is the body of an action without arguments.
 type no struct{}
 
 func (a *api) routes() []route {
@@ -114,8 +114,7 @@ func (a *api) routes() []route {
 	}
 }
 
-// representation and stream stand in the table for answers that are no JSON of
-// the API's own.
+// representation and stream stand in the table for answers in other formats than the API's JSON.
 type (
 	representation struct{}
 	stream         struct{}
@@ -147,8 +146,7 @@ func (a *api) handle(r route) gin.HandlerFunc {
 	}
 }
 
-// checkQuery finds what is wrong with the query string as a whole: each
-// parameter is known and given once.
+// checkQuery checks the query string as a whole: each parameter is known and given once.
 func (r route) checkQuery(raw string) *Problem {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -192,12 +190,12 @@ func limit(c *gin.Context, usual, most int) (int, error) {
 	return n, nil
 }
 
-// hasNull tells whether a value of an object is null, which encoding/json takes for
-// nothing said.
+// hasNull tells whether a value of an object is null. encoding/json takes a null for an absent
+// value.
 func hasNull(object []byte) bool {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(object, &values) != nil {
-		return false // it is told by who reads it
+		return false // the reader of the object reports it
 	}
 	for _, v := range values {
 		if string(v) == "null" {
@@ -207,8 +205,7 @@ func hasNull(object []byte) bool {
 	return false
 }
 
-// namedTwice gives a field that an object has more than once, in whatever letters, "" if
-// there is none.
+// namedTwice gives a repeated field of an object, without regard to case; "" if there is none.
 func namedTwice(object []byte) string {
 	d, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
 	for depth, isKey := 0, false; ; {

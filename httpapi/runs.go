@@ -15,8 +15,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// begin starts work: 202 with the run, or 409 with the one of the same job that
-// is under way (unless ?queue=true, which queues one that starts after it).
+// begin starts work: 202 with the run. If a run of the same job is under way, it answers 409 with
+// that run; with ?queue=true it queues a run for after it.
 func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 	return func(c *gin.Context) (any, error) {
 		name, args, err := a.order(c, action)
@@ -30,7 +30,8 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 		}
 		a.starting.Lock()
 		defer a.starting.Unlock()
-		if run, busy := a.b.Runner().Busy(kind + ":" + name); busy && c.Query("queue") != "true" && len(named.Entities) == 0 { // who names entities asks for them, not for what is under way
+		// A request for named entities is for these entities, not for the run under way.
+		if run, busy := a.b.Runner().Busy(kind + ":" + name); busy && c.Query("queue") != "true" && len(named.Entities) == 0 {
 			p := fail(http.StatusConflict, "run "+strconv.FormatUint(run.ID, 10)+" of "+run.Job+" is under way", "wait for it, or ask with ?queue=true for one that starts after it")
 			p.Run = &run
 			c.Header("Location", runAddress(run))
@@ -45,8 +46,7 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 	}
 }
 
-// order reads what a POST wants: on which set or destination, with which
-// arguments.
+// order reads the order of a POST: its set or destination, and its arguments.
 func (a *api) order(c *gin.Context, action string) (name string, args any, err error) {
 	if action == "verify" {
 		args, err = arguments(c, new(bridge.VerifyArgs))
@@ -147,8 +147,7 @@ func runID(c *gin.Context) (uint64, error) {
 	return id, nil
 }
 
-// until is the context of a request that may last: it ends with the request and
-// when the server stops.
+// until is the context of a long request: it ends with the request and when the server stops.
 func (a *api) until(c *gin.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(c.Request.Context())
 	stop := context.AfterFunc(a.stopping, cancel)
@@ -196,7 +195,9 @@ func (a *api) cancel(c *gin.Context) (any, error) {
 	return a.b.Runner().Get(id)
 }
 
-const heartbeat = 20 * time.Second // between comments in a quiet stream: proxies keep it open, and a reader that is gone is noticed
+// heartbeat is the time between comments in a quiet stream. Proxies keep the stream open, and the
+// server notices a lost reader.
+const heartbeat = 20 * time.Second
 
 func (a *api) events(c *gin.Context) (any, error) {
 	ctx, cancel := a.until(c)

@@ -15,28 +15,27 @@ import (
 	"github.com/rsbridge/rsbridge/internal/fairconn"
 )
 
-// Addresses are where a bridge listens; "" for what is not served.
+// Addresses are the listening addresses of a bridge; "" for an absent one.
 type Addresses struct{ Public, Admin string }
 
-// grace is what requests under way have when serving ends.
+// grace is the time left to requests under way when serving ends.
 const grace = 5 * time.Second
 
-// Serve opens the listeners of b's configuration, serves until ctx ends, and
-// tells the state folder's note where the administration is; then requests under
-// way have five seconds, and those that would go on for ever end at once. ready
-// is called while both listeners are served already; until it returns /readyz
-// answers 503. command is told to others that find the state held. A nil log is
-// silent, ready may be nil.
+// Serve opens the listeners of b's configuration, and serves until ctx ends. It writes the address
+// of the administration into the state folder's note. At the end of ctx requests under way have
+// five seconds; endless ones end at once. Serve calls ready while both listeners are served
+// already. Until ready returns, /readyz answers 503. command is shown to other processes finding
+// the state held. A nil log is silent, ready may be nil.
 func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
 	return Listeners{}.Serve(ctx, b, command, log, ready)
 }
 
-// Listeners are open already; Serve opens those that are nil.
+// Listeners are open listeners; Serve opens the nil ones.
 type Listeners struct{ Public, Admin net.Listener }
 
-// Listen opens, before there is a bridge, the listeners of cfg whose port is 0:
-// what is published tells the port. The ports that were taken are written into
-// cfg, also into a base URL that follows from the listener.
+// Listen opens the listeners of cfg with port 0. It does so before there is a bridge, since the
+// published documents contain the port. It writes the chosen ports into cfg, also into a base URL
+// derived from the listener.
 func Listen(cfg *bridge.Config) (l Listeners, err error) {
 	derived := cfg.Public.BaseURL == "http://"+cfg.Public.Listen
 	if l.Public, err = listenAny(&cfg.Public.Listen, "public documents"); err != nil {
@@ -51,7 +50,7 @@ func Listen(cfg *bridge.Config) (l Listeners, err error) {
 	return l, err
 }
 
-// listenAny opens a listener where addr leaves the port open, and fills it in.
+// listenAny opens a listener if addr leaves the port open, and fills it in.
 func listenAny(addr *string, what string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(*addr)
 	if err != nil || port != "0" && port != "" {
@@ -66,7 +65,7 @@ func listenAny(addr *string, what string) (net.Listener, error) {
 	return l, err
 }
 
-// Close closes what is open. What serves has closed them already.
+// Close closes the listeners. Serving has closed them already.
 func (l Listeners) Close() {
 	for _, x := range []net.Listener{l.Public, l.Admin} {
 		if x != nil {
@@ -75,7 +74,7 @@ func (l Listeners) Close() {
 	}
 }
 
-// Serve is Serve on listeners that are open.
+// Serve is Serve on open listeners.
 func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,9 +102,9 @@ type Server struct {
 	log     *slog.Logger
 	failed  chan error
 	ready   atomic.Bool
-	wg      sync.WaitGroup // of doors that are served, or being closed
+	wg      sync.WaitGroup // served doors, and doors being closed
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	doors [2]*door
 	next  [2]*door       // are used by the next bridge
 	left  map[*door]bool // are closed after the grace; false: is in use again
@@ -136,7 +135,7 @@ type generation struct {
 	requests sync.WaitGroup
 }
 
-// NewServer makes a server that ends with ctx.
+// NewServer makes a server; it ends with ctx.
 func NewServer(ctx context.Context, command string, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -144,9 +143,9 @@ func NewServer(ctx context.Context, command string, log *slog.Logger) *Server {
 	return &Server{ctx: ctx, command: command, log: log, failed: make(chan error, 2), left: map[*door]bool{}}
 }
 
-// Listen opens the listeners of a configuration that are not open yet; Use serves them.
-// With an error the listeners are those that there were. There is no public one where
-// neither the configuration nor b, the present bridge, publishes anything.
+// Listen opens the missing listeners of a configuration; Use serves them. An error leaves the
+// listeners as they were. Without a publishing set in the configuration or in b, the present
+// bridge, there is no public listener.
 func (s *Server) Listen(cfg *bridge.Config, b *bridge.Bridge, open Listeners) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *Server) Listen(cfg *bridge.Config, b *bridge.Bridge, open Listeners) (e
 	return nil
 }
 
-// unlisten lets go of what Listen opened and nothing uses.
+// unlisten releases listeners opened by Listen and not used.
 func (s *Server) unlisten() {
 	for kind, d := range s.next {
 		s.next[kind] = nil
@@ -213,7 +212,7 @@ func (s *Server) unlisten() {
 	}
 }
 
-// leave closes a door after the grace: who was just going there is still answered.
+// leave closes a door after the grace: clients just arriving are still answered.
 func (s *Server) leave(d *door) {
 	s.left[d] = true
 	d.leaving.Store(true)
@@ -234,8 +233,7 @@ func (s *Server) leave(d *door) {
 	})
 }
 
-// takeBack gives a door that is about to be closed and has the address, nil if there is
-// none.
+// takeBack gives a leaving door of the same address, nil if there is none.
 func (s *Server) takeBack(kind int, addr string) *door {
 	for d, leaves := range s.left {
 		if leaves && d.kind == kind && d.addr == addr {
@@ -278,9 +276,9 @@ func (s *Server) enter() *generation {
 	return s.gen
 }
 
-// Use answers all requests from now on by b, at the listeners that Listen opened for its
-// configuration. Those of before that are not among them are closed after the grace. left waits for the requests under way to the bridge of before, for
-// the grace at most: a stream of events, or a download, may go on.
+// Use answers all requests from now on by b, at the listeners opened by Listen for its
+// configuration. Other listeners are closed after the grace. left waits for the requests to the
+// former bridge, for the grace at most: a stream of events, or a download, may go on.
 func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 	cfg := b.Config()
 	g := &generation{b: b}
@@ -317,7 +315,7 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 	return at, func() { old.wait(s.ctx) }, nil
 }
 
-// keep answers what still comes by a door that is being closed and has no successor.
+// keep answers late requests at a leaving door without a successor.
 func (g *generation) keep(old *generation, kind int) {
 	if g.handlers[kind] == nil {
 		g.handlers[kind] = old.handlers[kind]
@@ -352,7 +350,7 @@ func (s *Server) serve(d *door) {
 	}
 }
 
-// Failed delivers the error of a listener that broke.
+// Failed delivers the error of a broken listener.
 func (s *Server) Failed() <-chan error { return s.failed }
 
 // Wait waits for the end of the context, or of a listener, and ends serving.

@@ -90,13 +90,13 @@ func (a *api) description(c *gin.Context) (any, error) {
 	c.Header("X-Content-Type-Options", "nosniff")
 	if contentType := f.ContentType(); contentType != "" {
 		c.Data(http.StatusOK, contentType, data)
-	} else { // of a file that descriptions lead to
+	} else { // of a linked file
 		c.Data(http.StatusOK, "application/json", data)
 	}
 	return nil, nil
 }
 
-// versionAsked reads which version is asked for, and in which format.
+// versionAsked reads the requested version and format.
 func versionAsked(c *gin.Context) (at time.Time, f rdfres.Format, err error) {
 	if s, given := c.GetQuery("at"); given {
 		if at, err = resourcesync.ParseTime(s, true); err != nil {
@@ -110,7 +110,7 @@ func versionAsked(c *gin.Context) (at time.Time, f rdfres.Format, err error) {
 	return at, rdfres.Format(as), nil
 }
 
-// mirrorDescription answers what a mirror has of one entity, now or as it was.
+// mirrorDescription answers with a mirror's description of one entity, now or at a time.
 func (a *api) mirrorDescription(c *gin.Context) (any, error) {
 	at, f, err := versionAsked(c)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *api) mirrorDescription(c *gin.Context) (any, error) {
 	return nil, nil
 }
 
-// heldPage is a page of what is held; form is that of after.
+// heldPage is a page of held changes; form is the pattern of after.
 func heldPage(c *gin.Context, form *regexp.Regexp, page func(after string, limit int) (*bridge.Held, error)) (any, error) {
 	most, err := limit(c, 100, 10000)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *api) destinationHeld(c *gin.Context) (any, error) {
 	})
 }
 
-// Resources is a page of resources. Next is the value of after that goes on, "" at the end.
+// Resources is a page of resources. Next is the value of after for the next page, "" at the end.
 type Resources struct {
 	Resources []bridge.ResourceLine `json:"resources"`
 	Next      string                `json:"next"`

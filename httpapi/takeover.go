@@ -9,8 +9,8 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// listenBeside listens at an address. Where that is all addresses of a machine, or one of
-// them, and old is the other, both are open for a while.
+// listenBeside listens at an address. If one of addr and old is all addresses of the machine and
+// the other one of them, both are open for a while.
 func listenBeside(old net.Listener, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if old == nil || !errors.Is(err, syscall.EADDRINUSE) {

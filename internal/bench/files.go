@@ -16,11 +16,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// resyncFetches is how many of the resources the reference client fetches, for
-// what all would take.
+// resyncFetches is the number of resources fetched by the reference client; the time for all is
+// computed from it.
 const resyncFetches = 10_000
 
-// Documents that the origin serves beside its own.
+// Documents served beside the origin's own.
 const (
 	aloneCaps = "/bench/capabilitylist.xml" // a Resource List and nothing else is offered
 	fewList   = "/bench/few.xml"            // Resource List of some
@@ -33,10 +33,9 @@ const (
 	intoDump  = "copy.nt" // one file
 )
 
-// filing measures a mirror of everything without a store, verified, with what is
-// offered at a path of the origin, and the reference client's baseline from the
-// same server, which writes files. What that takes for one resource is not
-// multiplied.
+// filing measures a verified mirror of everything, without a store, of the source offered at a path
+// of the origin. The baseline is the reference client's baseline sync from the same server into
+// files. The reference client's time for one resource is not multiplied.
 func filing(path, into string) func(context.Context, *env) (time.Duration, time.Duration, error) {
 	return func(ctx context.Context, e *env) (took, base time.Duration, err error) {
 		o, err := e.origin(ctx)
@@ -118,8 +117,7 @@ func (e *env) resyncSync(ctx context.Context, o *origin, list string, n int64) (
 
 var urlElement = regexp.MustCompile(`(?s)<url>.*?</url>`)
 
-// excerpts makes the documents that the origin serves beside its own, with n
-// resources of its list in one of them.
+// excerpts makes the extra documents of the origin, one of them with n resources of its list.
 func (o *origin) excerpts(ctx context.Context, n int64) error {
 	list, err := o.fetch(ctx, "/data/resourcelist.xml")
 	if err != nil {

@@ -42,13 +42,13 @@ var largeRows = []row{
 		}},
 }
 
-// measures is what one size took.
+// measures are the results of one size.
 type measures struct {
 	entities      int64
 	seconds       map[string]float64
 	peak          map[string]float64 // MB
 	state, packed float64            // MB
-	inventory     float64            // kB received by an audit of that depth
+	inventory     float64            // kB received by an inventory audit
 }
 
 func growth(name, what string, value func(measures) float64) row {
@@ -87,7 +87,7 @@ func resident(name string, commands ...string) row {
 		}}
 }
 
-// sizes is what both sizes took in one turn.
+// sizes are the results of both sizes in one turn.
 type sizes struct{ small, big measures }
 
 // sizes are those of this turn.
@@ -268,9 +268,9 @@ func (m measures) documents(ctx context.Context, data, config string) error {
 	return errors.Join(err, b.Close())
 }
 
-// warm reads all files below a folder. A machine may take from its memory what
-// nobody has read for some seconds: the larger size would then read from the disk
-// what the smaller one finds in memory.
+// warm reads all files below a folder. The machine may drop files from its memory after some
+// seconds without a reader: then it would read the larger size from the disk and the smaller one
+// from memory.
 func warm(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.Type().IsRegular() {
@@ -315,7 +315,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// megabytes is what the files below a folder take.
+// megabytes is the size of the files below a folder.
 func megabytes(dir string) (float64, error) {
 	total := int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -1,14 +1,13 @@
-// Command bench measures rsbridge against baselines of the same run and prints
-// one table, each row a ratio.
+// Command bench measures rsbridge against baselines of the same run and prints one table, each row
+// a ratio.
 //
 //	make bench                 all rows
 //	make bench ROW=load        one of them
-//	make bench ROW=scan,load   those whose names begin so: scan-oxigraph, scan-fuseki ...
+//	make bench ROW=scan,load   by the beginning of their names: scan-oxigraph, scan-fuseki ...
 //
-// A row is the median of five interleaved runs of both sides (-runs), with the
-// spread. The same goes to docs/benchmarks/bench.json, where rows that were not
-// measured this time stay; make bench writes docs/benchmarks.md and its plot from it.
-// Rows that need a store which is not there are named and left out.
+// A row is the median of five interleaved runs of both sides (-runs), with the spread. The results
+// also go to docs/benchmarks/bench.json; rows not measured this time stay there. make bench writes
+// docs/benchmarks.md and its plot from that file. Rows of a missing store are named and left out.
 package main
 
 import (
@@ -30,9 +29,9 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// row is one comparison. measure gives seconds of the thing and of its baseline
-// for the same work; the ratio is thing / baseline, or its inverse for speed.
-// Rows of memory have megabytes instead, against the most that is allowed.
+// row is one comparison. measure gives the seconds of rsbridge and of its baseline for the same
+// work. The ratio is thing / baseline, or its inverse for speed. Rows of memory compare megabytes
+// with their limit.
 type row struct {
 	id, what, baseline string
 	speed              bool // the ratio is of speeds: at least limit; else of times: at most limit
@@ -60,13 +59,13 @@ type result struct {
 	Runs     int        `json:"runs"`          // interleaved, of both sides: the values are their medians
 	Day      string     `json:"day,omitempty"` // of the measurement
 	Limit    float64    `json:"limit"`
-	Least    bool       `json:"least"` // the limit is the least that the ratio may be, else the most
+	Least    bool       `json:"least"` // the limit is the least allowed ratio, else the most
 	Holds    bool       `json:"holds"`
 }
 
 func today() string { return time.Now().UTC().Format(time.DateOnly) }
 
-// env is what the rows share.
+// env is shared by the rows.
 type env struct {
 	dir     string
 	keep    bool   // the folder stays
@@ -77,14 +76,13 @@ type env struct {
 	ours, theirs store // with the data in them, once loaded made them
 
 	profile string // folder for profiles
-	graphs  int    // that were made by empty
+	graphs  int    // made by empty
 
-	// Folders of copies that were measured. They stay to the end: for minutes after it has
-	// deleted so many files, ext4 takes up to ten times as long to make others, since it
-	// passes each of their inodes by.
+	// Folders of measured copies. They stay to the end: for minutes after so many deletions ext4
+	// takes up to ten times as long to make files, since it passes each of the old inodes by.
 	spent []string
 
-	turn   int     // the run that is measured now, from 0
+	turn   int     // the run being measured, from 0
 	large  []sizes // of each turn of -large
 	served *origin
 	hints  *origin

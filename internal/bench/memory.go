@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// peak gives the most resident memory, in megabytes, that the embedded store has
-// while work goes on, with the data in it or empty. Only Linux tells it.
+// peak gives the peak resident memory of the embedded store during work, in megabytes, with the
+// data in it or empty. It needs Linux.
 func peak(ctx context.Context, e *env, loaded bool, work func(store) error) (int64, error) {
 	if runtime.GOOS != "linux" {
 		return 0, fmt.Errorf("%s does not tell the most memory that a process had", runtime.GOOS)
@@ -38,15 +38,15 @@ func peak(ctx context.Context, e *env, loaded bool, work func(store) error) (int
 	return int64(mb), err
 }
 
-// forgetPeak makes the memory of now the most that a process had.
+// forgetPeak resets the peak memory of a process to its present memory.
 func forgetPeak(pid int) error {
-	// proc(5): 5 does that.
+	// See proc(5): 5 resets the peak.
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0)
 }
 
-// runWatched runs a command, and gives the most resident memory that it had, in
-// megabytes; 0 where the system does not tell. What the system says of a process that
-// has ended (ru_maxrss) counts what its parent had when it began.
+// runWatched runs a command, and gives its peak resident memory in megabytes; 0 if the system does
+// not tell. It samples while the command runs: the system's value after the end (ru_maxrss)
+// includes the parent's memory at the start.
 func runWatched(cmd *exec.Cmd) (peak float64, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func runWatched(cmd *exec.Cmd) (peak float64, err error) {
 	}
 }
 
-// residentPeak is the most resident memory that a process had, in megabytes.
+// residentPeak is the peak resident memory of a process, in megabytes.
 func residentPeak(pid int) (float64, error) {
 	file := filepath.Join("/proc", strconv.Itoa(pid), "status")
 	status, err := os.ReadFile(file)

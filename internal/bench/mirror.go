@@ -25,7 +25,7 @@ const (
 	uploadGraph = benchGraph + "/upload"
 	stateGraph  = "urn:rsbridge:state"
 	increment   = 1000 // changes of one
-	oneByOne    = 100  // of them are made one by one, for what all would take
+	oneByOne    = 100  // made one by one; the time for all is computed from them
 )
 
 // origin is a source of the data with a dump, served on a socket.
@@ -33,9 +33,9 @@ type origin struct {
 	*bridge.Bridge
 	base    string
 	server  *http.Server
-	beside  sync.Map // path: body, []byte, of documents that are none of the source's own
+	beside  sync.Map // path: body, []byte, of documents beside the source's own
 	version int64    // of the data, grows with each increment
-	dumped  int64    // the version that the dump is of
+	dumped  int64    // the version in the dump
 }
 
 // origin is made once for all rows.
@@ -122,7 +122,7 @@ func (o *origin) scan(ctx context.Context, created, updated int64) error {
 	return nil
 }
 
-// change updates entities spread over the data, and publishes that.
+// change updates entities spread over the data, and publishes the changes.
 func (o *origin) change(ctx context.Context, e *env) error {
 	o.version++
 	for i := range int64(increment) {
@@ -144,8 +144,8 @@ func (o *origin) update(text string) error {
 	return nil
 }
 
-// replacement is an update that replaces the i-th of the entities of an
-// increment in a graph, "" for the default graph.
+// replacement is an update for the i-th of the entities of an increment in a graph; "" is the
+// default graph.
 func (e *env) replacement(i, version int64, graph string) string {
 	entity := i * (e.n / increment)
 	text := (simulate.World{Seed: 1}).Update(simulate.Step{Kind: "update", Entity: entity, Version: version, N: e.n})
@@ -160,7 +160,7 @@ func named(text string) string { return node.ReplaceAllString(text, "<http://exa
 
 var node = regexp.MustCompile(`_:(\w+)`)
 
-// mirror is a bridge that mirrors the origin into a server, with a fresh state.
+// mirror is a bridge with a fresh state and a mirror of the origin in a server.
 func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, func() error, error) {
 	if err := e.dropKept(); err != nil {
 		return nil, nil, err
@@ -193,10 +193,10 @@ func (e *env) mirror(ctx context.Context, s server, o *origin) (*bridge.Bridge, 
 	}, nil
 }
 
-// empty gives an empty graph of a server, and how to drop it. An RDF4J keeps the values
-// of what it had, in the order in which they came first: there the graph is in an empty
-// repository of its own. Virtuoso locks its table for minutes while it drops a million
-// triples, and then gives up: there every graph has a name of its own and stays.
+// empty gives an empty graph of a server, and a function to drop it. RDF4J keeps the values of
+// former data in the order of their arrival: its graph is in an empty repository of its own.
+// Virtuoso locks its table for minutes while it drops a million triples, and then gives up: there
+// every graph has a name of its own and stays.
 func (e *env) empty(ctx context.Context, s server, name string) (of server, graph string, drop func() error, err error) {
 	e.graphs++
 	switch s.name {
@@ -229,8 +229,7 @@ func (e *env) synced(ctx context.Context, b *bridge.Bridge, created, updated int
 	return took, nil
 }
 
-// hinted measures changes that hints name: found, published and mirrored, against
-// what is promised.
+// hinted measures changes named by hints: found, published and mirrored, against the promised time.
 func (e *env) hinted(ctx context.Context, s server) (took, base time.Duration, err error) {
 	if err := e.fill(ctx, s); err != nil {
 		return 0, 0, err
@@ -325,7 +324,7 @@ func (e *env) increment(ctx context.Context, s server) (took, base time.Duration
 		}
 		e.kept = keptMirror{s.name, b, remove}
 	}
-	var rep bridge.SyncReport // from the dump, and what changed since it was made
+	var rep bridge.SyncReport // the dump, and the changes since
 	if err := e.kept.mirror.Do(ctx, "sync", "copy", nil, &rep); err != nil {
 		return 0, 0, err
 	}
@@ -349,7 +348,7 @@ func (e *env) increment(ctx context.Context, s server) (took, base time.Duration
 	return took, time.Since(began) / oneByOne * increment, nil
 }
 
-// dropKept removes the mirror that the increments of a server have left.
+// dropKept removes the mirror of the increments of a server.
 func (e *env) dropKept() error {
 	kept := e.kept
 	e.kept = keptMirror{}

@@ -19,7 +19,7 @@ type report struct {
 	Rows    []result `json:"rows"`
 }
 
-// readReport reads a report; one that is not there is empty.
+// readReport reads a report; a missing file is empty.
 func readReport(file string) (r weekReport, err error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func writeJSON(file string, v any) error {
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
 }
 
-// limit says what the ratio is held against.
+// limit describes the limit of the ratio.
 func (r result) limit() string {
 	if r.Least {
 		return fmt.Sprintf("≥ %g", r.Limit)
@@ -120,9 +120,8 @@ func writePage(page, results string) error {
 	return errors.Join(os.WriteFile(page, []byte(b.String()), 0o644), os.WriteFile(strings.TrimSuffix(page, ".md")+".svg", []byte(plot(all)), 0o644))
 }
 
-// outOfReach names the stores from which no scan can be so many times as fast as describing
-// one by one: it takes as long as the download, whatever else it costs, unless it has a
-// faster way than the plain ones.
+// outOfReach names the stores whose plain download alone is too slow. No scan there can be so many
+// times as fast as describing one by one, except by a way faster than the plain ones.
 func outOfReach(rows []result) string {
 	var b strings.Builder
 	for _, d := range rows {
@@ -138,8 +137,8 @@ func outOfReach(rows []result) string {
 	return b.String()
 }
 
-// plot shows how many times better than its limit each row is, on a logarithmic
-// scale; what is left of the line does not hold.
+// plot shows how many times better than its limit each row is, on a logarithmic scale; rows left of
+// the line do not hold.
 func plot(rows []result) string {
 	const (
 		line, left, width = 18, 190, 430

@@ -19,7 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Resources of the two sets in which the same number of changes is published.
+// Resources of the two sets; both publish the same number of changes.
 const (
 	smallSet = 100_000
 	largeSet = 1_000_000
@@ -28,8 +28,8 @@ const (
 	publications = 15
 )
 
-// publishing measures what it costs to publish changes in a large set and in a
-// small one. Scans that find the changes are not in it.
+// publishing measures the cost of publishing changes in a large set and in a small one, without the
+// scans.
 func publishing(ctx context.Context, e *env) (large, small time.Duration, err error) {
 	var sets [2]*publisher
 	for i, n := range []int{largeSet, smallSet} {
@@ -127,7 +127,7 @@ func (p *publisher) fill(ctx context.Context) error {
 	return err
 }
 
-// change changes some resources, and tells how long it takes to publish that.
+// change changes some resources, and tells how long their publishing takes.
 func (p *publisher) change(ctx context.Context) (time.Duration, error) {
 	res, err := p.log.Scan(ctx, func(yield func(rdfres.Description, error) bool) {
 		seen := map[int]bool{}

@@ -83,8 +83,7 @@ func loading(ctx context.Context, e *env) (thing, base time.Duration, err error)
 	return thing, base, theirs.drop(ctx, graph)
 }
 
-// both measures the embedded store and Oxigraph with the data in them, which is
-// loaded once for all rows.
+// both measures the embedded store and Oxigraph with the data in them, loaded once for all rows.
 func both(ctx context.Context, e *env, measure func(store) (time.Duration, error)) (thing, base time.Duration, err error) {
 	ours, theirs, err := e.loaded(ctx)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// server is a kind of store that somebody else wrote, and what is promised there.
+// server is a store product of others, with the promised ratios.
 type server struct {
 	name, env              string
 	query, update, data    string  // below the address in env
 	scan, rescan, describe float64 // limits of the rows
 	increment              float64
-	at                     string // the address, where it is not that in env
+	at                     string // the address, if it is not in env
 }
 
 var servers = []server{
@@ -38,7 +38,7 @@ func (s server) store() store {
 	return store{query: base + s.query, update: base + s.update, data: base + s.data, stop: func() {}}
 }
 
-// rows are the comparisons that are made with each server.
+// rows are the comparisons with each server.
 func (s server) rows() []row {
 	return []row{
 		{id: "scan-" + s.name, what: "first scan, until the log is durable", baseline: "fastest plain download", limit: s.scan, needs: s.env,
@@ -69,8 +69,8 @@ var hintRow = row{id: "hint", what: "1,000 changes of all that hints name: found
 		return e.hinted(ctx, servers[0])
 	}}
 
-// load times a Graph Store upload of the data in one request; in pieces to Virtuoso,
-// whose threads wait for one another for ever in one transaction of a million.
+// load times a Graph Store upload of the data in one request. Virtuoso gets pieces: in one
+// transaction of a million its threads wait for one another for ever.
 func (s server) load(ctx context.Context, e *env, graph string) (time.Duration, error) {
 	if s.name != "virtuoso" {
 		return s.store().load(ctx, e, graph)
@@ -96,8 +96,7 @@ func (e *env) fill(ctx context.Context, s server) error {
 	return nil
 }
 
-// besideDownload measures a scan, and the fastest plain download of the graph to
-// a reader that discards it.
+// besideDownload measures a scan, and the fastest plain download of the graph into nothing.
 func (e *env) besideDownload(ctx context.Context, s server, first bool) (took, base time.Duration, err error) {
 	if err := e.fill(ctx, s); err != nil {
 		return 0, 0, err
@@ -204,8 +203,8 @@ func (e *env) bridge(ctx context.Context, state string, s server) (*bridge.Bridg
 	return bridge.Open(ctx, cfg, bridge.Options{Command: "bench"})
 }
 
-// describe times DESCRIBE of 500 entities one after the other, and gives what
-// all of them would take.
+// describe times DESCRIBE of 500 entities one after the other, and computes the time for all of
+// them.
 func (e *env) describe(ctx context.Context, s server) (time.Duration, error) {
 	if err := e.fill(ctx, s); err != nil {
 		return 0, err
@@ -222,8 +221,8 @@ func (e *env) describe(ctx context.Context, s server) (time.Duration, error) {
 	return time.Since(began) / some * time.Duration(e.n), nil
 }
 
-// profiled begins a profile of the processor in a file of its own for each call,
-// where -profile names a folder; what it gives ends it.
+// profiled begins a profile of the processor in a file of its own for each call, if -profile names
+// a folder; stop ends it.
 func (e *env) profiled(what string) (stop func() error, err error) {
 	if e.profile == "" {
 		return func() error { return nil }, nil

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	served      = 20000 // representations that are asked for
+	served      = 20000 // representations requested
 	connections = 4
 	requests    = 5000 // on each connection
 )
 
-// serving asks the public handler for representations over HTTP, and a bare handler
-// that has equal bodies in memory, both alike.
+// serving requests representations over HTTP from the public handler, and equal bodies from a bare
+// handler with all of them in memory.
 func serving(coding string) func(context.Context, *env) (time.Duration, time.Duration, error) {
 	return func(ctx context.Context, e *env) (took, base time.Duration, err error) {
 		b, err := e.source(ctx)

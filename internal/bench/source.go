@@ -23,8 +23,8 @@ import (
 
 const benchBase = "http://bench.example"
 
-// source is a bridge whose set holds the data, opened anew: nothing of its
-// documents is in memory, and it has no dump. The first call scans.
+// source is a newly opened bridge with the data in its set: nothing of its documents is in memory,
+// and it has no dump. The first call scans.
 func (e *env) source(ctx context.Context) (*bridge.Bridge, error) {
 	state := filepath.Join(e.dir, "source")
 	if _, err := os.Stat(state); err == nil {
@@ -171,7 +171,7 @@ func listed(b *bridge.Bridge) (entries int64) {
 	return entries
 }
 
-// discard is an answer that nobody keeps.
+// discard is a response written to nothing.
 type discard struct{ h http.Header }
 
 func (d *discard) Header() http.Header         { return d.h }

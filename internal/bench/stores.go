@@ -90,7 +90,7 @@ func embedded(ctx context.Context, e *env) (store, error) {
 	return store{}, fmt.Errorf("the embedded store did not start")
 }
 
-// freeAddr is an address where nobody listens.
+// freeAddr is a free address.
 func freeAddr() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *env) loaded(ctx context.Context) (ours, theirs store, err error) {
 	return ours, theirs, nil
 }
 
-// close stops what loaded started, and removes the data.
+// close stops the stores started by loaded, and removes the data.
 func (e *env) close() {
 	_ = e.dropKept() // its store ends with the run
 	if e.ours.stop != nil {
@@ -183,7 +183,7 @@ func (e *env) close() {
 		_ = e.hintsMirror.Close()
 	}
 	for _, dir := range e.spent {
-		_ = os.RemoveAll(dir) // in a folder of the system's, or of who keeps the rest
+		_ = os.RemoveAll(dir) // in a folder of the system's, or one kept by -dir
 	}
 	if e.keep {
 		return
@@ -191,8 +191,8 @@ func (e *env) close() {
 	_ = os.RemoveAll(e.dir) // a folder of the system's for temporary files
 }
 
-// ask posts a query, as a form (Virtuoso never answers one that is a body of its
-// own), and reads the answer to its end.
+// ask posts a query as a form (Virtuoso never answers one sent as the body), and reads the answer
+// to its end.
 func (s store) ask(ctx context.Context, query, accept string) (time.Duration, error) {
 	return timed(ctx, http.MethodPost, s.query, "application/x-www-form-urlencoded", accept, strings.NewReader("query="+url.QueryEscape(query)))
 }

@@ -23,16 +23,14 @@ import (
 	"github.com/rsbridge/rsbridge/internal/simulate"
 )
 
-// A week is seven simulated days of a scenario: its changes are made in a store,
-// and every simulated cycle they are named to a source, published, and mirrored
-// into another store; at the end of every day everything is scanned and dumped, and
-// what is past retention goes. The clock of both bridges is turned forward between
-// the cycles, so a week takes as long as its work does.
+// A week is seven simulated days of a scenario. In every simulated cycle changes are made in a
+// store, named to a source, published, and mirrored into another store. At the end of every day
+// everything is scanned and dumped, and data past retention is removed. The clock of both bridges
+// is turned forward between the cycles, so a week takes as long as its work does.
 //
-// On small machines the number of resources and the number of changes are divided,
-// each by a factor that the table tells, and with them the entries that one list may
-// have, so that there are as many lists as at full size. Days, cycles, bursts,
-// retention and the age at which Change Lists are closed are not divided.
+// On small machines the number of resources and the number of changes are divided, each by a factor
+// shown in the table. The most entries of a list are divided too, so there are as many lists as at
+// full size. Days, cycles, bursts, retention and the age of closed Change Lists are not divided.
 type week struct {
 	scenario string
 	cycle    time.Duration
@@ -56,7 +54,7 @@ var weekBegins = time.Date(2026, 10, 27, 12, 0, 0, 0, time.UTC)
 const (
 	weekDays  = 7
 	weekKept  = 48 * time.Hour // retention: from the third day on as much goes as comes
-	weekEarly = 4              // days beside which the others are held
+	weekEarly = 4              // days compared with the later ones
 	weekLimit = 1.25
 )
 
@@ -66,9 +64,9 @@ type weekResult struct {
 	What         string  `json:"what"`
 	Entities     int64   `json:"entities"`
 	Changes      int64   `json:"changes"`       // made in the store
-	EntitiesDiv  float64 `json:"entities_div"`  // by what the resources were divided
-	ChangesDiv   float64 `json:"changes_div"`   // by what the changes were
-	Seconds      float64 `json:"seconds"`       // that the week took
+	EntitiesDiv  float64 `json:"entities_div"`  // divisor of the resources
+	ChangesDiv   float64 `json:"changes_div"`   // divisor of the changes
+	Seconds      float64 `json:"seconds"`       // duration of the week
 	FillSeconds  float64 `json:"fill_seconds"`  // before it: load, first scan, dump, first sync
 	Days         []day   `json:"days"`          //
 	AuditSeconds float64 `json:"audit_seconds"` // after it, when the mirror was equal
@@ -92,7 +90,7 @@ type day struct {
 	Resources  int64   `json:"resources"`
 }
 
-// turned is a clock that is turned forward and goes on from there.
+// turned is a clock; turned forward, it goes on from there.
 type turned struct {
 	mu       sync.Mutex
 	at, real time.Time
@@ -113,7 +111,7 @@ func (c *turned) turn(to time.Time) {
 	}
 }
 
-// weekRun is a week that runs.
+// weekRun is a running week.
 type weekRun struct {
 	week
 	pace           simulate.Scenario // divided
@@ -362,7 +360,7 @@ func (r *weekRun) turn(ctx context.Context, n int) (lag time.Duration, found int
 	return time.Since(began), found, err
 }
 
-// look measures what a day leaves.
+// look measures the state after a day.
 func (r *weekRun) look(d *day) (err error) {
 	if d.Memory, err = residentPeak(os.Getpid()); err != nil {
 		return err
@@ -382,7 +380,7 @@ func (r *weekRun) look(d *day) (err error) {
 	return errors.Join(err1, err2, err3)
 }
 
-// documents counts a list, or an index and what it leads to.
+// documents counts a list, or an index and its lists.
 func (d *day) documents(b *bridge.Bridge, path string) {
 	rec := httptest.NewRecorder()
 	b.PublicHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, benchBase+path, nil))
@@ -431,7 +429,7 @@ type weekReport struct {
 	Weeks []weekResult `json:"weeks"`
 }
 
-// runWeeks runs those that are named, or all, and keeps what they gave.
+// runWeeks runs the named scenarios, or all, and keeps their results.
 func runWeeks(ctx context.Context, only string, size, changes int64, out string) error {
 	rep, err := readReport(out)
 	if err != nil {
@@ -476,7 +474,7 @@ func (w weekResult) table() string {
 	return b.String()
 }
 
-// head says what was measured, and how it was divided.
+// head names the measured week and its divisors.
 func (w weekResult) head() string {
 	divided := func(by float64) string {
 		if by == 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 )
 
-// The faces by the names under which they are switched on.
+// The faces by their names in the configuration.
 const (
 	LDES = "ldes" // Linked Data Event Stream
 	OAI  = "oai"  // OAI-PMH 2.0
@@ -25,25 +25,25 @@ const (
 // Names are all faces.
 var Names = []string{LDES, IIIF, OAI}
 
-// SetConfig is what the faces of a set need to know.
+// SetConfig configures the faces of a set.
 type SetConfig struct {
 	Name  string // one segment of a path (naming.CheckSet)
 	Title string // for people; default: the name
 	Log   *changetrack.Log
-	Faces []string // which are shown
+	Faces []string // the enabled ones
 
-	// Base gives the base URL that is in force: scheme://host[:port][/path], no
-	// trailing slash. It is asked at every request.
+	// Base gives the present base URL: scheme://host[:port][/path], no trailing slash. It is called
+	// at every request.
 	Base func() string
 	// Location gives the address of an entity's description; may be nil.
 	Location func(entity string) (string, error)
-	// Settled gives a moment up to which every change has become visible: now,
-	// or when a scan that is under way began. nil: now.
+	// Settled gives a time up to which every change is visible: now, or the start of a running
+	// scan. nil: now.
 	Settled func() time.Time
 	// Changes and Versions are how long the log and the superseded versions are
 	// kept (changetrack.Log.Retain); 0: for ever.
 	Changes, Versions time.Duration
-	Email             string // of who answers for the repository; default admin@HOST
+	Email             string // of the person responsible for the repository; default admin@HOST
 }
 
 // Options of New.
@@ -107,8 +107,8 @@ func New(sets []SetConfig, o Options) (*Faces, error) {
 	return f, nil
 }
 
-// Close makes every later request be answered with 503. A request that is under
-// way goes on, so stop the HTTP server before the store is closed.
+// Close makes every later request fail with 503. Requests under way go on, so stop the HTTP server
+// before closing the store.
 func (f *Faces) Close() { f.closed.Store(true) }
 
 // Handler answers below the addresses of the faces, and passes every other
@@ -125,8 +125,8 @@ func (f *Faces) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// find takes a path apart: the set, the face and what follows it, "" or
-// beginning with a slash. The set is nil when the path is no face's.
+// find takes a path apart: the set, the face and the rest, "" or beginning with a slash. The set is
+// nil if the path is no face's.
 func (f *Faces) find(path string) (s *set, face, rest string) {
 	split := func(path string) (*set, string, string) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
@@ -222,7 +222,7 @@ type request struct {
 	view    *changetrack.View
 	settled time.Time // taken before the view: every change up to it is in the view
 	base    string    // address of the set
-	stop    func()    // what ends before the view is closed; may be nil
+	stop    func()    // runs before the view is closed; may be nil
 }
 
 // ready fails before the first complete scan.
@@ -233,10 +233,10 @@ func (q *request) ready() error {
 	return nil
 }
 
-// begin is the sequence after which the log has every change and the bytes of
-// every version that it made. It is the tail of the log; where versions are kept
-// for a shorter time than changes, it is the last change that may have made one
-// that is gone. retainEvery is how often at most Retain runs.
+// begin is the sequence after which the log has every change, and the bytes of every version made
+// by one. It is the tail of the log. If versions are kept for a shorter time than changes, it is
+// the last change whose version may be gone. retainEvery is the least time between two runs of
+// Retain.
 func (q *request) begin() (uint64, error) {
 	tail, _ := q.view.Tail()
 	head, _ := q.view.Head()
@@ -256,13 +256,12 @@ func (q *request) begin() (uint64, error) {
 	return min(max(tail, q.floor), head), nil
 }
 
-// retainEvery is the step in which the bound of kept versions moves, so that
-// addresses that depend on it do not move at every request.
+// retainEvery is the step of the bound of kept versions. Addresses depend on that bound, and must
+// not move at every request.
 const retainEvery = time.Hour
 
-// lost notes that the bytes of a version of an entity are not there: the faces
-// begin after the change that ended it from here on. It is met when versions were
-// kept for a shorter time once than they are now.
+// lost notes a version without its bytes. From now on the faces begin after the change that ended
+// the version. This happens if versions were once kept for a shorter time than now.
 func (q *request) lost(entity string, sequence uint64) error {
 	for c, err := range q.view.History(entity) {
 		if err != nil {

@@ -25,8 +25,8 @@ type link struct {
 	Type string `json:"type"`
 }
 
-// activityCollection and activityPage are the documents of the API, activity and
-// its object what they list (IIIF Change Discovery 1.0, section 3).
+// activityCollection and activityPage are the documents of the API; activity and its object are
+// their items (IIIF Change Discovery 1.0, section 3).
 type activityCollection struct {
 	Context string `json:"@context"`
 	link
@@ -71,11 +71,10 @@ func (q *request) activityLink(path string) *link {
 	return &link{q.base + "/activity/" + path, "OrderedCollectionPage"}
 }
 
-// pages says which pages there are, in the order of time: those of the state at
-// a sequence, if the log no longer begins with the first change, then blocks of
-// the log.
+// pages are the existing pages, in the order of time. If the log no longer begins with the first
+// change, pages of the state at a sequence come first. Blocks of the log follow.
 type pages struct {
-	begin       uint64 // the log has what follows this
+	begin       uint64 // the log has the changes after it
 	at          uint64 // the pages of the log follow after this
 	leaves      int    // pages of the state at it; 0: the log has everything
 	depth       int    // of the leaves
@@ -202,7 +201,7 @@ func (q *request) iiif(path string) error {
 		if head, _ := q.view.Head(); b.at > head || b.depth > p.depth+2 {
 			break
 		}
-		if b.at != p.at || b.depth != p.depth { // who came earlier goes on where it is
+		if b.at != p.at || b.depth != p.depth { // a client with an older state goes on in that state
 			p.at, p.depth, p.leaves, p.first = b.at, b.depth, 1<<b.depth, b.at/pageSpan
 		}
 		i, err := strconv.ParseUint("0"+b.prefix, 2, mostBits+1)
@@ -226,7 +225,7 @@ func (q *request) page(name string) activityPage {
 func (q *request) activityBlock(p pages, n uint64) error {
 	doc := q.page(pageName(n))
 	switch {
-	case n > p.first, n < p.first && n > p.begin/pageSpan: // the latter for who came before the state was a later one
+	case n > p.first, n < p.first && n > p.begin/pageSpan: // n < p.first: a client of an older state
 		doc.Prev = q.activityLink(pageName(n - 1))
 	case p.leaves > 0:
 		doc.Prev = q.activityLink(baseName(p.leaf(p.leaves - 1)))
@@ -260,8 +259,8 @@ func (q *request) activityBlock(p pages, n uint64) error {
 	return q.sendJSON(doc)
 }
 
-// activityBase answers with a part of the state that the log goes on from: the
-// refresh that says it all again.
+// activityBase answers with a part of the state before the present log: the refresh repeating it
+// all.
 func (q *request) activityBase(p pages, i int) error {
 	doc := q.page(baseName(p.leaf(i)))
 	if i > 0 {
@@ -330,8 +329,8 @@ func (q *request) activityObject(entity string, v *changetrack.Version, there bo
 	return o, nil
 }
 
-// iiifClassOf is the class of the Presentation API that a description gives its
-// entity, "" for none; also when the version is no longer kept.
+// iiifClassOf is the entity's class of the Presentation API in a description, "" for none; also if
+// the version is no longer kept.
 func (q *request) iiifClassOf(entity string, v *changetrack.Version) string {
 	blob, err := q.view.Representation(entity, v.Sequence)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// cacheShort is for what grows: the view.
+// cacheShort is for the view, since it grows.
 const cacheShort = "public, max-age=5, must-revalidate"
 
 // microTime is an xsd:dateTime in UTC of fixed width; the log keeps microseconds.
@@ -72,11 +72,10 @@ func (q *request) goneNode() error {
 	return gone("The changes of this page are no longer kept.").hint("What is kept is listed at %s/view.", q.stream())
 }
 
-// ldesView answers with the root node: what the stream is, the nodes that it
-// leads to, and the newest members. Pages that will be dropped soon it no longer
-// leads to, so that nobody is sent to what is gone when it comes there. Everything else is closed, so it is all that
-// who follows the stream asks for again; a client that had to ask for an open page
-// beside it would meet that page twice.
+// ldesView answers with the root node: the description of the stream, relations to its nodes, and
+// the newest members. It no longer links to pages dropped soon, so no client finds a linked page
+// gone. All other pages are closed, so a client following the stream asks for the view only. With
+// an open page beside it the client would meet that page twice.
 func (q *request) ldesView(begin uint64) error {
 	var leads relations
 	at, err := q.baseAt(begin)
@@ -127,9 +126,9 @@ func (q *request) ldesView(begin uint64) error {
 	})
 }
 
-// baseAt is the sequence whose state stands for what has left the log, 0 while
-// nothing has. It is the roundest one of the last three quarters of the time that
-// the log holds, so that it moves seldom, and that who begins to read it has time.
+// baseAt is the sequence whose state replaces the changes dropped from the log, 0 before any is
+// dropped. It is the roundest sequence in the last three quarters of the log's time: so it moves
+// seldom, and a client has time to read its pages.
 func (q *request) baseAt(begin uint64) (uint64, error) {
 	if begin == 0 {
 		return 0, nil
@@ -142,8 +141,8 @@ func (q *request) baseAt(begin uint64) (uint64, error) {
 	return roundest(low, head), nil
 }
 
-// later is the position in the log when a share of the time has passed that it
-// holds. Who was led to what stands there has as long before it is dropped.
+// later is the position in the log after a share of the log's time. A page linked there stays at
+// least as long before it is dropped.
 func (q *request) later(begin uint64, share time.Duration) (uint64, error) {
 	if begin == 0 {
 		return 0, nil
@@ -176,7 +175,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("PT%dS", (d+time.Second-1)/time.Second)
 }
 
-// timeOf is the time of a change; begin may be the tail, whose change has left.
+// timeOf is the time of a change; begin may be the tail, a change no longer in the log.
 func (q *request) timeOf(sequence uint64) (time.Time, error) {
 	if tail, t := q.view.Tail(); sequence == tail {
 		return t, nil
@@ -191,8 +190,8 @@ func (q *request) timeOf(sequence uint64) (time.Time, error) {
 	return c.Time, err
 }
 
-// relation leads to a node whose members are not before from and not after until;
-// the zero time is no bound.
+// relation links to a node with members from the time from to the time until; the zero time is no
+// bound.
 type relation struct {
 	path        string
 	from, until time.Time
@@ -223,7 +222,7 @@ func (rs relations) write(q *request, w *quadWriter, node rdfres.Term) {
 	}
 }
 
-// logRelations adds those that lead to nodes of the log.
+// logRelations adds the relations to nodes of the log.
 func (q *request) logRelations(to relations, nodes []node) (relations, error) {
 	for _, n := range nodes {
 		from, err := q.timeOf(n.first)

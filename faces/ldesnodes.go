@@ -14,7 +14,7 @@ import (
 const (
 	pageSpan = 250 // sequences of a page
 	fanout   = 100 // nodes below a node
-	baseBits = 6   // bits by which a node of the base divides its keys
+	baseBits = 6   // bits of the key by which a node of the base is divided
 	mostBits = 24  // bits of a page of the base
 )
 
@@ -31,9 +31,8 @@ func span(level int) uint64 {
 	return n
 }
 
-// node is a closed range of the log: a page, or what leads to the nodes below it.
-// It ends where a block of its level ends, and begins where it begins or after the
-// sequence with which the stream begins.
+// node is a closed range of the log: a page, or an inner node above others. It ends at the end of a
+// block of its level. It begins with that block, or after the sequence begin of the stream.
 type node struct {
 	first, last uint64
 	level       int
@@ -43,8 +42,8 @@ func (n node) name() string {
 	return strconv.FormatUint(n.first, 10) + "-" + strconv.FormatUint(n.last, 10)
 }
 
-// nodeOf is the node of a range: the smallest block that holds it. ok is false
-// when the range is none of a node.
+// nodeOf is the node of a range: the smallest block around it. ok is false if the range belongs to
+// no node.
 func nodeOf(first, last uint64) (n node, ok bool) {
 	if first == 0 || last < first || last > 1<<62 {
 		return node{}, false
@@ -56,7 +55,7 @@ func nodeOf(first, last uint64) (n node, ok bool) {
 	}
 }
 
-// parseNode reads name; it accepts exactly what name gives.
+// parseNode reads name; it accepts exactly the results of name.
 func parseNode(s string) (node, bool) {
 	a, b, _ := strings.Cut(s, "-")
 	first, err1 := strconv.ParseUint(a, 10, 64)
@@ -68,7 +67,7 @@ func parseNode(s string) (node, bool) {
 	return n, ok && n.name() == s
 }
 
-// aligned tells whether the node begins where its block begins.
+// aligned tells whether the node begins with its block.
 func (n node) aligned() bool { return (n.first-1)%span(n.level) == 0 }
 
 // below are the nodes one level down.
@@ -83,8 +82,8 @@ func (n node) below() (out []node) {
 	return out
 }
 
-// top are the nodes that the view leads to: the largest closed blocks that follow
-// begin. What comes after them, to the head, stands in the view itself.
+// top are the nodes linked from the view: the largest closed blocks after begin. The rest, up to
+// the head, stands in the view itself.
 func top(begin, head uint64) (out []node, after uint64) {
 	pos := begin
 	for (pos/pageSpan+1)*pageSpan <= head {
@@ -100,8 +99,8 @@ func top(begin, head uint64) (out []node, after uint64) {
 	return out, pos
 }
 
-// roundest is the number from lo to hi that has most zeros at its end. It stays
-// while the window moves, until one that is rounder comes in or it goes out.
+// roundest is the number from lo to hi with the most zero bits at its end. A moving window changes
+// it only when a rounder one enters or it leaves.
 func roundest(lo, hi uint64) uint64 {
 	if lo == 0 {
 		return 0
@@ -115,8 +114,8 @@ func roundest(lo, hi uint64) uint64 {
 	return lo
 }
 
-// basePage is a range of entity keys in the state of the log at a sequence: those
-// that begin with prefix, as bits. The pages have depth bits.
+// basePage is a range of entity keys in the state of the log at a sequence: the keys beginning with
+// the bits of prefix. The leaves have depth bits.
 type basePage struct {
 	at     uint64
 	depth  int
@@ -131,7 +130,7 @@ func (b basePage) name() string {
 	return s
 }
 
-// parseBase reads name; it accepts exactly what name gives.
+// parseBase reads name; it accepts exactly the results of name.
 func parseBase(s string) (basePage, bool) {
 	at, rest, _ := strings.Cut(s, "/")
 	depth, prefix, _ := strings.Cut(rest, "/")
@@ -143,7 +142,7 @@ func parseBase(s string) (basePage, bool) {
 	return b, ok && b.name() == s
 }
 
-// depthFor is the number of bits that pages for so many entities have.
+// depthFor is the number of bits of the leaves for so many entities.
 func depthFor(entities int64) (d int) {
 	for d < mostBits && entities>>d > pageSpan {
 		d++
@@ -161,7 +160,7 @@ func (b basePage) below() (out []basePage) {
 	return out
 }
 
-// keys are the bounds of the entity keys: from lo, and below hi unless that is zero.
+// keys are the bounds of the entity keys: from lo to below hi; hi zero is no bound.
 func (b basePage) keys() (lo, hi rdfres.Digest) {
 	if b.prefix == "" {
 		return lo, hi

@@ -42,11 +42,11 @@ func (m member) tag() string {
 func (q *request) ldesNode(n node, begin uint64) error {
 	head, _ := q.view.Head()
 	switch {
-	case n.last > head: // what is not closed stands in the view
+	case n.last > head: // the view has the open range
 		return q.noNode()
 	case n.last <= begin:
 		return q.goneNode()
-	case n.first <= begin: // what is left of it
+	case n.first <= begin: // the remaining part
 		rest, _ := nodeOf(begin+1, n.last)
 		h := q.w.Header()
 		h.Set("Location", q.stream()+"/log/"+rest.name())
@@ -144,8 +144,8 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 	return q.members("/base/"+b.name(), true, members, nil, nil)
 }
 
-// memberAt is the member that an entity's version was at a sequence, with which
-// the log is complete afterwards; nil when it was not there then.
+// memberAt is the member of an entity at a sequence, the start for reading the log from there; nil
+// if the entity was not there then.
 func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
 	v := st.Current
 	if v == nil && (st.Deleted == nil || st.Deleted.Sequence <= at) {
@@ -162,7 +162,7 @@ func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
 			}
 			break
 		}
-		past = append(past[:0], c) // the last one before is the one that made v
+		past = append(past[:0], c) // the last one before made v
 	}
 	m := &member{v.Sequence, v.Time, changetrack.Updated, st.Entity, v}
 	if len(past) > 0 && past[0].Sequence == v.Sequence {
@@ -171,9 +171,8 @@ func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
 	return m, nil
 }
 
-// members answers with a page: what about writes, the node that path names (""
-// for none), the relations and the members. A page without members needs no
-// graphs, so there are more formats for it.
+// members answers with a page: the statements of about, the node at path ("" for none), the
+// relations and the members. A page without members needs no graphs, so more formats are offered.
 func (q *request) members(path string, closed bool, members []member, leads relations, about func(w *quadWriter)) error {
 	types := []string{trigType, nquadsType}
 	if len(members) == 0 {
@@ -226,8 +225,8 @@ func (q *request) members(path string, closed bool, members []member, leads rela
 	return nil
 }
 
-// member writes a member: what it is in the default graph, and the description in
-// the graph of its name.
+// member writes a member: its properties into the default graph, the description into the graph of
+// its name.
 func (q *request) member(w *quadWriter, m member) error {
 	id := q.iri(fmt.Sprintf("/member/%d", m.sequence))
 	ts, err := q.triples(m.entity, m.version)

@@ -16,8 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// secondTime is an OAI-PMH datestamp; dayTime one of the coarser granularity that
-// every repository has to take.
+// secondTime is an OAI-PMH datestamp; dayTime the coarser one required of every repository.
 const (
 	secondTime = "2006-01-02T15:04:05Z"
 	dayTime    = "2006-01-02"
@@ -41,12 +40,12 @@ var (
 	errFormat    = &oaiError{"cannotDisseminateFormat", "The formats are oai_dc and rdf; rdf is not there for an item that RDF/XML cannot express."}
 )
 
-// oaiArgs are the arguments of a request that was accepted.
+// oaiArgs are the arguments of an accepted request.
 type oaiArgs struct {
 	verb, identifier, metadataPrefix, set, from, until, token string
 }
 
-// oaiVerbs are the arguments that each verb takes; those that end in ! it needs.
+// oaiVerbs are the arguments of each verb; ! marks the required ones.
 var oaiVerbs = map[string][]string{
 	"Identify":            {},
 	"ListMetadataFormats": {"identifier"},
@@ -56,8 +55,7 @@ var oaiVerbs = map[string][]string{
 	"ListRecords":         {"metadataPrefix!", "from", "until", "set", "resumptionToken"},
 }
 
-// parseOAI checks the arguments as the protocol wants it. The verb is returned
-// even where the rest is refused.
+// parseOAI checks the arguments by the protocol. It returns the verb even if it refuses the rest.
 func parseOAI(form url.Values) (a oaiArgs, err error) {
 	verbs := form["verb"]
 	if len(verbs) != 1 {
@@ -103,8 +101,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// window reads from and until: the moments not before which, and before which, a
-// record was changed last. The zero time is no bound.
+// window reads from and until as bounds of a record's last change: not before from, and before the
+// second. The zero time is no bound.
 func (a oaiArgs) window() (from, before time.Time, err error) {
 	read := func(s string) (t time.Time, day bool, err error) {
 		if t, err = time.Parse(secondTime, s); err == nil && len(s) == len(secondTime) {
@@ -258,9 +256,8 @@ func (q *request) identify() (func(x *xmlWriter) error, error) {
 	}, nil
 }
 
-// earliestDatestamp is a lower bound of the times of all records. Times only grow,
-// so it is looked for once: while the log is whole its first change has it, later
-// the oldest of what is known.
+// earliestDatestamp is a lower bound of the times of all records. Times only grow, so it is
+// computed once: from the first change of a whole log, later from the oldest known state.
 func (q *request) earliestDatestamp() (time.Time, error) {
 	q.mu.Lock()
 	t := q.set.earliest

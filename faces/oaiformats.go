@@ -24,7 +24,7 @@ type xmlWriter struct{ w *bufio.Writer }
 
 func (x *xmlWriter) raw(s string) { x.w.WriteString(s) }
 
-// text escapes; characters that XML does not have become U+FFFD.
+// text escapes; characters not allowed in XML become U+FFFD.
 func (x *xmlWriter) text(s string) { xml.EscapeText(x.w, []byte(s)) }
 
 func (x *xmlWriter) attr(name, value string) {
@@ -80,8 +80,8 @@ const (
 	oaiDCBegin = `<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="http://www.openarchives.org/OAI/2.0/oai_dc/ http://www.openarchives.org/OAI/2.0/oai_dc.xsd">` + "\n"
 )
 
-// dcElements are the elements of Dublin Core in the order in which they are
-// written, each with the properties that are one, best first.
+// dcElements are the elements of Dublin Core in the order of writing, each with its properties,
+// best first.
 var dcElements = []struct {
 	name       string
 	properties []rdfres.Term
@@ -131,11 +131,11 @@ func terms(s string) []rdfres.Term {
 	panic("no namespace in " + s)
 }
 
-// namesOf are the properties whose value stands for a blank node.
+// namesOf are properties for the name of a blank node.
 var namesOf = append(slices.Concat(terms("rdf value"), terms("schema name"), terms("rdfs label"), terms("foaf name"), terms("skos prefLabel"), terms("dct title")), voc(nsDC, "title"))
 
-// dublinCore writes what unqualified Dublin Core has for an entity: at least its
-// IRI. A blank node is written by its name, if it has one.
+// dublinCore writes the unqualified Dublin Core of an entity: at least its IRI. A blank node is
+// written by its name, if it has one.
 func dublinCore(entity string, ts []rdfres.Triple) []byte {
 	of := map[rdfres.Term]map[rdfres.Term][]rdfres.Term{} // subject, property
 	for _, t := range ts {

@@ -17,26 +17,25 @@ import (
 const (
 	mostRecords = 200
 	mostHeaders = 1000
-	mostBytes   = 8 << 20 // after which no record is added
+	mostBytes   = 8 << 20 // a fuller answer gets no further record
 )
 
 // record is an item as it is listed.
 type record struct {
 	member
 	metadata []byte   // nil: deleted
-	after    position // where the list goes on
+	after    position // the position behind it
 }
 
-// position is how far a list is. First come the entities whose last change has
-// left the log, by their keys: those with low < sequence <= high, after key. Then
-// comes the log, after high.
+// position is a place in a list. The first part are the entities without a change in the log, by
+// their keys: those with low < sequence <= high, after key. The log follows, after high.
 type position struct {
 	low, high uint64
 	base      bool          // within the first part
 	key       rdfres.Digest // base: the last one listed; zero: none yet
 }
 
-// listing is a list that was asked for, and how far it is: a resumption token.
+// listing is a requested list and the position in it: a resumption token.
 type listing struct {
 	prefix       string
 	from, before time.Time // zero: no bound
@@ -45,7 +44,7 @@ type listing struct {
 	position
 }
 
-// token writes it; everything that is needed to go on is in it.
+// token writes a listing with everything needed to go on.
 func (l listing) token() string {
 	bound := func(t time.Time) string {
 		if t.IsZero() {
@@ -60,7 +59,7 @@ func (l listing) token() string {
 	return strings.Join(s, ".")
 }
 
-// parseToken reads a token; it accepts exactly what token gives.
+// parseToken reads a token; it accepts exactly the results of token.
 func parseToken(s string) (l listing, ok bool) {
 	f := strings.Split(s, ".")
 	if len(f) != 7 && len(f) != 9 || f[0] != "1" || !knownFormat(f[1]) {
@@ -144,7 +143,7 @@ func (q *request) list(a oaiArgs) (func(x *xmlWriter) error, error) {
 	}, nil
 }
 
-// listing is what the arguments ask for, from its begin or where the token stands.
+// listing is the list of the arguments, from its beginning or at the token's position.
 func (q *request) listing(a oaiArgs) (l listing, err error) {
 	_, baseline, _ := q.view.BaselineEnd()
 	tail, tailTime := q.view.Tail()
@@ -154,7 +153,7 @@ func (q *request) listing(a oaiArgs) (l listing, err error) {
 		if !ok || l.log != baseline.UnixMicro() || l.high > head {
 			return l, errToken
 		}
-		if !l.base && l.high < tail { // what came next has left the log
+		if !l.base && l.high < tail { // the next changes have left the log
 			l.base, l.low, l.high, l.key = true, l.high, tail, rdfres.Digest{}
 		}
 		return l, nil
@@ -180,7 +179,7 @@ func (q *request) listing(a oaiArgs) (l listing, err error) {
 	return l, err
 }
 
-// records yields what is listed, each once, with its metadata.
+// records yields the listed records, each once, with its metadata.
 func (q *request) records(l listing) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		// give yields an item if it is listed; false ends the list.
@@ -253,8 +252,7 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 	}
 }
 
-// hadRDF tells whether RDF/XML could carry a version of an entity that the log still
-// knows.
+// hadRDF tells whether RDF/XML could express any version of an entity still in the log.
 func (q *request) hadRDF(entity string) (bool, error) {
 	for c, err := range q.view.History(entity) {
 		if err != nil {
@@ -293,9 +291,9 @@ func (q *request) writeRecord(x *xmlWriter, r record, whole bool) {
 // escaped begins the identifier of an entity whose IRI is no URI.
 const escaped = "urn:rsbridge:iri:"
 
-// identifierOf is the OAI identifier of an entity: its IRI, if that is a URI (RFC
-// 3986); otherwise all of its bytes, percent-encoded, in a URN of ours. So each
-// entity has one identifier and each identifier is of one entity.
+// identifierOf is the OAI identifier of an entity: its IRI, if it is a URI (RFC 3986); otherwise
+// all of its bytes, percent-encoded, in a URN of ours. So each entity has one identifier and each
+// identifier has one entity.
 func identifierOf(entity string) string {
 	if !strings.HasPrefix(entity, escaped) && isURI(entity) {
 		return entity
@@ -334,7 +332,7 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// entityOf is the inverse of identifierOf; false for what that never gives.
+// entityOf is the inverse of identifierOf; false for any other string.
 func entityOf(identifier string) (string, bool) {
 	rest, ok := strings.CutPrefix(identifier, escaped)
 	if !ok {

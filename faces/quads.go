@@ -15,7 +15,7 @@ const (
 	ntType     = "application/n-triples"
 )
 
-// Namespaces of the vocabularies that the pages use.
+// Namespaces of the pages' vocabularies.
 const (
 	nsRDF  = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 	nsXSD  = "http://www.w3.org/2001/XMLSchema#"
@@ -26,7 +26,7 @@ const (
 	nsRSB  = "urn:rsbridge:terms#"
 )
 
-// prefixes of TriG pages, in the order in which they are declared.
+// prefixes of TriG pages, in the order of their declarations.
 var prefixes = [][2]string{{"as", nsAS}, {"dct", nsDCT}, {"ldes", nsLDES}, {"rsb", nsRSB}, {"tree", nsTREE}, {"xsd", nsXSD}}
 
 // voc makes the terms of a vocabulary.
@@ -59,8 +59,8 @@ var (
 	dctTitle      = voc(nsDCT, "title")
 )
 
-// quadWriter writes statements as N-Quads, or as TriG with what follows each other
-// put together: terms in canonical N-Triples are terms of TriG.
+// quadWriter writes statements as N-Quads or TriG. In TriG it joins neighbours of one graph and
+// subject. Terms in canonical N-Triples are terms of TriG.
 type quadWriter struct {
 	w       *bufio.Writer
 	lines   bool // N-Quads, N-Triples
@@ -108,7 +108,7 @@ func (q *quadWriter) add(g, s, p, o rdfres.Term) {
 	q.g, q.s, q.p, q.open = g, s, p, true
 }
 
-// end closes what is open.
+// end closes the open statement and graph.
 func (q *quadWriter) end() {
 	if q.open {
 		q.w.WriteString(" .\n")
@@ -149,7 +149,7 @@ func short(t rdfres.Term) string {
 	return s
 }
 
-// plainName: letters, digits and inner hyphens; nothing that needs care in Turtle.
+// plainName tells whether Turtle takes a name as it is: letters, digits and inner hyphens.
 func plainName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -160,9 +160,9 @@ func plainName(s string) bool {
 	return s != ""
 }
 
-// clean gives a term that every reader takes. An IRI may hold characters that no
-// IRI has; they stand escaped in N-Triples, which some readers refuse for the
-// whole page, so here they are percent-encoded.
+// clean gives a term every reader accepts. An IRI of the store may hold characters not allowed in
+// IRIs. Escaped in N-Triples they make some readers refuse the whole page, so clean percent-encodes
+// them.
 func clean(t rdfres.Term) (rdfres.Term, bool) {
 	if rdfres.CheckIRI(t) == nil {
 		return t, false

@@ -20,11 +20,11 @@ const (
 	cacheAsk     = "public, no-cache" // may be kept, must be asked for
 )
 
-// statusError is an answer that is no document.
+// statusError is a status and a reason, sent instead of a document.
 type statusError struct {
 	code   int
 	reason string
-	detail []string // what to do, line by line
+	detail []string // advice, line by line
 }
 
 func (e *statusError) Error() string { return e.reason }
@@ -42,8 +42,8 @@ func (e *statusError) hint(format string, a ...any) *statusError {
 	return e
 }
 
-// fail answers with an error, in lines that begin with # so that a reader of
-// Turtle, TriG or N-Quads finds an empty document.
+// fail answers with an error, each line behind a #: a reader of Turtle, TriG or N-Quads finds an
+// empty document.
 func (f *Faces) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var se *statusError
 	switch {
@@ -67,7 +67,7 @@ func (f *Faces) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// reply is an answer whose body is written as it is made.
+// reply is an answer with a body written on the fly.
 type reply struct {
 	contentType string
 	cache       string // Cache-Control
@@ -75,8 +75,8 @@ type reply struct {
 	write       func(w *bufio.Writer) error
 }
 
-// send answers. A body that ends with an error breaks the connection, so that
-// nobody takes it for whole.
+// send answers. If writing the body fails, it breaks the connection, so nobody takes the part for
+// the whole.
 func (q *request) send(a reply) {
 	h := q.w.Header()
 	packed := accept.Gzip(q.r.Header["Accept-Encoding"])
@@ -122,7 +122,7 @@ func (q *request) send(a reply) {
 	}
 }
 
-// etagOf is a tag for bytes that are made of what.
+// etagOf is a tag for bytes made of the given parts.
 func etagOf(what ...any) string {
 	h := sha256.New()
 	for _, x := range what {

@@ -1,16 +1,16 @@
 package faces
 
-// Service tells of a face what who publishes the set says of it: where it begins,
-// and what it follows. Paths are below the address of the set.
+// Service describes a face for the documents of the set: its entry point and its specification.
+// Paths are below the address of the set.
 type Service struct {
 	Name       string // of the face, also in IRIs
 	Title      string // for people
-	Text       string // what it is for, for people
-	Endpoint   string // path of where a client of the protocol begins
-	Self       string // path of a page that tells what the service is
-	Type       string // media type of that page
+	Text       string // its use, for people
+	Endpoint   string // path of the first request of a client
+	Self       string // path of a page about the service
+	Type       string // media type of Self
 	ConformsTo string // IRI of the specification
-	Rel        string // relation by which the specification itself names it; "": none
+	Rel        string // the specification's own link relation; "": none
 }
 
 var services = map[string]Service{

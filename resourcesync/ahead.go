@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// aheadReader reads in windows what is asked for in small pieces: the members of a package,
-// each of which takes two, are read about in their order.
+// aheadReader reads windows for small requests: the members of a package take two reads each and
+// are read nearly in their order.
 type aheadReader struct {
 	r       io.ReaderAt
 	size    int64
@@ -40,5 +40,5 @@ func (a *aheadReader) ReadAt(b []byte, off int64) (int, error) {
 	if skip := int(off - w.off); skip+len(b) <= len(w.data) {
 		return copy(b, w.data[skip:]), nil
 	}
-	return a.r.ReadAt(b, off) // which tells why it cannot be read
+	return a.r.ReadAt(b, off) // its error tells the cause
 }

@@ -9,14 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// AppendEntry appends a url element as the Writer writes it, with the blanks
-// before and the line break after it, for lists whose entries are kept rendered
-// (Writer.WriteRaw).
+// AppendEntry appends a url element in the Writer's form, with the blanks before and the line break
+// after it. It is for lists with entries kept rendered (Writer.WriteRaw).
 //
-// It refuses: an empty loc, a change that is none of the three, a link without
-// rel or href, a pri outside 1 to 999999, a time outside the years 0 to 9999, and
-// characters that XML cannot hold; the error names the value. dst is then given
-// back as it was.
+// It refuses: an empty loc, an unknown change, a link without rel or href, a pri outside 1 to
+// 999999, a time outside the years 0 to 9999, and characters not allowed in XML. The error names
+// the value. dst is then returned as it was.
 func AppendEntry(dst []byte, e *Entry) ([]byte, error) { return appendEntry(dst, e, false) }
 
 // AppendIndexEntry is AppendEntry for the sitemap elements of an index.
@@ -153,7 +151,7 @@ func appendLink(b []byte, l *Link) (_ []byte, err error) {
 	return append(b, "/>"...), nil
 }
 
-// appendRepresentation appends what rs:md and rs:ln say alike about bytes.
+// appendRepresentation appends the attributes common to rs:md and rs:ln.
 func appendRepresentation(b []byte, h *Hashes, length int64, typ, encoding, path string) (_ []byte, err error) {
 	hashed := !h.IsZero()
 	if hashed {
@@ -269,7 +267,7 @@ func appendText(b []byte, name, value string) ([]byte, error) {
 	return appendEscaped(b, name, value, false)
 }
 
-// What appendEscaped must look at: 1 in text and attributes, 2 in attributes only.
+// Bytes special to appendEscaped: 1 in text and attributes, 2 in attributes only.
 var special = func() (t [256]uint8) {
 	for c := range 0x20 {
 		t[c] = 1

@@ -9,8 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// decoder makes values of attributes and texts. What it lets pass it warns of,
-// or refuses when strict.
+// decoder makes values of attributes and texts. It warns of faults, or refuses them when strict.
 type decoder struct {
 	s        *xmlscan.Scanner
 	strict   bool
@@ -18,11 +17,10 @@ type decoder struct {
 	baseURL  *url.URL
 	warn     warnings
 	interned map[string]string
-	faults   []string // of the entry that is being read
+	faults   []string // of the present entry
 }
 
-// lapse is something that 1.1 does not allow and that can be read all the same.
-// Kinds are few; see warnings.
+// lapse is a readable form not allowed by 1.1. Kinds are few; see warnings.
 func (d *decoder) lapse(kind, format string, args ...any) error {
 	if d.strict {
 		return d.s.Failf(ErrInvalid, format, args...)
@@ -188,7 +186,7 @@ func (d *decoder) time(a *xmlscan.Attr) (time.Time, error) {
 	return d.timeValue(a.Local, a.Value)
 }
 
-// timeValue reads a time; one that cannot be read is absent.
+// timeValue reads a time; an unreadable one is absent.
 func (d *decoder) timeValue(name, value []byte) (time.Time, error) {
 	t, lapse, ok := ScanTime(string(value))
 	if ok && lapse == "" {

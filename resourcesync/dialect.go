@@ -6,10 +6,10 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// This file decides which version of ResourceSync a document speaks: what its
-// links and times mean, and which forms are refused.
+// This file finds a document's version of ResourceSync: the meaning of its links and times, and its
+// refused forms.
 
-// checkRoot accepts the root element of what can be read, and names the rest.
+// checkRoot accepts the root element of a readable form, and names any other.
 func (r *Reader) checkRoot() error {
 	s := r.d.s
 	root := &s.Name
@@ -53,9 +53,8 @@ func (r *Reader) checkRoot() error {
 	return nil
 }
 
-// sitemap says whether an element is of the Sitemap protocol. Elements are taken for that
-// as well where the root has the namespace and they have none, or the other way round:
-// none is lost in silence.
+// sitemap tells whether an element belongs to the Sitemap protocol. An element without the root's
+// namespace, or with one in a root without it, belongs too: none is lost in silence.
 func (r *Reader) sitemap(n *xmlscan.Name) bool {
 	return n.Space == SpaceSitemap || n.Space == xmlscan.None || n.Space == r.ns && n.URI == r.uri
 }
@@ -65,7 +64,7 @@ func (r *Reader) refuse01(sign string) error {
 	return r.d.s.Failf(ErrDialect, "this is a ResourceSync 0.1 document (%s); read are 0.5 to 1.1 and the D-Lib form", sign)
 }
 
-// mapCapability gives the present names of capabilities that were renamed.
+// mapCapability gives renamed capabilities their present names.
 func (r *Reader) mapCapability() error {
 	m := &r.head.Meta
 	switch m.Capability {
@@ -80,7 +79,7 @@ func (r *Reader) mapCapability() error {
 	return nil
 }
 
-// settle works out the dialect from what is known of the root.
+// settle derives the dialect from the root.
 func (r *Reader) settle() error {
 	h := &r.head
 	h.LegacyLinks, h.inherited = r.legacy(), false

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// This file reads what leads to the documents of a source (specification, section 6.3).
+// This file reads links to the documents of a source (specification, section 6.3).
 
-const maxLinks = 100 // that are read of a page, of its headers or of a robots.txt
+const maxLinks = 100 // read per page, per set of headers, per robots.txt
 
 // HeaderLinks gives the targets of a relation in Link headers (RFC 8288), as they are
 // written and in their order; at most 100. lines are the values of the headers.
@@ -44,8 +44,8 @@ func isRel(list, rel string) bool {
 	return slices.ContainsFunc(strings.Fields(list), func(s string) bool { return strings.EqualFold(s, rel) })
 }
 
-// splitParams takes the parameters of one link value; rest begins after the
-// comma that ends it. Commas and semicolons in quotes do not count.
+// splitParams takes the parameters of one link value. rest begins after its closing comma. Commas
+// and semicolons in quotes do not count.
 func splitParams(s string) (params []string, rest string) {
 	quoted, start := false, 0
 	for i := 0; i < len(s); i++ {
@@ -75,8 +75,8 @@ func PageLinks(page io.Reader, base *url.URL) (out []string) {
 	return out
 }
 
-// headLinks calls f with the attributes of each <link> in the head of a page, and the
-// address that relative ones are of.
+// headLinks calls f with the attributes of each <link> in the head of a page, and the base address
+// of the page.
 func headLinks(page io.Reader, base *url.URL, f func(base *url.URL, attr map[string]string)) {
 	z := html.NewTokenizer(page)
 	for {
@@ -121,8 +121,8 @@ func RobotsLinks(text string, base *url.URL) (out []string) {
 	return out
 }
 
-// TypedLinks gives the links of an answer at base that tell a media type and one of the
-// relations: of its Link headers first, then of the head of its page; at most 100.
+// TypedLinks gives the links of a response at base with a media type and one of the relations: its
+// Link headers first, then the head of its page; at most 100.
 func TypedLinks(lines []string, page io.Reader, base *url.URL, rels ...string) (out []Link) {
 	add := func(base *url.URL, rel, href, mediaType string) {
 		u, err := base.Parse(strings.TrimSpace(href))

@@ -1,12 +1,12 @@
-// Package resourcesync reads and writes the documents of the
-// ResourceSync Framework (ANSI/NISO Z39.99, version 1.1).
+// Package resourcesync reads and writes the documents of the ResourceSync Framework (ANSI/NISO
+// Z39.99, version 1.1).
 //
-// A ResourceSync source describes what it offers in Sitemap documents with a
-// few elements of its own. All of them, from the Source Description to the
-// manifest inside a package, have one shape, and so one pair of types here:
+// A ResourceSync source describes its resources in Sitemap documents with a few elements of its
+// own. All of them, from the Source Description to the manifest inside a package, have one shape,
+// and so one pair of types here:
 //
-//   - [Head]: the root: which [Capability] it is, its times, its links, and
-//     whether it is an index (sitemapindex) of further documents.
+//   - [Head]: the root: its [Capability], times and links, and whether it is an
+//     index (sitemapindex) of further documents.
 //   - [Entry]: one url or sitemap element: an address, its rs:md ([Meta]) and
 //     its rs:ln ([Link]).
 //
@@ -23,18 +23,17 @@
 //		...
 //	}
 //
-// What is written is always 1.1 and follows the XML Schemas. What is read may
-// be any dialect from the D-Lib article and 0.5 to 1.1, or a plain Sitemap;
-// older forms (0.1, 0.2, Atom) are recognised and refused by name. Reading is
-// lenient unless [ReaderOptions].Strict says otherwise, and tells in
-// Head.Warnings what it let pass. It is never lenient about what could lose an
-// entry: a document that ends early, an entry without loc, or an entry of the
-// wrong kind is an error, because a mirror deletes what a list does not hold.
+// Writing always gives 1.1 by the XML Schemas. Reading takes any dialect from the D-Lib article and
+// 0.5 to 1.1, or a plain Sitemap. Older forms (0.1, 0.2, Atom) are recognised and refused by name.
+// Reading is lenient unless [ReaderOptions].Strict is set, and lists the forgiven faults in
+// Head.Warnings. It is never lenient about the loss of an entry: a document that ends early, an
+// entry without loc, or an entry of the wrong kind is an error, because a mirror deletes resources
+// missing from a list.
 //
-// Packages (ZIP files with a manifest) are written by [PackageWriter] and read
-// by [OpenPackage]. Package check holds documents against the rules of the framework.
+// Packages (ZIP files with a manifest) are written by [PackageWriter] and read by [OpenPackage].
+// Package check holds documents against the rules of the framework.
 //
-// The package does not fetch anything and knows nothing of RDF. It leaves
-// content codings (gzip) to whoever fetches. Values of one Reader, Writer or
-// package are for one goroutine at a time; everything else is safe for many.
+// The package does not fetch anything and knows nothing of RDF. It leaves content codings (gzip) to
+// the HTTP client. Values of one Reader, Writer or package are for one goroutine at a time;
+// everything else is safe for many.
 package resourcesync

@@ -7,9 +7,8 @@ import (
 
 // Meta is an rs:md element. Zero values are absent; Length is -1 when absent.
 //
-// So that a Meta made with a literal stays short, the Writer takes a length of
-// 0 beside no hash as absent too: an empty representation is written with its
-// hash.
+// A length of 0 without a hash is absent too, so a Meta literal stays short. An empty
+// representation is written with its hash.
 type Meta struct {
 	Capability                           Capability
 	At, Completed, From, Until, Modified time.Time // Modified: read from 0.5, 0.6 and D-Lib documents only, never written
@@ -41,9 +40,9 @@ type Head struct {
 	Dialect     string   // see the Dialect constants
 	LegacyLinks bool     // links and times have the meaning they had before 0.9.1
 	Warnings    []string // leniencies used, one for each kind, at most 100
-	Feed        bool     // it is one of Atom or RSS, which does not tell all that there is
+	Feed        bool     // from Atom or RSS, so perhaps incomplete
 
-	inherited bool // the dialect of a document without links is known from the one that led to it
+	inherited bool // the dialect of a document without links comes from its referrer
 }
 
 // Dialects of a read document. 0.5 and 0.6, and 0.9.1 and 1.0, often look the
@@ -59,7 +58,7 @@ const (
 	DialectSitemap = "sitemap" // no rs:md at the root
 )
 
-// Link gives the address of the first root link with that relation, or "".
+// Link gives the address of the first root link of a relation, or "".
 func (h *Head) Link(rel string) string {
 	for i := range h.Links {
 		if h.Links[i].Rel == rel {
@@ -69,11 +68,10 @@ func (h *Head) Link(rel string) string {
 	return ""
 }
 
-// Parent gives the address of the document above: the Capability List, and of a
-// Capability List the Source Description; "" if there is none. It follows the
-// rules of the document's dialect. A legacy document that names no parent gives
-// its up link here and in IndexURL: whoever fetches it decides by the target's
-// capability (the same as this document's: it is the index).
+// Parent gives the address of the document above: the Capability List, or for a Capability List the
+// Source Description; "" if there is none. It follows the rules of the document's dialect. A legacy
+// document without a named parent gives its up link here and in IndexURL. The caller fetches it: a
+// target with the capability of this document is its index.
 func (h *Head) Parent() string {
 	if !h.LegacyLinks && h.Meta.Capability != CapabilityList {
 		return h.Link(RelUp)
@@ -90,8 +88,8 @@ func (h *Head) Parent() string {
 	return ""
 }
 
-// IndexURL gives the address of the index that this document is a part of, or
-// "", by the rules of the document's dialect (before 0.9.1 it was called up).
+// IndexURL gives the address of the document's index, or "", by the rules of the document's dialect
+// (before 0.9.1 the link was called up).
 func (h *Head) IndexURL() string {
 	if h.LegacyLinks && h.Meta.Capability != CapabilityList {
 		if s := h.Link(RelUp); s != "" {
@@ -101,9 +99,9 @@ func (h *Head) IndexURL() string {
 	return h.Link(RelIndex)
 }
 
-// Closed says that the document will never change again: until is present and
-// means that in its dialect. A document without links to others is taken as
-// open unless ReaderOptions.Dialect told where it came from.
+// Closed tells whether the document will never change again: until is present and has this meaning
+// in its dialect. A document without links counts as open, unless ReaderOptions.Dialect names its
+// origin's dialect.
 func (h *Head) Closed() bool {
 	if h.Meta.Until.IsZero() || h.LegacyLinks {
 		return false
@@ -122,8 +120,8 @@ func (h *Head) navigates() bool {
 	return false
 }
 
-// SnapshotTime gives the time whose state the document holds: at, else from (0.9,
-// snapshot documents only), else modified (before 0.9), else zero.
+// SnapshotTime is the time of the document's state: at, else from (0.9, snapshot documents only),
+// else modified (before 0.9), else zero.
 func (h *Head) SnapshotTime() time.Time {
 	switch m := &h.Meta; {
 	case !m.At.IsZero():
@@ -144,15 +142,15 @@ type Entry struct {
 	HasMeta    bool      // reader: rs:md was there; writer: written when true
 	Meta       Meta
 	Links      []Link
-	Line       int   // reader only: where the element begins, from 1
+	Line       int   // reader only: first line of the element, from 1
 	Number     int64 // reader only: of the entry, from 1, over all pages
 
-	// Faults of this entry that were let pass, reader only: a datetime that is
-	// none, and with ReaderOptions.KeepFaulty a loc that is missing or doubled.
+	// Faults are the forgiven faults of this entry, reader only: an unreadable datetime, and with
+	// ReaderOptions.KeepFaulty a missing or doubled loc.
 	Faults []string
 }
 
-// Link gives the first link with that relation, or nil.
+// Link gives the first link of a relation, or nil.
 func (e *Entry) Link(rel string) *Link {
 	for i := range e.Links {
 		if e.Links[i].Rel == rel {
@@ -173,7 +171,7 @@ func (e *Entry) IsPackage() bool {
 	return archiveType(m.Type) || m.Type != "" && m.Length >= 0 && !m.From.IsZero() && !m.Until.IsZero()
 }
 
-// archiveType says whether a media type is that of a file that holds files.
+// archiveType tells whether a media type is an archive of files.
 func archiveType(s string) bool {
 	switch s = NormalizeType(s); s {
 	case "application/zip", "application/x-zip-compressed", "application/x-tar", "application/tar",

@@ -14,26 +14,26 @@ var (
 	ErrSyntax = xmlscan.ErrSyntax
 	// ErrNotResourceSync: well-formed, but no ResourceSync document or Sitemap.
 	ErrNotResourceSync = errors.New("no ResourceSync document")
-	// ErrDialect: a form of ResourceSync that cannot be read (0.1, 0.2, Atom).
+	// ErrDialect: an unsupported form of ResourceSync (0.1, 0.2, Atom).
 	ErrDialect = errors.New("form of ResourceSync that is not read")
-	// ErrInvalid: a document that cannot be used without losing something, or, in
-	// strict reading, one that 1.1 does not allow.
+	// ErrInvalid: a document with content that would be lost, or, in strict reading, one not
+	// allowed by 1.1.
 	ErrInvalid = errors.New("invalid document")
 	// ErrLimit: a bound of ReaderOptions or PackageOptions was passed.
 	ErrLimit = xmlscan.ErrLimit
-	// ErrPackage: a package that cannot be used, or must not be.
+	// ErrPackage: a broken or dangerous package.
 	ErrPackage = errors.New("unusable package")
 )
 
-// DocumentError says what is wrong with a document, and where.
+// DocumentError is a fault of a document, with its place.
 type DocumentError struct {
 	Location string // address of the document, if known
 	Line     int    // from 1; 0 if unknown
 	Kind     error  // one of the Err values above, or the error of the underlying reader
-	Message  string // what is wrong, and what would be right
+	Message  string // the fault, and the right form
 }
 
-// Error gives "resourcesync: ADDRESS, line N: what is wrong".
+// Error gives "resourcesync: ADDRESS, line N: the fault".
 func (e *DocumentError) Error() string {
 	var b strings.Builder
 	b.WriteString("resourcesync: ")

@@ -45,7 +45,7 @@ func feedAsList(r io.Reader, location string, maxBytes int64) (io.Reader, []Slip
 	case err != nil:
 		return failedReader{fmt.Errorf("the feed cannot be read: %w", err)}, nil
 	}
-	slices.Reverse(f.items) // where no times tell
+	slices.Reverse(f.items) // without times
 	if !slices.ContainsFunc(f.items, func(it feedItem) bool { return it.time.IsZero() }) {
 		slices.SortStableFunc(f.items, func(a, b feedItem) int { return a.time.Compare(b.time) })
 	}
@@ -76,7 +76,7 @@ func feedAsList(r io.Reader, location string, maxBytes int64) (io.Reader, []Slip
 	return &b, slips
 }
 
-// feed is one that is being read.
+// feed is a feed being read.
 type feed struct {
 	location string
 	s        *xmlscan.Scanner
@@ -133,8 +133,8 @@ func (f *feed) read(r io.Reader) error {
 
 func (f *feed) lapse(kind, format string, args ...any) { f.warn.add(kind, f.s.Line(), format, args...) }
 
-// base is the base address of the current tag; outer is that of the element around it, ""
-// for none.
+// base is the base address of the current tag; outer is the base of the element around it, "" for
+// none.
 func (f *feed) base(outer string) (string, error) {
 	for i := range f.s.Attrs {
 		if a := &f.s.Attrs[i]; string(a.Local) == "base" && string(a.Prefix) == "xml" {
@@ -148,8 +148,7 @@ func (f *feed) base(outer string) (string, error) {
 	return outer, nil
 }
 
-// resolve gives an address in full. Without a base it stays as it is, and so does what is no
-// address.
+// resolve makes an address absolute. Without a base, or if ref is no address, ref stays as it is.
 func resolve(base, ref string) string {
 	b, err := url.Parse(base)
 	if base == "" || ref == "" || err != nil {
@@ -167,10 +166,10 @@ func relation(rel string) string {
 	return strings.TrimPrefix(cmp.Or(rel, RelAlternate), "http://www.iana.org/assignments/relation/")
 }
 
-// feedTimes are the elements that tell when an item was changed last, the best first.
+// feedTimes are the elements with the time of an item's last change, the best first.
 var feedTimes = []string{"updated", "modified", "pubDate", "date", "published", "issued"}
 
-// item reads the item whose start tag was just read. Its loc is "" if it has none.
+// item reads the item after its start tag. Its loc is "" if it has none.
 func (f *feed) item(base string) (item feedItem, err error) {
 	s := f.s
 	about := f.attribute("about") // of RSS 1.0
@@ -241,8 +240,8 @@ func (f *feed) link(item *feedItem, base string) error {
 	return nil
 }
 
-// ofFeed tells an element of the feed itself, by its namespace and that of its item, from one
-// of a module: a link of those may lead to a picture.
+// ofFeed tells an element of the feed itself, by its namespace and its item's, from one of a
+// module. A module's link may be a picture's.
 func ofFeed(uri, own string) bool {
 	return uri == own || uri == namespaceAtom || uri == namespaceAtom03 || uri == "undeclared:atom"
 }

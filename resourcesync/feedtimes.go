@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// zones are those of RFC 822, and a few that are written in feeds and mean one thing.
+// zones are those of RFC 822, and a few more with one meaning found in feeds.
 var zones = map[string]int{
 	"ut": 0, "utc": 0, "gmt": 0, "z": 0, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7,
 	"wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3, "jst": 9,
@@ -14,8 +14,8 @@ var zones = map[string]int{
 var monthNames = [...]string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}
 var dayNames = [...]string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 
-// scanMailTime reads the dates of RFC 822, and what feeds write for them: names in full, two
-// digits for a year, the order of ctime, no time of the day. Its parts are told apart by how they look.
+// scanMailTime reads the dates of RFC 822, and their variants in feeds: names in full, two digits
+// for a year, the order of ctime, no time of the day. It tells the parts apart by their form.
 func scanMailTime(s string) (t time.Time, lapse string, ok bool) {
 	day, month, year, offset := 0, 0, -1, 0
 	var clock []string
@@ -101,7 +101,7 @@ func atMost(s string, digits int) (n int) {
 	return n
 }
 
-// yearOf reads a year, by RFC 2822 where it has two or three digits; -1 for none.
+// yearOf reads a year, by RFC 2822 if it has two or three digits; -1 for none.
 func yearOf(s string) int {
 	switch n := atMost(s, 4); {
 	case n >= 0 && len(s) == 2 && n < 50:
@@ -114,7 +114,7 @@ func yearOf(s string) int {
 	return -1
 }
 
-// nameAt is the place, from 1, of the name that is w or is shortened to it, 0 for none.
+// nameAt is the place, from 1, of the name equal to w or beginning with it, 0 for none.
 func nameAt(names []string, w string) int {
 	w = strings.TrimSuffix(w, ".")
 	for i, name := range names {

@@ -20,14 +20,14 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// This file reads what the Sitemap protocol allows beside XML in UTF-8, and the slips that
-// crawlers forgive before the root element: lists of addresses as plain text, feeds,
-// other encodings, white space before the XML declaration. Each is turned into the XML
-// document that it stands for, so that everything behind knows one form.
+// This file reads the Sitemap protocol's alternatives to XML in UTF-8, and slips before the root
+// element forgiven by crawlers: lists of addresses as plain text, feeds, other encodings, white
+// space before the XML declaration. Each is turned into an equal XML document, so the rest of the
+// package knows one form.
 
-// Slip is a form that ResourceSync does not have.
+// Slip is a form outside ResourceSync.
 type Slip struct {
-	Rule int // that it breaks, see package check
+	Rule int // broken rule, see package check
 	Text string
 	Feed bool // it is a feed
 }
@@ -42,8 +42,8 @@ const firstBytes = 1024
 var declaration = regexp.MustCompile(`^<\?xml[ \t\r\n][^>]*\?>`)
 var declaredEncoding = regexp.MustCompile(`[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*["']([^"']*)["']`)
 
-// inXML gives a document as XML in UTF-8, and tells what it was instead. Lines stay
-// where they are, unless it was a feed.
+// inXML gives a document as XML in UTF-8, and names its original form. Line numbers stay the same,
+// except for a feed.
 func inXML(r io.Reader, location, contentType string, maxBytes int64) (_ io.Reader, slips []Slip, err error) {
 	head, r := peek(r)
 	e, name := wideEncoding(head)
@@ -102,8 +102,7 @@ func inXML(r io.Reader, location, contentType string, maxBytes int64) (_ io.Read
 	return r, slips, nil
 }
 
-// charsetName is the name in lower case of an encoding that is known, "" for UTF-8 and what
-// is a part of it.
+// charsetName is the lower-case name of a known encoding, "" for UTF-8 and its subsets.
 func charsetName(label string) string {
 	label = strings.ToLower(strings.TrimSpace(label))
 	e, name := charset.Lookup(label)
@@ -113,7 +112,8 @@ func charsetName(label string) string {
 	return label
 }
 
-// encodingOf is that of a name. What is said to be in UTF-16 and begins in ASCII is UTF-8: nil.
+// encodingOf is the encoding of a name. A document declared as UTF-16 but beginning in ASCII is
+// UTF-8: nil.
 func encodingOf(name string) encoding.Encoding {
 	if name == "" || strings.HasPrefix(name, "utf-16") || strings.HasPrefix(name, "utf-32") {
 		return nil
@@ -130,7 +130,7 @@ func inCharset(r io.Reader, declared, contentType string) (io.Reader, *Slip) {
 	label := params["charset"]
 	_, name := charset.Lookup(label)
 	served, inside := encodingOf(charsetName(label)), encodingOf(declared)
-	ascii := strings.HasSuffix(strings.ToLower(label), "ascii") // what text/xml was by itself once
+	ascii := strings.HasSuffix(strings.ToLower(label), "ascii") // the former default of text/xml
 	var slip *Slip
 	if served == nil && label != "" && name != "utf-8" && !ascii {
 		slip = &Slip{Rule: 2, Text: fmt.Sprintf("the document is served as %q, which cannot be; it is left out", clip(label))}
@@ -183,7 +183,7 @@ func (e *eitherReader) Read(b []byte) (int, error) {
 	return e.out.Read(b)
 }
 
-// foreign names what is often sent instead of an XML document, "" if it is none of that.
+// foreign names a usual mistake instead of an XML document, "" for none.
 func foreign(head []byte) string {
 	starts := func(s string) bool { return bytes.HasPrefix(head, []byte(s)) }
 	switch {
@@ -197,7 +197,7 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// peek reads the first bytes, and gives a reader that has them still.
+// peek reads the first bytes, and gives a reader from the beginning.
 func peek(r io.Reader) ([]byte, io.Reader) {
 	head := make([]byte, firstBytes)
 	n := 0
@@ -244,8 +244,8 @@ func wideEncoding(head []byte) (encoding.Encoding, string) {
 
 var errEncoding = errors.New("its bytes are not of its encoding")
 
-// decoded gives a document in UTF-8. What is not of its encoding is an error, where the
-// decoder would put U+FFFD.
+// decoded gives a document in UTF-8. Bytes outside its encoding are an error; the decoder alone
+// would put U+FFFD.
 func decoded(r io.Reader, e encoding.Encoding) io.Reader {
 	return &wholeDecoded{r: e.NewDecoder().Reader(r)}
 }
@@ -308,8 +308,8 @@ func RootName(b []byte) string {
 	}
 }
 
-// IsTextList tells whether a document that begins so is a Sitemap as plain text: every
-// whole line of it is an http or https address, empty, or a comment.
+// IsTextList tells whether head begins a Sitemap as plain text: every whole line of it is an http
+// or https address, empty, or a comment.
 func IsTextList(head []byte) bool {
 	if e, _ := wideEncoding(head); e != nil {
 		head, _ = peek(decoded(bytes.NewReader(head), e))
@@ -334,8 +334,8 @@ func IsTextList(head []byte) bool {
 	return some
 }
 
-// textList gives a list of lines as a Sitemap. Each line but for comments is an entry, so
-// that none is lost: what is no address is found by who reads the entry.
+// textList gives a list of lines as a Sitemap. Each line but for comments is an entry, so none is
+// lost: the reader of the entry finds wrong addresses.
 type textList struct {
 	lines lineReader
 	out   []byte
@@ -356,7 +356,7 @@ func (t *textList) Read(b []byte) (int, error) {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 		if len(line) > 0 && line[0] != '#' {
 			t.out = append(t.out, "<url><loc>"...)
-			if !utf8.Valid(line) { // no address, so that no other one is asked for
+			if !utf8.Valid(line) { // no address: do not ask for another one
 				line = fmt.Appendf(nil, "not in UTF-8: %q", line)
 			}
 			t.out = escapeText(t.out, line)
@@ -374,8 +374,7 @@ func (t *textList) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// escapeText escapes what XML does not take as it is. Other characters are the
-// tokenizer's to refuse.
+// escapeText escapes characters special to XML. The tokenizer refuses illegal ones.
 func escapeText(b, text []byte) []byte {
 	for _, c := range text {
 		switch c {
@@ -399,7 +398,7 @@ const maxLine = 64 << 10
 
 var errLine = errors.New("a line is longer than 65536 bytes")
 
-// lineReader reads lines that end in LF, CR or both.
+// lineReader reads lines with LF, CR or both at their end.
 type lineReader struct {
 	r     io.Reader
 	buf   []byte

@@ -18,15 +18,15 @@ import (
 type Hashes struct {
 	MD5, SHA1, SHA256 string   // hex, "" if absent
 	Other             []string // of unknown algorithms: "algorithm:digest"
-	Broken            []string // tokens that cannot be read, as written
+	Broken            []string // unreadable tokens, as written
 }
 
-// IsZero says that there is no hash at all.
+// IsZero tells whether there is no hash at all.
 func (h Hashes) IsZero() bool {
 	return h.MD5 == "" && h.SHA1 == "" && h.SHA256 == "" && len(h.Other)+len(h.Broken) == 0
 }
 
-// String gives the attribute's value: md5, sha-1, sha-256, then the others, then what cannot be read.
+// String gives the attribute's value: md5, sha-1, sha-256, the others, then unreadable tokens.
 func (h Hashes) String() string {
 	var parts []string
 	if h.MD5 != "" {
@@ -41,22 +41,20 @@ func (h Hashes) String() string {
 	return strings.Join(append(append(parts, h.Other...), h.Broken...), " ")
 }
 
-// ParseHashes reads a hash attribute: "algorithm:hexdigest", several of them
-// separated by white space. Other spellings are read too where they name the digest
-// without doubt: base64 and base64url, digests without their algorithm, commas and
-// semicolons between them, the forms of Digest headers, ni: addresses and integrity
-// attributes.
+// ParseHashes reads a hash attribute: "algorithm:hexdigest", several of them separated by white
+// space. It also reads other unambiguous spellings: base64 and base64url, digests without their
+// algorithm, commas and semicolons between them, the forms of Digest headers, ni: addresses and
+// integrity attributes.
 //
-// An unknown algorithm is no error. A digest that is not
-// what its algorithm gives, a token that names no digest and an algorithm that is
-// named twice with two digests are errors that name the token; what could be
-// read is returned beside them.
+// An unknown algorithm is no error. A digest of the wrong form for its algorithm, a token without a
+// digest, and an algorithm with two different digests are errors. The error names the token; the
+// readable hashes are returned beside it.
 func ParseHashes(s string) (Hashes, error) {
 	h, _, err := parseHashes(s)
 	return h, err
 }
 
-// parseHashes also says what was read although it is not by the letter.
+// parseHashes also names the first spelling read leniently.
 func parseHashes(s string) (h Hashes, lapse string, err error) {
 	h.Read(s, func(token, l, problem string) {
 		if l != "" {
@@ -72,8 +70,8 @@ func parseHashes(s string) (h Hashes, lapse string, err error) {
 	return h, lapse, err
 }
 
-// Read adds the digests of a hash attribute and calls each with its tokens. lapse says what
-// of a token is not by the letter and was read, problem why it could not be read.
+// Read adds the digests of a hash attribute and calls each with its tokens. lapse names a spelling
+// read leniently, problem the reason against reading a token.
 func (h *Hashes) Read(s string, each func(token, lapse, problem string)) {
 	for token, rest := nextHash(s); token != ""; token, rest = nextHash(rest) {
 		lapse, problem := h.add(token)
@@ -81,8 +79,8 @@ func (h *Hashes) Read(s string, each func(token, lapse, problem string)) {
 	}
 }
 
-// nextHash splits off the first token. An algorithm that stands alone takes the word
-// behind it: "sha-256: 01ba...".
+// nextHash splits off the first token. A lone algorithm takes the word behind it: "sha-256:
+// 01ba...".
 func nextHash(s string) (token, rest string) {
 	word, rest := nextField(s)
 	if word == "" || len(word) > maxAlgorithm {
@@ -113,7 +111,7 @@ func nextField(s string) (word, rest string) {
 	return s[:n], s[n:]
 }
 
-// algorithm is one that is verified.
+// algorithm is a verified hash algorithm.
 type algorithm struct {
 	name  string
 	bytes int
@@ -155,11 +153,11 @@ func (h *Hashes) set(a *algorithm, digest, lapse string) (_, problem string) {
 	return "", "the algorithm is named twice, with two digests"
 }
 
-// addOdd reads what is not "algorithm:hexdigest" by the letter.
+// addOdd reads other spellings than "algorithm:hexdigest".
 func (h *Hashes) addOdd(token string) (lapse, problem string) {
 	a, value, known := spelling(token)
 	switch {
-	case !known && value != "": // an algorithm that is not verified
+	case !known && value != "": // an algorithm not verified here
 		h.Other = append(h.Other, value)
 		return "", ""
 	case !known:
@@ -184,12 +182,11 @@ func (h *Hashes) addOdd(token string) (lapse, problem string) {
 	return h.set(a, digest, lapse)
 }
 
-// maxAlgorithm is the length of the longest name of an algorithm, with what stands
-// around it.
+// maxAlgorithm is the length of the longest name of an algorithm, with its punctuation.
 const maxAlgorithm = 32
 
-// spelling splits a token in its algorithm and the digest as it is written. Of another
-// algorithm value is "algorithm:digest"; it is "" where none is named.
+// spelling splits a token into its algorithm and the digest as written. For an unverified algorithm
+// value is "algorithm:digest"; without any it is "".
 func spelling(token string) (a *algorithm, value string, known bool) {
 	s := strings.Trim(token, `"'`)
 	switch scheme, rest, _ := strings.Cut(s, ":"); strings.ToLower(scheme) {
@@ -229,7 +226,7 @@ func spelling(token string) (a *algorithm, value string, known bool) {
 	return nil, value, false
 }
 
-// names are the ways in which people write the algorithms; the first that fits counts.
+// names are spellings of the algorithms; the first match counts.
 var names = []struct {
 	name string
 	*algorithm
@@ -239,7 +236,7 @@ var names = []struct {
 	{"md5", &algorithms[0]}, {"md-5", &algorithms[0]},
 }
 
-// decodeDigest reads a digest of n bytes in any notation, and names that unless it is
+// decodeDigest reads a digest of n bytes in any notation; form names the notation unless it is
 // hexadecimal.
 func decodeDigest(s string, n int) (digest, form string, ok bool) {
 	if digest, ok = lowerHex(s); ok && len(digest) == 2*n {
@@ -264,8 +261,8 @@ func decodeDigest(s string, n int) (digest, form string, ok bool) {
 	return "", "", false
 }
 
-// bareDigest reads a digest of n bytes whose algorithm is not named: in hexadecimal, or
-// in base64 with its padding. Anything else may be no digest at all.
+// bareDigest reads a digest of n bytes without an algorithm: in hexadecimal, or in base64 with its
+// padding. Anything else may be no digest at all.
 func bareDigest(s string, n int) (digest string, ok bool) {
 	s = strings.Trim(s, `"'`)
 	digest, form, ok := decodeDigest(s, n)
@@ -289,8 +286,8 @@ func lowerHex(s string) (_ string, ok bool) {
 
 const upperHex, notHex = 1, 2
 
-// hexByte tells of each byte what it is: the digits of a hash cannot be foreseen, and a
-// branch for each would take far longer.
+// hexByte classifies each byte: the digits of a hash cannot be predicted, and a branch for each
+// would take far longer.
 var hexByte = func() (of [256]byte) {
 	for c := range of {
 		switch {

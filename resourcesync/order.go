@@ -8,7 +8,7 @@ import (
 // Order is how the known change times of a document run.
 type Order int
 
-// The orders. A document whose times are all equal, or unknown, is in order.
+// The orders. A document with equal or unknown times only is in order.
 const (
 	InOrder  Order = iota // none is before the one above it
 	Reversed              // none is after the one above it, and some are before: newest first
@@ -47,7 +47,7 @@ func (o *orderTrack) order() Order {
 	return Reversed
 }
 
-// track notes what the entries together say about dialect and order.
+// track notes the signs of dialect and order in an entry.
 func (r *Reader) track(e *Entry) {
 	if !e.Meta.DateTime.IsZero() {
 		r.sawDateTime = true
@@ -69,14 +69,11 @@ func (r *Reader) Order() Order {
 	return r.byLastMod.order()
 }
 
-// Arrange brings the entries of a change document that was read to its end into
-// the order of time: a legacy document that runs
-// newest first is reversed, one in mixed order is sorted, and entries without
-// time stay behind the one they followed. It says what it did: InOrder if
-// nothing.
+// Arrange brings the entries of a change document, read to its end, into the order of time. A
+// legacy document in descending order is reversed. One in mixed order is sorted; entries without
+// time stay behind the one before. The result is the action taken: InOrder if none.
 //
-// A document of 1.0 or 1.1 that runs backwards is sorted too, so that entries of
-// one time keep their order.
+// A descending document of 1.0 or 1.1 is sorted too, so entries of one time keep their order.
 func (r *Reader) Arrange(entries []*Entry) Order {
 	order := r.Order()
 	switch {

@@ -44,7 +44,7 @@ func (o *PackageOptions) defaults() {
 type Package struct {
 	o      PackageOptions
 	byName map[string]*packed // as it is written
-	byForm map[string]*packed // by memberForm, of those that are written otherwise
+	byForm map[string]*packed // by memberForm, for names in another form
 	names  []string           // in the order of the package
 	faults []string
 }
@@ -55,18 +55,17 @@ type packed struct {
 	bad error // why it cannot be read
 }
 
-// OpenPackage opens a package of size bytes and finds manifest.xml at its top
-// level (or the index of manifests of 0.5, which Manifest follows).
+// OpenPackage opens a package of size bytes and finds manifest.xml at its top level (or the index
+// of manifests of 0.5; Manifest follows it).
 //
-// A member that cannot be read is left out, and Faults tells of it: its name leads out
-// of the package, names a drive or holds NUL; another member has the same name; it is
-// encrypted, packed otherwise than stored and deflated, or would unpack to more than
-// the options allow. Names of odd form are read as what they mean: backslashes, dots,
-// CP437 instead of UTF-8, letters composed otherwise.
+// An unreadable member is left out, and reported by Faults: its name leads out of the package,
+// names a drive or holds NUL; another member has the same name; it is encrypted, packed by another
+// method than stored or deflated, or would unpack to more than the options allow. Names of odd form
+// are read by their meaning: backslashes, dots, CP437 instead of UTF-8, letters composed
+// differently.
 //
-// Errors are of kind ErrPackage or ErrLimit: no ZIP file, or cut short; no
-// manifest that can be read; all members together would unpack to more than the
-// options allow.
+// Errors are of kind ErrPackage or ErrLimit: no ZIP file, or cut short; no readable manifest; all
+// members together would unpack to more than the options allow.
 func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) {
 	o.defaults()
 	p := &Package{o: o}
@@ -108,7 +107,7 @@ func OpenPackage(r io.ReaderAt, size int64, o PackageOptions) (*Package, error) 
 			p.names = append(p.names, f.Name)
 		}
 	}
-	if p.bomb(total, uint64(size)) { // members whose packed bytes overlap
+	if p.bomb(total, uint64(size)) { // overlapping members
 		return nil, p.fail(ErrLimit, "%d bytes unpack to %d, more than %d times as much", size, total, o.MaxRatio)
 	}
 	switch m := p.find(ManifestName); {
@@ -140,8 +139,8 @@ func (p *Package) fault(format string, args ...any) {
 	}
 }
 
-// Faults tells which members cannot be read and why, and which names are read otherwise
-// than they are written: the first 100.
+// Faults are the first 100 faults of members: unreadable ones with the reason, and names read in
+// another form than written.
 func (p *Package) Faults() []string { return p.faults }
 
 // memberError is why one member cannot be read.
@@ -237,8 +236,8 @@ func (p *Package) member(path string) (*zip.File, error) {
 	return m.File, nil
 }
 
-// find gives the member that a path means: the one that is written so, or else the one
-// whose name is of another form; nil: none.
+// find gives the member of a path: one with exactly this name, or else one with the same name in
+// another form; nil: none.
 func (p *Package) find(path string) *packed {
 	if m := p.byName[strings.TrimPrefix(path, "/")]; m != nil {
 		return m
@@ -259,7 +258,7 @@ func (p *Package) find(path string) *packed {
 	return nil
 }
 
-// Member gives the name of the member that a path means, "" for none.
+// Member gives the name of a path's member, "" for none.
 func (p *Package) Member(path string) string {
 	if m := p.find(path); m != nil {
 		return m.Name
@@ -300,8 +299,8 @@ func (p *Package) ReadFile(path string, most int64) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// smallMember is what is read at once, packed and unpacked: of most members the
-// making of the readers takes as long as the reading.
+// smallMember is read at once, packed and unpacked: for most members making the readers takes as
+// long as the reading.
 const smallMember = 64 << 10
 
 type smallReader struct {
@@ -382,7 +381,7 @@ func (f *inflater) Close() error {
 	return err
 }
 
-// bounded ends reading where the member was said to end.
+// bounded ends reading at the declared end of the member.
 type bounded struct {
 	r    io.ReadCloser
 	p    *Package
@@ -411,9 +410,9 @@ func (b *bounded) Read(buf []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.r.Close() }
 
-// Manifest streams the manifest. Of a package of 0.5 whose manifest.xml is an
-// index, it streams the manifests that this names, one after the other, under
-// the root of the first. The caller closes the io.Closer at the end.
+// Manifest streams the manifest. In a package of 0.5 manifest.xml may be an index: then it streams
+// all named manifests, one after the other, under the root of the first. The caller closes the
+// io.Closer at the end.
 func (p *Package) Manifest() (*Reader, io.Closer, error) {
 	m := &manifests{p: p, seen: map[string]bool{ManifestName: true}}
 	r, err := m.open(ManifestName)

@@ -55,20 +55,19 @@ func NewPackageWriter(w io.Writer, head Head) (*PackageWriter, error) {
 	return p, nil
 }
 
-// AddDeflated stores a bitstream that is already raw deflate (RFC 1951), without
-// packing it again: crc (CRC-32, IEEE) and length are those of the unpacked
-// bytes. The bytes are not checked. e.Meta.Path is set from path when empty
-// ("/"+path if path has no slash) and must otherwise mean the same; e.HasMeta is
-// set, and e goes into the manifest.
+// AddDeflated stores an already deflated bitstream (raw, RFC 1951) without packing it again. crc
+// (CRC-32, IEEE) and length describe the unpacked bytes. The bytes are not checked. An empty
+// e.Meta.Path is set from path ("/"+path if path has no slash); otherwise it must mean the same
+// member. e.HasMeta is set, and e goes into the manifest.
 //
-// An unsafe path, one that was there before and an entry that cannot be written
-// are errors that leave the package as it was; an error of the io.Writer ends it.
+// An unsafe path, a used one and an entry the Writer refuses are errors that leave the package as
+// it was; an error of the io.Writer ends it.
 func (p *PackageWriter) AddDeflated(path string, deflated []byte, crc uint32, length int64, e *Entry) error {
 	return p.add(path, zip.Deflate, deflated, crc, length, e)
 }
 
-// Add packs a bitstream and stores it as AddDeflated does. What deflate cannot
-// make smaller is stored as it is.
+// Add packs a bitstream and stores it as AddDeflated does. If deflate does not make it smaller, it
+// is stored unpacked.
 func (p *PackageWriter) Add(path string, data []byte, e *Entry) error {
 	crc := crc32.ChecksumIEEE(data)
 	p.packed.Reset()
@@ -93,9 +92,8 @@ func (p *PackageWriter) Add(path string, data []byte, e *Entry) error {
 	return p.add(path, zip.Deflate, p.packed.Bytes(), crc, int64(len(data)), e)
 }
 
-// AddStored stores a bitstream as it is, without packing it: crc (CRC-32, IEEE) and
-// length are those of the bytes that r gives. Other bytes end the package. It is
-// AddDeflated otherwise.
+// AddStored stores a bitstream as it is, without packing it. crc (CRC-32, IEEE) and length describe
+// the bytes of r; other bytes end the package. Otherwise it is like AddDeflated.
 func (p *PackageWriter) AddStored(path string, r io.Reader, crc uint32, length int64, e *Entry) error {
 	sum := crc32.NewIEEE()
 	name, modified, err := p.enter(path, e)
@@ -111,8 +109,8 @@ func (p *PackageWriter) AddStored(path string, r io.Reader, crc uint32, length i
 	return p.err
 }
 
-// AddFile stores a further bitstream that no entry of its own tells of: a patch,
-// which the rs:ln of an entry names by its path.
+// AddFile stores a further bitstream without an entry of its own: a patch, named by its path in the
+// rs:ln of an entry.
 func (p *PackageWriter) AddFile(path string, data []byte, modified time.Time) error {
 	name, err := p.newName(path)
 	if err != nil {
@@ -130,8 +128,8 @@ func (p *PackageWriter) AddFileDeflated(path string, deflated []byte, crc uint32
 	return p.store(name, zip.Deflate, deflated, crc, length, modified)
 }
 
-// AddEntry adds a manifest entry without a bitstream of its own: a deletion, or a
-// second entry for a path that is stored already.
+// AddEntry adds a manifest entry without a bitstream of its own: a deletion, or a second entry for
+// a stored path.
 func (p *PackageWriter) AddEntry(e *Entry) error {
 	if err := p.usable(); err != nil {
 		return err
@@ -216,8 +214,8 @@ func (p *PackageWriter) storeFrom(name string, method uint16, packed io.Reader, 
 	return p.err
 }
 
-// setDOSTime sets the time that ZIP has had from the beginning: two-second steps
-// from 1980 to 2107, without zone. The extended ones would differ by machine.
+// setDOSTime sets ZIP's original time field: two-second steps from 1980 to 2107, without zone. The
+// extended ones would differ by machine.
 func setDOSTime(h *zip.FileHeader, t time.Time) {
 	//lint:ignore SA1019 Modified would also write the extended time, which has the machine's zone
 	h.ModifiedDate, h.ModifiedTime = 1<<5|1, 0 // 1980-01-01
@@ -239,12 +237,12 @@ func setDOSTime(h *zip.FileHeader, t time.Time) {
 // Count gives the number of manifest entries so far.
 func (p *PackageWriter) Count() int { return p.manifest.Count() }
 
-// Size gives the number of bytes of the package so far, without the manifest and
-// the directory, which come at the end.
+// Size is the number of bytes of the package so far, without the manifest and the directory at its
+// end.
 func (p *PackageWriter) Size() int64 { return p.size }
 
-// ManifestSize gives the number of bytes of the manifest so far, but for what is not
-// written through yet, 64 KB at most.
+// ManifestSize is the number of bytes of the manifest so far, without a buffered rest of at most 64
+// KB.
 func (p *PackageWriter) ManifestSize() int64 { return p.spool.size }
 
 // Close writes manifest.xml and the directory, and returns the manifest's bytes.
@@ -257,8 +255,8 @@ func (p *PackageWriter) Close() (manifest []byte, err error) {
 	return b.Bytes(), nil
 }
 
-// CloseTo is Close for manifests of any size: a copy of the manifest is written
-// to w, unless that is nil.
+// CloseTo is Close for manifests of any size; it also writes a copy of the manifest to w, unless w
+// is nil.
 func (p *PackageWriter) CloseTo(w io.Writer) error {
 	if err := p.usable(); err != nil {
 		p.Abort()
@@ -290,9 +288,8 @@ func (p *PackageWriter) close(w io.Writer) error {
 	return p.zip.Close()
 }
 
-// writeManifest packs the manifest into the package. It is packed aside first,
-// for its sizes, so that the member needs no data descriptor, which some streaming
-// unpackers do not understand.
+// writeManifest packs the manifest into the package. It is packed aside first, for its sizes. So
+// the member needs no data descriptor; some streaming unpackers do not understand one.
 func (p *PackageWriter) writeManifest() error {
 	plain, err := p.spool.open()
 	if err != nil {
@@ -327,8 +324,7 @@ func (p *PackageWriter) writeManifest() error {
 	return err
 }
 
-// Abort lets go of the temporary file of a package that will not be finished. It
-// does nothing after Close.
+// Abort removes the temporary file of an unfinished package. It does nothing after Close.
 func (p *PackageWriter) Abort() {
 	p.done = true
 	p.spool.remove()

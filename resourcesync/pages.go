@@ -17,14 +17,13 @@ const RelNext = "next"
 type Page struct {
 	URL         string // after redirects
 	ContentType string // of its header
-	Next        string // the page after it, where a header names it
+	Next        string // the next page, if a header names it
 	Body        io.Reader
 }
 
 const maxPages = 10_000
 
-// HeaderNext gives the next page of a document that came from base, as the values of its
-// Link headers name it, "" for none.
+// HeaderNext gives the next page named in the Link headers of a document from base, "" for none.
 func HeaderNext(links []string, base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -78,14 +77,14 @@ func (r *Reader) turn() (*Reader, error) {
 	return page, nil
 }
 
-// pageReader is the page that was opened last.
+// pageReader reads the current page.
 type pageReader struct {
 	head *Head
 	next string
 }
 
-// listsLists tells that an entry of a urlset leads to a document of the same kind, which only
-// an index has: some sources write their index as urlset.
+// listsLists tells whether an entry of a urlset is a document of the same kind. Some sources write
+// their index as urlset.
 func listsLists(c Capability, e *Entry) bool {
 	m := &e.Meta
 	switch {

@@ -6,16 +6,16 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// Parser reads a document element by element and warns of nothing. It is for package
-// check, which reports what a Reader lets pass.
+// Parser reads a document element by element and warns of nothing. Package check uses it to report
+// faults forgiven by a Reader.
 type Parser struct {
 	*xmlscan.Scanner
 	d decoder
 }
 
-// NewParser begins with a document at an address, of the Content-Type of a header. A document in another form is read as
-// the one that it stands for, and slips tell; after a slip with Feed there is no document.
-// slip is told of slips in the document itself, as xmlscan.Options says.
+// NewParser begins with a document at an address, with a Content-Type. A document in another form
+// is read as its equal in XML, and slips name the form; after a slip with Feed there is no
+// document. slip is called for slips in the document itself, as in xmlscan.Options.
 func NewParser(r io.Reader, location, contentType string, slip func(kind error, message string)) (p *Parser, slips []Slip, err error) {
 	r, slips, err = inXML(r, location, contentType, 0)
 	if err != nil {
@@ -38,8 +38,8 @@ func newScanner(r io.Reader, location string, maxBytes int64, maxValue int, slip
 	})
 }
 
-// undeclared gives namespaces to prefixes that are not declared: rs is ours, others are of
-// elements that are left out, unless they could be ours under another prefix.
+// undeclared gives namespaces to undeclared prefixes. rs is ours. Elements of others are left out,
+// unless they could be ours under another prefix.
 func undeclared(n *xmlscan.Name) string {
 	switch local := string(n.Local); {
 	case string(n.Prefix) == "rs":
@@ -50,16 +50,16 @@ func undeclared(n *xmlscan.Name) string {
 	return "undeclared:" + string(n.Prefix)
 }
 
-// Meta reads the rs:md whose tag was just read into m.
+// Meta reads the rs:md of the current tag into m.
 func (p *Parser) Meta(m *Meta) error { return p.d.meta(p.Attrs, m) }
 
-// Link reads the rs:ln whose tag was just read into l. ok is false without rel or href.
+// Link reads the rs:ln of the current tag into l. ok is false without rel or href.
 func (p *Parser) Link(l *Link) (ok bool, err error) { return p.d.link(p.Attrs, l) }
 
-// Address resolves what a loc names.
+// Address resolves the address in a loc.
 func (p *Parser) Address(loc []byte) (string, error) { return p.d.address("loc", loc) }
 
-// CheckRoot gives the error of a Reader for the root element whose tag was just read.
+// CheckRoot gives a Reader's error for the current root element.
 func (p *Parser) CheckRoot() error { return (&Reader{d: p.d}).checkRoot() }
 
 // Signs of old dialects.
@@ -72,6 +72,6 @@ type Signs struct {
 // Settle works out the dialect of a root, as far as it is known.
 func (p *Parser) Settle(h *Head, signs Signs) {
 	r := Reader{d: p.d, head: *h, sawMeta: signs.Meta, sawDLib: signs.DLib, wasResourceSync: signs.WasResourceSync}
-	_ = r.settle() // no error where reading is lenient
+	_ = r.settle() // no error in lenient reading
 	*h = r.head
 }

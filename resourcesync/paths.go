@@ -14,9 +14,9 @@ import (
 // ManifestName is the name of the manifest, at the top level of a package.
 const ManifestName = "manifest.xml"
 
-// MemberName gives the name of the ZIP member that a path attribute means: one
-// leading slash is taken off, since sources write it with and without. A path
-// that could lead out of the package, or means no file, is an error.
+// MemberName gives the name of the ZIP member for a path attribute. It takes one leading slash off,
+// since sources write it with and without. A path out of the package, or without a file name, is an
+// error.
 func MemberName(path string) (string, error) {
 	name := strings.TrimPrefix(path, "/")
 	if err := CheckMemberName(name); err != nil {
@@ -25,7 +25,7 @@ func MemberName(path string) (string, error) {
 	return name, nil
 }
 
-// CheckMemberName refuses what is unsafe as the name of a file in a package.
+// CheckMemberName refuses unsafe names for a file in a package.
 func CheckMemberName(name string) error {
 	switch {
 	case name == "":
@@ -52,9 +52,9 @@ func CheckMemberName(name string) error {
 	return nil
 }
 
-// memberForm gives the one form of all names and paths that mean the same member of a
-// package. Nothing is ever written to a place with that name; it only has to be clear
-// which member is meant. What leads out of the package or means no file is an error.
+// memberForm gives one form to all names and paths of the same member of a package. Nothing is ever
+// written to a place with this name; it only identifies the member. A name out of the package, or
+// no file's name, is an error.
 func memberForm(name string) (string, error) {
 	name = strings.TrimPrefix(name, "/")
 	if CheckMemberName(name) == nil && isASCII(name) {
@@ -69,7 +69,7 @@ func memberForm(name string) (string, error) {
 	}
 	name = norm.NFC.String(name)
 	name = strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/")
-	if !strings.HasSuffix(name, "/") { // that means a folder
+	if !strings.HasSuffix(name, "/") { // else it means a folder
 		name = path.Clean(name)
 	}
 	return name, CheckMemberName(name)

@@ -10,8 +10,8 @@ import (
 // ReaderOptions bound and steer reading; zero values are sensible.
 type ReaderOptions struct {
 	BaseURL       string // the document's address: relative loc and href are resolved against it
-	Strict        bool   // refuse what 1.1 does not allow, instead of warning (Validate looks closer)
-	ContentType   string // of the header that came with it, for its charset
+	Strict        bool   // refuse forms not allowed by 1.1 instead of warning (Validate looks closer)
+	ContentType   string // header of the response, for its charset
 	MaxBytes      int64  // default 4 GiB
 	MaxEntries    int64  // default 50,000,000
 	MaxEntryLinks int    // links of one entry, or of the root; default 1,000
@@ -20,17 +20,17 @@ type ReaderOptions struct {
 
 	Warn func(text string) // told each warning when it comes up; may be nil
 
-	// Expect is what a document without rs:md at its root is taken for; a plain
-	// Sitemap is read as a Resource List with Expect: ResourceList.
+	// Expect is the capability of a document without rs:md at its root. A plain Sitemap is read as
+	// a Resource List with Expect: ResourceList.
 	Expect Capability
-	// Dialect is that of the document that led here. It decides for a document
-	// that has no links of its own (see Head.Closed).
+	// Dialect is the dialect of the referring document. It decides for a document without links of
+	// its own (see Head.Closed).
 	Dialect string
 
-	// Page opens a further page of the document, which its root names by a link of the
-	// relation next: the entries of all pages are given as those of one document. It
-	// gives nil where the document ends all the same. Without Page only the first page is
-	// read. Next is the second one, where a header names it.
+	// Page opens a further page of the document, named in its root by a link of the relation next.
+	// The entries of all pages are read as those of one document. A nil Page ends the document all
+	// the same. Without this function only the first page is read. Next is the second page, if a
+	// header names it.
 	Page func(address string) (*Page, error)
 	Next string
 }
@@ -75,7 +75,7 @@ type Reader struct {
 
 	passLinks func(*Meta) bool // see PassLinks
 
-	parts func() (*Reader, error) // manifests that an index of manifests names, or further pages
+	parts func() (*Reader, error) // manifests of an index of manifests, or further pages
 	part  *Reader
 
 	page  *pageReader
@@ -145,8 +145,8 @@ func (r *Reader) Count() int64 { return r.entries }
 // BytesRead gives the number of bytes taken from the underlying reader so far.
 func (r *Reader) BytesRead() int64 { return r.d.s.BytesRead() }
 
-// Next gives the next entry, and io.EOF after the last one of a document that is
-// complete to its end. The entry is the caller's.
+// Next gives the next entry, and io.EOF after the last one of a complete document. The entry is the
+// caller's.
 func (r *Reader) Next() (*Entry, error) {
 	e := new(Entry)
 	if err := r.NextInto(e); err != nil {
@@ -155,8 +155,8 @@ func (r *Reader) Next() (*Entry, error) {
 	return e, nil
 }
 
-// NextInto is Next into an entry that is used again; the room of its Links is
-// reused too. After an error the entry is undefined.
+// NextInto is Next into a reused entry; the room of its Links is reused too. After an error the
+// entry is undefined.
 func (r *Reader) NextInto(e *Entry) error {
 	if r.err != nil {
 		return r.err
@@ -173,10 +173,9 @@ func (r *Reader) NextInto(e *Entry) error {
 	return r.err
 }
 
-// PassLinks leaves out the links of the entries of which pass says so, by their
-// rs:md: those behind it that are written as empty elements, which are passed over
-// quickly, and without a look at what is in them. The first entry, which is read with the
-// root, keeps its links.
+// PassLinks leaves out the links of entries chosen by pass from their rs:md. It skips links behind
+// the rs:md written as empty elements, fast and unread. The first entry is read with the root and
+// keeps its links.
 func (r *Reader) PassLinks(pass func(*Meta) bool) { r.passLinks = pass }
 
 func (r *Reader) nextInto(e *Entry) error {
@@ -206,14 +205,14 @@ func (r *Reader) nextInto(e *Entry) error {
 	return r.count(e)
 }
 
-// own reads the entry whose start tag was read.
+// own reads the entry after its start tag.
 func (r *Reader) own(e *Entry) error {
 	r.atEntry = false
 	*e = Entry{Links: e.Links[:0]}
 	return r.entry(e)
 }
 
-// count takes note of an entry that is handed out.
+// count counts an entry for the caller.
 func (r *Reader) count(e *Entry) error {
 	if r.entries++; r.entries > r.o.MaxEntries {
 		return r.d.s.Failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
@@ -350,7 +349,7 @@ func (r *Reader) rootRS() error {
 	return s.Skip()
 }
 
-// rsNamespace warns of a namespace that is misspelt.
+// rsNamespace warns of a misspelt namespace.
 func (r *Reader) rsNamespace() error {
 	if n := &r.d.s.Name; n.Space == SpaceRS && n.URI != NamespaceRS {
 		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), NamespaceRS)
@@ -358,7 +357,7 @@ func (r *Reader) rsNamespace() error {
 	return nil
 }
 
-// unknownRS looks at an element of the rs namespace that is neither md nor ln.
+// unknownRS looks at other elements of the rs namespace than md and ln.
 func (r *Reader) unknownRS() error {
 	s := r.d.s
 	switch local := string(s.Name.Local); local {
@@ -392,13 +391,13 @@ func (r *Reader) settleHead() error {
 	return nil
 }
 
-// ChangeTime gives the time of the change that an entry of a change document
-// tells of: its datetime; else, when no entry of the document has one (1.0 and
-// before), its lastmod; else zero: then only its position is known.
+// ChangeTime gives the time of the change in an entry of a change document: its datetime; else, if
+// no entry of the document has one (1.0 and before), its lastmod; else zero: then only its position
+// is known.
 //
-// Whether an entry has a datetime is known for certain when the document was
-// read to the end. Until then the entries read so far decide, so that the answer
-// for entries before the first datetime may change from lastmod to zero.
+// Only after the end of the document it is certain that no entry has a datetime. Until then the
+// entries read so far decide: the answer for entries before the first datetime may change from
+// lastmod to zero.
 func (r *Reader) ChangeTime(e *Entry) time.Time {
 	if !e.Meta.DateTime.IsZero() {
 		return e.Meta.DateTime

@@ -4,7 +4,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// entry reads the element whose start tag was just read.
+// entry reads the element after its start tag.
 func (r *Reader) entry(e *Entry) error {
 	s := r.d.s
 	e.Line = s.Line()
@@ -155,7 +155,7 @@ func (r *Reader) entryRS(e *Entry) error {
 	return s.Skip()
 }
 
-// strictEntry refuses what the kind of document forbids.
+// strictEntry refuses fields not allowed in this kind of document.
 func (r *Reader) strictEntry(e *Entry) error {
 	what := ""
 	switch c := r.head.Meta.Capability; {

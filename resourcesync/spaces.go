@@ -6,8 +6,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 )
 
-// The namespaces of documents by number, as a Parser gives them in its names. Those that
-// are misspelt have the number of the right one, and Name.URI tells.
+// The namespaces of documents by number, as in the names of a Parser. A misspelt one has the number
+// of the right one; its spelling is in Name.URI.
 const (
 	SpaceSitemap = xmlscan.First + iota
 	SpaceRS
@@ -32,8 +32,8 @@ func spaceOf(uri string) xmlscan.Space {
 	return misspeltSpace(uri)
 }
 
-// misspeltSpace knows what people write for a namespace: https, no www, a slash too
-// few or too many, the one of before 2006.
+// misspeltSpace knows usual misspellings of the namespaces: https, no www, a slash too few or too
+// many, the one of before 2006.
 func misspeltSpace(uri string) xmlscan.Space {
 	s := strings.TrimSuffix(strings.ToLower(uri), "/")
 	for _, before := range [...]string{"http://", "https://", "www."} {

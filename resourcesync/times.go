@@ -14,7 +14,7 @@ import (
 // off. Years outside 0 to 9999 cannot be written so; the Writer refuses them.
 func FormatTime(t time.Time) string { return string(AppendTime(nil, t)) }
 
-// AppendTime appends what FormatTime gives.
+// AppendTime is FormatTime into dst.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -39,13 +39,12 @@ func AppendTime(dst []byte, t time.Time) []byte {
 
 func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// ParseTime reads a W3C Datetime: a year, a month, a day, or a time with zone,
-// with any number of fraction digits (those beyond nanoseconds are cut off). The
-// result is in UTC; a year, month or day is its first instant.
+// ParseTime reads a W3C Datetime: a year, a month, a day, or a time with zone, with any number of
+// fraction digits (those beyond nanoseconds are cut off). The result is in UTC; a year, month or
+// day is its first instant.
 //
-// When lenient, it also reads what known sources write: no zone (taken as UTC), a
-// blank or a small t instead of T, a small z, a zone without colon, a zone after
-// a day, a second of 60, blanks around.
+// When lenient, it also reads forms of known sources: no zone (taken as UTC), a blank or a small t
+// instead of T, a small z, a zone without colon, a zone after a day, a second of 60, blanks around.
 func ParseTime(s string, lenient bool) (time.Time, error) {
 	t, lapse, ok := ScanTime(s)
 	switch {
@@ -57,11 +56,11 @@ func ParseTime(s string, lenient bool) (time.Time, error) {
 	return t, nil
 }
 
-// ErrTime says what a time should look like.
+// ErrTime shows the allowed forms of a time.
 var ErrTime = errors.New("want YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.s]] with Z, +hh:mm or -hh:mm")
 
-// ScanTime is a lenient ParseTime that makes no error. lapse says what is no W3C Datetime
-// and was read.
+// ScanTime is a lenient ParseTime without an error. lapse names a readable form outside W3C
+// Datetime.
 func ScanTime(raw string) (t time.Time, lapse string, ok bool) {
 	p := timeParser{s: trimSpace(raw)}
 	if len(p.s) != len(raw) {

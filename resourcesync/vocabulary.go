@@ -2,7 +2,7 @@ package resourcesync
 
 import "strings"
 
-// Capability is the value of rs:md/@capability: what kind a document is.
+// Capability is the value of rs:md/@capability: the kind of a document.
 type Capability string
 
 // The capabilities of the core (1.1), of the archives (0.9.1) and of the
@@ -63,8 +63,8 @@ func (c Capability) Archive() bool {
 	return c == ResourceListArchive || c == ResourceDumpArchive || c == ChangeListArchive || c == ChangeDumpArchive
 }
 
-// Archived is the capability of the documents that an archive lists
-// (changelist for changelist-archive), or "" if c is no archive.
+// Archived is the capability of the documents in an archive (changelist for changelist-archive), or
+// "" if c is no archive.
 func (c Capability) Archived() Capability {
 	if !c.Archive() {
 		return ""
@@ -117,24 +117,24 @@ const (
 
 // Names of our extension attributes (namespace NamespaceBridge).
 const (
-	ExtSequence   = "sequence"   // root rs:md: position in the log that the document reaches; entry rs:md: sequence of the change
-	ExtGraph      = "graph"      // entry rs:md: "sha-256:HEX", graph digest of the wire form; its presence says that blank-node labels are wire names
+	ExtSequence   = "sequence"   // root rs:md: last position of the document in the log; entry rs:md: sequence of the change
+	ExtGraph      = "graph"      // entry rs:md: "sha-256:HEX", graph digest of the wire form; if present, blank-node labels are wire names
 	ExtGeneration = "generation" // root rs:md: number of the publication
 	ExtBase       = "base"       // rs:ln patch: "sha-256:HEX" of the representation (JSON Patch) or graph (RDF Patch) it applies to
-	ExtResult     = "result"     // rs:ln patch: what it makes
-	ExtEntity     = "entity"     // entry rs:md: the entity, exactly, where no describes link can name it, or several might
-	ExtKind       = "kind"       // entry rs:md: KindFile for a file that descriptions lead to
-	ExtType       = "type"       // entry rs:md of a file: its media type, where the XML Schema knows no such type
-	ExtFiles      = "files"      // root rs:md of a Resource Dump: number of files that belong to the set and are not in the dump
+	ExtResult     = "result"     // rs:ln patch: the result of applying it
+	ExtEntity     = "entity"     // entry rs:md: the entity, exactly, if no describes link can name it, or several might
+	ExtKind       = "kind"       // entry rs:md: KindFile for a linked file
+	ExtType       = "type"       // entry rs:md of a file: a media type unknown to the XML Schema
+	ExtFiles      = "files"      // root rs:md of a Resource Dump: number of files of the set left out of the dump
 )
 
-// KindFile is the value of ExtKind for a file that descriptions lead to: not one of
-// the descriptions, whatever its media type.
+// KindFile is the value of ExtKind for a file linked from descriptions. It is not one of the
+// descriptions, whatever its media type.
 const KindFile = "file"
 
-// NormalizeType gives a media type as it is compared: without parameters, in
-// lower case, and with the name that JSON Patch has since RFC 6902
-// ("application/json-patch" of the specifications is application/json-patch+json).
+// NormalizeType gives a media type for comparisons: without parameters, in lower case, with JSON
+// Patch under its name of RFC 6902 ("application/json-patch" of the specifications is
+// application/json-patch+json).
 func NormalizeType(s string) string {
 	if i := strings.IndexByte(s, ';'); i >= 0 {
 		s = s[:i]

@@ -2,8 +2,8 @@ package resourcesync
 
 import "fmt"
 
-// warnings collects leniencies: the first of each kind in full, then a count, so
-// that a list of millions with one habit gives one line.
+// warnings collects forgiven faults: the first of each kind in full, then a count. So a list of
+// millions with one habit gives one line.
 type warnings struct {
 	list   []string
 	counts map[string]*warning

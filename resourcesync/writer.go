@@ -6,13 +6,11 @@ import (
 	"io"
 )
 
-// Writer writes a 1.1 document: root links, root rs:md, then the entries, in
-// the order that the XML Schemas ask for. It streams; what it holds does not
-// grow with the document.
+// Writer writes a 1.1 document: root links, root rs:md, then the entries, in the order of the XML
+// Schemas. It streams; its memory does not grow with the document.
 //
-// It refuses what 1.1 forbids of a root's times and of the shape of an entry
-// (see NewWriter and AppendEntry). Whether the links lead where they should is
-// for the caller to know.
+// It refuses root times and entry shapes forbidden by 1.1 (see NewWriter and AppendEntry). The
+// targets of links are the caller's responsibility.
 type Writer struct {
 	w     io.Writer
 	buf   []byte
@@ -28,14 +26,12 @@ const (
 	namespaces  = ` xmlns="` + NamespaceSitemap + `" xmlns:rs="` + NamespaceRS + `" xmlns:rsb="` + NamespaceBridge + `">` + "\n"
 )
 
-// NewWriter writes the root. It uses Index, Links, and of Meta the capability,
-// the four times and Ext. The prefix rsb is always declared, for entries that
-// were rendered before.
+// NewWriter writes the root. It uses Index, Links, and of Meta the capability, the four times and
+// Ext. The prefix rsb is always declared, for entries rendered earlier.
 //
-// It refuses: no capability; at or completed on change documents, from or until
-// on resource documents, and the lack of at or from where they are mandatory; at
-// after completed, from after until; an index of manifests or notifications; a
-// link without rel or href.
+// It refuses: no capability; at or completed on change documents, from or until on resource
+// documents, and the lack of a mandatory at or from; at after completed, from after until; an index
+// of manifests or notifications; a link without rel or href.
 func NewWriter(w io.Writer, h Head) (*Writer, error) {
 	if err := checkHead(&h); err != nil {
 		return nil, fmt.Errorf("resourcesync: writing a document: %w", err)
@@ -95,8 +91,8 @@ func checkHead(h *Head) error {
 	return nil
 }
 
-// Write appends an entry: a url, or in an index a sitemap. See AppendEntry for
-// what it refuses; a refused entry leaves the document as it was.
+// Write appends an entry: a url, or in an index a sitemap. A refused entry (see AppendEntry) leaves
+// the document as it was.
 func (w *Writer) Write(e *Entry) error {
 	if w.err != nil {
 		return w.err
@@ -110,8 +106,8 @@ func (w *Writer) Write(e *Entry) error {
 	return w.flush(writerFlush)
 }
 
-// WriteRaw appends n entries that AppendEntry (or AppendIndexEntry, for an
-// index) made before. The bytes are not looked at.
+// WriteRaw appends n entries made by AppendEntry (or AppendIndexEntry, for an index). The bytes are
+// not looked at.
 func (w *Writer) WriteRaw(entries []byte, n int) error {
 	if w.err != nil {
 		return w.err

@@ -10,9 +10,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// IRIError is an IRI with a character that no IRI may have: a control, a space,
-// or one of <>"{}|^`\ (RFC 3987; IRIREF of SPARQL and Turtle). The escapes of
-// N-Triples and Turtle let it in, and no SPARQL query can name it.
+// IRIError is an IRI with a forbidden character: a control, a space, or one of <>"{}|^`\ (RFC 3987;
+// IRIREF of SPARQL and Turtle). Escapes of N-Triples and Turtle let it in, and no SPARQL query can
+// name it.
 type IRIError struct {
 	IRI  string
 	Char rune // the first of them
@@ -64,9 +64,8 @@ func CheckIRI[T ~string | ~[]byte](t T) error {
 	return nil
 }
 
-// CheckTerm is CheckIRI, and looks at the language tag of a literal too: one that
-// N-Triples 1.1 cannot write (en_US, en--ltr) no reader has to take. Readers that
-// are lax, and stores, let such tags in.
+// CheckTerm is CheckIRI, and looks at the language tag of a literal too: readers may refuse one not
+// allowed in N-Triples 1.1 (en_US, en--ltr). Lax readers, and stores, let such tags in.
 func CheckTerm[T ~string | ~[]byte](t T) error {
 	if len(t) > 2 && t[0] == '"' && t[len(t)-1] != '"' && t[len(t)-1] != '>' {
 		return CheckLanguage(t)
@@ -94,25 +93,23 @@ func CheckLanguage[T ~string | ~[]byte](t T) error {
 	return fmt.Errorf("the literal %s has the language tag %q, which is none%s", chars.Cut(string(t)), chars.Cut(tag), more)
 }
 
-// TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) that
-// was read from where nothing can be done about it: an IRI of its text, which
-// begins with << and so is none (CheckIRI). What it stands in is refused, not the
-// whole answer or file.
+// TripleTerm stands for a triple term or quoted triple (RDF 1.2, RDF-star) in a place without a way
+// to handle it: an IRI of its text. It begins with << and so is no valid IRI (CheckIRI). So its
+// statement is refused, not the whole answer or file.
 func TripleTerm(text string) Term { return NewIRI(text) }
 
 // unreadable begins the IRI of Unreadable.
 const unreadable = "<!"
 
-// Unreadable stands for a term with a known end and broken text: an escape of no
-// character, bytes outside UTF-8. As TripleTerm it is no IRI, so that it costs one
-// entity and not the whole answer. Different texts give different terms.
+// Unreadable stands for a term with a known end and broken text: an escape of no character, bytes
+// outside UTF-8. Like TripleTerm it is no IRI, so it costs one entity and not the whole answer.
+// Different texts give different terms.
 func Unreadable[B []byte | string](text B, why string) Term {
 	sum := sha256.Sum256([]byte(text))
 	return NewIRI(fmt.Sprintf("%s%s: %q (sha-256 %x)", unreadable, why, chars.Cut(string(text)), sum[:8]))
 }
 
-// scanTripleTerm returns the length of the triple term that s begins with, 0 if
-// it has no end.
+// scanTripleTerm returns the length of the triple term at the beginning of s, 0 if it has no end.
 func scanTripleTerm(s []byte) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -142,7 +139,7 @@ func scanTripleTerm(s []byte) int {
 	return 0
 }
 
-// CheckRawIRI is CheckIRI for an IRI that is not escaped.
+// CheckRawIRI is CheckIRI for an unescaped IRI.
 func CheckRawIRI(iri string) error {
 	if i := strings.IndexFunc(iri, func(r rune) bool { return r < utf8.RuneSelf && chars.Class[byte(r)]&chars.BadIRI != 0 }); i >= 0 {
 		return &IRIError{IRI: iri, Char: rune(iri[i])}

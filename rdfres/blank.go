@@ -13,12 +13,12 @@ type Component struct {
 	Triples []Triple       // with wire names; sorted and unique
 }
 
-// NameBlanks gives every blank node of a graph held in memory its wire name.
-// The graph must hold each component whole. Components come in the order of
-// their digests, equal ones by ordinal. named is sorted and unique, and
-// isomorphic to ts, which is not changed. Isomorphic graphs give equal results.
+// NameBlanks gives every blank node of a graph held in memory its wire name. The graph must hold
+// each component whole. Components come in the order of their digests, equal ones by ordinal. named
+// is sorted and unique, and isomorphic to ts. ts is not changed. Isomorphic graphs give equal
+// results.
 //
-// A component that cannot be named within o.WorkLimit is a *WorkLimitError.
+// A component beyond o.WorkLimit is a *WorkLimitError.
 func NameBlanks(ts []Triple, o NameOptions) (named []Triple, comps []Component, err error) {
 	groups, named := Components(ts)
 	comps = make([]Component, len(groups))
@@ -66,9 +66,9 @@ func (c ComponentNames) Rename(ts []Triple, ordinal int) ([]Triple, error) {
 	return SortUnique(out), nil
 }
 
-// Components splits a graph into the triples of each of its blank-node
-// components, and the ground triples that have no blank node. Components come
-// in the order in which ts shows them first, triples in the order of ts.
+// Components splits a graph into the triples of each of its blank-node components, and the ground
+// triples without blank nodes. Components come in the order of their first triples in ts, triples
+// in the order of ts.
 func Components(ts []Triple) (comps [][]Triple, ground []Triple) {
 	ids := make(map[Term]int32)
 	var sets unionFind

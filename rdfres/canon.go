@@ -18,21 +18,19 @@ type CanonOptions struct {
 	WorkLimit int    // 0: DefaultWorkLimit; negative: none
 }
 
-// Canonicalize is RDFC-1.0 (W3C Recommendation "RDF Dataset Canonicalization"):
-// the canonical N-Quads document of the dataset, and the issued identifiers
-// (label in the input to canonical label, both without "_:"). Doubles in qs
-// count once; qs is not changed.
+// Canonicalize is RDFC-1.0 (W3C Recommendation "RDF Dataset Canonicalization"): the canonical
+// N-Quads document of the dataset, and the issued identifiers (label in the input to canonical
+// label, both without "_:"). Doubles in qs count once; qs is not changed.
 //
-// With blank nodes as graph names RDFC-1.0 is not always canonical, for its hash
-// of a related blank node does not say where the node itself stands: in
+// With blank nodes as graph names RDFC-1.0 is not always canonical: its hash of a related blank
+// node leaves out the position of the node itself. In
 //
 //	_:a <p> _:a _:x .  _:x <p> _:b .  _:a <p> _:b _:y .  _:y <p> _:a .
 //
-// it cannot tell _:x from _:y, and the order of the input decides. This is done
-// as the Recommendation has it; nothing of ours names graphs by blank nodes.
+// it cannot tell _:x from _:y, and the order of the input decides. Canonicalize follows the
+// Recommendation here; rsbridge never names graphs by blank nodes.
 //
-// A dataset that cannot be done within o.WorkLimit gives an error for which
-// errors.Is(err, ErrWorkLimit) holds.
+// A dataset beyond o.WorkLimit gives an error with errors.Is(err, ErrWorkLimit).
 func Canonicalize(qs []Quad, o CanonOptions) (nquads []byte, issued map[string]string, err error) {
 	c, err := newCanonizer(qs, o)
 	if err != nil {
@@ -64,8 +62,8 @@ func Canonicalize(qs []Quad, o CanonOptions) (nquads []byte, issued map[string]s
 // canonPrefix begins every canonical identifier.
 const canonPrefix = "c14n"
 
-// canonizer is the canonicalization state of RDFC-1.0, section 4.2. Blank nodes
-// are numbers in it, in the order in which the input shows them.
+// canonizer is the canonicalization state of RDFC-1.0, section 4.2. Blank nodes are numbers, in the
+// order of their first mention in the input.
 type canonizer struct {
 	hash   crypto.Hash
 	limit  int
@@ -76,7 +74,7 @@ type canonizer struct {
 	labels []Term       // by node
 	ids    map[Term]int // node by label
 	quads  []Quad       // without doubles
-	of     [][]int32    // by node: the quads that mention it
+	of     [][]int32    // by node: the quads with it
 	refs   [][]related  // by node: its related blank nodes
 	first  [][]byte     // by node: hex of hash first degree
 	canon  []int32      // by node: the number of its canonical identifier, -1: none yet
@@ -88,7 +86,7 @@ type canonizer struct {
 // related is one mention of another blank node in a quad of a node.
 type related struct {
 	node int32
-	pos  byte // 's', 'o', 'g': where the other node stands
+	pos  byte // 's', 'o', 'g': position of the other node
 	pred Term
 }
 
@@ -125,7 +123,7 @@ func newCanonizer(qs []Quad, o CanonOptions) (*canonizer, error) {
 	return c, nil
 }
 
-// add enters a quad that has a blank node. (4.4.3, step 2)
+// add enters a quad with a blank node. (4.4.3, step 2)
 func (c *canonizer) add(q Quad) {
 	at := int32(len(c.quads))
 	c.quads = append(c.quads, q)

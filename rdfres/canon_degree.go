@@ -52,13 +52,11 @@ func (c *canonizer) hashRelated(r related) []byte {
 	return c.sum(b)
 }
 
-// maxDepth bounds the recursion where the work is bounded: a ring of more nodes
-// that are all alike costs more than the work limit anyway, but not before the
-// stack has grown to hundreds of megabytes.
+// maxDepth bounds the recursion of bounded work. A longer ring of equal nodes costs more than the
+// work limit anyway, but not before the stack has grown to hundreds of megabytes.
 const maxDepth = 10_000
 
-// hashNDegree is RDFC-1.0, section 4.8. c.temp is the issuer that it is given
-// and the one that it returns.
+// hashNDegree is RDFC-1.0, section 4.8. c.temp is the issuer, before and after.
 func (c *canonizer) hashNDegree(n int32) ([]byte, error) {
 	if err := c.spend(1 + len(c.refs[n])); err != nil {
 		return nil, err
@@ -101,12 +99,12 @@ func (c *canonizer) hashNDegree(n int32) ([]byte, error) {
 	return c.sum(data), nil
 }
 
-// choosePath tries the permutations of the nodes of one related hash and keeps
-// the least path; the issuer is left as that one left it. (4.8.3, step 5) group
-// is sorted: permutations that only swap mentions of one node are not repeated.
+// choosePath tries the permutations of the nodes of one related hash and keeps the least path, with
+// its issuer. (4.8.3, step 5) group is sorted: permutations that only swap mentions of one node are
+// not repeated.
 func (c *canonizer) choosePath(group []int32) ([]byte, error) {
 	var chosen []byte
-	var added []int32 // what the chosen permutation issued
+	var added []int32 // identifiers issued by the chosen permutation
 	start := len(c.temp.order)
 	for {
 		path, err := c.walk(group, chosen)

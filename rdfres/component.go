@@ -13,27 +13,25 @@ import (
 	"strings"
 )
 
-// NameOptions steer the naming. Scope is mixed into every digest: "" when the
-// triples are of one whole graph whose names are to be global (our sources),
-// the document's address when labels mean nothing outside it (foreign ones).
+// NameOptions steer the naming. Scope is mixed into every digest. It is "" for the triples of one
+// whole graph with global names (our sources), and the document's address for labels without a
+// meaning outside it (foreign ones).
 type NameOptions struct {
 	Scope     string
-	WorkLimit int // for nodes that are too alike; 0: DefaultWorkLimit, negative: none. ErrWorkLimit beyond it
+	WorkLimit int // bound of the work on similar nodes; 0: DefaultWorkLimit, negative: none. ErrWorkLimit beyond it
 }
 
-// ComponentNames are the canonical positions of the blank nodes of one
-// component and the digest that names it. Isomorphic components have equal
-// digests, and positions that an isomorphism maps to each other; components
-// that are not isomorphic have different digests.
+// ComponentNames are the canonical positions of the blank nodes of one component and its digest.
+// Isomorphic components have equal digests, and positions that an isomorphism maps to each other.
+// Components that are not isomorphic have different digests.
 type ComponentNames struct {
 	Digest   Digest
 	Position map[Term]int // every blank node of the component: 0, 1, 2, ...
 	Orphan   bool         // no IRI leads to it
 }
 
-// Name is the blank node's name: label "rsb" + the first 40 hexadecimal digits
-// of the digest + "n" + position, and "d" + ordinal when it is not 0. "" for a
-// node that is not in the component.
+// Name is the blank node's name: label "rsb" + the first 40 hexadecimal digits of the digest + "n"
+// + position, and "d" + ordinal when it is not 0. "" for a node outside the component.
 func (c ComponentNames) Name(node Term, ordinal int) Term {
 	position, ok := c.Position[node]
 	if !ok {
@@ -60,8 +58,8 @@ func appendHex(dst, raw []byte) []byte {
 	return dst
 }
 
-// OrphanEntity is the IRI under which an orphan component is a resource:
-// urn:rsbridge:component:HEX-ORDINAL, all 64 digits of the digest.
+// OrphanEntity is the IRI of an orphan component as a resource: urn:rsbridge:component:HEX-ORDINAL,
+// all 64 digits of the digest.
 func OrphanEntity(d Digest, ordinal int) string {
 	return "urn:rsbridge:component:" + d.String() + "-" + strconv.Itoa(ordinal)
 }
@@ -80,30 +78,28 @@ func CutOrphan(iri string) (d Digest, ordinal int, ok bool) {
 	return d, ordinal, err == nil && OrphanEntity(d, ordinal) == iri
 }
 
-// ErrNotComponent tells that the triples given to LabelComponent are not those
-// of exactly one blank-node component.
+// ErrNotComponent reports triples given to LabelComponent that are not exactly one blank-node
+// component.
 var ErrNotComponent = errors.New("not one blank-node component")
 
-// LabelComponent computes the names of one blank-node component. ts holds every
-// triple that has one of its nodes as subject or as object, and nothing else,
-// in any order; doubles do not matter; ts is not changed. The result does not
-// depend on the labels.
+// LabelComponent computes the names of one blank-node component. ts holds every triple with one of
+// its nodes as subject or as object, and nothing else, in any order; doubles do not matter; ts is
+// not changed. The result does not depend on the labels.
 //
-// Every node is hashed with its triples to and from what is no blank node.
+// Every node is hashed with its triples to and from IRIs and literals.
 //
 //  1. A tree (one node without blank parent, each other node with exactly one
-//     triple that leads to it from another blank node) is hashed bottom-up. The
+//     triple from another blank node to it) is hashed bottom-up. The
 //     digest is made of the root's hash; positions are preorder, children
 //     sorted by predicate and hash.
 //  2. Of anything else the branches are hashed in the same way and cut off
 //     (nodes with one remaining triple to another blank node, from the outside
-//     inwards). What remains, the core, is refined: nodes that differ in what
-//     their neighbours are are told apart, until nothing changes. Nodes that
-//     are still alike are ordered by RDFC-1.0 within o.WorkLimit. The digest is
-//     made of the core's hashes and edges in that order.
+//     inwards). The rest, the core, is refined: nodes with different
+//     neighbours are told apart, until nothing changes. Nodes still alike are
+//     ordered by RDFC-1.0 within o.WorkLimit. The digest is made of the core's
+//     hashes and edges in this order.
 //
-// All of it is iterative, and n log n in the number of triples but for the
-// last step.
+// All of it is iterative, and n log n in the number of triples but for the last step.
 func LabelComponent(ts []Triple, o NameOptions) (ComponentNames, error) {
 	var n naming
 	if err := n.load(ts); err != nil {
@@ -129,12 +125,12 @@ func LabelComponent(ts []Triple, o NameOptions) (ComponentNames, error) {
 type naming struct {
 	nodes   []Term
 	ids     map[Term]int32
-	content []entry  // triples to and from what is no blank node; sorted by node and bytes
-	from    []int32  // by node: where its content begins; one more at the end
+	content []entry  // triples to and from IRIs and literals; sorted by node and bytes
+	from    []int32  // by node: begin of its content; one more at the end
 	edges   []edge   // triples between blank nodes; sorted, no doubles
-	kids    [][]kid  // by node: what was cut off and hangs on it
+	kids    [][]kid  // by node: the branches cut off from it
 	hash    []Digest // by node, once it is known
-	near    Term     // the least IRI that leads to the component
+	near    Term     // the least IRI linking to the component
 	buf     []byte
 }
 
@@ -148,7 +144,7 @@ type edge struct {
 	pred     Term
 }
 
-// kid is a branch: the node that it begins with, and the triple that joins it.
+// kid is a branch: its first node, and the triple joining it.
 type kid struct {
 	node int32
 	up   bool // the triple leads from the branch
@@ -273,8 +269,8 @@ func (n *naming) hashTree(order []int32) {
 	}
 }
 
-// hashNode hashes a node whose kids are all known and hashed. The bytes, where
-// str(x) is the length of x as an unsigned varint (encoding/binary) and x:
+// hashNode hashes a node with all its kids known and hashed. The bytes follow; str(x) is the length
+// of x as an unsigned varint (encoding/binary) and x:
 //
 //	"rsbridge blank node 1" 0x00
 //	uvarint(number of entries), then each entry, sorted bytewise, without doubles:
@@ -334,7 +330,7 @@ func (n *naming) digest(algorithm, scope string, payload []byte) Digest {
 	return sha256.Sum256(append(b, payload...))
 }
 
-// number gives positions: each of tops in order, and what hangs on it, preorder.
+// number gives positions: each of tops in order, with its branches in preorder.
 func (n *naming) number(position map[Term]int, tops []int32) {
 	var stack []int32
 	for _, top := range tops {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// core cuts off the branches of a component that is no tree, and puts the
-// nodes that remain in canonical order.
+// core cuts off the branches of a component that is no tree, and puts the remaining nodes in
+// canonical order.
 func (n *naming) core(limit int) ([]int32, error) {
 	nodes := n.cutBranches()
 	p := newPartition(n, nodes)
@@ -23,9 +23,8 @@ func (n *naming) core(limit int) ([]int32, error) {
 	return n.orderTies(p, limit)
 }
 
-// cutBranches hashes and cuts off, round by round, the nodes with one remaining
-// edge, until none is left. n.edges keeps the edges that remain. It returns the
-// nodes that remain; all of them are hashed.
+// cutBranches hashes and cuts off, round by round, the nodes with one remaining edge, until none is
+// left. n.edges keeps the remaining edges. It returns the remaining nodes; all of them are hashed.
 func (n *naming) cutBranches() []int32 {
 	degree := make([]int, len(n.nodes))
 	at := make([][]int32, len(n.nodes)) // by node: its edges
@@ -69,7 +68,7 @@ func (n *naming) cutBranches() []int32 {
 				next = append(next, other)
 			}
 		}
-		// One that fell to 0 in this round is the centre.
+		// A node down to 0 in this round is the centre.
 		next = slices.DeleteFunc(next, func(node int32) bool { return degree[node] != 1 })
 		round, next = next, round
 	}
@@ -90,10 +89,9 @@ func (n *naming) cutBranches() []int32 {
 	return nodes
 }
 
-// coreBytes writes the core down: uvarint(number of nodes), their hashes in
-// canonical order, uvarint(number of edges), then each edge as uvarint(from)
-// str(P) uvarint(to), sorted by from, P, to, where from and to are places in
-// that order.
+// coreBytes writes the core down: uvarint(number of nodes), their hashes in canonical order,
+// uvarint(number of edges), then each edge as uvarint(from) str(P) uvarint(to), sorted by from, P,
+// to. from and to are places in the canonical order.
 func (n *naming) coreBytes(order []int32) []byte {
 	rank := make([]int32, len(n.nodes))
 	b := binary.AppendUvarint(nil, uint64(len(order)))
@@ -115,7 +113,7 @@ func (n *naming) coreBytes(order []int32) []byte {
 	return b
 }
 
-// orderTies runs RDFC-1.0 on the core in which each node tells only its cell.
+// orderTies runs RDFC-1.0 on the core, with its cell as the only content of each node.
 func (n *naming) orderTies(p *partition, limit int) ([]int32, error) {
 	label := func(node int32) Term { return Term("_:n" + strconv.Itoa(int(node))) }
 	quads := make([]Quad, 0, len(p.elems)+len(n.edges))
@@ -141,10 +139,9 @@ func (n *naming) orderTies(p *partition, limit int) ([]int32, error) {
 	return order, nil
 }
 
-// partition is an ordered partition of the core's nodes into cells of nodes
-// that could not be told apart so far. A cell is known by the index of its
-// first node in elems; the order of cells, not of nodes within one, depends on
-// the graph alone.
+// partition is an ordered partition of the core's nodes into cells of nodes not told apart so far.
+// A cell is known by the index of its first node in elems. The order of cells, not of nodes within
+// one, depends on the graph alone.
 type partition struct {
 	elems  []int32
 	at     []int32 // by node: its index in elems
@@ -208,9 +205,9 @@ func (p *partition) push(cell int32) {
 	}
 }
 
-// refine splits cells until all nodes of a cell have equally many neighbours of
-// each kind in each cell (colour refinement, with Hopcroft's rule that the
-// largest fragment need not be looked at again).
+// refine splits cells until all nodes of a cell have equally many neighbours of each kind in each
+// cell (colour refinement, with Hopcroft's rule that the largest fragment need not be looked at
+// again).
 func (p *partition) refine() {
 	var reached []mention
 	for len(p.queue) > 0 && p.cells < len(p.elems) {
@@ -235,7 +232,7 @@ func (p *partition) refine() {
 	clear(p.queued)
 }
 
-// splitBy splits every cell that hit touches by how often its nodes are in hit.
+// splitBy splits every cell with nodes in hit by the number of their mentions.
 func (p *partition) splitBy(hit []mention) {
 	var nodes []int32
 	for _, m := range hit {
@@ -259,8 +256,8 @@ func (p *partition) splitBy(hit []mention) {
 	}
 }
 
-// splitCell splits one cell by key: the nodes that are not in some come first
-// (their key is 0), then some, which is sorted by key.
+// splitCell splits one cell by key: nodes outside some come first (their key is 0), then some,
+// sorted by key.
 func (p *partition) splitCell(cell int32, some []int32, key []int32) {
 	size := p.size[cell]
 	rest := size - int32(len(some))

@@ -32,8 +32,8 @@ func ParseDigest(s string) (d Digest, err error) {
 	return d, nil
 }
 
-// EntityKey is sha-256 of the entity IRI: the order in which scans yield, the
-// tracker keeps and Resource Lists split.
+// EntityKey is the SHA-256 of the entity IRI: the order of scans, of the tracker and of the parts
+// of Resource Lists.
 func EntityKey(entity string) Digest { return sha256.Sum256([]byte(entity)) }
 
 // GraphDigest is SHA-256 over the sorted canonical lines of ts (wire form). ts
@@ -53,8 +53,8 @@ func GraphDigest(ts []Triple) Digest {
 	return sum
 }
 
-// digester is used again: it would be most of what comparing an unchanged entity
-// allocates.
+// digester is reused: otherwise it would be most of the memory allocated for comparing an unchanged
+// entity.
 type digester struct {
 	stdhash.Hash
 	buf []byte
@@ -69,7 +69,7 @@ func (d *digester) flush() {
 	}
 }
 
-// Fixity is what a list promises about a representation.
+// Fixity is a list's promise about a representation.
 type Fixity struct {
 	Length int64
 	SHA256 Digest

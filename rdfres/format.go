@@ -29,8 +29,8 @@ var formats = []struct {
 	{TriG, "application/trig", ".trig", []string{"application/x-trig"}, nil},
 }
 
-// MediaType is the registered media type, without parameters; "" for a format
-// that is none of the constants.
+// MediaType is the registered media type, without parameters; "" for a format outside the
+// constants.
 func (f Format) MediaType() string {
 	for i := range formats {
 		if formats[i].format == f {
@@ -40,8 +40,8 @@ func (f Format) MediaType() string {
 	return ""
 }
 
-// ContentType is the media type with what a Content-Type header should tell beside it:
-// the charset of Turtle, without which HTTP/1.1 clients may take text/* for ISO-8859-1.
+// ContentType is the value of a Content-Type header: the media type, and the charset of Turtle.
+// Without it HTTP/1.1 clients may take text/* for ISO-8859-1.
 func (f Format) ContentType() string {
 	if t := f.MediaType(); strings.HasPrefix(t, "text/") {
 		return t + "; charset=utf-8"
@@ -59,9 +59,9 @@ func (f Format) Suffix() string {
 	return ""
 }
 
-// FormatByMediaType finds the format of a Content-Type. Parameters and case are
-// ignored, and the unregistered names that stores use are known (text/plain is
-// N-Triples, as before RDF 1.1; application/json is read as JSON-LD).
+// FormatByMediaType finds the format of a Content-Type. Parameters and case are ignored.
+// Unregistered names in use by stores are known (text/plain is N-Triples, as before RDF 1.1;
+// application/json is read as JSON-LD).
 func FormatByMediaType(mediaType string) (Format, bool) {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	mediaType = strings.ToLower(strings.TrimSpace(mediaType))

@@ -22,7 +22,7 @@ type Graph struct {
 	byObject  map[Term][]Triple // IRIs and blank nodes only
 }
 
-// NewGraph indexes ts, which is neither kept nor changed.
+// NewGraph indexes ts. It neither keeps nor changes ts.
 func NewGraph(ts []Triple) *Graph {
 	g := &Graph{}
 	g.bySubject = index(ts, func(t Triple) Term { return t.S })
@@ -35,7 +35,7 @@ func NewGraph(ts []Triple) *Graph {
 	return g
 }
 
-// index groups ts by key in one array; what has the key "" is left out.
+// index groups ts by key in one array; triples with the key "" are left out.
 func index(ts []Triple, key func(Triple) Term) map[Term][]Triple {
 	slot := make(map[Term]int32)
 	var counts []int
@@ -83,11 +83,10 @@ func (g *Graph) Subjects(yield func(Term) bool) {
 	}
 }
 
-// CBD is the concise bounded description of node: every triple with it as
-// subject and, recursively, every triple whose subject is a blank node that
-// stands as an object in the description. Reifications are not followed (step 3
-// of the W3C submission of 2004), as all stores do it. Sorted, without doubles;
-// nil when node is no subject.
+// CBD is the concise bounded description of node: every triple with it as subject and, recursively,
+// every triple whose subject is a blank node and an object of the description. Reifications are not
+// followed (step 3 of the W3C submission of 2004), as in all stores. Sorted, without doubles; nil
+// when node is no subject.
 func (g *Graph) CBD(node Term) []Triple {
 	ts, _ := g.BoundedCBD(node, 0)
 	return ts
@@ -103,18 +102,17 @@ func (g *Graph) BoundedCBD(node Term, maxTriples int) ([]Triple, error) {
 	return SortUnique(c.out), nil
 }
 
-// SCBD is the symmetric concise bounded description of node: its CBD, and every
-// triple with node as object and, recursively, every triple whose object is a
-// blank node that stands as a subject in that inbound part. The other
-// properties of such a blank node, and reifications, are not in it. Sorted,
-// without doubles.
+// SCBD is the symmetric concise bounded description of node: its CBD, and every triple with node as
+// object and, recursively, every triple whose object is a blank node and a subject in this inbound
+// part. The other properties of such a blank node, and reifications, are not in it. Sorted, without
+// doubles.
 func (g *Graph) SCBD(node Term) []Triple {
 	ts, _ := g.BoundedSCBD(node, 0)
 	return ts
 }
 
-// BoundedSCBD is SCBD with at most maxTriples triples (0: no bound); one more is
-// a *TooLargeError. Triples that are in both parts count twice.
+// BoundedSCBD is SCBD with at most maxTriples triples (0: no bound); one more is a *TooLargeError.
+// Triples in both parts count twice.
 func (g *Graph) BoundedSCBD(node Term, maxTriples int) ([]Triple, error) {
 	c := closure{max: maxTriples, entity: node}
 	if err := c.follow(node, g.bySubject, objectOf); err != nil {
@@ -135,8 +133,8 @@ type closure struct {
 	entity Term
 }
 
-// follow collects the triples of node in index, and of every blank node at the
-// far end of what was collected.
+// follow collects the triples of node in index, and of every blank node at the far end of a
+// collected triple.
 func (c *closure) follow(node Term, index map[Term][]Triple, far func(Triple) Term) error {
 	var seen map[Term]struct{}
 	stack := []Term{node}

@@ -7,14 +7,14 @@ import (
 	"iter"
 )
 
-// The inventory of a set is a tree whose root digest stands for all entities and
-// the graphs of their descriptions, whatever order they come in: two parties that
-// hold the same have the same digest, and others find what differs by going down
-// where digests differ. It depends on nothing but entity IRIs and graph digests.
+// The inventory of a set is a tree. Its root digest stands for all entities and the graphs of their
+// descriptions, in any order. Two parties with equal sets have equal digests; others find the
+// differences by going down at different digests. It depends on nothing but entity IRIs and graph
+// digests.
 //
-// The tree divides the entities by their EntityKey, four bits at each step from
-// the most significant on. A node with at most InventoryLeaf entities is a leaf,
-// any other has sixteen children:
+// The tree divides the entities by their EntityKey, four bits at each step from the most
+// significant on. A node with at most InventoryLeaf entities is a leaf, any other has sixteen
+// children:
 //
 //	leaf  = SHA-256("rsbridge inventory leaf 1" 0x00, then for each entity, in the
 //	        order of the keys: key, 32 bytes, graph digest, 32 bytes)
@@ -57,9 +57,9 @@ func inventoryLeaf(entries []InventoryEntry) InventoryNode {
 	return n
 }
 
-// JoinInventory makes the node at path (lower-case hexadecimal digits) of its
-// sixteen parts: an inner node, or a leaf when all together are few. emit, which
-// may be nil, gets every child that is a node of the tree.
+// JoinInventory makes the node at path (lower-case hexadecimal digits) of its sixteen parts: an
+// inner node, or a leaf for few entities. emit gets every child that is a node of the tree; it may
+// be nil.
 func JoinInventory(path string, parts *[16]InventoryNode, emit func(path string, n InventoryNode) error) (InventoryNode, error) {
 	var count int64
 	for i := range parts {
@@ -91,8 +91,7 @@ func JoinInventory(path string, parts *[16]InventoryNode, emit func(path string,
 	return n, nil
 }
 
-// BuildInventory makes the node at path of its entries, which are sorted by key
-// and all begin with path.
+// BuildInventory makes the node at path of its entries, sorted by key and all beginning with path.
 func BuildInventory(path string, entries []InventoryEntry, emit func(path string, n InventoryNode) error) (InventoryNode, error) {
 	if len(entries) <= InventoryLeaf {
 		return inventoryLeaf(entries), nil
@@ -117,7 +116,7 @@ func BuildInventory(path string, entries []InventoryEntry, emit func(path string
 	return JoinInventory(path, &parts, emit)
 }
 
-// InventoryDigit is the four bits of a key by which a node at this depth is divided.
+// InventoryDigit is the four bits of a key dividing a node at this depth.
 func InventoryDigit(key *Digest, depth int) int {
 	b := key[depth/2]
 	if depth%2 == 0 {
@@ -126,8 +125,8 @@ func InventoryDigit(key *Digest, depth int) int {
 	return int(b & 15)
 }
 
-// Inventory gives the root of the tree of all entries, which come in the order of
-// their keys. It holds a few thousandths of them in memory.
+// Inventory gives the root of the tree of all entries, given in the order of their keys. It holds a
+// few thousandths of them in memory.
 func Inventory(all iter.Seq2[InventoryEntry, error]) (InventoryChild, error) {
 	const depth = 3
 	var groups [16 * 16 * 16]InventoryNode

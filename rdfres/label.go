@@ -11,8 +11,8 @@ var labelProperties = []string{
 	"http://purl.org/dc/terms/title", "http://purl.org/dc/elements/1.1/title", "http://xmlns.com/foaf/0.1/name",
 }
 
-// Label is a name of an entity for people, "" where its description has none: by the best
-// property, English or without a language before others.
+// Label is a name of an entity for people, "" if its description has none: by the best property,
+// English or without a language before others.
 func Label(entity Term, ts []Triple) string {
 	best, rank := "", 1000
 	for _, t := range ts {

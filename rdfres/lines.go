@@ -8,9 +8,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// Lines scans the lines of an N-Triples or N-Quads document one after the
-// other, in a buffer that is as large as the longest line. It is the way for
-// who works on bytes (sorting, counting, loading an index); Read makes terms.
+// Lines scans the lines of an N-Triples or N-Quads document one after the other, in a buffer as
+// large as the longest line. It is for work on bytes (sorting, counting, loading an index); Read
+// makes terms.
 //
 //	in := rdfres.NewLines(body, rdfres.NTriples, rdfres.ReadOptions{Name: url})
 //	for in.Next() {
@@ -30,8 +30,7 @@ type Lines struct {
 	err    error
 }
 
-// NewLines reads r, which is NTriples or NQuads; in NTriples a fourth term is
-// an error.
+// NewLines reads NTriples or NQuads from r; in NTriples a fourth term is an error.
 func NewLines(r io.Reader, f Format, o ReadOptions) *Lines {
 	return &Lines{LineScanner: LineScanner{Lax: o.Lax}, format: f, opts: o, r: r}
 }
@@ -74,8 +73,8 @@ func (in *Lines) Next() bool {
 	return false
 }
 
-// Err is the error that ended the lines, nil at the end of the document. A
-// document that could not be read to its end gives the reader's error.
+// Err is the error at the end of the lines, nil at the end of the document. After a broken read it
+// is the reader's error.
 func (in *Lines) Err() error {
 	if in.err == io.EOF {
 		return nil
@@ -83,10 +82,10 @@ func (in *Lines) Err() error {
 	return in.err
 }
 
-// Line is the number of the line that was scanned last, from 1.
+// Line is the number of the last scanned line, from 1.
 func (in *Lines) Line() int { return in.line }
 
-// nextLine gives the next line without its end, which is any of \n, \r\n, \r.
+// nextLine gives the next line without its end: any of \n, \r\n, \r.
 func (in *Lines) nextLine() (line []byte, ok bool) {
 	searched := 0
 	start := 0
@@ -114,7 +113,7 @@ func (in *Lines) nextLine() (line []byte, ok bool) {
 	}
 	in.line++
 	if n := bytes.IndexByte(line, '\r'); n >= 0 {
-		if n < len(line)-1 { // a lone \r ends a line too: what follows is for later
+		if n < len(line)-1 { // a lone \r ends a line too: the rest is for later
 			in.pos = start + n + 1
 		}
 		line = line[:n]
@@ -125,7 +124,7 @@ func (in *Lines) nextLine() (line []byte, ok bool) {
 	return line, true
 }
 
-// fill reads on, moving what is left to the front and growing when it must.
+// fill reads on. It moves the rest to the front and grows the buffer when it must.
 func (in *Lines) fill() bool {
 	if in.pos > 0 {
 		in.buf = in.buf[:copy(in.buf, in.buf[in.pos:])]

@@ -7,11 +7,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// LineScanner takes N-Triples and N-Quads lines apart without making terms: S,
-// P, O and G are the canonical bytes of the terms. Where the line writes a term
-// canonically (the common case) they are slices of the line itself, otherwise
-// of a buffer that the scanner keeps, so that scanning allocates nothing.
-// They hold until the next Scan, and no longer than the line.
+// LineScanner takes N-Triples and N-Quads lines apart without making terms: S, P, O and G are the
+// canonical bytes of the terms. For canonically written terms (the common case) they are slices of
+// the line itself, otherwise of a buffer of the scanner, so scanning allocates nothing. They hold
+// until the next Scan, and no longer than the line.
 //
 //	var sc rdfres.LineScanner
 //	for ... {
@@ -20,25 +19,24 @@ import (
 //		use(sc.S, sc.P, sc.O)
 //	}
 //
-// The zero value is strict: the W3C grammar of N-Triples 1.1, absolute IRIs,
-// valid UTF-8. Comparing the bytes of two S (P, O, G) is comparing the terms.
+// The zero value is strict: the W3C grammar of N-Triples 1.1, absolute IRIs, valid UTF-8. Comparing
+// the bytes of two S (P, O, G) is comparing the terms.
 type LineScanner struct {
 	S, P, O, G []byte // G is empty in the default graph
 
-	// Canonical tells that the scanned line, without its end, is itself the
-	// canonical line "S P O ." or "S P O G ."; with a newline after it, it is
-	// what Triple.AppendLine writes.
+	// Canonical tells that the scanned line, without its end, is itself the canonical line "S P O
+	// ." or "S P O G ."; with a newline after it, it is the result of Triple.AppendLine.
 	Canonical bool
 
-	// Lax accepts what ReadOptions.Lax does.
+	// Lax accepts the same as ReadOptions.Lax.
 	Lax bool
 
-	subject []byte // the last subject that was an IRI in canonical form
+	subject []byte // the last subject with an IRI in canonical form
 	scratch []byte
-	at      int // where in the line an error is, in bytes
+	at      int // offset of an error in the line, in bytes
 }
 
-// Triple copies what was scanned into terms.
+// Triple copies the scanned line into terms.
 func (sc *LineScanner) Triple() Triple {
 	// One string for the three: they mostly live and die together.
 	all := string(append(append(append(make([]byte, 0, 128), sc.S...), sc.P...), sc.O...))
@@ -46,7 +44,7 @@ func (sc *LineScanner) Triple() Triple {
 	return Triple{Term(all[:s]), Term(all[s:p]), Term(all[p:])}
 }
 
-// AppendLine appends the canonical line of what was scanned, with its newline.
+// AppendLine appends the scanned line in canonical form, with its newline.
 func (sc *LineScanner) AppendLine(dst []byte) []byte {
 	dst = append(dst, sc.S...)
 	dst = append(dst, ' ')
@@ -61,8 +59,8 @@ func (sc *LineScanner) AppendLine(dst []byte) []byte {
 	return append(dst, ".\n"...)
 }
 
-// Scan reads one line, without its line end. ok is false for blank and comment
-// lines, and for one that tells the version of RDF. An error is a *SyntaxError whose line is 1.
+// Scan reads one line, without its line end. ok is false for blank lines, comments and the version
+// line of RDF. An error is a *SyntaxError with the line 1.
 func (sc *LineScanner) Scan(line []byte) (ok bool, err error) {
 	ok, why := sc.scan(line)
 	if why != "" {
@@ -143,15 +141,15 @@ func (sc *LineScanner) scanBroken(line []byte) (ok bool, why string) {
 	return ok, why
 }
 
-// version tells of a line that tells the version of RDF, in N-Triples 1.2. It is passed
-// over: the other lines tell whether they can be read.
+// version tells of a line with the version of RDF, in N-Triples 1.2. It is passed over: the other
+// lines decide whether they can be read.
 func (sc *LineScanner) version(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("VERSION"))
 	rest = bytes.TrimLeft(rest, " \t")
 	if !ok || !bytes.HasPrefix(rest, []byte{'"'}) {
 		return false
 	}
-	var label LineScanner // this one keeps where its error is
+	var label LineScanner // sc keeps the place of its error
 	_, end, why := label.literal(rest, 0)
 	if why != "" || rest[end-1] != '"' {
 		return false
@@ -160,8 +158,7 @@ func (sc *LineScanner) version(line []byte) bool {
 	return len(rest) == 0 || rest[0] == '#'
 }
 
-// space passes over white space and notes when it is not what the canonical
-// line has: want spaces.
+// space passes over white space and notes a difference from the canonical line: want spaces.
 func (sc *LineScanner) space(line []byte, i, want int) int {
 	from := i
 	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
@@ -223,8 +220,8 @@ func (sc *LineScanner) iri(line []byte, i int) (term []byte, end int, why string
 	return nil, i, "the IRI has no '>' at its end"
 }
 
-// oddIRI is iri for those with escapes, which become raw where they may, and,
-// in lax reading, for those with raw characters that the grammar forbids.
+// oddIRI is iri for IRIs with escapes, made raw if they may be, and, in lax reading, for IRIs with
+// forbidden raw characters.
 func (sc *LineScanner) oddIRI(line []byte, i, good int) (term []byte, end int, why string) {
 	sc.Canonical = false
 	start := len(sc.scratch)
@@ -284,8 +281,7 @@ func (sc *LineScanner) blank(line []byte, i int) (term []byte, end int, why stri
 	return line[i:end], end, ""
 }
 
-// oddBlank is a label that the grammar does not have, up to the next space, as
-// NewBlank names it.
+// oddBlank is a label outside the grammar, up to the next space, under the name given by NewBlank.
 func (sc *LineScanner) oddBlank(line []byte, i int) (term []byte, end int, why string) {
 	end = i + 2
 	for end < len(line) && line[end] != ' ' && line[end] != '\t' {
@@ -348,8 +344,8 @@ scan:
 	return sc.oddLiteral(line, i, quote, end)
 }
 
-// literalTail reads what follows the closing quote: a language tag, a datatype
-// or nothing. It clears canonical when the datatype is not written so.
+// literalTail reads the rest after the closing quote: a language tag, a datatype or nothing. It
+// clears canonical if the datatype is not in canonical form.
 func (sc *LineScanner) literalTail(line []byte, i int, canonical *bool) (end int, why string) {
 	if i >= len(line) {
 		return i, ""
@@ -387,8 +383,8 @@ func (sc *LineScanner) literalTail(line []byte, i int, canonical *bool) (end int
 	return i, ""
 }
 
-// oddLiteral writes a literal that was found well-formed up to its escapes
-// again, canonically. quote is the place of the closing quote.
+// oddLiteral rewrites a literal canonically. The literal is well-formed up to its escapes. quote is
+// the place of the closing quote.
 func (sc *LineScanner) oddLiteral(line []byte, i, quote, end int) (term []byte, _ int, why string) {
 	sc.Canonical = false
 	start := len(sc.scratch)

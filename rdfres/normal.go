@@ -7,12 +7,11 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// NormalForm says how a store rewrites the terms it is given. It maps every
-// literal to one representative of those that the store gives back as the same
-// one, so that what was written and what is read are equal under it. The zero
-// value rewrites nothing. Rules are named and can be stored (JSON).
+// NormalForm describes the rewriting of terms by a store. It maps every literal to one
+// representative of all literals the store takes for the same, so written and read terms are equal
+// under it. The zero value rewrites nothing. Rules are named and can be stored (JSON).
 //
-// A representative is for comparing only: it need not be what the store shows.
+// A representative is for comparing only: it need not be the store's own form.
 type NormalForm struct {
 	Rules []string `json:"rules"` // sorted names of rules, at most one of each family, see NormalRules
 }
@@ -29,11 +28,11 @@ var normalRules = []string{
 	"virtuoso-values",
 }
 
-// NormalRules are the names of all rules, sorted. A rule is a family, which says
-// what kind of literal it concerns, or a family, a hyphen and a variant. Variants follow what was measured (testdata/normal);
-// beyond the bounds that they name a store keeps the lexical form. What a name means
-// never changes, since what is recorded was compared by it: a rule that proved wrong is
-// taken out and another one takes its place, so that the store is probed again.
+// NormalRules are the names of all rules, sorted. A rule is a family, the kind of its literals, or
+// a family, a hyphen and a variant. Variants follow measurements (testdata/normal); beyond their
+// bounds a store keeps the lexical form. The meaning of a name never changes, since records were
+// compared by it. A rule proved wrong is taken out and another one takes its place, so the store is
+// probed again.
 //
 //	integer             xsd:integer and the types derived from it, each in its own type: sign, leading zeros
 //	integer-56bit       the same where the value fits 56 bits and its type; white space (Jena TDB2)
@@ -59,8 +58,7 @@ var normalRules = []string{
 //	virtuoso-values     equal numbers of different types, booleans among them, are one; so are equal moments with different zones, or of different types
 func NormalRules() []string { return slices.Clone(normalRules) }
 
-// Unknown are the rules that this version does not know. A normal form that has
-// any must not be used for comparing.
+// Unknown are rules unknown to this version. A normal form with any must not be used for comparing.
 func (n NormalForm) Unknown() []string {
 	return slices.DeleteFunc(slices.Clone(n.Rules), func(r string) bool { return slices.Contains(normalRules, r) })
 }
@@ -71,8 +69,8 @@ func (n NormalForm) Triple(t Triple) Triple {
 	return t
 }
 
-// Term is the representative of t. A term that no rule concerns, or that is its
-// own representative, is returned as it is, without allocation.
+// Term is the representative of t. A term without a rule, or already its own representative, is
+// returned as it is, without allocation.
 func (n NormalForm) Term(t Term) Term {
 	if len(n.Rules) == 0 || len(t) < 3 || t[0] != '"' || t[len(t)-1] == '"' {
 		return t
@@ -139,7 +137,7 @@ func lowerTag(t Term, at int) Term {
 	return t
 }
 
-// familyOf is the family of rules that concerns an XSD type, by local name.
+// familyOf is the family of rules for an XSD type, by local name.
 func familyOf(local string) string {
 	switch local {
 	case "decimal", "double", "float", "boolean":
@@ -155,8 +153,8 @@ func familyOf(local string) string {
 	return ""
 }
 
-// normalize appends the lexical form that rule gives to a literal, and tells its
-// type; "" when the rule does not concern it.
+// normalize appends the lexical form of a literal under rule, and gives its type; "" without a rule
+// for it.
 func normalize(dst []byte, family, rule, lexical, local string) ([]byte, string) {
 	variant := strings.TrimPrefix(rule[len(family):], "-")
 	switch variant {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// integerRange holds the least and the greatest value of xsd:integer and the
-// types derived from it, "" where there is no bound.
+// integerRange holds the least and the greatest value of xsd:integer and the types derived from it,
+// "" without a bound.
 var integerRange = map[string][2]string{
 	"integer":            {"", ""},
 	"long":               {"-9223372036854775808", "9223372036854775807"},
@@ -137,8 +137,8 @@ func normalDecimal(dst []byte, variant, lexical string) ([]byte, bool) {
 	}
 	switch variant {
 	case "47bit":
-		// The digits as they are written, trailing zeros too; but the store shows
-		// 100000000000000 as 100000000000000.0, which itself has one too many.
+		// The digits as written, trailing zeros too. But the store shows 100000000000000 as
+		// 100000000000000.0, itself with one digit too many.
 		digits := strings.TrimLeft(n.whole+n.decimal, "0")
 		if n.decimal == "0" && strings.TrimPrefix(lexical, "-") == n.whole+".0" {
 			digits = n.whole
@@ -187,8 +187,7 @@ func (n number) round(places int) number {
 	return number{n.minus, strings.TrimLeft(string(digits[:point]), "0"), string(digits[point:])}
 }
 
-// normalFloat writes a floating-point value with the fewest digits that tell
-// it, -0 apart from 0.
+// normalFloat writes a floating-point value with the fewest digits for it, -0 apart from 0.
 func normalFloat(dst []byte, variant, lexical string, single bool) ([]byte, bool) {
 	v, ok := parseFloat(lexical, single, variant == "lenient" || variant == "6digits")
 	if !ok {
@@ -226,9 +225,8 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 	return strconv.AppendFloat(dst, v, 'E', -1, bits)
 }
 
-// parseFloat reads the lexical forms of xsd:double and xsd:float; what is too
-// large is infinite. lenient takes inf, infinity and nan in any case and with a
-// sign too.
+// parseFloat reads the lexical forms of xsd:double and xsd:float; too large values are infinite.
+// lenient takes inf, infinity and nan in any case and with a sign too.
 func parseFloat(s string, single, lenient bool) (float64, bool) {
 	digits := false
 	for i := range len(s) {

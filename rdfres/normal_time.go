@@ -16,8 +16,8 @@ type moment struct {
 	offset              int    // minutes, by amount
 }
 
-// layouts tell which fields a type has, in their order: Y year, - a hyphen,
-// M month, D day, T the letter, t the time of day.
+// layouts are the fields of each type, in their order: Y year, - a hyphen, M month, D day, T the
+// letter, t the time of day.
 var layouts = map[string]string{
 	"dateTime": "Y-M-DTt", "dateTimeStamp": "Y-M-DTt", "date": "Y-M-D", "time": "t",
 	"gYear": "Y", "gYearMonth": "Y-M", "gMonth": "--M", "gMonthDay": "--M-D", "gDay": "---D",
@@ -220,7 +220,7 @@ func normalTime(dst []byte, variant, lexical, local string) ([]byte, string) {
 	zero := m.offset == 0 && (m.zone == '+' || m.zone == '-')
 	switch variant {
 	case "ms":
-		// -00:15 and -00:30 are what the store writes no zone and Z with.
+		// The store writes -00:15 for no zone and -00:30 for Z.
 		if !strings.HasPrefix(layout, "Y-M-D") || m.year < 0 || m.year > 7999 || strings.HasPrefix(lexical, "-") || len(m.fraction) > 3 ||
 			m.offset%15 != 0 || m.zone == '-' && (m.offset == 15 || m.offset == 30) {
 			return dst, ""
@@ -256,8 +256,7 @@ func normalTime(dst []byte, variant, lexical, local string) ([]byte, string) {
 	return m.append(dst, layout), local
 }
 
-// utc is the moment of a dateTime that has a zone in UTC. The year stays within
-// what parseMoment reads.
+// utc is the moment of a dateTime with a zone in UTC. The year stays in the range of parseMoment.
 func (m moment) utc() moment {
 	minutes := 60*m.hour + m.minute
 	switch m.zone {
@@ -326,8 +325,8 @@ type span struct {
 	fraction string
 }
 
-// parseSpan reads a lexical form of one of the duration types, and what
-// Oxigraph takes besides: a T and a point that nothing follows.
+// parseSpan reads a lexical form of one of the duration types, and Oxigraph's additions: a T and a
+// point with nothing behind.
 func parseSpan(s, local string) (d span, ok bool) {
 	s, d.minus = strings.CutPrefix(s, "-")
 	s, ok = strings.CutPrefix(s, "P")

@@ -6,10 +6,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// ParseLine reads one N-Triples or N-Quads line (without the newline) into
-// canonical terms. ok is false for blank and comment lines. It is strict and
-// for single lines: Read shares what repeats, Lines and LineScanner make no
-// terms at all.
+// ParseLine reads one N-Triples or N-Quads line (without the newline) into canonical terms. ok is
+// false for blank and comment lines. It is strict and for single lines: Read shares repeated terms,
+// Lines and LineScanner make no terms at all.
 func ParseLine(line []byte) (q Quad, ok bool, err error) {
 	var sc LineScanner
 	if n := len(line); n > 0 && line[n-1] == '\r' {

@@ -11,9 +11,9 @@ import (
 // probeNS begins the subject and the predicates of probe triples.
 const probeNS = "urn:rsbridge:probe:"
 
-// probes are the literals that tell the rules apart: each line has a datatype of
-// XSD by local name, then lexical forms; "@" has language tags. Each literal
-// gets a predicate of its own, so that what came back can be told.
+// probes are literals for telling the rules apart: each line has a datatype of XSD by local name,
+// then lexical forms; "@" has language tags. Each literal gets a predicate of its own, to identify
+// its answer.
 var probes = []string{
 	"integer|1|01|+1|-0|-01|000| 1|1 |9223372036854775807|09223372036854775807|-09223372036854775808|36028797018963967|036028797018963967|36028797018963968|036028797018963968|-036028797018963969|42",
 	"int|1|01|-01|+2147483647", "long|01|036028797018963968", "short|01", "byte|-01|7",
@@ -34,18 +34,18 @@ var probes = []string{
 	"duration|P1Y|P12M|P0Y|PT60S|P1Y0M|PT36H|-PT1.50S|P400D", "yearMonthDuration|P12M|P1Y|P0Y",
 }
 
-// probeGroups are literals that share a predicate: a store that takes them for
-// one keeps one. Names of types stand after the last space.
+// probeGroups are literals with one predicate: a store with one value for them keeps one. Names of
+// types stand after the last space.
 var probeGroups = [][]string{
 	{"1 integer", "1.0 float", "1 boolean"}, {"2 integer", "2.0 decimal"}, {"0.5 decimal", "0.5 double"}, {"3 integer", "03 integer"}, {"true boolean", "1 boolean"},
 }
 
-// ProbeTriples are what a store is asked to keep in a scratch graph, to see what
-// it gives back (DetectNormalForm): literals of every kind whose rewriting was
-// ever seen, none of them ill-typed but inf. NaN is not among them: it breaks the
-// index of Virtuoso 7.2.5, which refuses every later insert, whatever it is. Some stores refuse a
-// request because of a single literal (Virtuoso 7.2.5: xsd:duration, integers
-// beyond 64 bits, a boolean with a space; they stand at the end): writers should then split it and go on.
+// ProbeTriples are written into a scratch graph of a store, to compare its answer
+// (DetectNormalForm). They are literals of every kind ever seen rewritten, none of them ill-typed
+// but inf. NaN is not among them: it breaks the index of Virtuoso 7.2.5, and every later insert
+// fails. Some stores refuse a request because of a single literal (Virtuoso 7.2.5: xsd:duration,
+// integers beyond 64 bits, a boolean with a space; they stand at the end): writers should then
+// split it and go on.
 func ProbeTriples() []Triple {
 	var ts []Triple
 	predicate := func() Term { return NewIRI(fmt.Sprintf("%sp%03d", probeNS, len(ts))) }
@@ -74,19 +74,17 @@ func ProbeTriples() []Triple {
 	return ts
 }
 
-// DetectNormalForm finds the rules by which a store rewrites: written is what it
-// was given (ProbeTriples, or any triples without blank nodes), read what it
-// gave back. Of each family the variant is chosen under which most of written is
-// found in read again, then the one that takes fewest of the terms that the
-// store tells apart for one, then the narrowest. None is chosen that takes two
-// terms for one that the store gave back side by side, for one subject and
-// predicate, whatever else it would explain: a store may also confuse a literal
-// with one that it was given before (Jena TDB2: an integer beyond 56 bits comes
-// back as the xsd:long of the same digits), which says nothing of the others.
+// DetectNormalForm finds the rewriting rules of a store: written was given to it (ProbeTriples, or
+// any triples without blank nodes), read is its answer.
 //
-// unexplained are the triples of written that are not in read under that form
-// (refused, lost, or rewritten in a way that has no rule), and those of read
-// that nothing written accounts for.
+// For each family it chooses the variant under which most of written is in read; then the one
+// confusing the fewest terms the store tells apart; then the narrowest. It never chooses a variant
+// that takes two terms for one if the store gave both for one subject and predicate. A store may
+// also confuse a literal with an earlier one (Jena TDB2: an integer beyond 56 bits comes back as
+// the xsd:long of the same digits); this says nothing of the others.
+//
+// unexplained are the triples of written missing from read under this form (refused, lost, or
+// rewritten without a rule), and the triples of read without an origin in written.
 func DetectNormalForm(written, read []Triple) (n NormalForm, unexplained []Triple) {
 	d := detection{read: map[[2]Term][]Term{}, written: map[[2]Term][]Term{}}
 	for _, t := range written {
@@ -116,8 +114,7 @@ func DetectNormalForm(written, read []Triple) (n NormalForm, unexplained []Tripl
 	return n, d.unexplained(n, written, read)
 }
 
-// families are the rules by family, the narrower variants first; the rule that
-// joins families is last.
+// families are the rules by family, the narrower variants first. The rule joining families is last.
 func families() (out [][]string) {
 	return [][]string{
 		{"boolean", "boolean-trimmed"},
@@ -137,10 +134,10 @@ type detection struct {
 	terms         []Term             // distinct objects of read
 }
 
-// score is how badly a normal form explains what was seen.
+// score is how badly a normal form explains the answer.
 type score struct {
-	missed   int // terms written and not found again, terms read that were not written
-	confused int // terms that were read as different and are one in the normal form
+	missed   int // terms written and not found again, or read and never written
+	confused int // terms read as different, but one in the normal form
 }
 
 func (a score) less(b score) bool {
@@ -149,7 +146,7 @@ func (a score) less(b score) bool {
 
 func (d *detection) score(n NormalForm) (s score) {
 	for key, written := range d.written {
-		if read := d.read[key]; len(read) > 0 { // else refused, which no rule explains
+		if read := d.read[key]; len(read) > 0 { // else refused: no rule explains it
 			s.missed += missing(n, written, read) + missing(n, read, written)
 		}
 	}
@@ -161,7 +158,7 @@ func (d *detection) score(n NormalForm) (s score) {
 	return s
 }
 
-// refutes tells whether terms that were read side by side are one under n.
+// refutes tells whether n takes terms read side by side for one.
 func (d *detection) refutes(n NormalForm) bool {
 	for _, read := range d.read {
 		forms := make(map[Term]Term, len(read))
@@ -175,7 +172,7 @@ func (d *detection) refutes(n NormalForm) bool {
 	return false
 }
 
-// missing counts the terms of a that are not in b under n.
+// missing counts the terms of a without an equal in b under n.
 func missing(n NormalForm, a, b []Term) (count int) {
 	for _, x := range a {
 		if !holds(n, b, n.Term(x)) {

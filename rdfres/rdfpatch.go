@@ -21,17 +21,16 @@ const (
 	RDFPatchSuffix = ".rdfp"
 )
 
-// PatchHeader is an "H name value ." row. RDF Patch knows the names "id", of the
-// patch, and "prev", of the patch that it follows; others may be there.
+// PatchHeader is an "H name value ." row. RDF Patch knows the names "id" of the patch, and "prev"
+// of the patch before it; others may be there.
 type PatchHeader struct {
 	Name  string
 	Value Term // an IRI or a literal
 }
 
-// PatchRow is one row of an RDF Patch. Code says which fields are set: "H" Header;
-// "A" and "D" Quad (its G is "" for the default graph); "PA" and "PD" Header, the
-// prefix as its name and the namespace as its value ("" for "PD"); "TX", "TC" and
-// "TA" none.
+// PatchRow is one row of an RDF Patch. Code decides the fields: "H" Header; "A" and "D" Quad (its G
+// is "" for the default graph); "PA" and "PD" Header, the prefix as its name and the namespace as
+// its value ("" for "PD"); "TX", "TC" and "TA" none.
 type PatchRow struct {
 	Line   int // from 1
 	Code   string
@@ -39,9 +38,9 @@ type PatchRow struct {
 	Quad   Quad
 }
 
-// DiffTriples gives what must go from before and what must be added to make
-// after. All are sorted and without doubles (SortUnique). Labels of blank nodes
-// are names: in wire form equal nodes have equal labels.
+// DiffTriples gives the triples to delete from before and to add to it to make after. All are
+// sorted and without doubles (SortUnique). Labels of blank nodes are names: in wire form equal
+// nodes have equal labels.
 func DiffTriples(before, after []Triple) (deleted, added []Triple) {
 	for len(before) > 0 && len(after) > 0 {
 		switch c := before[0].Compare(after[0]); {
@@ -88,10 +87,10 @@ func appendPatchRow(dst []byte, code byte, t Triple) []byte {
 	return append(dst, " .\n"...)
 }
 
-// ReadPatch streams the rows of an RDF Patch in text form, in their order. It
-// checks each row by itself; the order of rows is the reader's to judge
-// (ApplyPatch). Blank nodes may be written _:label or <_:label>. The sequence ends
-// after the first error, a *SyntaxError for what is no RDF Patch.
+// ReadPatch streams the rows of an RDF Patch in text form, in their order. It checks each row by
+// itself; the order of rows is the caller's to judge (ApplyPatch). Blank nodes may be written
+// _:label or <_:label>. The sequence ends after the first error, a *SyntaxError for anything but
+// RDF Patch.
 func ReadPatch(r io.Reader, o ReadOptions) iter.Seq2[PatchRow, error] {
 	return func(yield func(PatchRow, error) bool) {
 		limited := &io.LimitedReader{R: r, N: o.MaxBytes + 1}
@@ -183,8 +182,8 @@ func (p *patchReader) row(line []byte) (row PatchRow, ok bool, why string) {
 	return row, false, fmt.Sprintf("a row begins with H, A, D, PA, PD, TX, TC or TA, not with %q", chars.Cut(row.Code))
 }
 
-// prefix reads what follows PA and PD: a prefix as a string or as name: and, for
-// PA, a namespace as a string or an IRI.
+// prefix reads the rest of PA and PD: a prefix as a string or as name: and, for PA, a namespace as
+// a string or an IRI.
 func (p *patchReader) prefix(line []byte, i int, row PatchRow) (PatchRow, bool, string) {
 	if i < len(line) && line[i] == '"' {
 		term, n, why := p.term(line, i, "object")
@@ -291,12 +290,11 @@ func (p *patchReader) end(line []byte, i int) (why string) {
 	return ""
 }
 
-// ApplyPatch applies an RDF Patch to a graph (sorted and without doubles, as the
-// result is) and gives the headers too. As RDF Patch has it, adding what is there
-// and deleting what is not changes nothing; whether the patch was meant for this
-// graph is told by digests. Changes stand in transactions: those of one that is
-// aborted or does not end do not count, which for the last is an error, as are
-// changes outside of one and changes of named graphs.
+// ApplyPatch applies an RDF Patch to a graph and gives the headers too. Both graphs are sorted and
+// without doubles. As in RDF Patch, adding a present triple and deleting an absent one changes
+// nothing; digests tell whether the patch was meant for this graph. Changes stand in transactions.
+// The changes of an aborted or unfinished one do not count. An unfinished transaction is an error,
+// as are changes outside of one and changes of named graphs.
 func ApplyPatch(before []Triple, patch []byte, o ReadOptions) (after []Triple, headers []PatchHeader, err error) {
 	have := make(map[Triple]bool, len(before)) // false: deleted
 	for _, t := range before {

@@ -11,40 +11,37 @@ import (
 type ReadOptions struct {
 	Base    string // base IRI for relative references; "" refuses them
 	Name    string // document name for error messages
-	Charset string // of the text, as a Content-Type tells it; "": UTF-8, or what an XML document says
+	Charset string // of the text, from a Content-Type; "": UTF-8, or the declaration of an XML document
 
-	// MaxBytes bounds the document, and what it expands to: its statements as N-Quads, and
-	// the prefixes, bases, entities and contexts that they are made with. Exceeding it is
-	// ErrTooLarge. 0 is no bound for the document; it may expand to 256 MiB, or to 64 times
-	// its length where that is more.
+	// MaxBytes bounds the document, and its expansion: its statements as N-Quads, and the prefixes,
+	// bases, entities and contexts behind them. Exceeding it is ErrTooLarge. 0 is no bound for the
+	// document; its expansion may have 256 MiB, or 64 times its length if this is more.
 	MaxBytes int64
 
-	// Lax accepts in N-Triples and N-Quads what the grammar refuses but common
-	// stores emit: raw spaces, braces and the like in IRIs; relative IRIs, which
-	// stay as they are; language tags such as en_US; blank node labels such as
-	// nodeID://b1; a character escaped as two surrogates; triple terms of RDF 1.2
-	// (TripleTerm). CheckTerm finds those that nobody else takes. The terms are
-	// canonical all the same, so nothing of it goes further except the odd tags
-	// and relative IRIs themselves. Other formats are always read strictly.
+	// Lax accepts in N-Triples and N-Quads usual faults of common stores: raw spaces, braces and
+	// the like in IRIs; relative IRIs, unchanged; language tags such as en_US; blank node labels
+	// such as nodeID://b1; a character escaped as two surrogates; triple terms of RDF 1.2
+	// (TripleTerm). CheckTerm finds those refused everywhere else. The terms are canonical all the
+	// same: only the odd tags and relative IRIs themselves go further. Other formats are always
+	// read strictly.
 	Lax bool
 
-	// OneGraph makes Decode take a document whose statements all stand in one graph with
-	// a name for that graph.
+	// OneGraph makes Decode accept one graph name, if all statements of the document stand in that
+	// graph.
 	OneGraph bool
 
-	// CheckIRIs refuses IRIs with a character that no IRI may have (IRIError),
-	// which the escapes of N-Triples, N-Quads and Turtle, and any text of RDF/XML
-	// and JSON-LD, let through: for a store, which would have to give them back
-	// in formats and queries that cannot write them.
+	// CheckIRIs refuses IRIs with a forbidden character (IRIError). Escapes of N-Triples, N-Quads
+	// and Turtle, and any text of RDF/XML and JSON-LD, let them through. A store would have to give
+	// them back in formats and queries without a way to write them.
 	CheckIRIs bool
 
-	// Context gives a JSON-LD context that is not in the document, and the address that
-	// it is at after redirects; its errors tell the address. Without it, and where it
-	// fails, the document is refused (ErrRemoteContext).
+	// Context gives a JSON-LD context from outside the document, and its address after redirects;
+	// its errors tell the address. Without it, and if it fails, the document is refused
+	// (ErrRemoteContext).
 	Context func(address string) (doc []byte, at string, err error)
 
-	// LinkedContext is the address of the context that a Link header tells for JSON
-	// (JSON-LD 1.1, section 6.1).
+	// LinkedContext is the address of the context in a Link header for JSON (JSON-LD 1.1, section
+	// 6.1).
 	LinkedContext string
 }
 
@@ -56,7 +53,7 @@ func (o *ReadOptions) ExpandsTo(length int64) int64 {
 	return max(maxUnbounded, 64*length)
 }
 
-// maxUnbounded is what any document may expand to where no bound is given.
+// maxUnbounded bounds the expansion of a document without a bound.
 const maxUnbounded = 256 << 20
 
 // TooLarge is the error of a document longer than MaxBytes.

@@ -15,10 +15,10 @@ func Skolemize(t Term, authority string) Term {
 	return NewIRI(strings.TrimSuffix(authority, "/") + genid + t.Label())
 }
 
-// Unskolemize turns an IRI of our own skolem form (any authority) back into its
-// blank node; everything else, foreign genid IRIs too, is returned as it is. It
-// allocates only for what it turns back. The authority is lost: who reads IRIs
-// of more than one authority tells their nodes apart with CutSkolem.
+// Unskolemize turns an IRI of our own skolem form (any authority) back into its blank node.
+// Everything else, foreign genid IRIs too, is returned as it is. It allocates only for skolem IRIs.
+// The authority is lost: a reader of IRIs of more than one authority tells their nodes apart with
+// CutSkolem.
 func Unskolemize(t Term) Term {
 	if _, label, ok := CutSkolem(t); ok {
 		return Term("_:" + label)
@@ -26,9 +26,9 @@ func Unskolemize(t Term) Term {
 	return t
 }
 
-// CutSkolem takes an IRI of our own skolem form apart: scheme://host, and the
-// label of the blank node. Two authorities with one label are two nodes, which
-// come of two sources. ok is false for every other term. It allocates nothing.
+// CutSkolem takes an IRI of our own skolem form apart: scheme://host, and the label of the blank
+// node. Two authorities with one label are two nodes of two sources. ok is false for every other
+// term. It allocates nothing.
 func CutSkolem(t Term) (authority, label string, ok bool) {
 	if len(t) < len("<a://b"+genid+">") || t[0] != '<' || t[len(t)-1] != '>' {
 		return "", "", false
@@ -61,9 +61,9 @@ func isScheme(s string) bool {
 // wirePrefix begins every wire name; 40 hexadecimal digits follow.
 const wirePrefix = "rsb"
 
-// IsWireName tells whether a blank label has the form that ComponentNames.Name
-// gives: rsb, 40 lower-case hexadecimal digits, n and a position, and perhaps d
-// and an ordinal that is not 0; both decimal without leading zeros.
+// IsWireName tells whether a blank label has the form of ComponentNames.Name: rsb, 40 lower-case
+// hexadecimal digits, n and a position, and perhaps d and an ordinal that is not 0; both decimal
+// without leading zeros.
 func IsWireName(label string) bool {
 	rest, ok := strings.CutPrefix(label, wirePrefix)
 	if !ok || len(rest) < 42 {

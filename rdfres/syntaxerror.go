@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SyntaxError is a document that is not what its format asks for. It says
-// where: Line and Column count from 1, Column in characters; 0 is unknown.
+// SyntaxError is a document with a fault in its format, and the place: Line and Column count from
+// 1, Column in characters; 0 is unknown.
 type SyntaxError struct {
 	Name   string // of the document, from ReadOptions; may be ""
 	Format Format
@@ -34,17 +34,15 @@ func (e *SyntaxError) Error() string {
 }
 
 var (
-	// ErrTooLarge is a document beyond ReadOptions.MaxBytes, or one whose
-	// nesting or single line is beyond what this package reads, or a
-	// description beyond its bound (TooLargeError).
+	// ErrTooLarge is a document beyond ReadOptions.MaxBytes, a nesting or a single line beyond the
+	// bounds of this package, or a description beyond its bound (TooLargeError).
 	ErrTooLarge = errors.New("too large")
 
-	// ErrCannotCarry is a graph that a format cannot express; the error that
-	// wraps it names the term and the reason. N-Triples carries every graph.
+	// ErrCannotCarry is a graph a format cannot express. The wrapping error names the term and the
+	// reason. N-Triples carries every graph.
 	ErrCannotCarry = errors.New("the format cannot carry this graph")
 
-	// ErrRemoteContext is a JSON-LD document that asks for a context from the
-	// web that ReadOptions.Context does not give; the error that wraps it names
-	// the address.
+	// ErrRemoteContext is a JSON-LD document with a context from the web not given by
+	// ReadOptions.Context. The wrapping error names the address.
 	ErrRemoteContext = errors.New("the document needs a JSON-LD context from elsewhere")
 )

@@ -10,14 +10,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// Term is an RDF term in canonical N-Triples syntax: <iri>, _:label,
-// "lexical", "lexical"@lang, "lexical"^^<datatype> (xsd:string left out).
-// Two terms are the same RDF term exactly when the strings are equal.
-// Lexical forms and language tags keep their case and spelling.
+// Term is an RDF term in canonical N-Triples syntax: <iri>, _:label, "lexical", "lexical"@lang,
+// "lexical"^^<datatype> (xsd:string left out). Two terms are the same RDF term exactly when the
+// strings are equal. Lexical forms and language tags keep their case and spelling.
 //
-// IRIs stand raw, with what the grammar does not allow raw (controls, space,
-// <>"{}|^`\) as \u00XX. Literals are escaped as in canonical N-Quads of
-// RDFC-1.0. "" is no term.
+// IRIs stand raw, with characters the grammar does not allow raw (controls, space, <>"{}|^`\) as
+// \u00XX. Literals are escaped as in canonical N-Quads of RDFC-1.0. "" is no term.
 type Term string
 
 // TermKind tells the three kinds of term apart.
@@ -41,9 +39,9 @@ func NewIRI(iri string) Term {
 	return Term("<" + iri + ">")
 }
 
-// NewBlank makes the term of a blank node. A label that N-Triples cannot write
-// (Virtuoso's nodeID://b1 for example) becomes "x--" and its hexadecimal bytes,
-// so that different labels stay different.
+// NewBlank makes the term of a blank node. A label outside the grammar of N-Triples (Virtuoso's
+// nodeID://b1 for example) becomes "x--" and its hexadecimal bytes, so different labels stay
+// different.
 func NewBlank(label string) Term {
 	if chars.ScanLabel(label, true) != len(label) || label == "" {
 		label = "x--" + hex.EncodeToString([]byte(label))
@@ -59,10 +57,10 @@ func NewLiteral(lexical, lang, datatype string) Term {
 	return Term(chars.OwnString(chars.AppendSuffix(append(b, '"'), lang, datatype)))
 }
 
-// AppendIRI appends the term that NewIRI makes.
+// AppendIRI appends the term of NewIRI.
 func AppendIRI(dst, iri []byte) []byte { return append(chars.AppendIRI(append(dst, '<'), iri), '>') }
 
-// AppendLiteral appends the term that NewLiteral makes.
+// AppendLiteral appends the term of NewLiteral.
 func AppendLiteral(dst, lexical, lang, datatype []byte) []byte {
 	dst = chars.AppendLiteral(append(dst, '"'), lexical)
 	return chars.AppendSuffix(append(dst, '"'), lang, datatype)
@@ -135,8 +133,8 @@ func (t Term) EscapedLiteral() (lexical, lang, datatype string) {
 	return lexical, lang, datatype
 }
 
-// Check tells whether t is a term in canonical form: what the constructors
-// take on trust (a language tag, a scheme, valid UTF-8) is looked at here.
+// Check tells whether t is a term in canonical form. It checks the parts trusted by the
+// constructors: a language tag, a scheme, valid UTF-8.
 func (t Term) Check() error {
 	got, err := ParseTerm([]byte(t))
 	if err != nil {
@@ -148,8 +146,8 @@ func (t Term) Check() error {
 	return nil
 }
 
-// RDF gives t as a term of knakk/rdf. What that package does not take (an IRI
-// with a space or a brace) is an error.
+// RDF gives t as a term of knakk/rdf. A term refused by that package (an IRI with a space or a
+// brace) is an error.
 func (t Term) RDF() (rdf.Term, error) {
 	switch t.Kind() {
 	case KindIRI:
@@ -174,8 +172,8 @@ func (t Term) RDF() (rdf.Term, error) {
 	return nil, fmt.Errorf("rdfres: %q is no term", string(t))
 }
 
-// langLiteral goes through the decoder where rdf.NewLangLiteral refuses a good
-// tag: it takes at most one hyphen, so not zh-Hant-TW.
+// langLiteral uses the decoder for good tags refused by rdf.NewLangLiteral: it takes at most one
+// hyphen, so not zh-Hant-TW.
 func langLiteral(t Term, lexical, lang string) (rdf.Term, error) {
 	if strings.Count(lang, "-") < 2 && chars.ScanLang(lang) == len(lang) {
 		return rdf.NewLangLiteral(lexical, lang)

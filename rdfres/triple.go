@@ -37,9 +37,8 @@ func (q Quad) AppendLine(dst []byte) []byte {
 
 // Compare orders triples as their lines are ordered bytewise.
 func (t Triple) Compare(u Triple) int {
-	// Of two terms of which one begins the other the shorter line goes on with
-	// a space, which is below every byte of a term: comparing term by term is
-	// comparing the lines.
+	// If one of two terms begins with the other, the shorter line goes on with a space, below every
+	// byte of a term: comparing term by term is comparing the lines.
 	if c := strings.Compare(string(t.S), string(u.S)); c != 0 {
 		return c
 	}
@@ -71,5 +70,5 @@ func SortUnique(ts []Triple) []Triple {
 type Description struct {
 	Entity  string // IRI
 	Triples []Triple
-	Ahead   []byte // what was made of just these triples before they were asked for, by who takes them; nil: nothing
+	Ahead   []byte // prepared by the consumer for exactly these triples, before they are asked for; nil: nothing
 }

@@ -7,15 +7,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// ParseTSVTerm reads one field of SPARQL 1.1 TSV results (section 4) into a
-// canonical term. Beyond N-Triples that syntax has bare numbers and booleans,
-// whose lexical form is kept (42 is "42"^^xsd:integer, -1.50 an xsd:decimal,
-// 1e6 an xsd:double), and Turtle's other quotes. An empty field is an unbound
-// variable: "" without an error.
+// ParseTSVTerm reads one field of SPARQL 1.1 TSV results (section 4) into a canonical term. Beyond
+// N-Triples this syntax has bare numbers and booleans with their lexical form (42 is
+// "42"^^xsd:integer, -1.50 an xsd:decimal, 1e6 an xsd:double), and Turtle's other quotes. An empty
+// field is an unbound variable: "" without an error.
 //
-// IRIs, blank node labels and language tags are taken laxly (ReadOptions.Lax):
-// what a store holds should not be lost because of a brace in an IRI. White
-// space around the field is not part of it.
+// IRIs, blank node labels and language tags are taken laxly (ReadOptions.Lax): a brace in an IRI
+// should not cost a store's data. White space around the field is not part of it.
 func ParseTSVTerm(field []byte) (Term, error) {
 	field = bytes.Trim(field, " \r\n")
 	if len(field) == 0 {
@@ -38,8 +36,8 @@ func ParseTSVTerm(field []byte) (Term, error) {
 	return "", fmt.Errorf("rdfres: the TSV field %q is no RDF term: neither <IRI>, _:label, \"literal\", number, true nor false", chars.Cut(string(field)))
 }
 
-// ShorthandType is the datatype that Turtle and SPARQL give to a bare number
-// or boolean, "" when s is neither.
+// ShorthandType is the datatype of a bare number or boolean in Turtle and SPARQL, "" when s is
+// neither.
 func ShorthandType(s []byte) string {
 	if string(s) == "true" || string(s) == "false" {
 		return chars.XSDBoolean

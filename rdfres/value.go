@@ -6,13 +6,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
-// ValueEqual tells whether two literals have the same value although they are
-// written in two ways: the same value in the value space of XSD (numbers of
-// xsd:decimal and the integer types are in one space, float and double each in
-// another; a dateTime with a zone is a point in time), or the same string with
-// language tags that differ in case. Such a difference between a source and a
-// mirror is a rewriting. Terms that are equal are; terms that are no literals,
-// ill-typed literals and unknown datatypes are only equal to themselves.
+// ValueEqual tells whether two literals have the same value in perhaps two spellings: the same
+// value in the value space of XSD (numbers of xsd:decimal and the integer types are in one space,
+// float and double each in another; a dateTime with a zone is a point in time), or the same string
+// with language tags different in case only. Such a difference between a source and a mirror is a
+// rewriting. Equal terms have equal values. Ill-typed literals, unknown datatypes and terms that
+// are no literals are only equal to themselves.
 func ValueEqual(a, b Term) bool {
 	if a == b {
 		return true
@@ -25,8 +24,8 @@ func ValueEqual(a, b Term) bool {
 	return spaceA != "" && spaceA == spaceB && keyA == keyB
 }
 
-// valueKey tells the value space of a literal, "" for one that is compared as it
-// is, and a key that equal values share.
+// valueKey gives the value space of a literal, "" for a literal without one, and a key shared by
+// equal values.
 func valueKey(t Term) (space, key string) {
 	lexical, lang, datatype := t.EscapedLiteral()
 	if lang != "" {

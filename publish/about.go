@@ -78,7 +78,7 @@ var formatIRIs = map[rdfres.Format]string{
 // dataset is the IRI of a set as a dataset.
 func (s *set) dataset() string { return s.about() + "#dataset" }
 
-// describe says of a set what catalogues want to know: VoID and DCAT.
+// describe describes a set for catalogues: VoID and DCAT.
 func (s *set) describe(g *statements, snap *snapshot) {
 	d := s.dataset()
 	g.iri(d, nsRDF+"type", nsVoID+"Dataset")

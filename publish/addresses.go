@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/publish/naming"
 )
 
-// Addresses are what the addresses of a set are made of.
+// Addresses are the parts of a set's addresses.
 type Addresses struct {
 	Base   string `json:"base"`   // base URL, without trailing slash
 	Prefix string `json:"prefix"` // removed from entity IRIs
@@ -27,7 +27,7 @@ type Move struct {
 	From Addresses `json:"from"`
 	To   Addresses `json:"to"`
 
-	FromSet string `json:"from_set,omitempty"` // names of the set, where that is another one
+	FromSet string `json:"from_set,omitempty"` // name of the set in the addresses, if it is another one
 	ToSet   string `json:"to_set,omitempty"`
 }
 
@@ -40,11 +40,10 @@ func (m Move) Note() string {
 	return string(data)
 }
 
-// Addresses tells at which addresses a set is published, and at which it would be
-// by its configuration. While they differ, documents and representations keep
-// the ones in force. To move the set, append the Note of a Move to its log and
-// Publish: the lists begin anew at that change, the old ones are gone, and names
-// that were made with a former prefix are redirected.
+// Addresses tells the present addresses of a set, and those of its configuration. While they
+// differ, documents and representations keep the present ones. To move the set, append the Note of
+// a Move to its log and Publish: the lists begin anew at that change, the old ones are gone, and
+// names with a former prefix are redirected.
 func (p *Publisher) Addresses(name string) (inForce, configured Addresses, err error) {
 	s, err := p.set(name)
 	if err != nil {
@@ -64,7 +63,7 @@ func ReadAddresses(store kv.Store, name string, log *changetrack.Log) (Addresses
 	return at, known && told, nil
 }
 
-// Bases are the base URLs at which sets are published, the configured one first.
+// Bases are the base URLs of published sets, the configured one first.
 func (p *Publisher) Bases() []string {
 	out := []string{p.base}
 	p.mu.RLock()
@@ -77,7 +76,7 @@ func (p *Publisher) Bases() []string {
 	return out
 }
 
-// mostFormer is the number of former prefixes whose names are redirected.
+// mostFormer is the number of former prefixes with redirected names.
 const mostFormer = 8
 
 func (s *set) setAddresses(at Addresses, former []string) {
@@ -98,16 +97,15 @@ func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err 
 	return Addresses{anew.Base, anew.Prefix}, anew.Former, true, nil
 }
 
-// wasTold tells whether a set had ever something to publish. Before that nobody has an
-// address of it, so that those of the configuration are in force.
+// wasTold tells whether a set ever had something to publish. Before that nobody has an address of
+// it, so the configured ones are in force.
 func wasTold(log *changetrack.Log) (bool, error) {
 	view := log.View()
 	head, _ := view.Head()
 	return head > 0, errors.Join(view.Err(), view.Close())
 }
 
-// moved gives the set at its new addresses when the log says, after a sequence,
-// that it has some; nil otherwise.
+// moved gives the set at its new addresses if the log, after a sequence, has a move; nil otherwise.
 func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 	c, ok, err := view.Rebased()
 	if err != nil || !ok || c.Sequence <= after {
@@ -129,9 +127,8 @@ func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 	return next, nil
 }
 
-// anew drops all lists and dumps of s, so that next, which may be s itself,
-// begins with none. Readers that are under way keep what they have. The caller
-// holds s.publishing.
+// anew drops all lists and dumps of s, so next begins with none. next may be s itself. Running
+// readers keep their view. The caller holds s.publishing.
 func (s *set) anew(next *set, generation uint64) (*set, error) {
 	s.dumping.Lock()
 	defer s.dumping.Unlock()
@@ -145,8 +142,8 @@ func (s *set) anew(next *set, generation uint64) (*set, error) {
 	return next, next.openDumps() // there are none: their files are removed
 }
 
-// present gives a set as it is now and its snapshot, which is nil when there is
-// none; release it. The set is nil when there is none of that name.
+// present gives the present set and its snapshot. The snapshot is nil when there is none; release
+// it. The set is nil when there is none of that name.
 func (p *Publisher) present(name string) (*set, *snapshot) {
 	for {
 		s := p.lookup(name)
@@ -178,12 +175,12 @@ func (p *Publisher) put(s *set) {
 	p.paths.Store(&paths)
 }
 
-// movedError comes for a NAME that was made with a former prefix.
+// movedError reports a NAME with a former prefix.
 type movedError struct{ entity string }
 
 func (e *movedError) Error() string { return "the resource has moved" }
 
-// formerly finds the entity of a NAME that a former prefix gave it.
+// formerly finds the entity of a NAME with a former prefix.
 func (s *set) formerly(snap *snapshot, name string) error {
 	for _, prefix := range s.former {
 		entity, err := naming.Decode(name, prefix)

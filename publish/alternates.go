@@ -11,12 +11,11 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Several sets may describe the same entities, each in its own vocabulary: then
-// their descriptions of one entity are alternates of each other. A generation looks
-// at fixed states of the other sets' logs, so that what it lists is fixed too.
+// Several sets may describe the same entities, each in its own vocabulary: then their descriptions
+// of one entity are alternates of each other. A generation looks at fixed states of the other sets'
+// logs, so its lists are fixed too.
 
-// source is what entries are made from: the log of the set, and those of the sets
-// that are its alternates.
+// source is the input of entries: the log of the set, and the logs of its alternate sets.
 type source struct {
 	*changetrack.View
 	alternates *alternateSets
@@ -24,8 +23,7 @@ type source struct {
 
 func (snap *snapshot) source() *source { return &source{snap.view, snap.alternates} }
 
-// alternateSets are the states of other sets' logs that a generation is made with.
-// Snapshots share them.
+// alternateSets are the states of other sets' logs used by a generation. Snapshots share them.
 type alternateSets struct {
 	list []alternateSet
 	refs atomic.Int64
@@ -36,15 +34,15 @@ type alternateSet struct {
 	view *changetrack.View
 }
 
-// alternateRecord says in a generation which state of another set it was made with.
+// alternateRecord is a generation's record of the state of another set.
 type alternateRecord struct {
 	Sequence uint64 `json:"sequence"`
 	Base     string `json:"base"`
 	Prefix   string `json:"prefix"`
 }
 
-// openAlternates takes the present states; nil where none are configured. Sets that
-// were never scanned in full are left out.
+// openAlternates takes the present states; nil if none are configured. Sets without a complete scan
+// are left out.
 func (s *set) openAlternates() (*alternateSets, error) {
 	if len(s.cfg.Alternates) == 0 {
 		return nil, nil
@@ -89,7 +87,7 @@ func (a *alternateSets) release() error {
 	return errors.Join(errs...)
 }
 
-// records are what a generation says of them.
+// records are the records of the states in a generation.
 func (a *alternateSets) records() map[string]alternateRecord {
 	if a == nil || len(a.list) == 0 {
 		return nil
@@ -102,8 +100,8 @@ func (a *alternateSets) records() map[string]alternateRecord {
 	return out
 }
 
-// alternateLinks lead to the descriptions of an entity in other sets. They are of
-// what is now: entries of changes, which stay as they are, have none.
+// alternateLinks link to the descriptions of an entity in other sets. Entries of changes have none:
+// they never change, and the links are those of now.
 func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string) error {
 	if len(s.cfg.Alternates) == 0 || view.alternates == nil {
 		return nil
@@ -126,8 +124,8 @@ func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string)
 // alternateBytes is more than a link to another set takes.
 const alternateBytes = 4096
 
-// touchAlternates finds the parts whose entities have come to another set, left
-// it, or stand at another address there, since the generation before.
+// touchAlternates finds the parts whose entities have come to another set, left it, or changed
+// their address there, since the generation before.
 func (w *generationWriter) touchAlternates() error {
 	if w.touched == nil || w.alternates == nil {
 		return nil

@@ -33,13 +33,13 @@ type archiveRecord struct {
 	From      time.Time               `json:"from,omitzero"`
 	Until     time.Time               `json:"until,omitzero"`
 	Stored    time.Time               `json:"stored"`
-	Documents []archivedDocument      `json:"documents"` // the first is the one that the archive names
+	Documents []archivedDocument      `json:"documents"` // the archive names the first
 	Packages  []packageRecord         `json:"packages,omitempty"`
 }
 
 // archivedDocument is a document as it is kept: raw deflate in a file.
 type archivedDocument struct {
-	Name   string `json:"name"`             // its address is archives/NAME.xml, or NAME.xml where there is a folder
+	Name   string `json:"name"`             // its address is archives/NAME.xml, or NAME.xml if there is a folder
 	Folder string `json:"folder,omitempty"` // "": archives
 	Length int64  `json:"length"`
 	CRC32  uint32 `json:"crc32"`
@@ -50,21 +50,21 @@ func (d archivedDocument) file() string {
 	return cmp.Or(d.Folder, "archives") + "/" + d.Name + ".xml.deflate"
 }
 
-// archiveKinds are what the archives are of, with the code of their records.
+// archiveKinds are the capabilities with archives, with the code of their records.
 var archiveKinds = []resourcesync.Capability{resourcesync.ResourceList, resourcesync.ResourceDump, resourcesync.ChangeList, resourcesync.ChangeDump}
 
 func (r *archiveRecord) key() []byte {
 	return append(keyOf('A', uint64(slices.Index(archiveKinds, r.Kind))), keyOf('n', r.Number)...)
 }
 
-// archived gives what is archived, in the order of kinds and numbers.
+// archived gives the archived documents, in the order of kinds and numbers.
 func (s *set) archived() []archiveRecord { return *s.archives.Load() }
 
 func (s *set) isArchived(kind resourcesync.Capability, number uint64) bool {
 	return slices.ContainsFunc(s.archived(), func(r archiveRecord) bool { return r.Kind == kind && r.Number == number })
 }
 
-// archivedFiles are the packages, manifests and folders that archives need.
+// archivedFiles are the packages, manifests and folders used by archives.
 func (s *set) archivedFiles() map[string]bool {
 	keep := map[string]bool{}
 	for _, r := range s.archived() {
@@ -79,7 +79,7 @@ func (s *set) archivedFiles() map[string]bool {
 	return keep
 }
 
-// putArchives records what was added and forgets what was dropped.
+// putArchives adds and drops records.
 func (s *set) putArchives(add, drop []archiveRecord) error {
 	s.archiving.Lock()
 	defer s.archiving.Unlock()
@@ -106,7 +106,7 @@ func (s *set) putArchives(add, drop []archiveRecord) error {
 	return nil
 }
 
-// openArchives reads the records; one whose files are not there is forgotten.
+// openArchives reads the records, and forgets those with missing files.
 func (s *set) openArchives() error {
 	none := []archiveRecord{}
 	s.archives.Store(&none)
@@ -139,11 +139,10 @@ func (s *set) openArchives() error {
 	return nil
 }
 
-// Archive keeps the Resource List and the Resource Dump that are offered now, and
-// drops from the archives what is older than SetConfig.ArchivesKeep. What is
-// archived already stands. Change Lists and Change Dumps go into their archives
-// when retention takes them out of the present ones (Retain). Without
-// SetConfig.Archives nothing happens.
+// Archive keeps the present Resource List and Resource Dump, and drops documents older than
+// SetConfig.ArchivesKeep from the archives. Archived documents never change. Change Lists and
+// Change Dumps go into their archives when retention takes them out of the present ones (Retain).
+// Without SetConfig.Archives nothing happens.
 func (p *Publisher) Archive(ctx context.Context, name string) error {
 	s, err := p.set(name)
 	if err != nil {
@@ -183,7 +182,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	return s.trimArchives()
 }
 
-// trimArchives drops what is kept long enough. The caller holds s.dumping.
+// trimArchives drops documents kept long enough. The caller holds s.dumping.
 func (s *set) trimArchives() error {
 	if s.cfg.ArchivesKeep <= 0 {
 		return nil
@@ -231,7 +230,7 @@ func folderOf(ps []packageRecord) string {
 	return ps[0].File[:strings.LastIndexByte(ps[0].File, '/')]
 }
 
-// keepDocument writes a document into a folder, "" that of the archives.
+// keepDocument writes a document into a folder of the archives; "" is their own.
 func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, error) {
 	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32, Stored: int64(len(d.body.Deflated))}
 	file := filepath.Join(s.dir, filepath.FromSlash(a.file()))
@@ -308,7 +307,7 @@ func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) 
 	return rec, s.archivePackages(&rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
 }
 
-// archivePackages keeps the document that lists the packages of a dump.
+// archivePackages keeps the document with the list of a dump's packages.
 func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync.Head) error {
 	var entries []resourcesync.Entry
 	for i := range rec.Packages {
@@ -327,9 +326,9 @@ func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync
 	return ownfile.Sync(filepath.Join(s.dir, "archives"))
 }
 
-// archiveChangeLists keeps closed Change Lists that are about to be dropped. Links
-// whose target has gone, or goes with the list, are left out: patches, versions
-// that are no longer kept, other formats of what is deleted.
+// archiveChangeLists keeps closed Change Lists before they are dropped. Links to a missing target,
+// or one dropped with the list, are left out: patches, versions no longer kept, other formats of
+// deleted entities.
 func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *changetrack.View, lists []listRecord) error {
 	for _, l := range lists {
 		if s.isArchived(resourcesync.ChangeList, l.Number) {
@@ -389,7 +388,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 	return nil
 }
 
-// pruneLinks leaves out the links of an entry whose targets have gone.
+// pruneLinks leaves out the links of an entry with a missing target.
 func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 	entity := e.Meta.Ext[resourcesync.ExtEntity]
 	if l := e.Link(resourcesync.RelDescribes); l != nil {
@@ -433,8 +432,8 @@ func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 	return nil
 }
 
-// archiveChangeDumps keeps the packages of lists that are about to be dropped, one
-// document for each list.
+// archiveChangeDumps keeps the packages of lists before they are dropped, one document for each
+// list.
 func (s *set) archiveChangeDumps(packages []packageRecord) error {
 	byList := map[uint64][]packageRecord{}
 	var numbers []uint64
@@ -465,7 +464,7 @@ func (s *set) archiveChangeDumps(packages []packageRecord) error {
 	return nil
 }
 
-// archiveDocEntries is the number of documents that one part of an archive lists.
+// archiveDocEntries is the number of documents in one part of an archive.
 const archiveDocEntries = 10000
 
 // archiveDoc is /SET/archives/KIND.xml: the archive, or its index; a page from 1

@@ -17,19 +17,19 @@ import (
 	"github.com/rsbridge/rsbridge/internal/lru"
 )
 
-// document is a body that is ready to be answered with.
+// document is a body ready to be sent.
 type document struct {
 	etag        string // without quotes
 	contentType string
 	modified    time.Time // zero: no Last-Modified
 	immutable   bool      // the address always answers with these bytes
 	link        string    // Link header, or ""
-	linked      *linked   // what the Link header is made of, or nil
+	linked      *linked   // the parts of the Link header, or nil
 	memento     time.Time // Memento-Datetime, or zero
 	body        changetrack.Blob
 }
 
-// packer packs what is written to it as raw deflate.
+// packer packs written bytes as raw deflate.
 type packer struct {
 	buf    bytes.Buffer
 	flate  *flate.Writer
@@ -46,7 +46,7 @@ var flatePool = sync.Pool{New: func() any {
 	return w
 }}
 
-// newPacker starts a body; with digest it also hashes what is written.
+// newPacker starts a body; with digest it also hashes the written bytes.
 func newPacker(digest bool) *packer {
 	p := &packer{flate: flatePool.Get().(*flate.Writer), crc: crc32.NewIEEE()}
 	p.flate.Reset(&p.buf)
@@ -75,13 +75,13 @@ func (p *packer) close() (changetrack.Blob, error) {
 	return changetrack.Blob{Deflated: bytes.Clone(p.buf.Bytes()), CRC32: p.crc.Sum32(), Length: p.length}, nil
 }
 
-// contentTag is an ETag from what was written.
+// contentTag is an ETag of the written bytes.
 func (p *packer) contentTag() string { return contentTag(p.sum.Sum(nil)) }
 
 // contentTag is an ETag from the digest of the bytes.
 func contentTag(sum []byte) string { return hex.EncodeToString(sum[:16]) }
 
-// nameTag is an ETag from what determines the bytes.
+// nameTag is an ETag of the values that determine the bytes.
 func nameTag(format string, a ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, a...))
 	return contentTag(sum[:])

@@ -15,15 +15,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// makeChangeDumps packages the closed Change Lists that have no packages yet. A
-// package holds a bitstream for every change but deletions, so
-// a list of which a version is no longer kept cannot be packaged: the Change
-// Dump then begins after it. A list of nothing but new and changed files, which
-// packages leave out, would make a package without an entry: the package of the
-// next list covers its time too.
+// makeChangeDumps packages the closed Change Lists without packages. A package holds a bitstream
+// for every change but deletions, so a list with a version no longer kept cannot be packaged: the
+// Change Dump then begins after it. Packages leave out new and changed files. A list of nothing
+// else would make a package without an entry: the package of the next list covers its time too.
 func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	have := slices.Clone(*s.changeDumps.Load())
-	var from time.Time // where the next package begins: lists without one may lie before
+	var from time.Time // begin of the next package: lists without one may lie before
 	for _, l := range snap.lists {
 		if !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number {
 			continue
@@ -70,9 +68,8 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	return nil
 }
 
-// makeChangeDump packages one list, the first package from a time on. A list whose
-// representations are more than a package may hold is cut. There is no package
-// without an entry.
+// makeChangeDump packages one list, the first package from a time on. A list too large for one
+// package is cut. There is no package without an entry.
 func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time) (made []packageRecord, err error) {
 	if tail, _ := snap.view.Tail(); tail > l.After {
 		return nil, fmt.Errorf("the changes of list %d: %w", l.Number, kv.ErrNotFound)
@@ -217,9 +214,8 @@ func (s *set) dropChangeDumps(drop []packageRecord) error {
 	return s.removeFiles(drop)
 }
 
-// changeDumpDoc lists the packages: page 0 is
-// /SET/changedump.xml, the one list or the index; the others are its parts. All
-// but the last are closed; that is open, for packages will be appended.
+// changeDumpDoc lists the packages: page 0 is /SET/changedump.xml, the one list or the index; the
+// others are its parts. All but the last are closed. The last is open: packages will be appended.
 func (s *set) changeDumpDoc(page int) (*document, error) {
 	packages := *s.changeDumps.Load()
 	if len(packages) == 0 {
@@ -228,8 +224,8 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 	}
 	head := s.root(resourcesync.ChangeDump)
 	head.Meta.Ext = extNumbers(packages[len(packages)-1].Last, 0)
-	// Parts begin at fixed numbers of Change Lists, so that they stay the same when
-	// the oldest are dropped.
+	// Parts begin at fixed numbers of Change Lists, so they stay the same when the oldest are
+	// dropped.
 	most := uint64(s.dumpDocEntries)
 	partOf := func(p *packageRecord) int { return int((p.Number-1)/most) + 1 }
 	first, last := partOf(&packages[0]), partOf(&packages[len(packages)-1])
@@ -288,7 +284,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 	return doc, err
 }
 
-// addPatches stores the patches that an entry links to, and says where.
+// addPatches stores the patches linked from an entry, and their paths in the entry.
 func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, patches []patch.Patch) error {
 	for i := range e.Links {
 		l := &e.Links[i]

@@ -7,23 +7,22 @@ import (
 )
 
 const (
-	// mostLists is the number of Change Lists beyond which older ones are merged:
-	// far below the 50,000 that an index may have.
+	// mostLists is the number of Change Lists beyond which older ones are merged: far below the
+	// 50,000 allowed in an index.
 	mostLists = 20000
-	// finestLists of the newest stay as they are: they are what mirrors read.
+	// finestLists of the newest stay as they are: mirrors read them.
 	finestLists = 1000
-	// mergedBytes bounds the entries of a list, of which 50 MB are allowed.
+	// mergedBytes bounds the entries of a list; 50 MB are allowed.
 	mergedBytes = 40 << 20
 )
 
-// last is the number of the last of the lists that were merged into this one.
+// lastNumber is the number of the last list merged into this one.
 func (l *listRecord) lastNumber() uint64 { return max(l.Number, l.Through) }
 
-// mergeLists makes older Change Lists coarser where there are too many: nothing is
-// refused and nothing is lost. A merged list has an address
-// of its own, to which those of its parts lead. A list that waits for its Change
-// Dump package is left alone, and so are those with very many entries. A list of nothing
-// but new and changed files waits for none.
+// mergeLists merges older Change Lists if there are too many: nothing is refused and nothing is
+// lost. A merged list has an address of its own; the addresses of its parts redirect to it. It
+// leaves lists alone that wait for their Change Dump package, and those with very many entries. A
+// list of nothing but new and changed files waits for no package.
 func (w *generationWriter) mergeLists() {
 	s := w.set
 	if len(w.lists) <= s.mostLists {

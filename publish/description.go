@@ -24,7 +24,7 @@ func cannotCarry(f rdfres.Format, loc string) *statusError {
 		hint("Its main representation is %s.", loc)
 }
 
-// find gives the state of the entity that a NAME means.
+// find gives the state of the entity with a NAME.
 func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
 	entity, err := naming.Decode(name, s.at.Prefix)
 	var st changetrack.State
@@ -88,7 +88,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	if other {
 		return errNoDocument
 	}
-	if format != "" && r.URL.RawQuery == "" { // what mirrors ask for, over and over
+	if format != "" && r.URL.RawQuery == "" { // the usual request of mirrors
 		key := s.cfg.Name + "\x00" + strconv.FormatUint(snap.gen.Number, 36) + "\x00" + rest
 		d, err := s.p.hot.Get(r.Context(), key, func() (*document, error) {
 			return s.description(r.Context(), snap, name, format, "")
@@ -113,7 +113,7 @@ func (s *set) description(ctx context.Context, snap *snapshot, name string, form
 	return s.linked(ctx, snap, name, suffix, &st, v, format, version != "")
 }
 
-// choose finds an entity and the version that is asked for, "" the present one.
+// choose finds an entity and the requested version, "" the present one.
 func (s *set) choose(snap *snapshot, name, suffix, version string) (st changetrack.State, v *changetrack.Version, err error) {
 	if st, err = s.find(snap, name); err != nil {
 		return st, nil, err
@@ -174,8 +174,8 @@ func versionQuery(v *changetrack.Version, memento bool) string {
 	return "?version=" + strconv.FormatUint(v.Sequence, 10)
 }
 
-// gone is the answer for an entity that was deleted, at the address with a suffix.
-// Its versions are still there (RFC 7089, 4.5.1).
+// gone is the answer for a deleted entity, at the address with a suffix. Its versions are still
+// there (RFC 7089, 4.5.1).
 func (s *set) gone(st *changetrack.State, suffix string) error {
 	e := &statusError{code: http.StatusGone, reason: "The entity " + clip.Middle(st.Entity) + " is no longer described here.", link: s.gates(naming.Encode(st.Entity, s.at.Prefix), suffix)}
 	if c := st.Deleted; c != nil {
@@ -188,8 +188,8 @@ func (s *set) gone(st *changetrack.State, suffix string) error {
 	return e
 }
 
-// linked is what the Link header of a representation is made of: it is longer than
-// most of them are packed, and quickly made.
+// linked holds the parts of a representation's Link header. The header is longer than most packed
+// representations, and quickly made.
 type linked struct {
 	s            *set
 	name, suffix string // of the address
@@ -203,9 +203,9 @@ func (l *linked) header() string {
 	return l.s.links(l.name, l.suffix, l.entity, l.version, l.format, l.memento)
 }
 
-// links is the Link header: where a representation belongs, what else there is of
-// it, and its versions (RFC 8288, RFC 7089). The original resource of a version is
-// the address without the version, be it one with a suffix or that which negotiates.
+// links is the Link header: the set of a representation, its other formats, and its versions (RFC
+// 8288, RFC 7089). The original resource of a version is the address without the version, either
+// the negotiating one or one with a suffix.
 func (s *set) links(name, suffix, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
 	generic := s.url + "/r/" + name
 	b := make([]byte, 0, 2048) // most headers fit in it
@@ -245,7 +245,7 @@ func (s *set) links(name, suffix, entity string, v *changetrack.Version, format 
 	return string(b)
 }
 
-// headerIRI makes an IRI fit for a header: what no URI may hold is percent-escaped.
+// headerIRI makes an IRI fit for a header: characters forbidden in URIs are percent-escaped.
 func headerIRI(iri string) string {
 	ok := true
 	for i := range len(iri) {
@@ -268,8 +268,7 @@ func headerIRI(iri string) string {
 	return b.String()
 }
 
-// represent gives a version in a format: the bytes that are kept, or what is made
-// of them.
+// represent gives a version in a format: the stored bytes, or bytes converted from them.
 func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
 	if format == v.Format {
 		blob, err := snap.view.Representation(st.Entity, v.Sequence)

@@ -18,12 +18,12 @@ import (
 
 const (
 	xmlType = "application/xml"
-	// mostBytes is what a document may have (ResourceSync 1.1, section 7).
+	// mostBytes is the largest document allowed (ResourceSync 1.1, section 7).
 	mostBytes = 50_000_000
 	// mostEntries is how many entries a document may have (the same place).
 	mostEntries = 50_000
-	// layout is part of every ETag that is not made from the bytes: a change of
-	// how documents are written changes it.
+	// layout is part of every ETag made from other things than the bytes. It changes with the
+	// layout of documents.
 	layout = "2"
 )
 
@@ -45,8 +45,7 @@ func (p *Publisher) document(head resourcesync.Head, entries []resourcesync.Entr
 	return packed(b.Bytes(), xmlType)
 }
 
-// streamed writes a document whose entries come rendered. An etag of "" is made
-// from the bytes.
+// streamed writes a document of rendered entries. An etag of "" is made from the bytes.
 func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.Writer) error) (*document, error) {
 	pk := newPacker(etag == "")
 	w, err := resourcesync.NewWriter(pk, head)
@@ -80,15 +79,15 @@ func (s *set) wellKnown() string       { return s.at.Base + wellKnownPath }
 func (s *set) capabilityList() string  { return s.url + "/capabilitylist.xml" }
 func (s *set) about() string           { return s.url + "/about" }
 
-// sourceSets is the number of sets that one Source Description lists.
+// sourceSets is the number of sets in one Source Description.
 const sourceSets = 10000
 
 func (p *Publisher) sourceDescriptionPart(page int) string {
 	return fmt.Sprintf("%s/sourcedescription-%05d.xml", p.base, page)
 }
 
-// sourceDescription lists every set: page 0 is the one document
-// or, where there are too many sets for one, the index; the others are its parts.
+// sourceDescription lists every set. Page 0 is the one document, or the index if there are too many
+// sets for one; the others are its parts.
 func (p *Publisher) sourceDescription(page int) (*document, error) {
 	head := resourcesync.Head{
 		Meta:  resourcesync.Meta{Capability: resourcesync.Description, Length: -1},
@@ -120,8 +119,7 @@ func (p *Publisher) sourceDescription(page int) (*document, error) {
 	return p.document(head, entries)
 }
 
-// capabilityListDoc lists what can be had now: nothing before
-// the first complete scan.
+// capabilityListDoc lists the documents available now: none before the first complete scan.
 func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	head := resourcesync.Head{
 		Meta: resourcesync.Meta{Capability: resourcesync.CapabilityList, Length: -1},
@@ -200,8 +198,7 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 	})
 }
 
-// partDoc answers for any range that a part of now or of before covered: the
-// index that named it may be older.
+// partDoc answers for the range of any present or former part: the client's index may be older.
 func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, error) {
 	s := snap.set
 	p, ok := partition.ParseBits(bits)
@@ -250,7 +247,7 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p partition.Part, in
 		head.Meta.At = p.At
 		head.Meta.Ext = extNumbers(p.Seq, p.Gen)
 		tag := key
-		if s.cfg.Origin != nil { // what it tells is no part of the key
+		if s.cfg.Origin != nil { // its addresses are no part of the key
 			tag = ""
 		}
 		d, err := streamed(tag, head, func(w *resourcesync.Writer) error {
@@ -316,7 +313,7 @@ func listName(l *listRecord) string {
 
 func (s *set) listAddress(l *listRecord) string { return s.url + "/" + listName(l) + ".xml" }
 
-// list finds the Change List with a number, or the one into which it was merged.
+// list finds the Change List with a number, or the list it was merged into.
 func (snap *snapshot) list(number uint64) (*listRecord, bool) {
 	i := sort.Search(len(snap.lists), func(i int) bool { return snap.lists[i].lastNumber() >= number })
 	if i == len(snap.lists) || snap.lists[i].Number > number {
@@ -350,23 +347,23 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	})
 }
 
-// open is the Change List that grows.
+// open is the growing Change List.
 func (snap *snapshot) open() *listRecord { return &snap.lists[len(snap.lists)-1] }
 
-// prepare makes the open Change List when that of the generation before was asked for:
-// who follows it comes again, and need not wait for it.
+// prepare makes the open Change List if that of the generation before was requested: its readers
+// come again, and need not wait for it.
 func (snap *snapshot) prepare(ctx context.Context, before *snapshot) {
 	if before == nil || !before.followed.Load() {
 		return
 	}
 	if _, err := snap.makeChangeList(ctx, snap.open()); err != nil && ctx.Err() == nil {
-		snap.set.p.log.Error("making the Change List", "set", snap.set.cfg.Name, "error", err) // who asks for it is told too
+		snap.set.p.log.Error("making the Change List", "set", snap.set.cfg.Name, "error", err) // its reader gets the error too
 	}
 }
 
-// recentChanges is /SET/changelist-open.xml: the last changes in one Change List, as many
-// as one document may have and half as many at least. Its address never becomes that of an
-// index, for clients that read one list and no index.
+// recentChanges is /SET/changelist-open.xml: the last changes in one Change List, at most the
+// entries of one document and at least half of them. Its address never becomes an index's, for
+// clients reading one list and no index.
 func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	s, open := snap.set, snap.open()
 	first, after, from := open.Number, uint64(0), open.From
@@ -403,7 +400,7 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	})
 }
 
-// changeListDoc is a Change List that is asked for.
+// changeListDoc is the document of a Change List.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
 	if !l.closed() {
 		snap.followed.Store(true)
@@ -446,8 +443,8 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 	})
 }
 
-// copyEntries writes the entries from the list with a number on, of that one only those
-// after a sequence, to the end of the list l.
+// copyEntries writes the entries of the lists from number to the end of the list l. From the first
+// list it takes only those after a sequence.
 func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, number, after uint64, l *listRecord) error {
 	for pair, err := range r.Scan(keyOf('c', number, after+1), keyOf('c', l.lastNumber(), l.Last+1)) {
 		if err == nil {

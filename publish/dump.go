@@ -32,17 +32,16 @@ const (
 	// packageEntries bounds a package, beside partBytes: its manifest is a document with
 	// at most 50,000 entries and 50 MB.
 	packageEntries = 25000
-	// dumpDocEntries is the number of packages that one document lists.
+	// dumpDocEntries is the number of packages in one document.
 	dumpDocEntries = 10000
 )
 
-// Dump makes a new Resource Dump of the published state and,
-// unless that has a schedule of its own (SetConfig.ScheduledChangeDump), the
-// packages of the Change Dump for lists that were closed since the last time. Files
-// that descriptions lead to are in the dump as far as SetConfig.DumpFiles allows and
-// they can be had; it tells how many are not. It becomes visible by one record; the
-// dump before it stays on disk, for readers that are under way, until the next. When
-// nothing was published since the last dump, that one stands.
+// Dump makes a new Resource Dump of the published state. It also makes the Change Dump packages of
+// lists closed since the last time, unless these have a schedule of their own
+// (SetConfig.ScheduledChangeDump). Linked files are in the dump within SetConfig.DumpFiles and if
+// they can be fetched; the dump counts the others. It becomes visible by one record. The dump
+// before it stays on disk, for running downloads, until the next. If nothing was published since
+// the last dump, that one stays.
 func (p *Publisher) Dump(ctx context.Context, name string) error {
 	return p.dump(name, func(s *set, snap *snapshot) error {
 		if s.offers(resourcesync.ResourceDump) {
@@ -57,8 +56,8 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 	})
 }
 
-// DumpChanges makes the packages of the Change Dump for lists that were closed
-// since the last time, and nothing where a set offers none.
+// DumpChanges makes the Change Dump packages of lists closed since the last time. For a set without
+// a Change Dump it does nothing.
 func (p *Publisher) DumpChanges(ctx context.Context, name string) error {
 	return p.dump(name, func(s *set, snap *snapshot) error { return s.dumpChanges(ctx, snap) })
 }
@@ -92,9 +91,9 @@ func (s *set) dumpChanges(ctx context.Context, snap *snapshot) error {
 	return nil
 }
 
-// DumpInfo tells of the Resource Dump that is offered.
+// DumpInfo describes the present Resource Dump.
 type DumpInfo struct {
-	Sequence  uint64 // of the log that it holds
+	Sequence  uint64 // last position of the log in it
 	At        time.Time
 	Completed time.Time
 	Entries   int64
@@ -102,7 +101,7 @@ type DumpInfo struct {
 	Bytes     int64
 }
 
-// ResourceDump tells of the Resource Dump that is offered; false when there is none.
+// ResourceDump describes the present Resource Dump; false when there is none.
 func (p *Publisher) ResourceDump(name string) (DumpInfo, bool) {
 	s, err := p.set(name)
 	if err != nil {
@@ -228,9 +227,9 @@ func (s *set) putDump(d *dumpRecord) error {
 	return b.Commit(true)
 }
 
-// path is where a representation stands in a package: as at the public address,
-// unless a segment is longer than file systems take, or differs only in case from
-// what the package has already, which some file systems take for the same.
+// path is the path of a representation in a package. It is the public one, unless a segment is too
+// long for file systems, or differs only in case from a path in the package: some file systems take
+// these for the same.
 func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
 	name := naming.Encode(entity, f.s.at.Prefix)
 	folded := folder + "/" + strings.ToLower(name) + format.Suffix()
@@ -245,9 +244,9 @@ func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
 	return "/" + folder + "/" + name + format.Suffix()
 }
 
-// onlyName is a name that nothing else ever has: the numbers come again when the state
-// was lost or put back, and with them other bytes would stand at an address that may be
-// kept for ever, or under a record that is older than they are.
+// onlyName is a name never used again. After a loss of the state, or its return from a backup,
+// numbers are used again. Then other bytes would stand at an address cached for ever, or under an
+// older record.
 func onlyName(format string, a ...any) string {
 	return fmt.Sprintf(format, a...) + "-" + strings.ToLower(rand.Text()[:10])
 }
@@ -263,7 +262,7 @@ type packages struct {
 	done    []packageRecord
 }
 
-// room gives the package that takes so many bytes more.
+// room gives the package for so many more bytes.
 func (ps *packages) room(bytes int64) (*packageFile, error) {
 	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.partSize.Bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
 		if err := ps.close(); err != nil {
@@ -280,8 +279,7 @@ func (ps *packages) room(bytes int64) (*packageFile, error) {
 	return ps.out, nil
 }
 
-// close packs the manifest and makes the file durable, once that of the package
-// before is.
+// close packs the manifest and makes the file durable, after the file of the package before.
 func (ps *packages) close() error {
 	if err := ps.wait(); err != nil {
 		return err
@@ -307,7 +305,7 @@ func (ps *packages) wait() error {
 	return err
 }
 
-// end closes the last package; an empty set has one that is empty.
+// end closes the last package; an empty set has one empty package.
 func (ps *packages) end() (_ []packageRecord, err error) {
 	if ps.begun == 0 {
 		_, err = ps.room(0)
@@ -321,7 +319,7 @@ func (ps *packages) end() (_ []packageRecord, err error) {
 	return ps.done, err
 }
 
-// abort leaves nothing open, of what end did not close.
+// abort closes the packages end did not close.
 func (ps *packages) abort() {
 	ps.wait() // nothing to tell: the dump has failed
 	if ps.out != nil {
@@ -487,8 +485,7 @@ func (s *set) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync.E
 	return resourcesync.Entry{Loc: s.url + "/" + p.File, HasMeta: true, Meta: m, Links: []resourcesync.Link{contents}}
 }
 
-// serveDumpFile serves a package or the copy of a manifest that a record names,
-// whole or in ranges.
+// serveDumpFile serves a package or the copy of a manifest named by a record, whole or in ranges.
 func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string) error {
 	var rec *packageRecord
 	match := func(ps []packageRecord) {
@@ -554,12 +551,11 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	return nil
 }
 
-// byteRange is a Range that can be answered. Any other one is ignored: servers must do so
-// with a unit that they do not know (RFC 9110, section 14.2).
+// byteRange is an answerable Range. Any other one is ignored: a server must ignore unknown units
+// (RFC 9110, section 14.2).
 var byteRange = regexp.MustCompile(`^bytes=[ \t]*(\d+-\d*|-\d+)([ \t]*,[ \t]*(\d+-\d*|-\d+))*[ \t]*$`)
 
-// openDumps reads the records, drops those whose files are not there, and
-// removes files that no record names.
+// openDumps reads the records, drops those with missing files, and removes files without a record.
 func (s *set) openDumps() error {
 	var d dumpRecord
 	known, err := getJSON(s.kv, []byte("d"), &d)
@@ -614,7 +610,7 @@ func (s *set) openDumps() error {
 				b.Delete(keyOf('D', last.Number, last.Last))
 			}
 		}
-		b.Delete(keyOf('D', rec.Number, rec.Last)) // what is made again comes after what is left
+		b.Delete(keyOf('D', rec.Number, rec.Last)) // the next package comes after the rest
 	}
 	for _, rec := range cds {
 		keep[rec.File], keep[rec.Manifest] = true, true
@@ -638,7 +634,7 @@ func (s *set) allThere(ps []packageRecord) bool {
 	return true
 }
 
-// sweep removes what keep does not name from the two folders of packages.
+// sweep removes all files not in keep from the two folders of packages.
 func (s *set) sweep(keep map[string]bool) error {
 	for _, folder := range []string{"resourcedump", "changedump", "archives", "resourcelist"} {
 		entries, err := os.ReadDir(filepath.Join(s.dir, folder))

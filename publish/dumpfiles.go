@@ -16,7 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// dumpedFile is a file that was fetched for a Resource Dump.
+// dumpedFile is a file fetched for a Resource Dump.
 type dumpedFile struct {
 	url    string
 	file   *os.File // at its beginning
@@ -24,8 +24,8 @@ type dumpedFile struct {
 	length int64
 }
 
-// dumpFiles fetches the files of a set, one at a time into a file in dir, as far as
-// DumpFiles allows. It gives the number of those that are left out.
+// dumpFiles fetches the files of a set, one at a time into a file in dir, within DumpFiles. leftOut
+// is the number of the others.
 func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add func(*dumpedFile, *resourcesync.Entry) error) (leftOut int64, err error) {
 	if s.cfg.DumpFiles <= 0 || s.cfg.FetchFiles == nil {
 		return snap.view.Files()
@@ -67,7 +67,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add fun
 	return leftOut, nil
 }
 
-// fetchInto fetches a file into temp, which may hold another one.
+// fetchInto fetches a file into temp, over its former content.
 func fetchInto(ctx context.Context, temp *os.File, fetch FetchFile, st *changetrack.FileState, most int64) (*dumpedFile, error) {
 	if _, err := temp.Seek(0, io.SeekStart); err != nil {
 		return nil, err

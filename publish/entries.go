@@ -31,9 +31,9 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 	return h
 }
 
-// describable tells whether an entity can be the target of a describes link: an
-// absolute IRI whose characters are allowed. A component of blank nodes is
-// nothing that anybody knows by its IRI. Stores also keep what is no IRI.
+// describable tells whether an entity can be the target of a describes link: an absolute IRI of
+// allowed characters. Nobody knows a component of blank nodes by its IRI. Stores also keep invalid
+// IRIs.
 func describable(entity string) bool {
 	n := naming.Scheme(entity)
 	if n == 0 || isComponent(entity) || !xmlText(entity) {
@@ -70,7 +70,7 @@ func xmlText(s string) bool {
 	return true
 }
 
-// name says what an entry is about: with a describes link where there can be one.
+// name names the entity of an entry: by a describes link if there can be one.
 func name(e *resourcesync.Entry, entity string) {
 	if describable(entity) {
 		e.Links = append(e.Links, link(resourcesync.RelDescribes, entity))
@@ -94,7 +94,7 @@ func versionAddress(loc string, sequence uint64) string {
 	return loc + "?version=" + strconv.FormatUint(sequence, 10)
 }
 
-// representation fills what an entry says of a version.
+// representation fills in the fields of a version.
 func (s *set) representation(e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
 	e.Loc = s.address(entity, v.Format)
 	e.LastMod = v.Time
@@ -127,8 +127,8 @@ func (s *set) resourceEntry(view *source, st *changetrack.State) (resourcesync.E
 	return e, err
 }
 
-// appendResource renders the entry of resourceEntry. The usual entry is written
-// straight into dst, which a test holds to be the same.
+// appendResource renders the entry of resourceEntry. The usual entry is written straight into dst;
+// a test compares the two.
 func (s *set) appendResource(dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
 	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {

@@ -10,15 +10,14 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A set whose descriptions lead to files lists the files as resources of their own,
-// at their own addresses.
+// A set with linked files lists the files as resources of their own, at their own addresses.
 
-// mostDescribedBy is how many of the descriptions that lead to a file its entry
-// links to: a logo may be on every one.
+// mostDescribedBy is the most links from a file's entry to its descriptions: a logo may be in every
+// one.
 const mostDescribedBy = 100
 
-// fileLinks adds what the description of an entity leads to. Then the entry has
-// more than one describes link, and says which one is the entity's.
+// fileLinks adds links to the files of a description. Then the entry has more than one describes
+// link, and names the entity's own.
 func (s *set) fileLinks(e *resourcesync.Entry, view *source, entity string) error {
 	if s.cfg.Content == "" {
 		return nil
@@ -38,7 +37,7 @@ func (s *set) fileLinks(e *resourcesync.Entry, view *source, entity string) erro
 	return nil
 }
 
-// fileMeta says what is known of a version of a file.
+// fileMeta are the known properties of a version of a file.
 func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
 	m := resourcesync.Meta{Length: v.Length, Encoding: v.Encoding,
 		Ext: map[string]string{resourcesync.ExtKind: resourcesync.KindFile, resourcesync.ExtSequence: strconv.FormatUint(v.Sequence, 10)}}
@@ -53,7 +52,7 @@ func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
 	return m
 }
 
-// describedBy links to the descriptions that lead to a file.
+// describedBy links to the descriptions linking to a file.
 func (s *set) describedBy(e *resourcesync.Entry, view *source, url string) error {
 	n := 0
 	for entity, err := range view.LeadingTo(url) {
@@ -75,8 +74,7 @@ func (s *set) describedBy(e *resourcesync.Entry, view *source, url string) error
 	return nil
 }
 
-// modified is the lastmod of a file: what its server says, or else the time at
-// which the change was found.
+// modified is the lastmod of a file: its server's, or else the time of the change in the log.
 func modified(v *changetrack.FileVersion) time.Time {
 	if v.Modified.IsZero() || v.Modified.After(v.Time) {
 		return v.Time
@@ -92,9 +90,8 @@ func (s *set) fileEntry(view *source, st *changetrack.FileState) (resourcesync.E
 	return e, s.describedBy(&e, view, st.URL)
 }
 
-// fileChange is the entry of a change of a file. Its datetime is the time of the
-// change; its lastmod is that of the Resource List, so that who compares the two
-// finds the same.
+// fileChange is the entry of a file's change. Its datetime is the time of the change. Its lastmod
+// is the Resource List's, so a comparison of the two finds them equal.
 func (s *set) fileChange(view *source, c *changetrack.Change) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Loc: c.File, LastMod: c.Time, HasMeta: true}
 	if c.FileAfter == nil {
@@ -110,7 +107,7 @@ func (s *set) fileChange(view *source, c *changetrack.Change) (resourcesync.Entr
 	return e, nil
 }
 
-// keyOfChange is where the entry of what has changed stands in the Resource List.
+// keyOfChange is the place of a changed resource in the Resource List.
 func keyOfChange(c *changetrack.Change) rdfres.Digest {
 	if c.OfFile() {
 		return changetrack.FileKey(c.File)
@@ -118,7 +115,7 @@ func keyOfChange(c *changetrack.Change) rdfres.Digest {
 	return rdfres.EntityKey(c.Entity)
 }
 
-// frequency is a changefreq, "" for what did not change since it is known.
+// frequency is a changefreq, "" without any known change.
 func frequency(changes int, first, last time.Time) string {
 	if changes < 2 || first.IsZero() {
 		return ""

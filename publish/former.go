@@ -12,10 +12,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A set that was renamed or forgotten leaves its name: requests are redirected to the new
-// name, or answered with 410 Gone. A set that gets the name again ends that.
+// A renamed or forgotten set leaves its name: requests are redirected to the new name, or answered
+// with 410 Gone. A new set of that name ends this.
 
-// formerRecord says what became of a set of that name.
+// formerRecord is the end of a set of that name.
 type formerRecord struct {
 	Version int       `json:"v"`
 	To      string    `json:"to,omitempty"` // its name now; "": it is gone
@@ -24,15 +24,15 @@ type formerRecord struct {
 
 func formerKey(name string) []byte { return append([]byte("t"), name...) }
 
-// Forget removes the records of a set, in a batch of any store that store is cut from. No
-// publisher has it open. The caller removes its folder below Options.Dir.
+// Forget removes the records of a set, in a batch of any store around store. No publisher has the
+// set open. The caller removes its folder below Options.Dir.
 func Forget(store kv.Store, batch kv.Batch, name string, now time.Time) error {
 	kv.Join(setKeys(store, name), batch).DeleteRange(nil, nil)
 	return leaveName(store, batch, name, "", now)
 }
 
-// Rename gives what is known of a set another name: its archives and numbers. Its lists begin
-// anew there. See Forget; the caller renames the folder.
+// Rename moves the records of a set to another name: its archives and numbers. Its lists begin anew
+// there. See Forget; the caller renames the folder.
 func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) error {
 	old, gone, next := setKeys(store, from), kv.Join(setKeys(store, from), batch), kv.Join(setKeys(store, to), batch)
 	at, former, known, err := readAddresses(old)
@@ -73,7 +73,7 @@ func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) erro
 	return leaveName(store, batch, from, to, now)
 }
 
-// leaveName notes what became of a name, and of those that led to it.
+// leaveName notes the end of a name, and updates names redirected to it.
 func leaveName(store kv.Store, batch kv.Batch, name, to string, now time.Time) error {
 	b := kv.Join(store, batch)
 	former, err := formerNames(store)
@@ -108,19 +108,19 @@ func formerNames(r kv.Reader) (map[string]formerRecord, error) {
 	return out, nil
 }
 
-// Former tells what became of a set of that name: its name now, "" if it was forgotten.
+// Former tells the end of a set of that name: its name now, "" if it was forgotten.
 func (p *Publisher) Former(name string) (to string, known bool) {
 	f, known := p.former[name]
 	return f.To, known
 }
 
-// HasFormer tells whether names of sets are left that are answered for.
+// HasFormer tells whether any former name is recorded.
 func HasFormer(store kv.Reader) (bool, error) {
 	former, err := formerNames(store)
 	return len(former) > 0, err
 }
 
-// openFormer reads the names that sets had. Those that are used again end.
+// openFormer reads the former names of sets. A name in use again is dropped.
 func (p *Publisher) openFormer(store kv.Store) (err error) {
 	if p.former, err = formerNames(store); err != nil {
 		return fmt.Errorf("publish: former names of sets: %w", err)
@@ -139,7 +139,7 @@ func (p *Publisher) openFormer(store kv.Store) (err error) {
 	return b.Commit(true)
 }
 
-// formerSet answers for a set that is not there.
+// formerSet answers for a former set.
 func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 	f, ok := p.former[name]
 	if !ok {

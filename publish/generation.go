@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	batchBytes = 4 << 20   // written ahead of the record that makes it visible
+	batchBytes = 4 << 20   // written ahead of the record making it visible
 	chunkBytes = 256 << 10 // of rendered entries
 )
 
-// open finishes or removes what was left, and publishes.
+// open finishes or removes unfinished work, and publishes.
 func (s *set) open(ctx context.Context) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
@@ -64,8 +64,8 @@ func (s *set) open(ctx context.Context) error {
 	return err
 }
 
-// startAnew leaves only the generation's number and that of the last list, so
-// that numbers are never used twice, and the addresses of what begins.
+// startAnew leaves only the generation's number and the last list's, since numbers are never used
+// twice, and the new addresses.
 func (s *set) startAnew(number uint64, at Addresses, former []string) error {
 	lists, err := loadLists(s.kv)
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *set) lastNumbers() (generation, list uint64, again bool, err error) {
 	return last.Generation, last.List, again, err
 }
 
-// load takes up a generation whose view is no longer open: the log's head may be
-// beyond it, so what it serves is replaced by the publication that follows.
+// load takes up a generation without its view. The log's head may be beyond it, so the next
+// publication replaces what it serves.
 func (s *set) load(gen genRecord) error {
 	if err := s.clean(gen); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *set) load(gen genRecord) error {
 	return nil
 }
 
-// clean removes what an unfinished Publish wrote beyond the generation.
+// clean removes the records of an unfinished Publish beyond the generation.
 func (s *set) clean(gen genRecord) error {
 	b := s.kv.Batch()
 	defer b.Close()
@@ -154,10 +154,9 @@ func loadLists(r kv.Reader) ([]listRecord, error) {
 	return lists, nil
 }
 
-// Publish makes what the log holds now visible: a new generation. It costs what
-// the changes since the last one cost. Before the first complete scan there is
-// nothing to publish, and without changes nothing moves: then it returns what
-// there is.
+// Publish makes the present content of the log visible: a new generation. Its cost is the cost of
+// the changes since the last one. Before the first complete scan, and without changes, it makes
+// none and returns the present one.
 func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error) {
 	if _, err := p.set(name); err != nil {
 		return Generation{}, err
@@ -171,8 +170,8 @@ func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error
 	return g, nil
 }
 
-// publish: the caller holds s.publishing. It gives the set as it is afterwards:
-// another one when the log says that it has moved.
+// publish: the caller holds s.publishing. It gives the set afterwards: another one if the log has a
+// move.
 func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	view := s.cfg.Log.View()
 	keep := false
@@ -265,7 +264,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	return s, w.gen.public(), nil
 }
 
-// touch notes that the part i is another one.
+// touch notes a change of the part i.
 func (w *generationWriter) touch(i int, count, bytes int64) {
 	t := w.touched[i]
 	w.touched[i] = partition.Touch{Count: t.Count + count, Bytes: t.Bytes + bytes}
@@ -286,9 +285,9 @@ type generationWriter struct {
 
 	before  *genRecord              // nil: the lists begin
 	delta   inventoryDelta          // nil: too much has changed
-	touched map[int]partition.Touch // part: what came to it and went
+	touched map[int]partition.Touch // part: its added and removed entries
 	dirty   map[uint64]bool
-	chunk   []byte // entries of the open list that are not in the batch yet
+	chunk   []byte // entries of the open list not yet in the batch
 	inChunk int
 	firstOf uint64 // sequence of the first of them
 	changes int
@@ -311,7 +310,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 		w.parts, w.lists = slices.Clone(cur.parts), slices.Clone(cur.lists)
 		return nil
 	}
-	for _, kind := range "cilpxy" { // of a first publication that did not end
+	for _, kind := range "cilpxy" { // of an unfinished first publication
 		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
 	}
 	number, list, again, err := s.lastNumbers()
@@ -377,7 +376,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			bytes := int64(0) // of an entry that more descriptions are linked with
+			bytes := int64(0) // of an entry linked with more descriptions
 			if err := w.set.measureFiles(now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
 				return err
 			}
@@ -445,7 +444,7 @@ func (w *generationWriter) take(patches *patch.Queue) error {
 		}
 	}
 	if w.touched != nil {
-		// The entry of the Resource List has less than that of the change, but its links to
+		// The entry of the Resource List is shorter than the change's, except for its links to
 		// other sets.
 		i, bytes := w.parts.Find(keyOfChange(&c)), int64(len(w.chunk)-before)+int64(len(w.set.cfg.Alternates))*alternateBytes
 		switch c.Kind {

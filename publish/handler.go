@@ -16,13 +16,12 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Handler serves the public addresses (contract): /.well-known/resourcesync,
-// /SET/..., and the pages for people. It routes on the escaped path, so an
-// escaped slash is not a slash, and answers below the path of the base URL as
-// well as at the root, whichever a proxy in front of it sends.
+// Handler serves the public addresses: /.well-known/resourcesync, /SET/..., and the pages for
+// people. It routes on the escaped path, so an escaped slash is not a slash. It answers below the
+// path of the base URL as well as at the root, since a proxy in front may send either.
 //
-// GET, HEAD and OPTIONS; bodies have a length, a strong ETag, and go out as gzip
-// where the client takes it. Any origin may read them.
+// GET, HEAD and OPTIONS; bodies have a length, a strong ETag, and go out as gzip to clients
+// accepting it. Any origin may read them.
 func (p *Publisher) Handler() http.Handler { return http.HandlerFunc(p.serve) }
 
 func (p *Publisher) serve(w http.ResponseWriter, r *http.Request) {
@@ -216,8 +215,8 @@ func pageNumber(digits string) (int, bool) {
 	return n, err == nil && n > 0 && fmt.Sprintf("%05d", n) == digits
 }
 
-// numberedList answers for the address of one Change List; one that was merged
-// into a coarser one leads there.
+// numberedList answers for the address of one Change List. A merged one is redirected to the list
+// it is in.
 func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*document, error) {
 	s := snap.set
 	first, _, _ := strings.Cut(digits, "-")
@@ -290,8 +289,7 @@ func (p *Publisher) serveRobots(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, d, err)
 }
 
-// unescapePath undoes percent escapes that a client or proxy put in; names have
-// none of their own.
+// unescapePath undoes percent escapes by a client or proxy; names have none of their own.
 func unescapePath(s string) (string, error) {
 	if strings.IndexByte(s, '%') < 0 {
 		return s, nil

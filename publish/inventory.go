@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// inventoryDeltas is the number of changes beyond which the tree is made anew
-	// instead of changed.
+	// inventoryDeltas is the number of changes for making the tree anew instead of changing it.
 	inventoryDeltas = 100000
 	inventoryRel    = resourcesync.NamespaceBridge + "#inventory"
 	jsonType        = "application/json"
 )
 
-// inventoryDelta is what a generation changes in the inventory: the graph of each
-// changed entity, zero for a deleted one.
+// inventoryDelta is the change of the inventory by a generation: the graph of each changed entity,
+// zero for a deleted one.
 type inventoryDelta map[rdfres.Digest]rdfres.Digest
 
 // note takes up a change; nil when there are too many.
@@ -159,7 +158,7 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, missing
 	}
-	for i := 0; err == nil && i < len(path); i++ { // a node that its parent does not have is of another time
+	for i := 0; err == nil && i < len(path); i++ { // a node missing in its parent is of another time
 		digit := strings.IndexByte("0123456789abcdef", path[i])
 		if digit < 0 || n.Children == nil || n.Children[digit].Count == 0 {
 			return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
@@ -186,7 +185,6 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 		}
 		d.Leaf = append(d.Leaf, line)
 	}
-	// The names of entities in a leaf are those that are still known; all else is
-	// fixed.
+	// Entity names in a leaf are the ones still known; all else is fixed.
 	return s.inventoryJSON(d, time.Time{}, n.Children != nil)
 }

@@ -19,13 +19,11 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Links are those of list entries that a set is configured for, beside the ones
-// that every entry has.
+// Links are the configured links of list entries, beside the ones of every entry.
 type Links struct {
 	// Collections are properties whose IRIs become `collection` links.
 	Collections []string
-	// Collection is one to which every resource of the set belongs: an OAI-ORE
-	// aggregation, an OAI-PMH set, ...
+	// Collection contains every resource of the set: an OAI-ORE aggregation, an OAI-PMH set, ...
 	Collection string
 	// Locations are further places of the same representations, the best first:
 	// `duplicate` links with pri 1, 2, ... A location is a template with
@@ -35,11 +33,10 @@ type Links struct {
 	Templates []LinkTemplate
 }
 
-// LinkTemplate is a link that every entry has. In Href stand {entity} for the
-// entity's IRI, {entity_escaped} for the same as a part of a query, {name} for its
-// NAME, {suffix} for the format's suffix, {loc} for the address of the
-// representation, {sequence} for the number of the version. An entry whose entity
-// is no IRI has no link with {entity}.
+// LinkTemplate is a link of every entry. In Href stand {entity} for the entity's IRI,
+// {entity_escaped} for the same as a part of a query, {name} for its NAME, {suffix} for the
+// format's suffix, {loc} for the address of the representation, {sequence} for the number of the
+// version. An entry whose entity is no IRI has no link with {entity}.
 type LinkTemplate struct {
 	Rel  string `json:"rel"`
 	Href string `json:"href"`
@@ -59,7 +56,7 @@ func ParseLink(text string) (t LinkTemplate, err error) {
 	return t, (&Links{Templates: []LinkTemplate{t}}).prepare()
 }
 
-// Check tells what is wrong in what is configured.
+// Check finds the first error of the configuration.
 func (l Links) Check() error { return l.prepare() }
 
 // placeholders of templates.
@@ -81,7 +78,7 @@ func CheckTemplate(href string) error {
 	return nil
 }
 
-// check and complete what is configured.
+// prepare checks and completes the configuration.
 func (l *Links) prepare() error {
 	l.Locations, l.Templates = slices.Clone(l.Locations), slices.Clone(l.Templates)
 	for i, location := range l.Locations {
@@ -96,7 +93,7 @@ func (l *Links) prepare() error {
 		if t.Rel == "" {
 			return fmt.Errorf("the link %q has no rel", t.Href)
 		}
-		switch t.Rel { // what the documents say themselves
+		switch t.Rel { // relations the documents use themselves
 		case resourcesync.RelUp, resourcesync.RelIndex, resourcesync.RelContents, resourcesync.RelPatch, resourcesync.RelMemento, resourcesync.RelTimeGate:
 			return fmt.Errorf("a link with the relation %q cannot be configured", t.Rel)
 		}
@@ -120,8 +117,8 @@ func (l *Links) any() bool {
 	return len(l.Collections)+len(l.Locations)+len(l.Templates) > 0 || l.Collection != ""
 }
 
-// entryTag is part of the ETag of documents that are assembled from entries: it
-// changes with what is configured of them.
+// entryTag is part of the ETag of documents assembled from entries: it changes with the
+// configuration of entries.
 func (s *set) entryTag() string {
 	tag := ""
 	if s.cfg.Links.any() {
@@ -149,8 +146,8 @@ func shortSum(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// alternates are the formats that an entry links to besides its own. RDF/XML, which
-// cannot carry every version, is told in the Link header of a representation.
+// alternates are the formats linked from an entry besides its own. RDF/XML cannot carry every
+// version; it is in the Link header of a representation.
 var alternates = map[rdfres.Format][]rdfres.Format{}
 
 func init() {
@@ -163,8 +160,8 @@ func init() {
 	}
 }
 
-// entryLinks adds what leads from a representation to what belongs to it. Triples
-// are of the version; they are only looked at for Links.Collections.
+// entryLinks adds the links of a representation. Triples are those of the version; they are only
+// used for Links.Collections.
 func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
 	name := naming.Encode(entity, s.at.Prefix)
 	generic := s.url + "/r/" + name
@@ -206,7 +203,7 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 	}
 }
 
-// viaLink leads to where a representation was mirrored from.
+// viaLink links to the origin of a mirrored representation.
 func (s *set) viaLink(e *resourcesync.Entry, entity string) {
 	if s.cfg.Origin == nil {
 		return
@@ -216,11 +213,11 @@ func (s *set) viaLink(e *resourcesync.Entry, entity string) {
 	}
 }
 
-// mostLinks is how many links of one kind an entry gets from its description, which
-// may have any number: to collections, and to files.
+// mostLinks is the most links of one kind from a description, since a description may have any
+// number: to collections, and to files.
 const mostLinks = 1000
 
-// collectionLinks lead to what an entity is a part of.
+// collectionLinks link to the collections of an entity.
 func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rdfres.Triple) {
 	links := &s.cfg.Links
 	var seen []string
@@ -238,8 +235,8 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 	}
 }
 
-// deletionLinks adds what still leads somewhere from what is no longer there: the
-// description of the set, the TimeGate, and the collections that it was in.
+// deletionLinks adds the valid links of a deleted resource: the description of the set, the
+// TimeGate, and its former collections.
 func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
 	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
 		link(resourcesync.RelTimeGate, s.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
@@ -254,15 +251,14 @@ func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.
 	return nil
 }
 
-// linkTriples reads the triples of a version that links are made of: nil, when
-// none are.
+// linkTriples reads the triples for the links of a version: nil without such links.
 func (s *set) linkTriples(view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
 	if len(s.cfg.Links.Collections) == 0 {
 		return nil, nil
 	}
 	data, err := versionBytes(view.View, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil // of a version that is no longer kept
+		return nil, nil // of a version no longer kept
 	}
 	if err != nil {
 		return nil, err

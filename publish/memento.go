@@ -29,14 +29,12 @@ func (s *set) timeMap(entity, suffix string) string {
 	return s.url + "/timemap/" + naming.Encode(entity, s.at.Prefix) + suffix
 }
 
-// gates are the links from an original resource or a version of it to where its
-// versions are found.
+// gates are the links from an original resource or a version of it to its TimeGate and TimeMap.
 func (s *set) gates(name, suffix string) string {
 	return "<" + s.url + "/timegate/" + name + suffix + `>; rel="timegate", <` + s.url + "/timemap/" + name + suffix + `>; rel="timemap"; type="` + linkFormat + `"`
 }
 
-// original is an original resource and the versions of it that are kept, oldest
-// first.
+// original is an original resource and its kept versions, oldest first.
 type original struct {
 	s        *set
 	address  string
@@ -45,8 +43,7 @@ type original struct {
 	versions []*changetrack.Version
 }
 
-// original finds what is meant by NAME or NAME.SUFFIX below /SET/timegate/ or
-// /SET/timemap/.
+// original finds the resource of NAME or NAME.SUFFIX below /SET/timegate/ or /SET/timemap/.
 func (s *set) original(snap *snapshot, rest string) (*original, error) {
 	rest, err := unescapePath(rest)
 	if err != nil {
@@ -68,7 +65,7 @@ func (s *set) original(snap *snapshot, rest string) (*original, error) {
 	return &original{s: s, address: s.generic(st.Entity) + suffix, timeMap: s.timeMap(st.Entity, suffix), name: naming.Encode(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
 }
 
-// link is one of the versions; i is its place in what is listed.
+// link is the link of one version; i is its place in the list.
 func (o *original) link(i int) string {
 	v, rel := o.versions[i], "memento"
 	if i == len(o.versions)-1 {
@@ -85,8 +82,8 @@ func (o *original) span(address, rel string, i, j int) string {
 	return fmt.Sprintf("<%s>; rel=%q; type=%q; from=%q; until=%q", address, rel, linkFormat, httpTime(o.versions[i].Time), httpTime(o.versions[j-1].Time))
 }
 
-// serveTimeGate redirects to the version that was current at Accept-Datetime, or
-// to the last one (RFC 7089, 4.2.1). Before the first there is the first.
+// serveTimeGate redirects to the version current at Accept-Datetime, or to the last one (RFC 7089,
+// 4.2.1). A time before the first gets the first.
 func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
 	head := w.Header()
 	head.Add("Vary", "Accept-Datetime")
@@ -101,7 +98,7 @@ func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapsh
 		if err != nil {
 			return &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("Accept-Datetime %q: want a date as in Last-Modified.", clip.Middle(text))}
 		}
-		at = at.Add(time.Second) // all of that second
+		at = at.Add(time.Second) // to the end of that second
 		found = max(0, sort.Search(len(o.versions), func(i int) bool { return !o.versions[i].Time.Before(at) })-1)
 	}
 	links := []string{"<" + o.address + `>; rel="original"`, o.span(o.timeMap, "timemap", 0, last+1), o.link(0)}
@@ -115,8 +112,8 @@ func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapsh
 	return nil
 }
 
-// serveTimeMap lists the versions in link format (RFC 7089, section 5). Where they
-// are very many, it lists the TimeMaps that do, each called by its first version.
+// serveTimeMap lists the versions in link format (RFC 7089, section 5). If there are very many, it
+// lists further TimeMaps, each named by its first version.
 func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
 	o, err := s.original(snap, rest)
 	if err != nil {
@@ -145,12 +142,12 @@ func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapsho
 	return s.p.send(w, r, d, err)
 }
 
-// part is the address of the TimeMap whose first version is the one at i.
+// part is the address of the TimeMap beginning with the version at i.
 func (o *original) part(i int) string {
 	return fmt.Sprintf("%s?first=%d", o.timeMap, o.versions[i].Sequence)
 }
 
-// versions gives the versions that are kept, oldest first.
+// versions gives the kept versions, oldest first.
 func (snap *snapshot) versions(st *changetrack.State) ([]*changetrack.Version, error) {
 	var vs []*changetrack.Version
 	add := func(v *changetrack.Version) error {

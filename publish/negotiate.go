@@ -35,8 +35,8 @@ func suffixOf(f rdfres.Format) string {
 	return f.Suffix()
 }
 
-// offered are the formats of a version; its own comes first. RDF/XML is among them where
-// it can carry the version.
+// offered are the formats of a version; its own comes first. RDF/XML is among them if it can carry
+// the version.
 func offered(v *changetrack.Version) []rdfres.Format {
 	all := append(make([]rdfres.Format, 0, 5), v.Format)
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, htmlFormat} {
@@ -47,8 +47,8 @@ func offered(v *changetrack.Version) []rdfres.Format {
 	return all
 }
 
-// bySuffix splits a format's suffix off. f is "" when there is none that is
-// offered; rest is then s, and other tells whether it ends in another suffix.
+// bySuffix splits a format's suffix off. f is "" without an offered one; rest is then s, and other
+// tells whether it ends in another suffix.
 func bySuffix(s string) (rest string, f rdfres.Format, other bool) {
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, htmlFormat} {
 		if r, ok := strings.CutSuffix(s, suffixOf(f)); ok {
@@ -63,16 +63,14 @@ func bySuffix(s string) (rest string, f rdfres.Format, other bool) {
 	return s, "", false
 }
 
-// otherNames are media types that mean a format of ours, though it answers with its
-// registered type.
+// otherNames are further media types of our formats, though answers have the registered type.
 var otherNames = map[rdfres.Format][]string{
 	rdfres.JSONLD: {"application/json"},
 	rdfres.Turtle: {"application/x-turtle", "text/n3"},
 	htmlFormat:    {"application/xhtml+xml"},
 }
 
-// negotiate picks the format that the Accept header likes best; ok is false when none
-// is acceptable.
+// negotiate picks the best format by the Accept header; ok is false when none is acceptable.
 func negotiate(header []string, formats []rdfres.Format) (best rdfres.Format, ok bool) {
 	offers := make([][]string, len(formats))
 	for i, f := range formats {

@@ -29,13 +29,13 @@ var (
 	}()
 )
 
-// What a page shows at most.
+// Limits of a page.
 const (
 	pageValues  = 200 // of one property
 	pageHistory = 100
 	pageDepth   = 8   // of nested blank nodes
 	pageLocal   = 300 // IRIs looked up in the set
-	pageLabels  = 40  // of linked descriptions that are read for their label
+	pageLabels  = 40  // linked descriptions read for their label
 )
 
 type pageLink struct{ Rel, Type, Href string }
@@ -249,7 +249,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 		Rows []row
 	}
 	var others []other
-	for _, subject := range subjects { // what no nesting has shown: orphans, incoming triples
+	for _, subject := range subjects { // not shown nested before: orphans, incoming triples
 		if subject != entity && !d.shown[subject] {
 			name := "about " + shortTerm(subject)
 			if subject.Kind() == rdfres.KindBlank {
@@ -315,8 +315,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 	return s.p.page("description.html", data)
 }
 
-// difference gives the statements of a that b does not have, as lines, at most
-// pageValues of them.
+// difference gives the statements of a missing in b, as lines, at most pageValues of them.
 func difference(a, b []rdfres.Triple) (lines []string) {
 	have := make(map[rdfres.Triple]bool, len(b))
 	for _, t := range b {
@@ -383,7 +382,7 @@ func (d *describer) value(o rdfres.Term, depth int) value {
 	return v
 }
 
-// here tells whether an IRI is described in this set, and with which label.
+// here tells whether this set describes an IRI, and its label.
 func (d *describer) here(iri string) (text string, ok bool) {
 	if d.local++; d.local > pageLocal {
 		return "", false

@@ -28,29 +28,29 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// SetConfig is what the documents of a set need to know.
+// SetConfig configures the documents of a set.
 type SetConfig struct {
 	Name                        string // see naming.CheckSet
 	Title, Description, Licence string // Licence: an IRI
-	Publisher                   string // name or IRI of who publishes it
+	Publisher                   string // name or IRI of the publisher
 	Log                         *changetrack.Log
 	Format                      rdfres.Format              // main representation; default JSONLD
 	Prefix                      string                     // removed from entity IRIs in addresses
 	Capabilities                []string                   // resourcelist, changelist, resourcedump, changedump; nil: the first three
-	Rotate                      time.Duration              // age of its first change at which a Change List is closed; 0: any
-	RotateEntries               int                        // entries at which a Change List is closed; default and most 50,000
+	Rotate                      time.Duration              // a Change List is closed when its first change is so old; 0: any age
+	RotateEntries               int                        // a Change List is closed with so many entries; default and most 50,000
 	PartEntries                 int                        // Resource List part; default 10000
 	PackageBytes                int64                      // dump package; default 64 MiB packed
 	DumpPatches                 bool                       // Change Dumps hold the patches too
 	Links                       Links                      // of list entries, beside the usual ones
-	Content                     string                     // names what makes a file of the set (changetrack.LinkOptions); "": descriptions lead to none
+	Content                     string                     // names the rule for linked files (changetrack.LinkOptions); "": none
 	FetchFiles                  func() FetchFile           // begins to fetch files for a Resource Dump
-	DumpFiles                   int64                      // bytes of files that a Resource Dump may hold; 0: none
+	DumpFiles                   int64                      // bytes of files in a Resource Dump at most; 0: none
 	Alternates                  []string                   // other sets that may describe the same entities: alternate links
-	Via                         []string                   // addresses of the sources that the set is a copy of
-	Services                    []Service                  // other ways to the data, that somebody else answers
+	Via                         []string                   // addresses of the sources this set is a copy of
+	Services                    []Service                  // other protocols for the data, answered by others
 	SPARQL                      string                     // address of a public endpoint over the data; "": none
-	Origin                      func(entity string) string // address of the representation that an entity was mirrored from, "" for none; nil: nothing was
+	Origin                      func(entity string) string // address an entity was mirrored from, "" for none; nil: nothing was
 	NoInventory                 bool                       // no inventory
 	ScheduledList               bool                       // the Resource List is made by ListResources; false: it is always current
 	ScheduledChangeDump         bool                       // the Change Dump is made by DumpChanges; false: by Dump
@@ -59,19 +59,18 @@ type SetConfig struct {
 	Coverage                    func() Coverage            // for the description of the set; may be nil
 }
 
-// FetchFile writes a file to w, if it is the version that is listed and has no more
-// than most bytes. An error means that it cannot be had now.
+// FetchFile writes a file to w, if it is the listed version and has no more than most bytes. An
+// error means an unavailable file.
 type FetchFile func(ctx context.Context, url string, v *changetrack.FileVersion, most int64, w io.Writer) error
 
-// Coverage is what a scan said of completeness, and what it found.
+// Coverage is a scan's report on completeness and content.
 type Coverage struct {
 	Triples, Covered int64
-	Constructed      int64 // triples that a CONSTRUCT made; then Covered is not known
+	Constructed      int64 // triples made by a CONSTRUCT; with any, Covered is unknown
 	Vocabulary       Vocabulary
 }
 
-// Vocabulary counts the classes and properties of a set; zero where that is not
-// known. The largest come first.
+// Vocabulary counts the classes and properties of a set; zero if unknown. The largest come first.
 type Vocabulary struct {
 	Classes           int64   `json:"classes"`
 	Properties        int64   `json:"properties"`
@@ -110,21 +109,20 @@ type Publisher struct {
 	hot    *docCache // descriptions as they were asked for last
 	closed atomic.Bool
 
-	former map[string]formerRecord // sets that are gone, by name
+	former map[string]formerRecord // gone sets, by name
 
-	sourceSets int // that one Source Description lists
+	sourceSets int // sets in one Source Description
 
 	mu    sync.RWMutex             // guards sets
 	sets  map[string]*set          // each as it is at its present addresses
 	paths atomic.Pointer[[]string] // of all base URLs in force, escaped, without trailing slash, the longest first
 }
 
-// set is one published set at its addresses, which never change: at new
-// addresses it is another one.
+// set is one published set at fixed addresses: at new addresses it is another one.
 type set struct {
 	p      *Publisher
 	cfg    SetConfig
-	at     Addresses // in force; those of cfg and of the publisher are what is configured
+	at     Addresses // in force; the configured ones are in cfg and in the publisher
 	former []string  // prefixes before at.Prefix, the last one first
 	url    string    // base + "/" + name
 	kv     kv.Store  // its records
@@ -139,17 +137,17 @@ type set struct {
 
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
-	scheduled   atomic.Pointer[archiveRecord]   // Resource List that is made by schedule
+	scheduled   atomic.Pointer[archiveRecord]   // scheduled Resource List
 	archives    atomic.Pointer[[]archiveRecord] // in the order of kinds and numbers
 }
 
 // sizes of a set's documents, whatever its addresses are.
 type sizes struct {
-	dumpDocEntries    int // packages that one Resource Dump document lists
-	archiveDocEntries int // documents that one part of an archive lists
+	dumpDocEntries    int // packages in one Resource Dump document
+	archiveDocEntries int // documents in one part of an archive
 	mostLists         int // Change Lists, before older ones are merged
-	timeMapVersions   int // versions that one TimeMap lists
-	documentEntries   int // entries that one document may have
+	timeMapVersions   int // versions in one TimeMap
+	documentEntries   int // entries in one document at most
 	partSize          partition.Size
 }
 
@@ -216,11 +214,11 @@ func (s *set) offers(capability resourcesync.Capability) bool {
 	return slices.Contains(s.cfg.Capabilities, string(capability))
 }
 
-// Open makes again what a crash left unfinished: it removes what no record
-// names, and publishes what the logs hold beyond the last generation.
+// Open repairs unfinished work after a crash: it removes files without a record, and publishes the
+// changes after the last generation.
 //
-// A set stays at the addresses of its last generation, whatever is configured,
-// until the log says that it moves (Addresses, changetrack.Log.Rebase).
+// A set stays at the addresses of its last generation, whatever the configuration, until the log
+// has a move (Addresses, changetrack.Log.Rebase).
 func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Publisher, error) {
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
@@ -333,9 +331,8 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	return s, nil
 }
 
-// Close lets go of the views; a request or Dump that is under way keeps its own
-// until it ends, so stop the HTTP server and the jobs before, and close the store
-// after. It may be called twice.
+// Close releases the views. Running requests and a running Dump keep their own until they end. So
+// stop the HTTP server and the jobs before, and close the store after. It may be called twice.
 func (p *Publisher) Close() error {
 	if p.closed.Swap(true) {
 		return nil
@@ -359,15 +356,14 @@ func (p *Publisher) set(name string) (*set, error) {
 	return s, nil
 }
 
-// lookup gives a set as it is now, nil when there is none of that name.
+// lookup gives the present set, nil when there is none of that name.
 func (p *Publisher) lookup(name string) *set {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.sets[name]
 }
 
-// lockPublishing takes the lock of a set that is there, and gives the set as it
-// is then.
+// lockPublishing takes the lock of a set, and gives the set present then.
 func (p *Publisher) lockPublishing(name string) *set {
 	p.lookup(name).publishing.Lock()
 	return p.lookup(name)
@@ -382,7 +378,7 @@ func (p *Publisher) lockDumping(name string) *set {
 // Generation is a numbered publication. The zero value: none yet.
 type Generation struct {
 	Number   uint64
-	Sequence uint64    // of the log that it reaches
+	Sequence uint64    // last position of the log in it
 	At       time.Time // time of that position: every change up to it is included
 }
 
@@ -403,8 +399,8 @@ func (g *genRecord) public() Generation {
 	return Generation{Number: g.Number, Sequence: g.Sequence, At: g.At}
 }
 
-// Location is the address of an entity's main representation: that of its
-// current version, or in the set's format when it has none.
+// Location is the address of an entity's main representation: of its current version, or in the
+// set's format when it has none.
 func (p *Publisher) Location(name, entity string) (string, error) {
 	if _, err := p.set(name); err != nil {
 		return "", err

@@ -10,10 +10,10 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// recordVersion is that of the JSON records and of parts.
+// recordVersion is the version of the JSON records and of parts.
 const recordVersion = 1
 
-// genRecord is a generation and what its documents were made for.
+// genRecord is a generation and the basis of its documents.
 type genRecord struct {
 	Version  int       `json:"v"`
 	Number   uint64    `json:"number"`
@@ -27,14 +27,15 @@ type genRecord struct {
 	Inventory string    `json:"inventory,omitempty"`
 	StartSeq  uint64    `json:"start_seq"` // Change Lists begin after this change
 	StartAt   time.Time `json:"start_at"`
-	// Entries says with what the entries of the Resource List were measured (set.measureTag).
+	// Entries is the tag of the configuration at the measuring of the Resource List's entries
+	// (set.measureTag).
 	Entries string `json:"entries,omitempty"`
-	// Alternates are the states of other sets that it was made with.
+	// Alternates are the states of other sets in it.
 	Alternates map[string]alternateRecord `json:"alternates,omitempty"`
 }
 
-// anewRecord is what is left when the lists begin anew: the highest numbers that
-// were given, and the addresses of what begins.
+// anewRecord is the rest when the lists begin anew: the highest numbers in use, and the new
+// addresses.
 type anewRecord struct {
 	Version    int      `json:"v"`
 	Generation uint64   `json:"generation"`
@@ -62,11 +63,11 @@ type listRecord struct {
 	Half     listHalf `json:"half,omitzero"`
 }
 
-// listHalf is the place in a list before which half of what it may hold stands; zero where
-// it holds less. Entries after it begin a chunk.
+// listHalf is the place in a list after half of its most entries; zero in a shorter list. Entries
+// after it begin a chunk.
 type listHalf struct {
 	After   uint64    `json:"after"` // the last change before it
-	At      time.Time `json:"at"`    // of that change
+	At      time.Time `json:"at"`    // of the last change before it
 	Entries int       `json:"entries"`
 	Bytes   int64     `json:"bytes"`
 }
@@ -89,8 +90,7 @@ type packageRecord struct {
 	Last           uint64    `json:"last,omitempty"`
 }
 
-// dumpRecord is a Resource Dump. Before is the one it replaced, whose files stay
-// for readers that are under way.
+// dumpRecord is a Resource Dump. Before is the replaced one. Its files stay for running downloads.
 type dumpRecord struct {
 	Version    int             `json:"v"`
 	Sequence   uint64          `json:"sequence"`
@@ -100,7 +100,7 @@ type dumpRecord struct {
 	Folder     string          `json:"folder"`
 	Packages   []packageRecord `json:"packages"`
 	Entries    int64           `json:"entries"`
-	Files      int64           `json:"files,omitempty"` // of the set, which are not in it
+	Files      int64           `json:"files,omitempty"` // of the set, left out of it
 	Before     *dumpRecord     `json:"before,omitempty"`
 }
 

@@ -22,11 +22,11 @@ import (
 // errNoDocument: there is no document at an address.
 var errNoDocument = errors.New("there is no document at this address")
 
-// statusError is an answer that is no document.
+// statusError is a status and a reason, sent instead of a document.
 type statusError struct {
 	code   int
 	reason string
-	detail []string // what to do, line by line
+	detail []string // advice, line by line
 
 	location, link string // headers, or ""
 }
@@ -49,12 +49,12 @@ const (
 	cacheForever = "public, max-age=31536000, immutable"
 )
 
-// youngest is the age below which If-Modified-Since is not believed: another
-// change may follow within the same second.
+// youngest is the least age for If-Modified-Since: another change may follow within the same
+// second.
 const youngest = 2 * time.Second
 
-// notModified decides a conditional GET (RFC 9110, 13.2.2). ETags decide; dates
-// are compared in whole seconds, and never for what is younger than two.
+// notModified decides a conditional GET (RFC 9110, 13.2.2). ETags decide. Dates are compared in
+// whole seconds, and never for a document younger than youngest.
 func notModified(r *http.Request, etag string, modified, now time.Time) bool {
 	if inm := r.Header["If-None-Match"]; len(inm) > 0 {
 		return accept.Matches(inm, etag)
@@ -72,8 +72,8 @@ const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'non
 
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
-// answer sends a document: conditional, packed when the client takes it. Headers
-// that are set already stay.
+// answer sends a document: conditional, packed for clients accepting it. It keeps headers already
+// set.
 func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) {
 	h := w.Header()
 	packed := accept.Gzip(r.Header["Accept-Encoding"]) && d.body.Length > 0
@@ -143,7 +143,7 @@ type inflater struct {
 	buf []byte
 }
 
-// bytesReader is a bytes.Reader without what flate does not need.
+// bytesReader is a bytes.Reader without the methods flate does not need.
 type bytesReader struct {
 	b []byte
 	i int
@@ -170,8 +170,8 @@ var inflaters = sync.Pool{New: func() any {
 	return &inflater{r: flate.NewReader(&bytesReader{}), buf: make([]byte, 32<<10)}
 }}
 
-// sendTo writes what a blob holds, in pieces where it may be long, and checks it:
-// a body that does not match its sum is an error before its last piece is written.
+// sendTo writes a blob, in pieces if it may be long, and checks it: a body with a wrong sum is an
+// error before its last piece is written.
 func sendTo(w io.Writer, b changetrack.Blob) error {
 	if b.Deflated == nil && b.Length > 0 {
 		data, err := b.Bytes()

@@ -13,12 +13,11 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Retain drops closed Change Lists, their patches and Change Dump packages when
-// the log no longer holds any of their changes (changetrack.Log.Retain decides
-// that), and the Resource Dump when its time is before the first list that is
-// left, because nobody could go on from it. The from of what is left tells the
-// truth. It also lets go of the old view, so that what the log dropped is no
-// longer served.
+// Retain drops closed Change Lists, their patches and Change Dump packages when the log no longer
+// holds any of their changes (decided by changetrack.Log.Retain). It drops a Resource Dump from
+// before the first remaining list, because nobody could go on from it. The from of the remaining
+// lists stays right. It also releases the old view, so changes dropped from the log are no longer
+// served.
 func (p *Publisher) Retain(ctx context.Context, name string) error {
 	if _, err := p.set(name); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 		s := p.lockDumping(name)
 		err = s.trimArchives()
 		if l := s.scheduled.Load(); err == nil && l != nil && first != nil && l.Sequence < first.After {
-			err = s.makeList(ctx) // nobody could go on from the one that there is
+			err = s.makeList(ctx) // nobody could go on from the present one
 		}
 		s.dumping.Unlock()
 	}
@@ -41,8 +40,7 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	return nil
 }
 
-// retainLists drops lists; first is the first that is left, nil when none was
-// dropped.
+// retainLists drops lists; first is the first remaining one, nil when none was dropped.
 func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRecord, err error) {
 	s := p.lockPublishing(name)
 	defer s.publishing.Unlock()
@@ -97,7 +95,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	return first, nil
 }
 
-// retainDumps drops what leads to lists before first.
+// retainDumps drops dumps and packages of lists before first.
 func (p *Publisher) retainDumps(name string, first listRecord) error {
 	s := p.lockDumping(name)
 	defer s.dumping.Unlock()
@@ -131,7 +129,7 @@ func (p *Publisher) retainDumps(name string, first listRecord) error {
 	return s.removeFiles(packages)
 }
 
-// removeFiles removes packages that no archive has.
+// removeFiles removes packages not in an archive.
 func (s *set) removeFiles(packages []packageRecord) error {
 	var all error
 	keep := s.archivedFiles()

@@ -11,13 +11,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// listKey is that of the Resource List of a set whose list is made by schedule.
+// listKey is the key of a scheduled Resource List.
 var listKey = []byte("R")
 
-// ListResources makes the Resource List anew for a set that offers it by schedule
-// (SetConfig.ScheduledList): until the next time it stays as it is, and Change
-// Lists tell what came after its at. When nothing was published since, the one
-// that is there stands. For other sets it does nothing.
+// ListResources makes the Resource List anew for a set with a scheduled one
+// (SetConfig.ScheduledList). Until the next time the list stays as it is, and Change Lists tell the
+// changes after its at. If nothing was published since, the present list stays. For other sets it
+// does nothing.
 func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	s, err := p.set(name)
 	if err != nil {
@@ -106,8 +106,7 @@ func (s *set) openList(keep map[string]bool) error {
 	return nil
 }
 
-// scheduledDoc answers for the documents of a Resource List that is made by
-// schedule.
+// scheduledDoc answers for the documents of a scheduled Resource List.
 func (s *set) scheduledDoc(name string) (*document, error) {
 	rec := s.scheduled.Load()
 	if rec == nil {

@@ -8,31 +8,30 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Service is another way to the data of a set, beside ResourceSync: a protocol
-// that somebody else answers below the address of the set (package faces). Its
-// pages are no ResourceSync documents, so no Capability List may name it. It is
-// found in the description of the set, as a dcat:DataService, on its page for
-// people, and in Link headers.
+// Service is another protocol for the data of a set, beside ResourceSync, below the address of the
+// set. Another package answers it (package faces). Its pages are no ResourceSync documents, so no
+// Capability List may name it. It is found in the description of the set, as a dcat:DataService, on
+// its page for people, and in Link headers.
 type Service struct {
 	Name       string // in IRIs: letters and digits, none twice
 	Title      string // for people
-	Text       string // what it is for, for people
-	Endpoint   string // path below the set's address where a client begins: "/oai"
-	Self       string // path of a page that tells what the service is: "/oai?verb=Identify"
-	Type       string // media type of that page
+	Text       string // its use, for people
+	Endpoint   string // path of a client's first request, below the set's address: "/oai"
+	Self       string // path of a page about the service: "/oai?verb=Identify"
+	Type       string // media type of Self
 	ConformsTo string // IRI of the specification
-	Rel        string // relation by which the specification itself names it; "": none
+	Rel        string // the specification's own link relation; "": none
 }
 
-// relServiceDesc leads to what a machine reads about a service (RFC 8631).
+// relServiceDesc links to a description of a service for machines (RFC 8631).
 const relServiceDesc = "service-desc"
 
-// preferStatic is a preference (RFC 7240) of who stores an answer where nothing
-// but files is served: what only a program answers is left out.
+// preferStatic is a preference (RFC 7240) of a client storing answers for a file server: links to
+// services of a program are left out.
 const preferStatic = "static"
 
-// services are those that an answer may lead to: none before the first
-// publication, and none where only files are served.
+// services are the services to link from an answer: none before the first publication, and none for
+// a static site.
 func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) []Service {
 	if len(s.cfg.Services) == 0 || snap == nil || staysStatic(w, r) {
 		return nil
@@ -40,8 +39,8 @@ func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) [
 	return s.cfg.Services
 }
 
-// staysStatic tells whether the client wants nothing of services, as who makes a site of
-// files does, and says so in the answer.
+// staysStatic tells whether the client wants an answer without services, as the maker of a static
+// site does, and says so in the answer.
 func staysStatic(w http.ResponseWriter, r *http.Request) bool {
 	if h := w.Header(); !slices.Contains(h["Vary"], "Prefer") {
 		h.Add("Vary", "Prefer")
@@ -78,8 +77,8 @@ func (s *set) serviceLinks(services []Service) string {
 	return b.String()
 }
 
-// describeServices says of services what catalogues want to know (DCAT 3, 6.6):
-// each serves the dataset, and is the access of a distribution of it.
+// describeServices describes services for catalogues (DCAT 3, 6.6): each serves the dataset, and is
+// the access of a distribution of it.
 func (s *set) describeServices(g *statements, services []Service) {
 	d := s.dataset()
 	for _, x := range services {
@@ -103,8 +102,8 @@ func (s *set) describeServices(g *statements, services []Service) {
 	}
 }
 
-// serveCapabilityList answers with the list, and in its Link header with what it
-// may not name.
+// serveCapabilityList answers with the list. Its Link header names the services, since the list may
+// not.
 func (s *set) serveCapabilityList(w http.ResponseWriter, r *http.Request, snap *snapshot) error {
 	d, err := s.capabilityListDoc(snap)
 	if err != nil {

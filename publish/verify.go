@@ -22,23 +22,23 @@ import (
 // A published file is checked three times: when it was written, by its size when the
 // publisher opens, and by its bytes when Verify is called.
 
-// FileFault is a published file that is not as its record says.
+// FileFault is a published file different from its record.
 type FileFault struct {
 	File  string `json:"file"` // below the folder of the set
 	Error string `json:"error"`
-	Again bool   `json:"made_again"` // else what it belongs to is not offered any more
+	Again bool   `json:"made_again"` // else its dump, list or document is withdrawn
 }
 
-// Lost tells whether files were missing, or had another size, when the set was opened:
-// what they belong to is not offered until it is made again (Dump, ListResources).
+// Lost tells whether files were missing, or of the wrong size, when the set was opened. Their dumps
+// and lists are withdrawn until made again (Dump, ListResources).
 func (p *Publisher) Lost(name string) bool {
 	s, err := p.set(name)
 	return err == nil && s.lost.Load()
 }
 
-// Verify reads the published files of a set. What a wrong file belongs to is made
-// again; an archived document cannot be, and is forgotten. It returns how many files
-// were read, and the wrong ones.
+// Verify reads the published files of a set. A dump or list with a wrong file is made again. An
+// archived document cannot be made again, and is forgotten. It returns the number of files read,
+// and the wrong ones.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
 	if err != nil || s.dir == "" {
@@ -69,7 +69,7 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	return len(v.seen), faults, nil
 }
 
-// verifier checks and mends the files of a set, whose dumping is held.
+// verifier checks and mends the files of a set; s.dumping is held.
 type verifier struct {
 	ctx       context.Context
 	s         *set
@@ -113,7 +113,7 @@ func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wro
 	return wrong, nil
 }
 
-// all checks everything that is offered.
+// all checks every published file.
 func (v *verifier) all() error {
 	s := v.s
 	_, err := v.wrong(nil, *s.changeDumps.Load())
@@ -134,7 +134,7 @@ func (v *verifier) all() error {
 	return err
 }
 
-// mend takes away what has wrong files, and makes it again.
+// mend removes documents with wrong files, and makes them again.
 func (v *verifier) mend() error {
 	s := v.s
 	for _, r := range s.archived() {
@@ -208,7 +208,7 @@ func (v *verifier) mend() error {
 	return s.makeAgain(v.ctx)
 }
 
-// remove removes a folder of what is not offered any more.
+// remove removes the folder of a withdrawn document.
 func (v *verifier) remove(folder string) {
 	if v.s.archivedFiles()[folder] {
 		return
@@ -218,7 +218,7 @@ func (v *verifier) remove(folder string) {
 	}
 }
 
-// makeAgain makes what is offered and not there. The caller holds s.dumping.
+// makeAgain makes missing published files. The caller holds s.dumping.
 func (s *set) makeAgain(ctx context.Context) error {
 	snap := s.acquire()
 	if snap == nil {

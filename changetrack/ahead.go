@@ -8,13 +8,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// Ahead gives what makes ahead of a description what a first Scan with these options
-// would make of it anyway, for rdfres.Description.Ahead: the graph digest, and the
-// fixity of the checked representation. It may be called by several goroutines. Scan
-// takes what the Ahead of an earlier moment made as well.
+// Ahead gives a function for rdfres.Description.Ahead. It makes the parts a first Scan with these
+// options needs from a description: the graph digest, and the fixity of the checked representation.
+// It may be called by several goroutines. Scan also takes parts made by an earlier Ahead.
 //
-// It is nil where something is known already: most is unchanged then, and a digest
-// takes less than to have it made by others.
+// It is nil if any entity is known already: most are unchanged then, and computing a digest takes
+// less than handing the work to others.
 func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) []byte {
 	o.defaults()
 	v := l.View()
@@ -32,7 +31,7 @@ func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) 
 	}
 }
 
-// foreseen is what stands in Description.Ahead.
+// foreseen is the content of Description.Ahead.
 type foreseen struct {
 	graph   rdfres.Digest
 	triples int
@@ -46,7 +45,7 @@ func (a *foreseen) append(b []byte) []byte {
 	return putVersion(b, &Version{Graph: a.graph, Format: a.format, Wanted: a.format, Fixity: a.fixity, Triples: a.triples})
 }
 
-// readForeseen gives false where it is not of so many triples, or of another form.
+// readForeseen gives false for another number of triples, or another form.
 func readForeseen(b []byte, triples int) (a foreseen, ok bool) {
 	if len(b) < 4 {
 		return a, false
@@ -57,8 +56,8 @@ func readForeseen(b []byte, triples int) (a foreseen, ok bool) {
 	return a, r.end("what was made ahead") == nil && a.triples == triples
 }
 
-// represented gives the representation that was checked ahead. It is made again, since
-// that takes less than to keep it; false where it is not wanted so.
+// represented gives the representation checked ahead. It is made again, since this takes less than
+// keeping it; false if another format is wanted.
 func (a *foreseen) represented(o *ScanOptions, it *item) (data []byte, ok bool) {
 	if a.format != o.Format || o.MD5 != (a.fixity.MD5 != nil) || o.SHA1 != (a.fixity.SHA1 != nil) {
 		return nil, false

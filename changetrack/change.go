@@ -18,8 +18,8 @@ import (
 // Kind of a change.
 type Kind string
 
-// The kinds of change. An entity that comes back after its deletion is created.
-// Rebased is no change of an entity: the set got other addresses (Log.Rebase).
+// The kinds of change. An entity returning after its deletion is created. Rebased is no change of
+// an entity: the set got other addresses (Log.Rebase).
 const (
 	Created Kind = "created"
 	Updated Kind = "updated"
@@ -29,11 +29,11 @@ const (
 
 // Version is one state of an entity.
 type Version struct {
-	Sequence uint64 // of the change that made it
+	Sequence uint64 // of its change
 	Time     time.Time
 	Graph    rdfres.Digest // graph digest
 	Format   rdfres.Format // of the representation
-	Wanted   rdfres.Format // asked for; not Format where that could not carry the graph
+	Wanted   rdfres.Format // configured format; Format differs if this one could not carry the graph
 	Fixity   rdfres.Fixity
 	Triples  int
 	RDFXML   bool // RDF/XML can carry it too (rdfxml.Carries)
@@ -50,13 +50,13 @@ type Change struct {
 	Before   *Version
 	After    *Version
 	Finder   string // how it was found: "scan", "hint", ...
-	Note     string // of a Rebased one: what Log.Rebase was given
+	Note     string // of a Rebased one: the note given to Log.Rebase
 
 	File                  string // address of a file; "" for every other change
 	FileBefore, FileAfter *FileVersion
 }
 
-// State is what is known of an entity now: its current version, or its end.
+// State is the known state of an entity: its current version, or its end.
 type State struct {
 	Entity  string
 	Current *Version // nil: deleted
@@ -65,10 +65,9 @@ type State struct {
 	First   time.Time
 }
 
-// Blob is a representation as it is kept, with what ZIP and gzip want to know: as
-// it is, where the store packs it together with others, or long ones as raw deflate
-// (RFC 1951). Older ones are packed with a dictionary of the set. Bytes and Deflate
-// are for all.
+// Blob is a stored representation, with the lengths and sums for ZIP and gzip. The store keeps
+// short ones plain and packs them together; long ones are raw deflate (RFC 1951). Older ones are
+// packed with a dictionary of the set. Bytes and Deflate are for all.
 type Blob struct {
 	Deflated []byte // nil if it is kept otherwise
 	CRC32    uint32 // IEEE, of the unpacked bytes
@@ -79,7 +78,7 @@ type Blob struct {
 	dictionary *dictionary
 }
 
-// PlainBlob makes a blob of bytes that are not packed.
+// PlainBlob makes a blob of unpacked bytes.
 func PlainBlob(data []byte) Blob {
 	return Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data)), plain: data}
 }
@@ -107,7 +106,7 @@ func (b Blob) Deflate() (Blob, error) {
 	return Blob{Deflated: packed.Bytes(), CRC32: b.CRC32, Length: b.Length}, nil
 }
 
-// deflaters are fast: what they make is sent once.
+// deflaters are fast: their output is sent once.
 var deflaters = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
 	if err != nil {
@@ -116,7 +115,7 @@ var deflaters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Bytes unpacks, checks length and CRC. What it gives may not be changed.
+// Bytes unpacks, checks length and CRC. The caller must not change the result.
 func (b Blob) Bytes() ([]byte, error) {
 	if b.plain != nil {
 		if int64(len(b.plain)) != b.Length {
@@ -147,7 +146,7 @@ func (b Blob) Bytes() ([]byte, error) {
 	return b.checked(out.Bytes())
 }
 
-// unpack is Bytes where there is a dictionary.
+// unpack is Bytes with a dictionary.
 func (b Blob) unpack() ([]byte, error) {
 	if b.Length > dictionaryMost {
 		return nil, fmt.Errorf("unpack representation: %d bytes are more than are packed so: %w", b.Length, errDamaged)
@@ -172,7 +171,7 @@ func (b Blob) checked(data []byte) ([]byte, error) {
 // inflaters are costly to make and cheap to use again.
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
-// errDamaged is a record that is not what was written.
+// errDamaged is a record changed since it was written.
 var errDamaged = errors.New("the state is damaged; restore it from a backup, or remove it and scan again")
 
 // componentPrefix begins the IRIs of orphan components, see rdfres.OrphanEntity.

@@ -12,11 +12,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Check verifies the invariants of the records: sequences without gaps, times
-// increasing, each state equal to the replay of the log, each representation
-// there with its hash, nothing there that belongs to nothing. For tests and for
-// `rsbridge check --records`. It reads everything, in bounded memory, and ends with the
-// first fault.
+// Check verifies the invariants of the records: sequences without gaps, times increasing, each
+// state equal to the replay of the log, each representation there with its hash, no record without
+// an owner. For tests and for `rsbridge check --records`. It reads everything, in bounded memory,
+// and ends with the first fault.
 func (l *Log) Check(ctx context.Context) error {
 	v := l.View()
 	defer v.Close()
@@ -246,7 +245,7 @@ func (c *checker) entity(s *stateRecord, key []byte, history, blobs *cursor) err
 	return nil
 }
 
-// follows: the change begins where the one before it ended.
+// follows: the change begins at the end of the one before it.
 func (c *checker) follows(s *stateRecord, last, ch *Change) error {
 	if ch.Entity != s.entity {
 		return wrong("change %d is of %s", ch.Sequence, ch.Entity)
@@ -266,9 +265,8 @@ func (c *checker) follows(s *stateRecord, last, ch *Change) error {
 	return nil
 }
 
-// version: the representation of a version is there while it is current or
-// waits to be dropped, and has the bytes that were promised, and with digest also
-// the graph.
+// version: the representation of a version is there while it is current or waits to be dropped. It
+// has the promised bytes, and with digest also the graph.
 func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte, digest bool) error {
 	have := blobs.at(key) && lastSeq(blobs.pair.Key) == ch.Sequence
 	if ch.After == nil {
@@ -284,7 +282,7 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte,
 		if ch.Sequence <= c.v.head.tail {
 			return wrong("change %d is kept, its version is not", ch.Sequence)
 		}
-		return nil // ended before what is retained; ended checks the others
+		return nil // ended before retention; ended checks the others
 	}
 	blob, err := c.v.readBlob(blobs.pair.Value)
 	if err != nil {
@@ -307,8 +305,8 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte,
 	return blobs.advance()
 }
 
-// ended: for every version that has ended and is kept there is a record that says
-// so, in the order of the sequences, and the other way round.
+// ended: every ended and kept version has a record of its end, in the order of the sequences, and
+// the other way round.
 func (c *checker) ended() error {
 	var ended int64
 	for p, err := range c.v.r.Scan([]byte{kindEnded}, []byte{kindEnded + 1}) {
@@ -348,7 +346,7 @@ func (c *checker) ended() error {
 	return nil
 }
 
-// rest: what stands alone can be read.
+// rest: single records can be read.
 func (c *checker) rest() error {
 	if _, err := readHeld(c.v.r); err != nil {
 		return err

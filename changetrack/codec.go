@@ -13,8 +13,8 @@ import (
 // program.
 const recordVersion = 1
 
-// stateVersion is that of the keys and records together. Version 1 had whole
-// entity keys before sequences.
+// stateVersion is the version of the keys and records together. Version 1 had whole entity keys
+// before sequences.
 const stateVersion = 2
 
 // ---- writing: each function appends
@@ -87,9 +87,9 @@ const (
 	afterElsewhere
 )
 
-// elsewhere stands for the version after a change that does not hold it: it is the
-// entity's current one, or the one before its next change (complete). That spares
-// the first change of every entity, which for most is the only one.
+// elsewhere stands for the version after a change stored outside it: the entity's current one, or
+// the one before its next change (complete). That saves space in the first change of every entity,
+// for most entities the only one.
 var elsewhere = &Version{}
 
 // putChange leaves out the sequence: it is in the key. The time stands at a fixed
@@ -154,7 +154,7 @@ func putState(b []byte, s *stateRecord) []byte {
 	return putTime(b, s.delTime)
 }
 
-// Versions of a blob beside recordVersion, which is raw deflate.
+// Versions of a blob beside recordVersion, the version for raw deflate.
 const (
 	dictionaryBlob = 2 // packed with a dictionary; only read
 	plainBlob      = 3 // as it is
@@ -171,7 +171,7 @@ func putBlob(b []byte, blob Blob) []byte {
 	return append(b, rest...)
 }
 
-// endedRecord says which version a change ended.
+// endedRecord names the version a change ended.
 type endedRecord struct {
 	key     rdfres.Digest
 	start   uint64 // the version's sequence
@@ -190,14 +190,14 @@ func putEnded(b []byte, e *endedRecord) []byte {
 	return append(b, 0)
 }
 
-// headRecord is what is known of the log as a whole.
+// headRecord is the state of the log as a whole.
 type headRecord struct {
 	seq         uint64
 	time        time.Time // zero when seq is 0
 	tail        uint64
 	tailTime    time.Time
 	resources   int64
-	components  int64 // of the resources, those that are orphan components
+	components  int64 // orphan components among the resources
 	triples     int64
 	baseline    bool
 	baseSeq     uint64
@@ -391,7 +391,7 @@ func readState(b []byte) (*stateRecord, error) {
 	return s, r.end("state of an entity")
 }
 
-// peek is what decides whether an entity is unchanged.
+// peek is the part of a state that tells whether an entity is unchanged.
 type peek struct {
 	current        bool
 	graph          rdfres.Digest

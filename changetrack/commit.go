@@ -12,10 +12,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// staged is one change before it has a sequence and a time. old is the state
-// record of the entity as it was when it was compared, nil if there was none:
-// what is written depends on it and on nothing else, so that writing twice is
-// writing once.
+// staged is one change before it has a sequence and a time. old is the state record of the entity
+// at the comparison, nil if there was none. The written records depend on old and on nothing else,
+// so writing twice is writing once.
 type staged struct {
 	kind   Kind
 	entity string
@@ -51,14 +50,14 @@ func readStaged(b []byte) (*staged, error) {
 	return s, r.end("staged change")
 }
 
-// intent is a commit that is under way, as JSON in the store. While it is there
-// the head is the old one, and Open and every writer finish it first.
+// intent is a commit under way, as JSON in the store. While it is there the head is the old one,
+// and Open and every writer finish it first.
 type intent struct {
 	Version  int    `json:"version"`
 	File     string `json:"file"` // in Options.Dir; "": not kept in a file, never stored
 	Records  uint64 `json:"records"`
 	First    uint64 `json:"first"` // sequence of the first record
-	Time     int64  `json:"time"`  // of the first record, microseconds since 1970; one more for each that follows
+	Time     int64  `json:"time"`  // of the first record, microseconds since 1970; one more for each next one
 	Finder   string `json:"finder"`
 	Head     []byte `json:"head"`      // the head record afterwards
 	LastScan []byte `json:"last_scan"` // the record of the scan
@@ -84,15 +83,15 @@ func (l *Log) commit(sp *spool, in intent) error {
 	b := l.store.Batch()
 	defer b.Close()
 	b.Set(intentKey, data)
-	// From here on the file belongs to whoever reads the intent: after an error
-	// it is not known whether that was written.
+	// From here on the file belongs to the reader of the intent: after an error nobody knows
+	// whether the intent was written.
 	if err := b.Commit(true); err != nil {
 		return fmt.Errorf("commit changes: %w", err)
 	}
 	return l.finish(&in)
 }
 
-// finish does what an intent says.
+// finish executes an intent.
 func (l *Log) finish(in *intent) error {
 	file := filepath.Join(l.t.o.Dir, in.File)
 	if err := l.apply(stagedFile(file, in.Records), in); err != nil {
@@ -104,8 +103,8 @@ func (l *Log) finish(in *intent) error {
 	return nil
 }
 
-// recover finishes the commit that was interrupted, if there is one, and reads
-// the head. The caller is the only writer.
+// recover finishes the interrupted commit, if there is one, and reads the head. The caller is the
+// only writer.
 func (l *Log) recover() error {
 	data, err := l.store.Get(intentKey)
 	if err == nil {
@@ -187,7 +186,7 @@ func (l *Log) share() {
 // setter is a batch, or a first scan.
 type setter interface{ Set(key, value []byte) }
 
-// recordRoom is what most records take beside the entity.
+// recordRoom is the size of most records without the entity.
 const recordRoom = 128
 
 // writeStaged writes all records of one change.
@@ -226,16 +225,15 @@ func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) 
 	return nil
 }
 
-// ---- what is held
+// ---- the held candidate
 
-// heldRecord is the candidate as it is kept, as JSON. The entities that would be
-// deleted stand under candidateKey.
+// heldRecord is the stored candidate, as JSON. Its deletions stand under candidateKey.
 type heldRecord struct {
 	Held
 	Version     int    `json:"version"`
 	Generation  uint64 `json:"generation"`
-	Fingerprint string `json:"fingerprint"` // of the configuration that was scanned with
-	Lost        int64  `json:"lost"`        // triples that would go from descriptions that stay
+	Fingerprint string `json:"fingerprint"` // of the scan's configuration
+	Lost        int64  `json:"lost"`        // triples lost from remaining descriptions
 }
 
 func readHeld(r kv.Reader) (*heldRecord, error) {
@@ -293,9 +291,9 @@ func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error 
 	return nil
 }
 
-// nextTime is the time of the first change of a commit: now, or just after the
-// last change, or after a first scan that found nothing, where the clock is not
-// later than that: who holds the state of that time asks for what is later.
+// nextTime is the time of the first change of a commit: now. If the clock is not past the last
+// change, or a first scan without entities, it is just after that: a reader with the state of that
+// time asks for later changes.
 func (l *Log) nextTime(head headRecord) time.Time {
 	now := l.t.o.Now().UTC().Truncate(time.Microsecond)
 	last := head.time

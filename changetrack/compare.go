@@ -13,8 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Items go to the workers in jobs of about this size, so that a handful of jobs
-// bounds the memory.
+// Items go to the workers in jobs of about this size, so a handful of jobs bounds the memory.
 const (
 	jobItems   = 64
 	jobTriples = 4096
@@ -32,9 +31,9 @@ type job struct {
 	done    chan struct{}
 }
 
-// compare runs the pipeline: this goroutine merges found with the states, the
-// workers compare and encode, and a collector stages what they made in the order
-// in which it was found. All have ended when it returns.
+// compare runs the pipeline. This goroutine merges found with the states, the workers compare and
+// encode, and a collector stages their results in the order of found. All have ended when it
+// returns.
 func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -81,7 +80,7 @@ func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, 
 			err = p.flush()
 		}
 		if err != nil {
-			cancel(err) // what is still on the way is not wanted
+			cancel(err) // the remaining jobs are not wanted
 		}
 		return err
 	}()
@@ -119,7 +118,7 @@ func (s *scan) collect(j *job) error {
 	if j.err != nil {
 		return j.err
 	}
-	defer func() { // what takes it copies it
+	defer func() { // the receiver copies it
 		select {
 		case s.free <- j.out[:0]:
 		default:
@@ -137,7 +136,7 @@ func (s *scan) collect(j *job) error {
 	return s.changes.addFramed(j.out, j.records)
 }
 
-// producer merges what is found with what is known.
+// producer merges found descriptions with known states.
 type producer struct {
 	s     *scan
 	ctx   context.Context
@@ -210,8 +209,8 @@ func (p *producer) all(found iter.Seq2[rdfres.Description, error]) error {
 	return nil
 }
 
-// some looks every entity up. What was seen is remembered, 24 bytes each: a
-// partial scan is of what is known to have changed.
+// some looks every entity up. It remembers seen entities, 24 bytes each: a partial scan covers
+// entities known to have changed.
 func (p *producer) some(found iter.Seq2[rdfres.Description, error]) error {
 	seen := map[[16]byte][8]byte{}
 	for d, err := range found {
@@ -293,8 +292,8 @@ func (p *producer) flush() error {
 	return nil
 }
 
-// missing sets a current entity aside that was not found. It runs on the
-// goroutine of the producer, and absent is its own.
+// missing sets aside a current entity not found by the scan. It runs on the goroutine of the
+// producer, and absent is its own.
 func (s *scan) missing(state []byte) error {
 	st, err := readState(state)
 	if err != nil || st.current == nil {
@@ -306,7 +305,7 @@ func (s *scan) missing(state []byte) error {
 // confirmBatch is how many entities are asked for at once.
 const confirmBatch = 500
 
-// confirm asks a second time for what was not found, and stages what is gone.
+// confirm asks a second time for missing entities, and stages the deletions.
 func (s *scan) confirm(ctx context.Context) error {
 	c, err := s.coder()
 	if err != nil {
@@ -363,7 +362,7 @@ func (s *scan) confirmSome(ctx context.Context, c *coder, states [][]byte) error
 	return nil
 }
 
-// settle stages the deletion of an entity, or compares what it still is.
+// settle stages the deletion of an entity, or compares its remaining description.
 func (s *scan) settle(c *coder, st *stateRecord, raw []byte, still []rdfres.Triple) error {
 	if len(still) > 0 {
 		var t tally

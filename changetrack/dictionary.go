@@ -11,11 +11,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// dictionaryMost is the longest representation that was packed with a dictionary.
+// dictionaryMost is the longest representation packed with a dictionary.
 const dictionaryMost = 1 << 20
 
-// dictionary unpacks the representations that an older version of this program
-// packed with it. It never changes.
+// dictionary unpacks representations packed with it by an older version of this program. It never
+// changes.
 type dictionary struct {
 	dec *zstd.Decoder
 }
@@ -39,8 +39,7 @@ func readDictionary(number uint32, b []byte) (*dictionary, error) {
 	return newDictionary(number, r.b)
 }
 
-// dictionaries are those of a set that were used since it was opened. Safe for
-// concurrent use.
+// dictionaries are those of a set used since it was opened. Safe for concurrent use.
 type dictionaries struct {
 	mu  sync.Mutex
 	all map[uint32]*dictionary

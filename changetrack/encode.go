@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// plainMost is the longest representation that is kept as it is: the store
-	// packs some of them together, which takes less room and far less time than
-	// packing each on its own. A longer one is packed here, and unpacked in pieces.
+	// plainMost is the longest representation stored plain: the store packs some of them together,
+	// in less room and far less time than packing each on its own. A longer one is packed here, and
+	// unpacked in pieces.
 	plainMost = 64 << 10
 	// deflateLevel is fast: a representation is packed once.
 	deflateLevel = 3
 )
 
-// item is an entity to compare: what was found and what is known.
+// item is an entity to compare: its found description and its known state.
 type item struct {
 	entity  string
 	triples []rdfres.Triple
@@ -31,7 +31,7 @@ type item struct {
 	old     []byte // state record, nil if there is none
 }
 
-// tally is what came of some items.
+// tally counts the results of some items.
 type tally struct {
 	created, updated, unchanged, fallback int64
 	failures                              []Failure
@@ -149,7 +149,7 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	return frame(out, c.rec), 1, nil
 }
 
-// keep has a representation kept, packed where it is long.
+// keep stages a representation, packed if it is long.
 func (c *coder) keep(next *staged, data []byte) error {
 	blob := Blob{CRC32: crc32.ChecksumIEEE(data), Length: int64(len(data))}
 	if len(data) <= plainMost {
@@ -170,10 +170,9 @@ func (c *coder) keep(next *staged, data []byte) error {
 	return nil
 }
 
-// encodeAny encodes in the wanted format, or as N-Triples where that cannot carry
-// the graph. It falls back to N-Triples whatever goes wrong with the wanted format: a
-// representation in another format is better than none. What is not simply
-// beyond the format is a fault of the encoder and told in the log.
+// encodeAny encodes in the wanted format, or as N-Triples if that format cannot carry the graph. It
+// falls back to N-Triples after any error of the wanted format: a representation in another format
+// is better than none. An error beyond a limit of the format is a fault of the encoder, and logged.
 func (c *coder) encodeAny(it *item) ([]byte, rdfres.Format, error) {
 	data, err := tryEncode(c.encode, c.o.Format, it.entity, it.triples)
 	if err == nil {

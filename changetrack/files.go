@@ -15,25 +15,24 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Descriptions lead to files: a PDF, an image. The log keeps which description
-// leads to which file (LinkFiles), and what is known of a file that stays where it
-// is (RecordFiles): its changes stand in the log beside those of the descriptions,
-// with sequences and times of the same count. A file has no representation here
-// and is no entity: it is in no history, and counts nowhere as a resource.
+// Descriptions link to files: a PDF, an image. The log keeps the links (LinkFiles), and the known
+// state of each file at its own address (RecordFiles). Changes of files stand in the log beside
+// those of the descriptions, with sequences and times of the same count. A file has no
+// representation here and is no entity: it is in no history, and counts nowhere as a resource.
 
-// FileVersion is what is known of a file at its own address.
+// FileVersion is the known state of a file at its own address.
 type FileVersion struct {
-	Sequence uint64 // of the change that made it
+	Sequence uint64 // of its change
 	Time     time.Time
 	Type     string        // media type without parameters, lower case; "" unknown
-	Encoding string        // content coding in which it comes, "" for none
+	Encoding string        // content coding of the response, "" for none
 	Length   int64         // bytes, -1 unknown
 	Modified time.Time     // Last-Modified, zero unknown
 	SHA256   rdfres.Digest // zero: not asked for
 }
 
-// Same tells whether two versions say the same of the file. Equal hashes decide;
-// without them what only one of the two knows is no difference.
+// Same tells whether two versions describe the same file content. Equal hashes decide. Without
+// hashes a property known to only one of the two is no difference.
 func (v *FileVersion) Same(w *FileVersion) bool {
 	if v.Type != w.Type || v.Encoding != w.Encoding || v.SHA256.IsZero() != w.SHA256.IsZero() {
 		return false
@@ -44,7 +43,7 @@ func (v *FileVersion) Same(w *FileVersion) bool {
 	return (v.Length == w.Length || v.Length < 0 || w.Length < 0) && (v.Modified.Equal(w.Modified) || v.Modified.IsZero() || w.Modified.IsZero())
 }
 
-// FileState is what is known of one file.
+// FileState is the known state of one file.
 type FileState struct {
 	URL     string
 	Current *FileVersion // nil: never seen, or gone
@@ -53,7 +52,7 @@ type FileState struct {
 	Gone    time.Time // time of the deletion when it was there once and is gone
 }
 
-// FileFound is what somebody who looked found.
+// FileFound is the result of a look at a file.
 type FileFound struct {
 	URL     string
 	Gone    bool
@@ -61,13 +60,12 @@ type FileFound struct {
 	Version FileVersion // without sequence and time
 }
 
-// FileChanges is what RecordFiles and DropFiles added to the log.
+// FileChanges counts the changes added to the log by RecordFiles and DropFiles.
 type FileChanges struct {
 	Created, Updated, Deleted int64
 }
 
-// FileKey is where a file stands among all files, as rdfres.EntityKey does for
-// entities.
+// FileKey is the place of a file among all files, like rdfres.EntityKey for entities.
 func FileKey(url string) rdfres.Digest { return rdfres.EntityKey(url) }
 
 // OfFile tells a change of a file from one of an entity.
@@ -78,22 +76,22 @@ func (c *Change) OfEntity() bool { return c.File == "" && c.Kind != Rebased }
 
 // ---- records
 
-// Keys of one set that have to do with files.
+// Keys of one set for files.
 const (
-	kindFile      = 'f' // + file key -> fileRecord: every file that a description leads to, and those that are gone
+	kindFile      = 'f' // + file key -> fileRecord: every linked file, and deleted ones
 	kindLeads     = 'd' // + file key + entity key -> entity: its description leads to the file
-	kindLed       = 'u' // + entity key -> the files that its description leads to
-	kindRelinked  = 't' // + sequence + file key -> nothing: with that change other descriptions lead to the file
-	filesPerGroup = 500 // changes that are committed together
+	kindLed       = 'u' // + entity key -> the files linked from its description
+	kindRelinked  = 't' // + sequence + file key -> nothing: that change changed the descriptions linking to the file
+	filesPerGroup = 500 // changes committed together
 )
 
 var filesKey = []byte("F") // filesRecord
 
-// filesRecord is what is known of the files as a whole, as JSON.
+// filesRecord is the state of the files as a whole, as JSON.
 type filesRecord struct {
 	Version    int    `json:"version"`
 	Linked     uint64 `json:"linked"`     // the links are those of the log up to this sequence
-	Properties string `json:"properties"` // what makes a link; another one makes all anew
+	Properties string `json:"properties"` // the rule for links; another rule makes all anew
 	Files      int64  `json:"files"`      // current ones
 }
 
@@ -244,22 +242,21 @@ func relinkedKey(seq uint64, file rdfres.Digest) []byte {
 	return append(seqKey(kindRelinked, seq), file[:]...)
 }
 
-// ---- which description leads to which file
+// ---- links from descriptions to files
 
 // LinkOptions of LinkFiles.
 type LinkOptions struct {
-	// Properties names what makes a link; when it is another than the last time,
-	// all links are made anew. "": descriptions lead to no files.
+	// Properties names the rule for links; another rule than the last time makes all links anew.
+	// "": descriptions link to no files.
 	Properties string
-	// Files gives the addresses that a representation leads to.
+	// Files gives the addresses linked from a representation.
 	Files func(entity string, f rdfres.Format, data []byte) ([]string, error)
 }
 
-// LinkFiles brings the links from descriptions to files to what the log says: it
-// costs what the changes since the last time cost. Nothing is added to the log. A
-// publication that follows finds every file whose descriptions are others
-// (View.Relinked). What an error or the end of ctx interrupts is consistent, and
-// the next call goes on.
+// LinkFiles updates the links from descriptions to files from the log. Its cost is the cost of the
+// changes since the last time. Nothing is added to the log. The next publication finds every file
+// with changed descriptions (View.Relinked). An error or the end of ctx leaves consistent records,
+// and the next call goes on.
 func (l *Log) LinkFiles(ctx context.Context, o LinkOptions) error {
 	if _, known, err := readFiles(l.store); err != nil || !known && o.Properties == "" {
 		return err // the usual set has no files
@@ -312,7 +309,7 @@ func (k *linker) run() (err error) {
 	return k.b.Commit(true)
 }
 
-// changes links what has changed since the last time.
+// changes links the entities changed since the last time.
 func (k *linker) changes() error {
 	for c, err := range k.v.Changes(k.head.Linked) {
 		if err != nil {
@@ -339,7 +336,7 @@ func (k *linker) changes() error {
 	return nil
 }
 
-// all links every description, and unlinks what has none any more.
+// all links every description, and removes the links of entities without one.
 func (k *linker) all() error {
 	for st, err := range k.v.Current(rdfres.Digest{}, rdfres.Digest{}) {
 		if err == nil {
@@ -394,7 +391,7 @@ func (k *linker) flush(progress bool) error {
 	return k.b.Commit(false)
 }
 
-// link finds what the current version of an entity leads to.
+// link finds the files of an entity's current version.
 func (k *linker) link(entity string, v *Version, seq uint64, moved bool) error {
 	key := rdfres.EntityKey(entity)
 	var urls []string
@@ -420,7 +417,7 @@ func (k *linker) link(entity string, v *Version, seq uint64, moved bool) error {
 	return k.set(key, entity, urls, seq, moved)
 }
 
-// set writes what changes in the links of an entity.
+// set writes the changed links of an entity.
 func (k *linker) set(key rdfres.Digest, entity string, urls []string, seq uint64, moved bool) error {
 	var old []string
 	b, err := k.l.store.Get(entityKey(kindLed, key))
@@ -462,12 +459,11 @@ func (k *linker) set(key rdfres.Digest, entity string, urls []string, seq uint64
 	return nil
 }
 
-// ---- what changes in the files
+// ---- changes of files
 
-// RecordFiles compares what was found with what is known of the files and appends
-// the differences to the log; a few hundred at a time is a good measure. A file
-// that no description leads to is passed over. It is durable when RecordFiles
-// returns.
+// RecordFiles compares found files with their known states and appends the differences to the log;
+// a few hundred at a time is a good measure. A file without a link is passed over. The changes are
+// durable when RecordFiles returns.
 func (l *Log) RecordFiles(ctx context.Context, found []FileFound) (n FileChanges, err error) {
 	if err := l.lock(ctx); err != nil {
 		return n, fmt.Errorf("record files of set %s: %w", l.name, err)
@@ -495,8 +491,7 @@ func (l *Log) RecordFiles(ctx context.Context, found []FileFound) (n FileChanges
 	return w.n, nil
 }
 
-// DropFiles takes the files out to which no description leads any more: those that
-// were there are deleted, in the log.
+// DropFiles removes files without any link left; present ones are deleted in the log.
 func (l *Log) DropFiles(ctx context.Context) (n FileChanges, err error) {
 	if _, known, err := readFiles(l.store); err != nil || !known {
 		return n, err
@@ -718,8 +713,7 @@ func (v *View) Files() (int64, error) {
 	return f.Files, err
 }
 
-// LedFiles yields every file that descriptions lead to, those that were never seen
-// included, in the order of FileKey.
+// LedFiles yields every linked file, those never seen included, in the order of FileKey.
 func (v *View) LedFiles() iter.Seq2[FileState, error] {
 	return func(yield func(FileState, error) bool) {
 		if v.err != nil {
@@ -738,8 +732,8 @@ func (v *View) LedFiles() iter.Seq2[FileState, error] {
 	}
 }
 
-// CurrentFiles yields the current files with lo <= FileKey, and < hi unless hi is
-// zero, in that order.
+// CurrentFiles yields the current files with lo <= FileKey, and < hi unless hi is zero, in the
+// order of FileKey.
 func (v *View) CurrentFiles(lo, hi rdfres.Digest) iter.Seq2[FileState, error] {
 	return func(yield func(FileState, error) bool) {
 		if v.err != nil {
@@ -783,8 +777,8 @@ func (v *View) File(url string) (FileState, error) {
 	return f.state(), nil
 }
 
-// FilesOf are the addresses of the files that the description of an entity leads
-// to, sorted; none is nil.
+// FilesOf are the addresses of the files linked from the description of an entity, sorted; none is
+// nil.
 func (v *View) FilesOf(entity string) ([]string, error) {
 	if v.err != nil {
 		return nil, v.err
@@ -799,8 +793,7 @@ func (v *View) FilesOf(entity string) ([]string, error) {
 	return readLed(b)
 }
 
-// LeadingTo yields the entities whose descriptions lead to a file, in the order of
-// their keys.
+// LeadingTo yields the entities whose descriptions link to a file, in the order of their keys.
 func (v *View) LeadingTo(url string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if v.err != nil {
@@ -816,8 +809,8 @@ func (v *View) LeadingTo(url string) iter.Seq2[string, error] {
 	}
 }
 
-// Relinked yields the keys of files to which other descriptions lead since changes
-// with after < sequence <= last. A key may come more than once.
+// Relinked yields the keys of files whose linking descriptions changed with after < sequence <=
+// last. A key may come more than once.
 func (v *View) Relinked(after, last uint64) iter.Seq2[rdfres.Digest, error] {
 	return func(yield func(rdfres.Digest, error) bool) {
 		if v.err != nil {
@@ -836,7 +829,7 @@ func (v *View) Relinked(after, last uint64) iter.Seq2[rdfres.Digest, error] {
 	}
 }
 
-// retainFile forgets what the deletion of a file left behind, when that leaves the log.
+// retainFile forgets a deleted file when its deletion leaves the log.
 func (r *retention) retainFile(c *Change) error {
 	if c.FileAfter != nil {
 		return nil
@@ -865,7 +858,7 @@ func (r *retention) retainFile(c *Change) error {
 	return nil
 }
 
-// files checks what stands of files.
+// files checks the records of files.
 func (c *checker) files() error {
 	head, _, err := readFiles(c.v.r)
 	if err != nil {

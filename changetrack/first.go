@@ -8,12 +8,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// firstScan writes what a first scan finds where it will stay, while it is still
-// being compared: nothing is known yet, so nothing can be held, changed or
-// deleted, and every kind of record comes in the order of its keys. It is made
-// visible by one step, with the head; until then it is not there.
+// firstScan writes the results of a first scan to their final place during the comparison. Nothing
+// is known yet, so nothing can be held, changed or deleted, and every kind of record comes in the
+// order of its keys. One step makes it visible, with the head; until then it is not there.
 //
-// Its changes get their times from the moment when it began to write.
+// The times of its changes begin with the start of its writing.
 type firstScan struct {
 	load    kv.Load
 	runs    map[byte]kv.Run // by kind
@@ -35,8 +34,7 @@ func (s *scan) mayLoad() (bool, error) {
 	return true, nil
 }
 
-// beginFirst takes over what was staged in memory. It does nothing where the
-// store cannot load.
+// beginFirst takes over the changes staged in memory. It does nothing for a store without loading.
 func (s *scan) beginFirst() error {
 	load, ok := kv.BeginLoad(s.l.store)
 	if !ok {

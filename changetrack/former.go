@@ -8,11 +8,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// ErrHasLog comes from a rename to a set that has changes of its own.
+// ErrHasLog comes from a rename to a set with changes of its own.
 var ErrHasLog = errors.New("the set has a log of its own")
 
-// Forget removes the log of a set, and all that is known of its entities, in a batch of any
-// store that store is cut from. No tracker has it open.
+// Forget removes the log of a set and all states of its entities, in a batch of any store around
+// store. No tracker has the set open.
 func Forget(store kv.Store, batch kv.Batch, set string) error {
 	id, known, err := idOf(store, set)
 	if err != nil || !known {
@@ -24,7 +24,7 @@ func Forget(store kv.Store, batch kv.Batch, set string) error {
 	return nil
 }
 
-// Rename gives a log the name of another set, which has none or an empty one. See Forget.
+// Rename gives a log the name of another set without a log, or with an empty one. See Forget.
 func Rename(store kv.Store, batch kv.Batch, from, to string) error {
 	id, known, err := idOf(store, from)
 	if err == nil && !known {

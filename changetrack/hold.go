@@ -14,7 +14,7 @@ import (
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-// checkAccept looks what is held, and whether the configuration is in force.
+// checkAccept reads the held candidate, and compares the configuration with the one in force.
 func (s *scan) checkAccept() (err error) {
 	if s.held, err = readHeld(s.view.r); err != nil {
 		return err
@@ -38,10 +38,10 @@ func (s *scan) newConfiguration() bool {
 	return in != "" && s.o.Fingerprint != "" && in != s.o.Fingerprint
 }
 
-// loss is what a scan would take away, and what there is.
+// loss counts a scan's deletions, and the present resources.
 type loss struct {
-	entities, ofEntities int64 // deletions that count, and resources they count against
-	accepted             int64 // deletions that do not count, because they were accepted
+	entities, ofEntities int64 // deletions under the limit, and the resources they are compared with
+	accepted             int64 // accepted deletions, outside the limit
 	triples, ofTriples   int64
 	resources            int64
 	everything           bool
@@ -75,9 +75,9 @@ func (l loss) tooMuch(ratio float64, names settings.Names) string {
 	return ""
 }
 
-// loss adds up what counts: deletions that no accepted candidate allows, and the
-// triples gone from descriptions that stay. Of orphan components only the fall of
-// their number counts, since an edit of one replaces it.
+// loss adds up deletions not accepted with a candidate, and the triples lost from remaining
+// descriptions. Of orphan components only the fall of their number counts, since an edit of one
+// replaces it.
 func (s *scan) loss() loss {
 	head, sum := s.view.head, s.sum
 	entities := s.res.Deleted - sum.componentsGone - sum.allowed - sum.allowedComponents
@@ -120,7 +120,7 @@ func (s *scan) reasonToHold() (reason string, configuration bool, err error) {
 	return "the configuration of the set has changed: " + reason, true, nil
 }
 
-// countAllowed finds the deletions that the accepted candidate names.
+// countAllowed finds the deletions named by the accepted candidate.
 func (s *scan) countAllowed() error {
 	for rec, err := range s.changes.all() {
 		if err != nil {
@@ -157,7 +157,7 @@ func (s *scan) countAllowed() error {
 	return nil
 }
 
-// hold records the scan as the candidate that waits.
+// hold records the scan as the waiting candidate.
 func (s *scan) hold(reason string, configuration bool) error {
 	id, err := s.candidateID(configuration)
 	if err != nil {

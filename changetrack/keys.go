@@ -15,14 +15,14 @@ var (
 // setPrefix begins the keys of one set.
 func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("s"), id) }
 
-// Keys of one set, below its prefix. Numbers are big-endian, so that the order
-// of the keys is that of the numbers.
+// Keys of one set, below its prefix. Numbers are big-endian: the order of the keys is the order of
+// the numbers.
 const (
 	kindState     = 'e' // + entity key -> stateRecord
 	kindLog       = 'l' // + sequence -> change, of whatever kind
 	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log
 	kindBlob      = 'r' // + short entity key + sequence -> blob
-	kindEnded     = 'x' // + sequence of the change that ended a version -> endedRecord
+	kindEnded     = 'x' // + sequence of the change ending a version -> endedRecord
 	kindCandidate = 'c' // + generation + entity key -> nothing: a deletion of the held scan
 
 	kindDictionary = 'z' // + number -> dictionary, for blobs
@@ -30,7 +30,7 @@ const (
 
 var (
 	headKey     = []byte("H") // headRecord
-	intentKey   = []byte("I") // intent: a commit that is under way
+	intentKey   = []byte("I") // intent: a commit under way
 	heldKey     = []byte("C") // heldRecord
 	lastScanKey = []byte("S") // lastScan
 	rebasedKey  = []byte("B") // sequence of the last Rebased change, then the change
@@ -40,9 +40,8 @@ func entityKey(kind byte, k rdfres.Digest) []byte {
 	return append(append(make([]byte, 0, 33), kind), k[:]...)
 }
 
-// shortKey is how much of an entity key begins the keys that end with a sequence.
-// That alone makes them unique, so this only has to bring together what is of one
-// entity; who reads it looks whose it is.
+// shortKey is the length of the entity key before a sequence. The sequence alone makes keys unique:
+// this part only brings the records of one entity together. Readers check the entity.
 const shortKey = 10
 
 func shortEntityKey(kind byte, k rdfres.Digest) []byte {

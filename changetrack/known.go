@@ -7,10 +7,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Known yields all entities that are known, deleted ones included as long as they
-// are not forgotten, with lo <= EntityKey, and < hi unless hi is zero, in that
-// order. It is Current with what is gone: what existed at a past position of the
-// log is told by the History of what is known.
+// Known yields all known entities, deleted ones included until they are forgotten, with lo <=
+// EntityKey, and < hi unless hi is zero, in the order of EntityKey. It is Current with the deleted
+// ones. History of each tells whether it existed at a past position of the log.
 func (v *View) Known(lo, hi rdfres.Digest) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// Rebase appends to the log that the set has other addresses from here on: a
-// Change of the kind Rebased that carries the note and belongs to no entity. It
-// has a sequence and a time like every change, so that what was listed under the
-// old addresses can be told from what follows. It is durable when Rebase returns.
+// Rebase appends a move of the set to other addresses to the log: a Change of the kind Rebased with
+// the note and without an entity. It has a sequence and a time like every change, so documents
+// under the old addresses can be told from later ones. It is durable when Rebase returns.
 //
-// Nothing else moves: not what is known of the entities, not what is held.
+// Nothing else moves: neither the states of entities nor a held candidate.
 func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 	if err := l.lock(ctx); err != nil {
 		return Change{}, fmt.Errorf("rebase set %s: %w", l.name, err)
@@ -38,8 +37,8 @@ func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 	return c, nil
 }
 
-// Rebased is the last change of that kind, also when retention has taken it out
-// of the log; false when there was none.
+// Rebased is the last change of that kind, also after retention took it out of the log; false when
+// there was none.
 func (v *View) Rebased() (Change, bool, error) {
 	if v.err != nil {
 		return Change{}, false, v.err

@@ -10,15 +10,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Retain drops changes before changesBefore and versions that ended before
-// versionsBefore; current versions and their change stay: a change whose version
-// is still kept leaves the log but stays in the history of its entity. Tail then
-// tells where the log begins. A deleted entity is forgotten when its deletion and
-// all its versions have gone.
+// Retain drops changes before changesBefore and versions ended before versionsBefore. Current
+// versions and their change stay: a change whose version is still kept leaves the log but stays in
+// the history of its entity. Tail then tells the beginning of the log. A deleted entity is
+// forgotten with its deletion and all its versions.
 //
-// It returns how many changes left the log plus how many versions were dropped.
-// It works in batches: what an error or the end of ctx interrupts is consistent,
-// and the next call goes on from there.
+// It returns the number of changes gone from the log plus the number of versions dropped. It works
+// in batches: an error or the end of ctx leaves consistent records, and the next call goes on.
 func (l *Log) Retain(ctx context.Context, changesBefore, versionsBefore time.Time) (dropped int64, err error) {
 	if err := l.lock(ctx); err != nil {
 		return 0, fmt.Errorf("retain in set %s: %w", l.name, err)
@@ -45,11 +43,11 @@ type retention struct {
 	b       kv.Batch
 	head    headRecord
 	pending int64 // in the batch
-	loose   bool  // something was committed that may not be on disk yet
+	loose   bool  // some commit may not be on disk yet
 	dropped int64 // committed
 }
 
-// done commits what was collected when it is enough, or when all is done.
+// done commits the collected deletions if they are enough, or when all is done.
 func (r *retention) done(all bool) error {
 	if !all && r.b.Size() < r.l.t.o.batchBytes {
 		return nil
@@ -70,8 +68,7 @@ func (r *retention) done(all bool) error {
 	return nil
 }
 
-// versions drops the representations of versions that ended before t, in the
-// order in which they ended.
+// versions drops the representations of versions ended before t, in the order of their ends.
 func (r *retention) versions(t time.Time) error {
 	for p, err := range r.l.store.Scan([]byte{kindEnded}, []byte{kindEnded + 1}) {
 		if err != nil {
@@ -103,8 +100,8 @@ func (r *retention) versions(t time.Time) error {
 	return r.done(true)
 }
 
-// forget drops a deletion that has left the log and whose version has gone, and
-// the state of the entity if that was its end.
+// forget drops a deletion without a place in the log and without its version, and the state of the
+// entity if the deletion was its end.
 func (r *retention) forget(key rdfres.Digest, seq uint64) error {
 	r.b.Delete(entitySeqKey(kindHistory, key, seq))
 	b, err := r.l.store.Get(entityKey(kindState, key))
@@ -124,8 +121,8 @@ func (r *retention) forget(key rdfres.Digest, seq uint64) error {
 	return nil
 }
 
-// changes takes the changes before t out of the log. Those whose version, or for
-// a deletion the version it ended, is still kept move into the history.
+// changes takes the changes before t out of the log. A change whose version is still kept moves
+// into the history; so does a deletion while the version it ended is kept.
 func (r *retention) changes(t time.Time) error {
 	for p, err := range r.l.store.Scan(seqKey(kindLog, r.head.tail+1), seqKey(kindLog, r.head.seq+1)) {
 		if err != nil {

@@ -12,46 +12,43 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// ErrMoved says that the log has gone on since ScanOptions.Same.
+// ErrMoved reports changes in the log after ScanOptions.Same.
 var ErrMoved = errors.New("the log has gone on meanwhile")
 
 // ScanOptions of one comparison.
 type ScanOptions struct {
-	// Partial: the sequence holds the descriptions of some entities only (any
-	// order); one without triples is a deletion. Otherwise it holds all, in the
-	// order of rdfres.EntityKey, and what is not in it is gone.
+	// Partial: the sequence holds the descriptions of some entities only (any order); one without
+	// triples is a deletion. Otherwise it holds all, in the order of rdfres.EntityKey, and missing
+	// entities are deleted.
 	Partial   bool
 	Finder    string        // "" is "scan"
 	Format    rdfres.Format // of new representations; "" is JSON-LD
 	MD5, SHA1 bool          // of new representations
-	// MaxDeleteRatio holds a scan that would delete more than
-	// max(ratio × resources, 10), everything, or the like share of triples.
-	// Orphan components do not count while their number holds. Less than 0:
-	// nothing is held for what it deletes.
+	// MaxDeleteRatio holds a scan with more deletions than max(ratio × resources, 10), deletions of
+	// everything, or the like share of triples. Orphan components do not count while their number
+	// holds. Less than 0: no deletions are held.
 	MaxDeleteRatio float64
-	// Accept names the held candidate whose deletions are allowed, or "".
-	// ErrNoCandidate if that is not what is held.
+	// Accept names the held candidate with accepted deletions, or "". ErrNoCandidate if another one
+	// is held, or none.
 	Accept string
-	// Confirm asks the store a second time for entities that would be deleted
-	// (at most 500 at once) and returns the descriptions of those that are still
-	// there. nil: the sequence is believed.
+	// Confirm asks the store a second time for missing entities (at most 500 at once) and returns
+	// the descriptions of those still there. nil: the sequence is believed.
 	Confirm func(ctx context.Context, entities []string) ([]rdfres.Description, error)
 	// Fingerprint of the set's configuration; a change of it is refused
 	// (ErrFingerprint, held) until accepted. "" is not compared.
 	Fingerprint string
-	// Same, if not nil, is the position of the log at whose state everything still is, as who
-	// asks knows: nothing is compared, and the sequence not read. ErrMoved if the log has
-	// gone on since.
+	// Same, if not nil, is a position of the log. The caller knows that everything is still in its
+	// state: nothing is compared, and the sequence not read. ErrMoved if the log has gone on since.
 	Same *uint64
-	// Failed entities keep what is known of them; they are no deletions. It is
-	// asked after the sequence has ended, for entities that were not in it. Who says
-	// so knows why: they are not among the Failures of the result.
+	// Failed entities keep their known states; they are no deletions. It is called after the end of
+	// the sequence, for entities missing in it. The caller knows the reason: they are not among the
+	// Failures of the result.
 	Failed func(entity string) bool
 	// Progress is told, now and then, how many entities were compared; total is
 	// how many are known, 0 at first.
 	Progress func(done, total int64)
-	// Extra is asked after the sequence has ended; what it gives (JSON, such as
-	// the coverage) is kept with the result. May be nil.
+	// Extra is called after the end of the sequence; its result (JSON, such as the coverage) is
+	// stored with the scan's. May be nil.
 	Extra func() json.RawMessage
 }
 
@@ -59,25 +56,25 @@ func (o *ScanOptions) defaults() {
 	o.Finder, o.Format = cmp.Or(o.Finder, "scan"), cmp.Or(o.Format, rdfres.JSONLD)
 }
 
-// Held is a scan that waits for a person. The id is made of what would be
-// deleted: the same deletions have the same id.
+// Held is a scan waiting for a person. The id is made of the deletions: the same deletions have the
+// same id.
 type Held struct {
 	ID        string    `json:"id"`
 	Reason    string    `json:"reason"`
 	Deletions int64     `json:"deletions"`
-	Of        int64     `json:"of"` // resources that there are
+	Of        int64     `json:"of"` // present resources
 	Time      time.Time `json:"time"`
 	// Configuration: held because the configuration has changed.
 	Configuration bool `json:"configuration,omitempty"`
-	// Addresses: only the addresses wait, which is told by who publishes; scans go on.
+	// Addresses: only new addresses wait, set by the publisher; scans go on.
 	Addresses bool `json:"addresses,omitempty"`
-	// Files: only the deletion of files waits, which is told by who follows them.
+	// Files: only deletions of files wait, set by the follower of files.
 	Files bool `json:"files,omitempty"`
 }
 
-// ScanResult tells what a scan found. Held nil: it is in the log. Otherwise
-// nothing of it is, Created, Updated and Deleted say what would be, and Resources
-// and Triples what is.
+// ScanResult is the result of a scan. Held nil: it is in the log. Otherwise nothing of it is:
+// Created, Updated and Deleted would be its changes, and Resources and Triples are the present
+// ones.
 type ScanResult struct {
 	Resources int64           `json:"resources"`
 	Created   int64           `json:"created"`
@@ -94,8 +91,8 @@ type ScanResult struct {
 	Extra     json.RawMessage `json:"extra,omitempty"`    // of ScanOptions.Extra
 }
 
-// Failure names an entity whose description could not be represented, or was not
-// had (ScanOptions.Failed).
+// Failure names an entity whose description could not be represented, or not read
+// (ScanOptions.Failed).
 type Failure struct {
 	Entity string `json:"entity"`
 	Err    string `json:"error"`
@@ -125,17 +122,15 @@ func readLastScan(b []byte) (*lastScan, error) {
 	return &s, nil
 }
 
-// Scan compares what was found with what is known and appends the differences
-// to the log in one transaction: staged in a file, made durable, then made
-// visible; a crash at any moment leaves all of it or nothing. An error from
-// found changes nothing, and neither does the end of ctx before the commit
-// begins; the commit itself is not interrupted. The triples of a description are
-// read after the next one was asked for: they stay as they are.
+// Scan compares found descriptions with the known states and appends the differences to the log in
+// one transaction: staged in a file, made durable, then made visible. A crash at any moment leaves
+// all of it or nothing. An error from found changes nothing, and neither does the end of ctx before
+// the commit begins; the commit itself is not interrupted. Scan reads the triples of a description
+// after asking for the next one: they must not change.
 //
-// Deletions come last in the log. An entity that cannot be represented, not even
-// as N-Triples, keeps what is known of it and is told in Failures; the others go
-// on. After an error from the store it is not known whether the scan is in the
-// log; the next writer, or Open, finds out and finishes it.
+// Deletions come last in the log. An entity that cannot be represented, not even as N-Triples,
+// keeps its known state and is listed in Failures; the others go on. After an error from the store
+// nobody knows whether the scan is in the log; the next writer, or Open, finds out and finishes it.
 func (l *Log) Scan(ctx context.Context, found iter.Seq2[rdfres.Description, error], o ScanOptions) (ScanResult, error) {
 	o.defaults()
 	if err := l.lock(ctx); err != nil {
@@ -155,32 +150,32 @@ type scan struct {
 	l    *Log
 	o    ScanOptions
 	view *View
-	held *heldRecord // what is held now
+	held *heldRecord // the present candidate
 	dry  bool        // the configuration is not accepted: count, stage deletions only
 	res  ScanResult
 	sum  sums
 
 	loads   bool        // first may be begun
-	first   *firstScan  // takes the records instead of changes, where that is possible and they are many
+	first   *firstScan  // takes the records instead of changes, if this is possible and they are many
 	changes *spool      // staged records
-	free    chan []byte // buffers of jobs that were collected
-	absent  *spool      // state records of entities that were not found
+	free    chan []byte // buffers of collected jobs
+	absent  *spool      // state records of missing entities
 }
 
-// sums is what the comparison adds up besides the result.
+// sums are sums of the comparison beside the result.
 type sums struct {
 	triples        int64 // current triples afterwards minus before
 	components     int64 // the same of orphan components
-	lost           int64 // triples gone from descriptions that stay
+	lost           int64 // triples lost from remaining descriptions
 	deletedTriples int64 // with their entities, components left out
 	componentsGone int64 // orphan components deleted
 	componentsGain int64 // and created
 	componentLost  int64 // triples of the ones
 	componentFound int64 // and of the others
-	allowed        int64 // deletions of a candidate that is accepted, components left out
+	allowed        int64 // deletions of an accepted candidate, without components
 	allowedTriples int64
 
-	allowedComponents int64 // deletions of orphan components that it allows
+	allowedComponents int64 // its deletions of orphan components
 }
 
 func (s *scan) close() {
@@ -234,7 +229,7 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 	return s.commit()
 }
 
-// find compares all that was found.
+// find compares all found descriptions.
 func (s *scan) find(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	var err error
 	if s.loads, err = s.mayLoad(); err != nil {

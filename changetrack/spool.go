@@ -30,8 +30,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spool keeps records in the order in which they were added, in memory while
-// they are few and in a file when they are many.
+// spool keeps records in the order of their addition: few in memory, many in a file.
 type spool struct {
 	dir     string
 	name    string // pattern for os.CreateTemp
@@ -57,7 +56,7 @@ func (s *spool) add(content []byte) error {
 	return s.addFramed(frame(nil, content), 1)
 }
 
-// addFramed adds n records that went through frame.
+// addFramed adds n records prepared by frame.
 func (s *spool) addFramed(b []byte, n uint64) error {
 	if len(b) == 0 {
 		return nil
@@ -134,7 +133,7 @@ func (s *spool) durable() error {
 	return nil
 }
 
-// keep closes the file and leaves it where it is.
+// keep closes the file and leaves it in place.
 func (s *spool) keep() error {
 	f := s.file
 	s.file, s.w = nil, nil
@@ -154,7 +153,7 @@ func (s *spool) discard() {
 	}
 }
 
-// stagedFile yields the n records of a file that a spool has made.
+// stagedFile yields the n records of a spool's file.
 func stagedFile(name string, n uint64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, err := os.Open(name)
@@ -205,7 +204,7 @@ func readRecords(r io.Reader, n uint64, name string) iter.Seq2[[]byte, error] {
 	}
 }
 
-// removeLeftovers drops staged files of the set that no commit waits for.
+// removeLeftovers drops staged files of the set without a commit.
 func removeLeftovers(dir string, id uint32) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -19,15 +19,15 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// Errors that a caller branches on.
+// Errors for callers to branch on.
 var (
 	// ErrNewer comes when records were written by a newer version; nothing has
 	// been changed then.
 	ErrNewer = kv.ErrNewer
-	// ErrFingerprint comes from a partial scan whose configuration is not the
-	// one in force. A full scan is held instead.
+	// ErrFingerprint comes from a partial scan under another configuration than the one in force. A
+	// full scan is held instead.
 	ErrFingerprint = errors.New("the configuration of the set has changed; scan in full, then accept it")
-	// ErrNoCandidate comes when a scan accepts what is not held.
+	// ErrNoCandidate comes from accepting a candidate that is not held.
 	ErrNoCandidate = errors.New("nothing of that id is held")
 	// ErrBeyondRetention comes from questions about a time before View.Tail.
 	ErrBeyondRetention = errors.New("before what the log still holds")
@@ -41,8 +41,8 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
 	Names  settings.Names   // of the settings in reasons
-	// Reading: the store takes no writes. What an older version kept otherwise, its
-	// histories and representations, is not found then.
+	// Reading: the store takes no writes. Histories and representations in an older form are then
+	// not found.
 	Reading bool
 
 	// For tests: how much is staged in memory, is written at once, and the encoder
@@ -62,13 +62,13 @@ type Tracker struct {
 	o      Options
 	closed chan struct{}
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	logs map[string]*Log
 	next uint32 // id for the next new set
 }
 
-// Open reads the state and finishes what a crash interrupted. The store may be a
-// view made by kv.Prefix; it is not closed by the tracker.
+// Open reads the state and finishes work interrupted by a crash. The store may be a view made by
+// kv.Prefix; the tracker does not close it.
 func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -217,16 +217,15 @@ func (t *Tracker) Log(set string) (*Log, error) {
 	return l, nil
 }
 
-// Sets are the names of all sets that have a log, sorted.
+// Sets are the names of all sets with a log, sorted.
 func (t *Tracker) Sets() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.logs))
 }
 
-// Close waits for scans and retentions that are under way (end their contexts to
-// have them stop sooner) and ends every Wait. Views stay readable until the store
-// is closed. It may be called twice.
+// Close waits for running scans and retentions (end their contexts for a sooner stop) and ends
+// every Wait. Views stay readable until the store is closed. It may be called twice.
 func (t *Tracker) Close() error {
 	t.mu.Lock()
 	if !t.isClosed() {
@@ -252,8 +251,8 @@ func (t *Tracker) isClosed() bool {
 	}
 }
 
-// Log is the log and the states of one set. One writer at a time; readers see
-// whole runs: what a run adds becomes visible at once. Safe for concurrent use.
+// Log is the log and the states of one set. One writer at a time. Readers see whole runs: all
+// changes of a run become visible at once. Safe for concurrent use.
 type Log struct {
 	t      *Tracker
 	name   string
@@ -263,10 +262,10 @@ type Log struct {
 
 	dictionaries dictionaries
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	head   headRecord // as it is visible
 	moved  chan struct{}
-	shared *sharedSnapshot // what readers see while a commit is being applied
+	shared *sharedSnapshot // readers' snapshot while a commit is being applied
 }
 
 func newLog(t *Tracker, name string, id uint32) *Log {
@@ -281,7 +280,7 @@ func newLog(t *Tracker, name string, id uint32) *Log {
 // Set is the name of the set.
 func (l *Log) Set() string { return l.name }
 
-// lock waits until nobody else writes, and finishes what failed before.
+// lock waits for other writers, and finishes failed work.
 func (l *Log) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -319,7 +318,7 @@ func readHeadRecord(r kv.Reader) (headRecord, error) {
 	return readHead(b)
 }
 
-// show makes a new head visible and wakes who waits for it.
+// show makes a new head visible and wakes waiting readers.
 func (l *Log) show(h headRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -335,8 +334,7 @@ func (l *Log) show(h headRecord) {
 	}
 }
 
-// forget gives free what readers were shown while a commit was written that
-// failed: the next to open the log finishes it.
+// forget releases the readers' snapshot after a failed commit: the next Open finishes the commit.
 func (l *Log) forget() (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// sharedSnapshot is the state before a commit, for all readers that come while
-// the commit is written in several batches. refs is guarded by Log.mu.
+// sharedSnapshot is the state before a commit, for all readers arriving while the commit is written
+// in several batches. refs is guarded by Log.mu.
 type sharedSnapshot struct {
 	snap kv.Snapshot
 	refs int
@@ -30,8 +30,7 @@ func (s *sharedSnapshot) release(l *Log) error {
 
 // View is one consistent state of the log. Close it. Safe for concurrent use.
 //
-// A view that is taken while a scan is being committed shows the state before
-// the scan.
+// A view taken during the commit of a scan shows the state before the scan.
 type View struct {
 	r       kv.Reader
 	l       *Log
@@ -71,8 +70,8 @@ func (v *View) Close() (err error) {
 	return err
 }
 
-// Err tells why the state cannot be read; then Head and its like are zero, which
-// must not be taken for an empty log.
+// Err is the reason why the state cannot be read. Head and its like are zero then; do not take them
+// for an empty log.
 func (v *View) Err() error { return v.err }
 
 // Head is the last change; 0 and the zero time when there is none.
@@ -85,8 +84,8 @@ func (v *View) Tail() (seq uint64, t time.Time) { return v.head.tail, v.head.tai
 // Resources is the number of current entities.
 func (v *View) Resources() int64 { return v.head.resources }
 
-// Triples is the number of triples of all current descriptions; one that stands
-// in two descriptions counts twice.
+// Triples is the number of triples of all current descriptions; a triple in two descriptions counts
+// twice.
 func (v *View) Triples() int64 { return v.head.triples }
 
 // BaselineEnd is the end of the first complete scan.
@@ -94,7 +93,7 @@ func (v *View) BaselineEnd() (seq uint64, t time.Time, ok bool) {
 	return v.head.baseSeq, v.head.baseTime, v.head.baseline
 }
 
-// Held is the scan that waits for a person, or nil.
+// Held is the scan waiting for a person, or nil.
 func (v *View) Held() *Held {
 	c, err := readHeld(v.r)
 	if err != nil || c == nil {
@@ -103,8 +102,8 @@ func (v *View) Held() *Held {
 	return &c.Held
 }
 
-// HeldDeletions yields the entities that the held scan would delete, in the order of their
-// keys, after one of them; nil is the beginning. The sequence ends after the first error.
+// HeldDeletions yields the deletions of the held scan, in the order of their keys, after one of
+// them; nil is the beginning. The sequence ends after the first error.
 func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		c, err := readHeld(v.r)
@@ -132,8 +131,7 @@ func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
 	}
 }
 
-// LastScan is the last scan that came to its end, held ones included; zero and
-// nil when there was none.
+// LastScan is the last complete scan, held ones included; zero and nil when there was none.
 func (v *View) LastScan() (t time.Time, res *ScanResult) {
 	b, err := v.r.Get(lastScanKey)
 	if err != nil {
@@ -146,16 +144,15 @@ func (v *View) LastScan() (t time.Time, res *ScanResult) {
 	return s.Time, &s.Result
 }
 
-// Changes yields changes with after < sequence, in order. It begins after Tail:
-// what Retain has dropped is not told, so a caller that comes back compares its
-// own position with Tail first.
+// Changes yields changes with after < sequence, in order. It begins after Tail: changes dropped by
+// Retain are left out, so a returning caller compares its own position with Tail first.
 func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if v.err != nil {
 			yield(Change{}, v.err)
 			return
 		}
-		if after >= v.head.seq { // also where nothing could come after it
+		if after >= v.head.seq { // even if nothing could come after it
 			return
 		}
 		want := max(after, v.head.tail) + 1
@@ -212,8 +209,8 @@ func (v *View) SequenceAt(t time.Time) (uint64, error) {
 	return v.head.tail + uint64(n), nil
 }
 
-// Entity gives the state of one entity; kv.ErrNotFound if it was never known, or
-// was deleted before what is retained.
+// Entity gives the state of one entity; kv.ErrNotFound if it was never known, or was deleted before
+// the retention.
 func (v *View) Entity(iri string) (State, error) { return v.EntityByKey(rdfres.EntityKey(iri)) }
 
 // EntityByKey finds by rdfres.EntityKey.
@@ -259,7 +256,7 @@ func (v *View) change(k rdfres.Digest, seq uint64) (Change, error) {
 	return readWhole(v.r, seq, b)
 }
 
-// readWhole reads a change with the version after it, wherever that stands.
+// readWhole reads a change with the version after it, wherever stored.
 func readWhole(r kv.Reader, seq uint64, b []byte) (Change, error) {
 	c, err := readChange(seq, b)
 	if err != nil || c.After != elsewhere {
@@ -271,8 +268,8 @@ func readWhole(r kv.Reader, seq uint64, b []byte) (Change, error) {
 	return c, nil
 }
 
-// versionAfter is the version that a change made: the current one, or the one that
-// the next change of the entity ended.
+// versionAfter is the version made by a change: the current one, or the one ended by the next
+// change of the entity.
 func versionAfter(r kv.Reader, c *Change) (*Version, error) {
 	key := rdfres.EntityKey(c.Entity)
 	b, err := r.Get(entityKey(kindState, key))
@@ -325,8 +322,8 @@ func history(r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error]
 	}
 }
 
-// Current yields current entities with lo <= EntityKey, and < hi unless hi is
-// zero, in that order.
+// Current yields current entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
+// EntityKey.
 func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {
@@ -356,8 +353,8 @@ func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
 	}
 }
 
-// History yields the changes of one entity within retention, oldest first: those
-// in the log, and those whose version is still kept.
+// History yields the changes of one entity within retention, oldest first: those in the log, and
+// those with a kept version.
 func (v *View) History(iri string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if v.err != nil {
@@ -386,8 +383,8 @@ func (v *View) readBlob(b []byte) (Blob, error) {
 	return readBlob(b, func(number uint32) (*dictionary, error) { return v.l.dictionaries.get(v.l.store, number) })
 }
 
-// Representation gives the bytes of a version that is current or within
-// retention; kv.ErrNotFound otherwise.
+// Representation gives the bytes of a version current or within retention; kv.ErrNotFound
+// otherwise.
 func (v *View) Representation(iri string, sequence uint64) (Blob, error) {
 	if v.err != nil {
 		return Blob{}, v.err

@@ -16,11 +16,10 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// authenticator adds credentials to the requests of one endpoint: Basic from
-// the start, Digest (RFC 7616: MD5 and SHA-256, qop auth or none) once the store
-// has asked for it. It keeps the challenge, so that a body is sent twice only
-// for the first request. Virtuoso refuses Basic without telling a challenge, and
-// tells it to who comes with nothing: so that is tried then.
+// authenticator adds credentials to the requests of one endpoint: Basic from the start, Digest (RFC
+// 7616: MD5 and SHA-256, qop auth or none) once the store has asked for it. It keeps the challenge,
+// so only the first request sends its body twice. Virtuoso refuses Basic without a challenge, and
+// gives one to requests without credentials: so such a request is tried then.
 type authenticator struct {
 	username, password string
 
@@ -30,8 +29,8 @@ type authenticator struct {
 	count     int
 }
 
-// expectFrom is the length of a body that is sent only once the store has looked
-// at the head of the request.
+// expectFrom is the least length of a body sent only after the store has seen the head of the
+// request.
 const expectFrom = 32 << 10
 
 // sign sets the Authorization header.
@@ -39,7 +38,7 @@ func (a *authenticator) sign(req *http.Request) {
 	if a.username == "" && a.password == "" {
 		return
 	}
-	if req.ContentLength > expectFrom { // a store that refuses the credentials may end the connection while the body comes
+	if req.ContentLength > expectFrom { // a store refusing the credentials may end the connection during the body
 		req.Header.Set("Expect", "100-continue")
 	}
 	a.mu.Lock()
@@ -57,7 +56,7 @@ func (a *authenticator) sign(req *http.Request) {
 	req.Header.Set("Authorization", digestHeader(a.challenge, a.username, a.password, req.Method, req.URL.RequestURI(), hex.EncodeToString(nonce[:]), a.count))
 }
 
-// guesses tells that credentials are sent as Basic, since the store has asked for nothing.
+// guesses tells whether credentials are sent as Basic unasked.
 func (a *authenticator) guesses() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,8 +135,7 @@ func digestHash(ch map[string]string) func() hash.Hash {
 	return nil
 }
 
-// foreignSchemes names the authentication that a store asks for where it is none that
-// is known here, else "".
+// foreignSchemes names the store's authentication if it is unknown here, else "".
 func foreignSchemes(h http.Header) string {
 	var names []string
 	for _, v := range h.Values("WWW-Authenticate") {
@@ -186,8 +184,8 @@ func digestHeader(ch map[string]string, username, password, method, uri, cnonce 
 	return out
 }
 
-// withoutSecrets replaces the password of a store, its Basic credentials, and what its
-// addresses name their secrets.
+// withoutSecrets replaces the password of a store, its Basic credentials, and the secrets in its
+// addresses.
 func withoutSecrets(e Endpoint) *strings.Replacer {
 	var secrets []string
 	if e.Password != "" {

@@ -13,16 +13,15 @@ var queries string
 
 var probes = NewBank(queries)
 
-// Bank holds query templates by name: text/template over SPARQL, each after a
-// line "# tag: NAME". Of knakk/sparql it is the part that is safe to use; its
-// Repo would change http.DefaultClient.
+// Bank holds query templates by name: text/template over SPARQL, each after a line "# tag: NAME".
+// It is the safe part of knakk/sparql; its Repo would change http.DefaultClient.
 type Bank struct{ queries bank.Bank }
 
 // NewBank reads templates.
 func NewBank(text string) Bank { return Bank{bank.LoadBank(strings.NewReader(text))} }
 
-// Prepare fills a template. Everything that data holds must have been escaped
-// (EscapeIRI, EscapeTerm, EscapeString) or be a pattern of our own.
+// Prepare fills a template. All values in data must be escaped (EscapeIRI, EscapeTerm,
+// EscapeString) or patterns of our own.
 func (b Bank) Prepare(name string, data any) (string, error) {
 	q, err := b.queries.Prepare(name, data)
 	if err != nil {

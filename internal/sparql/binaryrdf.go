@@ -10,16 +10,16 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// binaryType is the binary form of RDF of RDF4J, which costs that store a sixth less
-// than N-Triples. Its description is BinaryRDFConstants in the sources of RDF4J.
+// binaryType is RDF4J's binary form of RDF. It costs the store a sixth less than N-Triples. Its
+// description is BinaryRDFConstants in the sources of RDF4J.
 const binaryType = "application/x-binary-rdf"
 
 // The records of binary RDF, and the values in them, each after its byte. NUMBER is a
 // varint; STRING a NUMBER, the length in bytes, and as many bytes.
 const (
 	binaryStatement = 1   // four values: subject, predicate, object, no graph
-	binaryDeclare   = 3   // NUMBER, a value: what the number stands for from here on
-	binaryEnd       = 127 // without which it is an error
+	binaryDeclare   = 3   // NUMBER, a value: the meaning of the number from here on
+	binaryEnd       = 127 // required at the end
 
 	binaryNone  = 0
 	binaryIRI   = 1 // STRING
@@ -56,8 +56,8 @@ func (u *Upload) appendLines(b []byte) []byte {
 	return b
 }
 
-// Post adds what is in an upload, which can be repeated. A store that is only like an
-// RDF4J, or too old for its binary form, refuses that, and gets N-Triples from then on.
+// Post adds the triples of a repeatable upload. A store only similar to RDF4J, or too old for its
+// binary form, refuses it, and gets N-Triples from then on.
 func (c *Client) Post(ctx context.Context, u *Upload) error {
 	var refused error
 	if u.binary != nil && !c.noBinary.Load() {
@@ -83,13 +83,13 @@ func (c *Client) Post(ctx context.Context, u *Upload) error {
 	return err
 }
 
-// notUnderstood tells an answer that another form of the same triples may not get.
+// notUnderstood tells an answer another form of the same triples may avoid.
 func notUnderstood(err error) bool {
 	return hasStatus(err, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented)
 }
 
-// busy tells an answer that has nothing to do with what was sent. What does, may also
-// be a connection that was closed before the body was read, or a proxy's answer.
+// busy tells an answer independent of the sent body. Other answers may also be a connection closed
+// before the body was read, or a proxy's answer.
 func busy(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {

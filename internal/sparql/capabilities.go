@@ -12,7 +12,7 @@ import (
 // Reading is a way to read whole graphs.
 type Reading string
 
-// The ways to read a whole graph. Which is fastest depends on the store.
+// The ways to read a whole graph. The fastest depends on the store.
 const (
 	ReadGraphStore   Reading = "graph-store"   // GET by the Graph Store Protocol, N-Triples
 	ReadConstruct    Reading = "construct"     // CONSTRUCT, N-Triples
@@ -27,32 +27,32 @@ func (r Reading) Selects() bool {
 	return r == ReadSelectTSV || r == ReadSelectJSON || r == ReadSelectXML || r == ReadSelectBinary
 }
 
-// Capabilities is what a probe found.
+// Capabilities is the result of a probe.
 type Capabilities struct {
 	Product, Version string              // by the Server header; "" when the store does not say
-	Readings         []Reading           // that work, fastest first; last what was not tried, which has no Speed
+	Readings         []Reading           // working ones, fastest first; untried ones last, without Speed
 	Speed            map[Reading]float64 // triples per second on the sample
 	Sample           int64               // triples of the sample; speeds of small ones mean little
 	RowLimit         int64               // silent truncation, configured, advertised or seen; 0: none seen
-	BreaksOff        int64               // so many triples came whole in no way: 0 where they did in one
+	BreaksOff        int64               // no reading got so many triples whole; 0: one did
 	UnionDefault     bool                // the default graph shows named graphs too
-	ValuesLimit      int                 // most IRIs of one VALUES that passed; the probe stops at 5,000
-	UpdateTriples    int                 // most triples of one INSERT DATA that passed; the probe stops at 20,000; 0 not probed
+	ValuesLimit      int                 // most IRIs of one VALUES accepted; the probe stops at 5,000
+	UpdateTriples    int                 // most triples of one INSERT DATA accepted; the probe stops at 20,000; 0 not probed
 	WriteSpeed       map[string]float64  // triples a second: insert-10, insert-100, insert-1000, graph-store; only with ProbeOptions.Speed
 	Transactional    bool                // several operations of one request are atomic; false when not probed
 	StableLabels     bool                // two answers call a blank node by the same label; false when it could not be seen
 	NormalForm       rdfres.NormalForm   // how literals are rewritten; only with ProbeOptions.Write
-	Unexplained      []rdfres.Triple     // of the probe, rewritten in a way that no rule explains
+	Unexplained      []rdfres.Triple     // of the probe, rewritten without a known rule
 	Writable         bool                // a write passed; false when not probed
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
-	Removed          []string            // scratch graphs that probes which were killed had left
-	Left             []string            // those that stay: without ProbeOptions.Write all, else of the last hour
+	Removed          []string            // scratch graphs of killed probes
+	Left             []string            // remaining ones: without ProbeOptions.Write all, else of the last hour
 	Failed           map[Reading]error   `json:"-"` // why a way does not work
-	Unanswered       []string            // steps that failed as a store does for a while: busy, restarted, cut off. They found nothing
+	Unanswered       []string            // steps without a finding after a passing failure: busy, restarted, cut off
 }
 
-// NoReading tells why there is no way to read whole graphs: what each of them failed of,
-// or, where the store does not answer any more, that.
+// NoReading is the reason why no reading of whole graphs works: the failure of each, or the failure
+// of a store no longer answering.
 func (c *Capabilities) NoReading() error {
 	why := errors.New("no way of reading this store works")
 	for _, r := range slices.Sorted(maps.Keys(c.Failed)) {
@@ -64,7 +64,7 @@ func (c *Capabilities) NoReading() error {
 	return why
 }
 
-// SelectReading is the fastest format of a SELECT that the store has.
+// SelectReading is the fastest working format of a SELECT.
 func (c *Capabilities) SelectReading() Reading {
 	for _, r := range c.Readings {
 		if r.Selects() {
@@ -74,23 +74,21 @@ func (c *Capabilities) SelectReading() Reading {
 	return ReadSelectJSON
 }
 
-// WellSampled tells whether the sample was as large as one may be: what was found
-// of a small one is found anew, which costs little.
+// WellSampled tells whether the sample had full size. Findings of a smaller one are probed again,
+// at little cost.
 func (c Capabilities) WellSampled() bool { return FillsSample(c.Sample) }
 
-// FillsSample tells whether so many triples are enough for a sample that is as large as
-// one may be.
+// FillsSample tells whether so many triples are enough for a sample of full size.
 func FillsSample(triples int64) bool { return triples >= sampleSize }
 
 // ProbeOptions of Probe. Writing goes into a scratch graph only, removed after.
 type ProbeOptions struct {
 	Write  bool
-	Speed  bool     // with Write: also measure how fast it takes what is written
-	Graphs []string // that will be read: nil the default graph, "*" all
+	Speed  bool     // with Write: also measure the speed of writing
+	Graphs []string // to be read: nil the default graph, "*" all
 
-	// Brief: for work, which does without what people want to know. With Write neither
-	// labels nor how many triples an update may hold are looked at, which takes
-	// writing some 26,000. Of an RDF4J whose binary results agree with its count, the
-	// other ways of reading a large graph are not tried, all of which are slower there.
+	// Brief leaves out findings for people only. With Write it probes neither labels nor the most
+	// triples of an update: these take some 26,000 writes. If RDF4J's binary results agree with its
+	// count, the other readings of a large graph are not tried: all of them are slower there.
 	Brief bool
 }

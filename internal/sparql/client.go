@@ -24,11 +24,11 @@ type Endpoint struct {
 	Username    string // Basic, or Digest when the store asks for it
 	Password    string
 	Timeout     time.Duration     // of one request without progress; default 60s
-	Concurrency int               // requests at once; default 2. A stream that is being read counts
+	Concurrency int               // requests at once; default 2. A stream being read counts
 	Rate        float64           // requests a second at most; 0: any number
-	Slow        time.Duration     // an answer to a question that takes longer to begin makes the next request wait (pace.Pacer); 0: never
+	Slow        time.Duration     // a query answered later than this makes the next request wait (pace.Pacer); 0: never
 	Transport   http.RoundTripper // nil: a transport of its own; an embedded store passes its handler
-	Retries     int               // default 4 for what can help; -1: none
+	Retries     int               // default 4 for passing failures; -1: none
 	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
 	MaxRows     int64             // configured row limit of the store; 0 unknown
 	Logger      *slog.Logger      // with the name of the store, if the lines are to have it; nil: silent
@@ -42,19 +42,19 @@ type Client struct {
 	http      *http.Client
 	transport *http.Transport // its own one; nil when it was given one
 	auth      authenticator
-	secrets   *strings.Replacer // takes them out of what a store says
+	secrets   *strings.Replacer // takes them out of the store's messages
 	slots     chan struct{}
 	pace      pace.Pacer
 	log       *slog.Logger
 
 	tsv         atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
 	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
-	xml         atomic.Bool  // the store answers in XML where JSON is asked for
-	noBinary    atomic.Bool  // the store took triples that it had refused as binary RDF
+	xml         atomic.Bool  // the store answers in XML to requests for JSON
+	noBinary    atomic.Bool  // the store refused triples as binary RDF and took them otherwise
 	takesBinary atomic.Bool  // it has taken some
-	loader      atomic.Bool  // the store is an Oxigraph, which has a loader beside its transactions
+	loader      atomic.Bool  // the store is an Oxigraph, with a loader beside its transactions
 	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm, mannerGet
-	direct      atomic.Bool  // a query was answered that came as it is
+	direct      atomic.Bool  // a query sent directly was answered
 	updateForms atomic.Bool  // the store takes updates as forms only
 	maxRows     atomic.Int64 // as the store advertised
 	requests    atomic.Int64
@@ -114,7 +114,7 @@ func New(e Endpoint) (*Client, error) {
 			TLSHandshakeTimeout:   10 * time.Second,
 			ExpectContinueTimeout: 2 * time.Second,
 			ForceAttemptHTTP2:     true,
-			DisableCompression:    true, // asked for and undone here, so that truncation is seen
+			DisableCompression:    true, // requested and undone here: this shows truncation
 		}
 		rt = c.transport
 	}
@@ -133,7 +133,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Endpoint is what New was given, with defaults filled in and the password removed.
+// Endpoint is the endpoint given to New, with defaults filled in and the password removed.
 func (c *Client) Endpoint() Endpoint {
 	e := c.endpoint
 	e.Password = ""
@@ -143,8 +143,8 @@ func (c *Client) Endpoint() Endpoint {
 // Traffic is the number of requests sent and of body bytes received so far.
 func (c *Client) Traffic() (requests, bytes int64) { return c.requests.Load(), c.bytes.Load() }
 
-// MaxRows is the smallest row limit known: the configured one, or what the
-// store said in a header (X-SPARQL-MaxRows); 0: none known.
+// MaxRows is the smallest row limit known: the configured one, or the store's own from a header
+// (X-SPARQL-MaxRows); 0: none known.
 func (c *Client) MaxRows() int64 {
 	n := c.endpoint.MaxRows
 	if m := c.maxRows.Load(); m > 0 && (n <= 0 || m < n) {
@@ -153,7 +153,7 @@ func (c *Client) MaxRows() int64 {
 	return n
 }
 
-// noteHeaders remembers limits that stores tell.
+// noteHeaders remembers limits in headers.
 func (c *Client) noteHeaders(h http.Header) {
 	c.noteManner(h)
 	if strings.Contains(h.Get("Server"), "Oxigraph") {
@@ -169,8 +169,8 @@ func (c *Client) noteHeaders(h http.Header) {
 
 var errRedirect = errors.New("redirect refused")
 
-// checkRedirect follows redirects that keep the method, and never carries
-// credentials to another host.
+// checkRedirect follows redirects without a change of method, and never carries credentials to
+// another host.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) >= 5 {

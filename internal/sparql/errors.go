@@ -14,28 +14,27 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// ErrTruncated marks an answer that ended before its end.
+// ErrTruncated marks an answer cut off before its end.
 var ErrTruncated = errors.New("the answer was cut off before its end")
 
-// ErrReadOnly marks a write to an endpoint that has no address for it.
+// ErrReadOnly marks a write to an endpoint without an address for it.
 var ErrReadOnly = errors.New("the store has no address for writing")
 
 // ErrNoGraphStore marks a Graph Store request to an endpoint without one.
 var ErrNoGraphStore = errors.New("the store has no Graph Store address")
 
-// errStalled ends a request that made no progress for Endpoint.Timeout.
+// errStalled ends a request without progress for Endpoint.Timeout.
 var errStalled = errors.New("no progress within the timeout")
 
-// errNotW3CTSV marks tab-separated values in which terms cannot be told apart.
+// errNotW3CTSV marks tab-separated values with IRIs and literals alike.
 var errNotW3CTSV = errors.New("tab-separated values are not in the W3C form: IRIs and literals cannot be told apart")
 
-// errNotForTable marks an answer that comes better, or only, in another form than
-// RDF4J's binary results: from then on the client asks for JSON instead.
+// errNotForTable marks an answer better, or only, available in another form than RDF4J's binary
+// results: from then on the client asks for JSON instead.
 var errNotForTable = errors.New("not for the binary form")
 
-// Error is a failed request: what was done, where, the HTTP status (0 when there
-// was no answer), the start of the answer's body, whether a repetition can help,
-// and what a person may do.
+// Error is a failed request: the operation, its address, the HTTP status (0 without an answer), the
+// start of the answer's body, whether a repetition can help, and advice for a person.
 type Error struct {
 	Op, URL   string
 	Status    int
@@ -44,7 +43,7 @@ type Error struct {
 	Hint      string
 	Err       error
 
-	retryAfter time.Duration // what the store asked for
+	retryAfter time.Duration // pause requested by the store
 	once       bool          // one repetition is enough
 	garbled    bool          // the answer, or its end, is something else
 }
@@ -78,10 +77,9 @@ func (e *Error) Unreachable() bool {
 	return webguard.GatewayStatus(e.Status) || webguard.NoAnswer(e.Err) || errors.Is(e.Err, errStalled)
 }
 
-// IsTooLarge tells whether the store refused a request or an answer for its
-// size, or may have: half as much may pass. So may what was asked for in a form that
-// it is not for, which is not asked for again. An answer that ends as another one, in
-// the text of an error say, may have been too long too.
+// IsTooLarge tells whether the store refused a request or an answer for its size, or may have: half
+// as much may pass. So may a request answered with errNotForTable, since the form changes then. An
+// answer with a wrong end, in the text of an error say, may have been too long too.
 func IsTooLarge(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -95,8 +93,8 @@ func IsTooLarge(err error) bool {
 	return e.garbled || errors.Is(err, errStalled) || errors.Is(err, ErrTruncated) || errors.Is(err, errNotForTable)
 }
 
-// momentary tells whether a failure says of the store only how it was at that moment:
-// nobody answered, it was busy, or the answer broke off.
+// momentary tells whether a failure describes only the store's state at that moment: no answer, a
+// busy store, or a broken answer.
 func momentary(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Temporary && !e.once || errors.Is(err, ErrTruncated)
@@ -105,7 +103,7 @@ func momentary(err error) bool {
 // IsStalled tells whether a request ended because it made no progress.
 func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 
-// statusError reads what an answer that is not 2xx says.
+// statusError reads an answer with another status than 2xx.
 func (c *Client) statusError(op, url string, res *http.Response, text string) *Error {
 	e := &Error{Op: c.op(op), URL: url, Status: res.StatusCode, Body: text}
 	switch s := res.StatusCode; {
@@ -142,7 +140,7 @@ func (c *Client) statusError(op, url string, res *http.Response, text string) *E
 	return e
 }
 
-// credentials tells what to do about user and password.
+// credentials is advice about user and password.
 func (c *Client) credentials(do string) string {
 	return fmt.Sprintf("%s %s and %s", do, c.endpoint.Names.Of("username"), c.endpoint.Names.Of("password_file"))
 }
@@ -176,8 +174,8 @@ func (c *Client) transportError(ctx, parent context.Context, op, url string, err
 	return e
 }
 
-// isPartial tells whether an answer is a part of itself, and the store says so: Virtuoso
-// gives what it has found when the time of a question is over.
+// isPartial tells whether the store marks an answer as partial: Virtuoso gives the rows found
+// within the time of a query.
 func isPartial(res *http.Response) bool {
 	return res.StatusCode == http.StatusPartialContent || res.Header.Get("X-Sql-State") == "S1TAT"
 }

@@ -25,8 +25,8 @@ func (c *Client) StreamConstruct(ctx context.Context, query string, fn TripleFun
 	return c.streamLines(ctx, c.queryRequest("construct", query, ntriplesAccept), fn)
 }
 
-// StreamGraph reads a graph by the Graph Store Protocol; "" is the default
-// graph. A graph that is not there is empty.
+// StreamGraph reads a graph by the Graph Store Protocol; "" is the default graph. A missing graph
+// is empty.
 func (c *Client) StreamGraph(ctx context.Context, graph string, fn TripleFunc) error {
 	u, err := c.graphURL(graph)
 	if err != nil {
@@ -73,9 +73,9 @@ func (c *Client) streamLines(ctx context.Context, r request, fn TripleFunc) erro
 // QuadFunc is TripleFunc with the graph, empty for the default graph, first.
 type QuadFunc func(g, s, p, o []byte) error
 
-// StreamDataset reads everything that a store holds, with its graphs, by the
-// Graph Store address without a graph: N-Quads, where the store gives them there
-// (it is not in the protocol, but Oxigraph, Fuseki and the embedded store do).
+// StreamDataset reads the whole store, with its graphs, by the Graph Store address without a graph,
+// in N-Quads. Only some stores offer this (it is not in the protocol, but Oxigraph, Fuseki and the
+// embedded store do).
 func (c *Client) StreamDataset(ctx context.Context, fn QuadFunc) error {
 	if c.endpoint.GraphStore == "" {
 		return &Error{Op: c.op("read all"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.endpoint.Names.Of("graph_store")}
@@ -110,10 +110,10 @@ func (c *Client) StreamQuads(ctx context.Context, query string, as Reading, fn Q
 	return nil
 }
 
-// streamScanned is streamLines with everything that stands in a line.
+// streamScanned is streamLines with all parts of a line.
 func (c *Client) streamScanned(ctx context.Context, r request, fn func(*rdfres.LineScanner) error) error {
 	delivered := false
-	var final error // an error that must not be repeated
+	var final error // an error not to be repeated
 	send := c.send
 	if r.query != "" {
 		send = c.sendQuery
@@ -199,9 +199,8 @@ func (c *Client) GetGraph(ctx context.Context, graph string) iter.Seq2[rdfres.Tr
 	return triples(func(fn TripleFunc) error { return c.StreamGraph(ctx, graph, fn) })
 }
 
-// Update runs an update request. It is repeated when that can help: an update
-// must give the same result when it runs twice (DELETE DATA and INSERT DATA
-// without blank nodes do).
+// Update runs an update request. It is repeated after a passing failure: an update must give the
+// same result when it runs twice (DELETE DATA and INSERT DATA without blank nodes do).
 func (c *Client) Update(ctx context.Context, update string) error {
 	if c.endpoint.Update == "" {
 		return &Error{Op: c.op("update"), URL: redact(c.endpoint.Query), Err: ErrReadOnly, Hint: "give " + c.endpoint.Names.Of("update")}
@@ -235,10 +234,10 @@ func (c *Client) PostGraph(ctx context.Context, graph string, f rdfres.Format, b
 	return c.sendGraph(ctx, "add to graph", http.MethodPost, graph, f.MediaType(), body)
 }
 
-// loaderFrom is from how many bytes on an upload goes by the loader of Oxigraph, which
-// makes files of it where a transaction makes entries of a log: that takes a quarter of
-// the time and, for a million triples, 50 MB of memory instead of 900, but for a few lines
-// more. What it has confirmed is on disk.
+// loaderFrom is the least size of an upload for Oxigraph's loader. The loader makes files, a
+// transaction makes entries of a log. Except for a few lines, the loader takes a quarter of the
+// time and, for a million triples, 50 MB of memory instead of 900. Its confirmed uploads are on
+// disk.
 const loaderFrom = 64 << 10
 
 func (c *Client) sendGraph(ctx context.Context, op, method, graph, mediaType string, body func() (io.ReadCloser, error)) error {
@@ -257,7 +256,7 @@ func (c *Client) sendGraph(ctx context.Context, op, method, graph, mediaType str
 	return c.exec(ctx, request{op: op, method: method, url: u, contentType: mediaType, accept: "*/*", body: up.open, length: up.size})
 }
 
-// DeleteGraph removes a graph, "" the default graph's content. One that is not there is no error.
+// DeleteGraph removes a graph, "" the default graph's content. A missing one is no error.
 func (c *Client) DeleteGraph(ctx context.Context, graph string) error {
 	u, err := c.graphURL(graph)
 	if err != nil {

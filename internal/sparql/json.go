@@ -25,7 +25,7 @@ type jsonReader struct {
 	cols  []jsonColumn
 	first bool
 	depth int    // of triple terms
-	bad   string // why the last string cannot be carried, "" where it can
+	bad   string // the fault of the last string, "" for none
 
 	numericBooleans bool // 1 and 0 of xsd:boolean are true and false (Virtuoso, only in JSON)
 }
@@ -199,7 +199,7 @@ func (r *jsonReader) next() (Row, error) {
 	return r.row, nil
 }
 
-// end reads what follows the bindings; io.EOF when the document is whole.
+// end reads the rest after the bindings; io.EOF when the document is whole.
 func (r *jsonReader) end() error {
 	for depth := 2; depth > 0; {
 		c, err := r.token()
@@ -227,7 +227,7 @@ func (r *jsonReader) end() error {
 	return io.EOF
 }
 
-// trailer makes sure that nothing follows.
+// trailer checks for the end of the document.
 func (r *jsonReader) trailer() error {
 	for {
 		c, err := r.in.ReadByte()
@@ -411,7 +411,7 @@ func (r *jsonReader) name() (string, error) {
 		return "", err
 	}
 	var name string
-	switch string(r.str) { // without allocating for what comes all the time
+	switch string(r.str) { // without allocating for the usual names
 	case "type":
 		name = "type"
 	case "value":
@@ -479,9 +479,9 @@ func (r *jsonReader) string() error {
 	return nil
 }
 
-// text is string for the text of a term. Its end is known also where JSON has no
-// such escape or the bytes are not UTF-8: r.bad tells so, and the term alone is lost.
-// Control characters are taken as they are, since they can mean nothing else.
+// text is string for the text of a term. Its end is known even after a wrong escape or bytes
+// outside UTF-8: r.bad names the fault, and the term alone is lost. Control characters are taken as
+// they are, since they can mean nothing else.
 func (r *jsonReader) text() error {
 	r.str, r.bad = r.str[:0], ""
 	for {
@@ -563,7 +563,7 @@ func (r *jsonReader) rune(escape byte, v rune, ok bool) {
 	r.str = utf8.AppendRune(r.str, v)
 }
 
-// hex reads n hexadecimal digits, or nothing where others follow.
+// hex reads n hexadecimal digits, or nothing if there are fewer.
 func (r *jsonReader) hex(n int) (rune, bool) {
 	h, _ := r.in.Peek(n)
 	v, err := strconv.ParseUint(string(h), 16, 32)

@@ -16,21 +16,20 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Limits is how far a store goes: what a person who looks after it could change.
+// Limits are the limits of a store: an administrator could change them.
 type Limits struct {
-	// Bytes of the largest query that was answered, sent as it is and as a form.
-	// The probe stops at 4,000,000; 0: not even a small one.
+	// DirectBody and FormBody are the bytes of the largest query answered, sent as it is and as a
+	// form. The probe stops at 4,000,000; 0: not even a small one.
 	DirectBody int `json:"direct_body"`
 	FormBody   int `json:"form_body"`
-	// Sorted is how many rows came back sorted, SortSeconds how long that took;
-	// SortError is why not all did. The probe sorts at most 20,001 rows, then 10,000
-	// and 1,000.
+	// Sorted is the number of rows returned sorted, SortSeconds the time; SortError is the reason
+	// why not all were. The probe sorts at most 20,001 rows, then 10,000 and 1,000.
 	Sorted      int64   `json:"sorted"`
 	SortSeconds float64 `json:"sort_seconds"`
 	SortError   string  `json:"sort_error,omitempty"`
-	// Formats are what answers come in: "ok", or what came instead, by name: json,
-	// xml, csv, tsv of SELECT; ntriples, turtle, jsonld, rdfxml of CONSTRUCT; nquads
-	// of all graphs from the Graph Store address.
+	// Formats are the formats of answers by name, each "ok" or the format received instead: json,
+	// xml, csv, tsv of SELECT; ntriples, turtle, jsonld, rdfxml of CONSTRUCT; nquads of all graphs
+	// from the Graph Store address.
 	Formats map[string]string `json:"formats"`
 }
 
@@ -60,7 +59,7 @@ func (c *Client) Limits(ctx context.Context, graphs []string, m Manners) Limits 
 	return l
 }
 
-// sorting has some rows sorted, fewer of them where a store refuses.
+// sorting has some rows sorted, fewer of them after a refusal.
 func (p *prober) sorting(ctx context.Context, l *Limits) (err error) {
 	for _, n := range []int64{sortRows, 10_000, 1_000} {
 		if l.Sorted, l.SortSeconds, err = p.sorted(ctx, n); err == nil {
@@ -92,7 +91,7 @@ func (p *prober) sorted(ctx context.Context, most int64) (rows int64, seconds fl
 		}
 		rows++
 		s := row[0].IRI()
-		if s != "" && last > s && isASCII(last) && isASCII(s) { // of other characters the order is not that of their bytes everywhere
+		if s != "" && last > s && isASCII(last) && isASCII(s) { // beyond ASCII some stores do not sort by bytes
 			wrong = fmt.Errorf("row %d is out of order: %s comes after %s", rows, clip([]byte(s)), clip([]byte(last)))
 		}
 		last = cmp.Or(s, last)
@@ -119,7 +118,7 @@ func shortError(err error) string {
 	return err.Error()
 }
 
-// largestQuery sends queries that are longer and longer, most of them comment.
+// largestQuery sends longer and longer queries, most of them comment.
 func (c *Client) largestQuery(ctx context.Context, contentType string, body func(string) string) (most int) {
 	for _, n := range []int{1_000, 10_000, 100_000, 190_000, 300_000, 1_000_000, bodyMost} {
 		var b strings.Builder

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// How queries are sent. A body of application/sparql-query is the way that holds
-// queries of any length; Virtuoso 7 never answers one, and is asked by a form,
-// which nearly every store takes while it is short (Jetty: 200,000 bytes). So the first
-// query of a client goes as a form, and its answer tells the store. Stores that take
-// forms only, and those that take no POST at all, are found out by what they refuse.
+// The forms of a query request. A body of application/sparql-query holds queries of any length, but
+// Virtuoso 7 never answers one. It takes a form; nearly every store takes a short form too (Jetty:
+// 200,000 bytes). So the first query of a client goes as a form, and its answer names the store.
+// Stores with forms only, and those without POST, are found by their refusals.
 const (
 	mannerUnknown = iota
 	mannerDirect
@@ -26,13 +25,13 @@ const (
 	maxForm  = 20_000 // of a first query
 )
 
-// queryRequest is a query that sendQuery sends in the manner that the store takes.
+// queryRequest is a query for sendQuery, in the form the store takes.
 func (c *Client) queryRequest(op, query, accept string) request {
 	return request{op: op, method: http.MethodPost, url: c.endpoint.Query, accept: accept, query: query}
 }
 
-// sendQuery sends a query once, or again in another manner where it has to find out
-// how. A manner that was answered once is kept to.
+// sendQuery sends a query once, or again in another form to find the right one. It keeps the first
+// form with an answer.
 func (c *Client) sendQuery(ctx context.Context, r request) (*response, error) {
 	manner := c.manner.Load()
 	switch {
@@ -63,7 +62,7 @@ func (c *Client) sendQuery(ctx context.Context, r request) (*response, error) {
 		c.manner.CompareAndSwap(mannerUnknown, mannerDirect)
 		return res, nil
 	case errors.Is(err, errStalled) && !c.direct.Load():
-		c.manner.Store(mannerForm) // perhaps a Virtuoso that does not say so; the next try shows it
+		c.manner.Store(mannerForm) // perhaps a Virtuoso without a Server header; the next try shows it
 		return nil, err
 	case c.direct.Load() || !refusesManner(err):
 		return nil, err
@@ -85,7 +84,7 @@ func (c *Client) sendQuery(ctx context.Context, r request) (*response, error) {
 	return nil, err
 }
 
-// errNoForm stands for the error of a form that was not sent.
+// errNoForm stands for the error of a form never sent.
 var errNoForm = errors.New("not sent as a form")
 
 func asForm(r request) request {
@@ -103,8 +102,7 @@ func asGet(r request) request {
 	return r
 }
 
-// refusesManner tells of an error whether it may be that of a store which does not take
-// queries in this manner.
+// refusesManner tells whether an error may come from a store refusing queries in this form.
 func refusesManner(err error) bool {
 	return refusesPost(err) || hasStatus(err, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError)
 }

@@ -16,22 +16,20 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Manners is how a store answers: what a probe for work does not need, and a
-// person who looks after the store does.
+// Manners describe a store's answers. A probe for work does not need them; an administrator does.
 type Manners struct {
 	// Ways of asking, each "ok" or why not.
 	Get    string `json:"get"`
 	Form   string `json:"form"`
 	Direct string `json:"direct"`
-	// Authentication that it asked for, "" for none; Authenticated tells whether
-	// credentials were sent.
+	// Authentication is the scheme asked for, "" for none; Authenticated tells whether credentials
+	// were sent.
 	Authentication string `json:"authentication"`
 	Authenticated  bool   `json:"authenticated"`
 	Gzip           bool   `json:"gzip"` // answers are compressed when asked for
-	// Describe is what DESCRIBE gives of one entity: "cbd", "symmetric" (triples
-	// that lead to it too), "direct" (no blank nodes were there to follow, or it
-	// does not follow them), "nothing", or why it is not known. Of an entity that
-	// nothing leads to it tells that "symmetric" cannot be told apart.
+	// Describe is the result of DESCRIBE for one entity: "cbd", "symmetric" (inbound triples too),
+	// "direct" (no blank nodes to follow, or not followed), "nothing", or the reason why it is
+	// unknown. Without inbound triples "symmetric" cannot be told apart, and it says so.
 	Describe   string `json:"describe"`
 	GraphStore string `json:"graph_store"` // "ok", "no address", or why not
 }
@@ -50,7 +48,7 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
 	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, ask)
 	p := &prober{c: c}
-	if err := p.scope(graphs); err == nil && !m.Gzip { // RDF4J compresses what answers a SELECT
+	if err := p.scope(graphs); err == nil && !m.Gzip { // RDF4J compresses answers to SELECT
 		rows := "SELECT * WHERE { " + p.pattern + " } LIMIT 1000"
 		form := url.Values{"query": {rows}}.Encode()
 		switch {
@@ -89,7 +87,7 @@ func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, conten
 			}
 			return err.Error()
 		}
-		head, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status is what counts
+		head, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // the status counts
 		res.Body.Close()
 		if scheme, _, _ := strings.Cut(res.Header.Get("WWW-Authenticate"), " "); scheme != "" {
 			m.Authentication = scheme
@@ -117,8 +115,7 @@ func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, conten
 	}
 }
 
-// describes finds out what DESCRIBE means here, by an entity that other triples
-// lead to.
+// describes finds out the meaning of DESCRIBE, by an entity with inbound triples.
 func (c *Client) describes(ctx context.Context, graphs []string) string {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
@@ -142,7 +139,7 @@ func (c *Client) describes(ctx context.Context, graphs []string) string {
 	return what
 }
 
-// describe says what one DESCRIBE of an entity gives.
+// describe is the result of one DESCRIBE of an entity.
 func (c *Client) describe(ctx context.Context, q, entity string) (string, error) {
 	var direct, leading, nested int
 	for t, err := range c.Construct(ctx, q) {
@@ -169,8 +166,8 @@ func (c *Client) describe(ctx context.Context, q, entity string) (string, error)
 	return "direct", nil
 }
 
-// someEntity finds an IRI that is a subject, best one that triples lead to and that has
-// a blank node; "" where there is none. graph is where it is, "" the default graph.
+// someEntity finds an IRI in subject position, best one with inbound triples and with a blank node;
+// "" without any. graph is its graph, "" the default graph.
 func (c *Client) someEntity(ctx context.Context, graphs []string) (iri, graph string, led bool, err error) {
 	in, what := "%s", "?s"
 	if len(graphs) == 1 && graphs[0] != "*" {
@@ -208,8 +205,8 @@ func (c *Client) someEntity(ctx context.Context, graphs []string) (iri, graph st
 
 const noAddress = "no address"
 
-// tryGraphStore asks for a graph that is not there, and where the answer is 404 whether
-// the default graph, which always is, has another.
+// tryGraphStore asks for a missing graph. If the answer is 404, it checks that the always present
+// default graph has another.
 func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
 	if c.endpoint.GraphStore == "" {
 		return noAddress
@@ -233,14 +230,13 @@ func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
 	return "404 for every graph, also the default one: it may be no address of a Graph Store"
 }
 
-// Advice is what rsbridge does because of what a store is, and what who runs it
-// could change.
+// Advice are rsbridge's adaptations to a store, and changes its administrator could make.
 type Advice struct {
 	Will  []string `json:"will"`
 	Could []string `json:"could"`
 }
 
-// Advise draws conclusions from what a probe found.
+// Advise draws conclusions from the results of a probe.
 func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	a := Advice{Will: []string{}, Could: []string{}}
 	will := func(format string, args ...any) { a.Will = append(a.Will, fmt.Sprintf(format, args...)) }
@@ -306,23 +302,23 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	return a
 }
 
-// CouldCompress is what can be said of a store that is asked over a network.
+// CouldCompress is advice for a store reached over a network.
 const CouldCompress = "let answers be compressed, if the store is far away"
 
-// Examination is all that is found out about a store.
+// Examination are all findings about a store.
 type Examination struct {
 	Store     string            `json:"store"`
 	Addresses map[string]string `json:"addresses"`
 	Product   string            `json:"product"`
 	Version   string            `json:"version"`
 
-	Graphs        []string            `json:"graphs,omitempty"` // that were read; none: the default graph. "*", though not asked for, where that is empty
-	Outside       Remainder           `json:"outside"`          // of the graphs that were asked for, or that the sets of the store publish
-	Readings      []Reading           `json:"readings"`         // that work, fastest first
+	Graphs        []string            `json:"graphs,omitempty"` // graphs read; none: the default graph. "*", even unasked, if that is empty
+	Outside       Remainder           `json:"outside"`          // outside of the requested graphs, or of those published by the sets of the store
+	Readings      []Reading           `json:"readings"`         // working ones, fastest first
 	Speed         map[Reading]float64 `json:"speed"`            // triples per second on the sample
 	Sample        int64               `json:"sample"`
 	BatchSpeed    map[string]float64  `json:"batch_speed"` // triples per second of some entities: one-by-one, batch-50, batch-200, batch-1000
-	Found         map[string]string   `json:"found"`       // addresses that were not given and that answer: update, graph_store
+	Found         map[string]string   `json:"found"`       // addresses answering though not given: update, graph_store
 	RowLimit      int64               `json:"row_limit"`
 	BreaksOff     int64               `json:"breaks_off,omitempty"` // answers of so many triples did, in every way
 	UnionDefault  bool                `json:"union_default"`
@@ -331,7 +327,7 @@ type Examination struct {
 	Written       bool                `json:"written"` // writing was tried, in a scratch graph
 	Writable      bool                `json:"writable"`
 	WriteError    string              `json:"write_error,omitempty"` // why nothing could be written
-	Removed       []string            `json:"removed,omitempty"`     // scratch graphs that probes which were killed had left
+	Removed       []string            `json:"removed,omitempty"`     // scratch graphs of killed probes
 	UpdateTriples int                 `json:"update_triples"`
 	Transactional bool                `json:"transactional"`
 	NormalForm    rdfres.NormalForm   `json:"normal_form"`
@@ -339,13 +335,12 @@ type Examination struct {
 	WriteSpeed    map[string]float64  `json:"write_speed,omitempty"` // triples per second by way: insert-10, insert-100, insert-1000, graph-store
 	Manners       Manners             `json:"manners"`
 	Limits        Limits              `json:"limits"`
-	Unanswered    []string            `json:"unanswered,omitempty"` // steps of the probe that failed as they may not another time
+	Unanswered    []string            `json:"unanswered,omitempty"` // steps of the probe after a passing failure
 	Advice
 	Seconds float64 `json:"seconds"`
 }
 
-// Examine probes a store and asks after its manners; what o says of writing is
-// kept to.
+// Examine probes a store and its manners. o decides about writing.
 func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, error) {
 	began := time.Now()
 	e := c.endpoint
@@ -363,7 +358,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	if err != nil {
 		return out, err
 	}
-	if strings.HasPrefix(caps.Product, "Jetty") && c.LikeRDF4J() { // it names only what it runs in
+	if strings.HasPrefix(caps.Product, "Jetty") && c.LikeRDF4J() { // the header names only its web server
 		caps.Product, caps.Version = "RDF4J", ""
 	}
 	out.Manners = c.Manners(ctx, o.Graphs)
@@ -413,9 +408,8 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	return out, context.Cause(ctx)
 }
 
-// whereDataIs gives the graphs to look at: those that are asked for, or, of a store that
-// has nothing in them, others, and what to say of that. What is wrong with the store shows
-// when it is looked at.
+// whereDataIs gives the graphs to look at: the requested ones. If these are empty it gives others,
+// and a sentence about them. Errors of the store show later, when it is read.
 func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []string, elsewhere string) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()
@@ -430,7 +424,7 @@ func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []stri
 	if err != nil {
 		return asked, ""
 	}
-	if len(named) > 0 { // which the default graph may show too
+	if len(named) > 0 { // the default graph may show them too
 		return []string{"*"}, "name the graphs to read (--graph IRI, or \"*\" for all): what was asked for is empty; all this is told of what is in named graphs: " + strings.Join(named, ", ")
 	}
 	if len(asked) == 0 {
@@ -439,7 +433,7 @@ func (c *Client) whereDataIs(ctx context.Context, asked []string) (graphs []stri
 	switch some, err := c.Ask(ctx, "ASK { ?s ?p ?o }"); {
 	case err != nil || !some:
 		return asked, ""
-	case asked[0] == "*": // which is the default graph too
+	case asked[0] == "*": // this includes the default graph
 		return nil, ""
 	}
 	return nil, "leave --graph out: what was asked for is empty, and the default graph, of which all this is told, is not"

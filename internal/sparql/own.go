@@ -8,46 +8,44 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// The graphs that rsbridge writes for its own bookkeeping. Everything else,
-// graphs that a mirror with one graph for each entity names
-// urn:rsbridge:component:... included, is data.
+// The graphs of rsbridge's own bookkeeping. Everything else is data, also graphs named
+// urn:rsbridge:component:... by a mirror with one graph for each entity.
 const (
 	ownNamespace  = "urn:rsbridge:"
-	ownState      = "urn:rsbridge:state"    // what a destination notes in its mirror; with a suffix too
+	ownState      = "urn:rsbridge:state"    // notes of a destination in its mirror; with a suffix too
 	ownSimulation = "urn:rsbridge:simulate" // how far a simulation is
 	ownProbes     = "urn:rsbridge:probe:"   // scratch graphs of probes
 	ownStates     = "urn:rsbridge:state:"   // of a destination without SPARQL Update
 )
 
-// ScratchGraph names a graph for a probe to write into, with the time: one that was
-// left when a probe was killed can so be told from that of one which runs. ScratchMark
-// is to be written into it with the first of what is.
+// ScratchGraph names a graph for a probe to write into, with the time. The time tells the graph of
+// a killed probe from that of a running one. Write ScratchMark into it with the first triples.
 func ScratchGraph(now time.Time) string {
 	return ownProbes + now.UTC().Format(scratchTime) + ":" + rand.Text()
 }
 
-// ScratchMark is the triple by which scratch graphs are found.
+// ScratchMark is a triple for finding scratch graphs.
 var ScratchMark = rdfres.Triple{S: rdfres.NewIRI(ownProbes + "scratch"), P: rdfres.NewIRI(ownProbes + "p"), O: rdfres.NewLiteral("scratch", "", "")}
 
 const scratchTime = "20060102T150405Z"
 
-// isLeft tells of a scratch graph whether its probe has ended, whatever clock it went by.
-// One that tells no time is of an earlier version.
+// isLeft tells whether the probe of a scratch graph has ended, by any clock. A name without a time
+// is of an earlier version.
 func isLeft(graph string, now time.Time) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(graph, ownProbes), ":")
 	began, err := time.Parse(scratchTime, name)
 	return err != nil || now.Sub(began) > time.Hour
 }
 
-// IsOwnGraph tells whether a graph is of rsbridge's own bookkeeping, so that it
-// is never published and no resource may be mirrored into it.
+// IsOwnGraph tells whether a graph belongs to rsbridge's own bookkeeping. Such a graph is never
+// published, and no resource may be mirrored into it.
 func IsOwnGraph(graph string) bool {
 	return graph == ownState || graph == ownSimulation ||
 		strings.HasPrefix(graph, ownProbes) || strings.HasPrefix(graph, ownStates)
 }
 
-// OwnGraph is IsOwnGraph as a SPARQL expression over a variable that is bound to
-// the name of a graph, such as ?g. One comparison decides for nearly all graphs.
+// OwnGraph is IsOwnGraph as a SPARQL expression over a variable bound to the name of a graph, such
+// as ?g. One comparison decides for nearly all graphs.
 func OwnGraph(variable string) string {
 	name := "STR(" + variable + ")"
 	return "(STRSTARTS(" + name + ", \"" + ownNamespace + "\") && (" + variable + " = <" + ownState + "> || " +

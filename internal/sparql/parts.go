@@ -11,21 +11,20 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Parts reads what a pattern gives in answers that a store does not cut: by
-// batches of keys, the values of one of its variables. A batch whose answer is as
-// long as the limit is halved; a key that has more rows than one answer may hold
-// is read by the hash of its rows, a sixteenth at a time. Rows are given only when
-// their answer was not cut, as far as a limit is known; what a store leaves out
-// without a word is seen with Confirm, or by holding the rows against a count.
+// Parts reads the rows of a pattern in answers short enough for the store: by batches of keys, the
+// values of one of its variables. A batch with an answer as long as the limit is halved. A key with
+// more rows than one answer may hold is read by the hash of its rows, a sixteenth at a time. Rows
+// of a cut answer are never given, as far as a limit is known. Confirm, or a comparison with a
+// count, finds rows left out silently.
 type Parts struct {
 	Client  *Client
 	As      Reading // format of SELECT; "" as Client.Select chooses
 	Pattern string  // ends in a space; binds Key and Others in each row
 	Key     string  // variable with its mark, such as ?s
 	Others  []string
-	Limit   int64 // rows at which answers are cut; 0 none is known
-	Batch   int   // keys of one query, halved where the store refuses them; default 200
-	Confirm bool  // Of and Blanks hold each answer against the store's count, and ask again where it is less
+	Limit   int64 // rows of the longest answer; 0 none is known
+	Batch   int   // keys of one query, halved after a refusal; default 200
+	Confirm bool  // Of and Blanks compare each answer with the store's count, and repeat a shorter one
 	Pages   bool  // nobody else writes there: a key with many rows may be read in pages
 }
 
@@ -35,7 +34,7 @@ const (
 	deepestHash = 5 // hexadecimal digits
 )
 
-// errCut says that an answer may go on.
+// errCut reports an answer with perhaps more rows.
 var errCut = errors.New("the answer is as long as the store's row limit")
 
 // limit is how many rows an answer may not have.
@@ -49,8 +48,8 @@ func (p *Parts) limit() int64 {
 	return n
 }
 
-// hashed is a filter for the rows whose variables have a hash with this prefix.
-// A blank node has no string.
+// hashed is a filter for the rows with a hash of some variables beginning with this prefix. A blank
+// node has no string.
 func hashed(prefix string, vars ...string) string {
 	if prefix == "" {
 		return ""
@@ -66,9 +65,9 @@ func hashed(prefix string, vars ...string) string {
 	return "FILTER(STRSTARTS(MD5(" + text + "), \"" + prefix + "\")) "
 }
 
-// Keys gives the IRIs that Key takes, some thousand at a time, and fails when
-// they do not agree with the store's own count of them, nor do those of sixteen
-// parts with counts of their own. A key may come twice.
+// Keys gives the IRIs of Key, some thousand at a time. It fails when neither they agree with the
+// store's own count of them, nor those of sixteen parts with counts of their own. A key may come
+// twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	var failed error // of f
 	give := func(keys []string) error {
@@ -82,7 +81,7 @@ func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	return eachDigit("", func(prefix string) error { return p.keysBelow(ctx, prefix, 2, f) })
 }
 
-// keysBelow gives the keys whose hash begins with a prefix.
+// keysBelow gives the keys with a hash beginning with a prefix.
 func (p *Parts) keysBelow(ctx context.Context, prefix string, tries int, f func(keys []string) error) error {
 	count := "SELECT (COUNT(DISTINCT " + p.Key + ") AS ?n) WHERE { " + p.Pattern + "FILTER(isIRI(" + p.Key + ")) " + hashed(prefix, p.Key) + "}"
 	_, err := p.agreed(ctx, count, "different values of "+p.Key, tries, func(counted int64) (total int64, err error) {
@@ -118,12 +117,11 @@ func (p *Parts) keysBelow(ctx context.Context, prefix string, tries int, f func(
 	return err
 }
 
-// All gives every row whose Key is an IRI, Key first, then Others: as many parts
-// as the store's count asks for, by the hash of Key. A part that is cut or refused
-// is asked for again in smaller ones, and only that part. Where the rows do not
-// agree with the store's counts before and after, they come once more, in sixteen
-// parts with counts of their own, and it fails when one of those does not agree
-// twice; again is how many rows came in vain. A row is valid during the call.
+// All gives every row with an IRI as Key, Key first, then Others. The store's count decides the
+// number of parts, by the hash of Key. A part cut or refused is requested again in smaller ones,
+// and only that part. Rows that disagree with the store's counts before and after come once more,
+// in sixteen parts with counts of their own. It fails when one of those disagrees twice. again is
+// the number of rows read in vain. A row is valid during the call.
 func (p *Parts) All(ctx context.Context, f func(Row) error) (again int64, err error) {
 	own := *p
 	own.Pattern += "FILTER(isIRI(" + p.Key + ")) "
@@ -170,12 +168,12 @@ func (p *Parts) below(ctx context.Context, prefix string, tries int, f func(Row)
 	})
 }
 
-// errDisagree says that what came is not what the store counts.
+// errDisagree reports a difference between the rows and the store's count.
 var errDisagree = fmt.Errorf("%w", ErrTruncated)
 
-// agreed reads with a function that is given the store's count and gives how many
-// came, until that agrees with the counts before and after: some times at most,
-// since a store may be written to meanwhile. again is how many came in vain.
+// agreed reads until the number of rows agrees with the counts before and after. read is given the
+// store's count and gives its number of rows. It is tried a few times, since others may write to
+// the store meanwhile. again is the number of rows read in vain.
 func (p *Parts) agreed(ctx context.Context, count, what string, tries int, read func(counted int64) (int64, error)) (again int64, err error) {
 	before, err := p.Client.Count(ctx, count)
 	if err != nil {
@@ -217,7 +215,7 @@ func mayPass(err error) bool {
 	return errors.Is(err, errCut) || errors.Is(err, errDisagree) || IsTooLarge(err)
 }
 
-// narrower tells whether a part that failed is asked again in smaller parts.
+// narrower tells whether a failed part is requested again in smaller parts.
 func (p *Parts) narrower(err error, prefix string) bool {
 	return len(prefix) < deepestHash && mayPass(err)
 }
@@ -228,7 +226,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 	if p.Batch <= 0 {
 		p.Batch = 200
 	}
-	most := p.Batch // of keys that have few rows
+	most := p.Batch // of keys with few rows
 	for len(keys) > 0 {
 		n := min(p.Batch, len(keys))
 		values := make([]string, n)
@@ -273,7 +271,7 @@ func (p *Parts) Of(ctx context.Context, keys []string, f func(Row) error) error 
 	return nil
 }
 
-// many gives the rows of a key that has more of them than one answer may hold.
+// many gives the rows of a key with more of them than one answer may hold.
 func (p *Parts) many(ctx context.Context, key, restrict string, f func(Row) error) error {
 	if p.Pages {
 		given := map[[sha256.Size]byte]int{}
@@ -294,10 +292,10 @@ func (p *Parts) many(ctx context.Context, key, restrict string, f func(Row) erro
 	return p.restricted(ctx, restrict, "", p.Confirm, f)
 }
 
-// pages gives the rows of a key in answers that follow one another, for which a store
-// looks at each row about once. It owes no order: a row that comes twice, as one does
-// where another order leaves others out, and another number than it counts are
-// errDisagree. So are blank nodes, whose labels hold within one answer.
+// pages gives the rows of a key in successive answers: a store looks at each row about once. It
+// owes no order, and a change of order leaves out some rows and repeats others. So a repeated row,
+// and another number than the store's count, are errDisagree. So are blank nodes, whose labels hold
+// within one answer.
 func (p *Parts) pages(ctx context.Context, restrict string, given map[[sha256.Size]byte]int, f func(Row) error) error {
 	count := "SELECT (COUNT(*) AS ?n) WHERE { " + restrict + p.Pattern + "}"
 	most := func() int64 { return max(1, p.limit()-1) }
@@ -339,22 +337,22 @@ func rowHash(row Row) (h [sha256.Size]byte) {
 	return sha256.Sum256(b)
 }
 
-// tellMany tells of a key that has more rows than one answer may hold: each of its parts
-// makes the store look at all of them, which may take hours.
+// tellMany logs a key with more rows than one answer may hold: for each of its parts the store
+// looks at all of them, perhaps for hours.
 func (p *Parts) tellMany(key string) {
-	if n := p.limit(); n < partRows { // else it is what we hold at once
+	if n := p.limit(); n < partRows { // else the limit is our own memory's
 		p.Client.log.Warn("more triples of one entity than the store gives in one answer: they are read in parts, for each of which the store looks at all of them, which takes long; raise its row limit above their number (Virtuoso: ResultSetMaxRows)",
 			"entity", key, "limit", n)
 	}
 }
 
-// Blanks gives the rows whose Key is a blank node. Labels hold within one
-// answer, and these may be several.
+// Blanks gives the rows with a blank node as Key. Labels hold within one answer, and these may be
+// several.
 func (p *Parts) Blanks(ctx context.Context, f func(Row) error) error {
 	return p.restricted(ctx, "", "FILTER(isBlank("+p.Key+")) ", p.Confirm, f)
 }
 
-// restricted reads what is between two restrictions, in as many parts as needed.
+// restricted reads the rows between two restrictions, in as many parts as needed.
 func (p *Parts) restricted(ctx context.Context, before, after string, confirm bool, f func(Row) error) error {
 	var walk func(prefix string) error
 	walk = func(prefix string) error {
@@ -394,7 +392,7 @@ func (p *Parts) part(ctx context.Context, before, after string, confirm bool, f 
 	return nil
 }
 
-// answer reads the rows between two restrictions into memory, none where it fails.
+// answer reads the rows between two restrictions into memory, none after an error.
 func (p *Parts) answer(ctx context.Context, before, after, page string) (got []Row, err error) {
 	err = p.rows(ctx, "SELECT "+p.Key+" "+strings.Join(p.Others, " ")+" WHERE { "+before+p.Pattern+after+"}"+page, 1+len(p.Others), func(row Row) error {
 		got = append(got, slices.Clone(row))
@@ -406,7 +404,7 @@ func (p *Parts) answer(ctx context.Context, before, after, page string) (got []R
 	return got, nil
 }
 
-// rows reads one answer; errCut where it may go on.
+// rows reads one answer; errCut if it may go on.
 func (p *Parts) rows(ctx context.Context, query string, columns int, f func(Row) error) error {
 	sol, err := p.Client.SelectAs(ctx, query, p.As)
 	if err != nil {

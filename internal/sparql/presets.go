@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Preset is what is known of the addresses of a product. URL and REPOSITORY in
-// them stand for what the user gives.
+// Preset are the addresses of a product. URL and REPOSITORY in them stand for the user's settings.
 type Preset struct {
 	Name, Product string
 	URL           string // an example
-	Repository    string // what the user calls it; "" when there is none
-	Default       string // repository where none is given; "" is an error
+	Repository    string // the user's word for it; "" when there is none
+	Default       string // repository if none is given; "" is an error
 	Query, Update string
-	GraphStore    string // "" where it has none of SPARQL 1.1
-	// Addresses for who gives no user name, where they are others.
+	GraphStore    string // "" if it has none of SPARQL 1.1
+	// Addresses for a user without a name, if they are others.
 	OpenQuery, OpenUpdate, OpenGraphStore string
 	Tested                                bool // with each change, by the tests of rsbridge
 	Limits                                string
@@ -64,8 +63,8 @@ func PresetNames() (out []string) {
 	return out
 }
 
-// Addresses fills a preset in: base is the address of the server, open says that
-// no user name is given.
+// Addresses fills a preset in: base is the address of the server, open means that no user name is
+// given.
 func Addresses(preset, base, repository string, open bool) (query, update, graphStore string, err error) {
 	for _, p := range Presets {
 		if p.Name != preset {

@@ -14,24 +14,24 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// sampleSize is one more than the row limit that stores are known to have.
+// sampleSize is one more than the usual row limit of stores.
 const sampleSize = 10_001
 
 // stepTime bounds each step of a probe.
 const stepTime = 10 * time.Second
 
-// graphStoreTime is how long the first triples of a Graph Store may take, where there
-// is another way.
+// graphStoreTime is the longest wait for the first triples of a Graph Store, if there is another
+// way.
 const graphStoreTime = 2 * time.Second
 
 // prober is one run of Probe.
 type prober struct {
 	c       *Client
 	caps    Capabilities
-	pattern string // the triples that will be read
-	graph   string // the one graph that will be read, "" the default graph
+	pattern string // the triples to read
+	graph   string // the one graph to read, "" the default graph
 	single  bool   // it is one graph
-	brief   bool   // leave out what has always been slower, and what is for people
+	brief   bool   // leave out readings known to be slower, and findings for people
 	speed   bool   // measure writing
 
 	size      int64 // of the sample
@@ -39,11 +39,10 @@ type prober struct {
 	broken    bool  // a way of reading did not give it whole
 }
 
-// Probe finds out what the store can do. It reads at most some ten thousand
-// triples several times, and writes, only with ProbeOptions.Write, into a graph
-// urn:rsbridge:probe:TIME:RANDOM that it removes, as it does with those that a probe
-// which was killed has left. An error means that not even a
-// simple query was answered; what else fails is a finding.
+// Probe finds out the abilities of the store. It reads at most some ten thousand triples several
+// times. With ProbeOptions.Write it writes into a graph urn:rsbridge:probe:TIME:RANDOM. It removes
+// this graph, and those of killed probes. An error means that not even a simple query was answered;
+// any other failure is a finding.
 func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error) {
 	p := &prober{c: c, speed: o.Speed, brief: o.Brief, size: sampleSize}
 	if err := p.scope(o.Graphs); err != nil {
@@ -60,7 +59,7 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 		p.step(quick, "row limit", p.rowLimit)
 	}
 	p.readings(quick)
-	for len(p.caps.Readings) == 0 && p.broken && p.size > 100 { // long answers break off: what is read in parts needs none
+	for len(p.caps.Readings) == 0 && p.broken && p.size > 100 { // long answers break off: a reading in parts needs none
 		p.caps.BreaksOff = min(p.size, max(p.caps.Sample, 1))
 		p.size, p.broken = p.size/10, false
 		p.step(quick, "row limit", p.rowLimit)
@@ -133,8 +132,8 @@ func (p *prober) scope(graphs []string) error {
 
 var versionPattern = regexp.MustCompile(`^[^0-9]*?([0-9]+(?:\.[0-9]+)*[-0-9A-Za-z.]*)`)
 
-// greet sends the first query: does the store answer, and who is it? To plan a query
-// of everything takes RDF4J 0.1 s for a million triples.
+// greet sends the first query: does the store answer, and which product is it? Planning a query of
+// everything takes RDF4J 0.1 s for a million triples.
 func (p *prober) greet(ctx context.Context) error {
 	pattern := p.pattern
 	if p.c.LikeRDF4J() {
@@ -165,15 +164,14 @@ func (p *prober) passes(ctx context.Context, name string, data map[string]any) (
 	return sol.Header, nil
 }
 
-// Who asks the store one small question and reads from its answer what it says
-// that it is.
+// Who asks the store one small question and reads its name and version from the answer.
 func (c *Client) Who(ctx context.Context) (product, version string, err error) {
 	p := &prober{c: c, pattern: "?s ?p ?o"}
 	err = p.greet(context.WithValue(ctx, onceKey{}, true))
 	return p.caps.Product, p.caps.Version, err
 }
 
-// product reads who the store says it is.
+// product reads the product's name from the headers.
 func product(h http.Header) (name, version string) {
 	server := h.Get("Server")
 	if h.Get("Fuseki-Request-Id") != "" && !strings.Contains(server, "Fuseki") {
@@ -182,7 +180,7 @@ func product(h http.Header) (name, version string) {
 	if m := versionPattern.FindStringSubmatch(server); m != nil {
 		version = m[1]
 	}
-	// GraphDB names RDF4J too, which it is made of.
+	// GraphDB names RDF4J too, since it is made of it.
 	for _, known := range []string{"Virtuoso", "Fuseki", "Oxigraph", "GraphDB", "RDF4J", "Blazegraph", "Stardog", "QLever", "rsbridge"} {
 		if strings.Contains(strings.ToLower(server), strings.ToLower(known)) {
 			return known, version
@@ -193,9 +191,9 @@ func product(h http.Header) (name, version string) {
 	return name, version
 }
 
-// ShowsUnion tells whether the default graph shows the triples of named graphs
-// too, as far as a sample of what is there now can tell. A store that holds no
-// named graph yet says no. product is who the store says that it is.
+// ShowsUnion tells whether the default graph shows the triples of named graphs too, by a sample of
+// the present content. The answer for a store without named graphs is no. product is the store's
+// name.
 func (c *Client) ShowsUnion(ctx context.Context, product string) (bool, error) {
 	p := &prober{c: c}
 	p.caps.Product = product
@@ -203,8 +201,7 @@ func (c *Client) ShowsUnion(ctx context.Context, product string) (bool, error) {
 	return p.caps.UnionDefault, err
 }
 
-// NamedGraphs are at most so many of the named graphs that hold something, none of
-// rsbridge's own.
+// NamedGraphs are at most so many of the named graphs with content, none of rsbridge's own.
 func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, err error) {
 	graphs, err = c.iris(ctx, fmt.Sprintf("SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } FILTER(isIRI(?g) && !%s) } LIMIT %d", OwnGraph("?g"), most))
 	if err != nil {
@@ -214,7 +211,7 @@ func (c *Client) NamedGraphs(ctx context.Context, most int) (graphs []string, er
 	return graphs, nil
 }
 
-// EmptyGraphs are those of some named graphs that hold nothing.
+// EmptyGraphs are the empty ones of some named graphs.
 func (c *Client) EmptyGraphs(ctx context.Context, graphs []string) (empty []string, err error) {
 	for part := range slices.Chunk(graphs, 50) {
 		values := ""
@@ -249,8 +246,8 @@ func (c *Client) iris(ctx context.Context, query string) (out []string, err erro
 	return out, nil
 }
 
-// KnownUnion tells of the products that always answer one way whether their default
-// graph shows the named graphs (unless the address names another, which a look tells).
+// KnownUnion tells of products with a fixed answer whether their default graph shows the named
+// graphs (unless the address names another, found only by a look).
 func KnownUnion(product string) (union, known bool) {
 	switch product {
 	case "RDF4J", "GraphDB", "Virtuoso":
@@ -261,10 +258,9 @@ func KnownUnion(product string) (union, known bool) {
 	return false, false
 }
 
-// unionDefault looks whether triples of named graphs stand in the default graph
-// too. Some that do by chance make no union: all of a sample must. A named graph may
-// be a copy of the default graph, as a mirror in the same store is: the bookkeeping of
-// rsbridge, which nobody copies, tells that apart.
+// unionDefault looks whether triples of named graphs stand in the default graph too. A few may do
+// so by chance: all of a sample must. A named graph may also be a copy of the default graph, like a
+// mirror in the same store. The bookkeeping of rsbridge tells this apart, since nobody copies it.
 func (p *prober) unionDefault(ctx context.Context) error {
 	always, known := KnownUnion(p.caps.Product)
 	if known && !always {
@@ -305,8 +301,8 @@ func (p *prober) inDefault(ctx context.Context, parts []string) (bool, error) {
 
 const namedSample = 200
 
-// someNamed gives some triples of named graphs that can be written in a query, of as
-// many rows; with blanks also those with blank nodes, a variable in the place of each.
+// someNamed gives some triples of named graphs fit for a query, from as many rows; with blanks also
+// those with blank nodes, a variable in the place of each.
 func (p *prober) someNamed(ctx context.Context, filter string, blanks bool) (parts []string, rows int, err error) {
 	q, err := probes.Prepare("sample-named", map[string]any{"Limit": namedSample, "Filter": filter})
 	if err != nil {
@@ -351,7 +347,7 @@ func (p *prober) someNamed(ctx context.Context, filter string, blanks bool) (par
 	return parts, rows, nil
 }
 
-// rowLimit looks for an answer that is shorter than the store's own count.
+// rowLimit looks for an answer shorter than the store's own count.
 func (p *prober) rowLimit(ctx context.Context) error {
 	p.caps.RowLimit = p.c.MaxRows()
 	p.caps.Sample = -1
@@ -373,10 +369,9 @@ func (p *prober) countSample(ctx context.Context) (int64, error) {
 	return p.c.Count(ctx, q)
 }
 
-// agrees reads the sample in one way and holds it against the counts taken
-// before and after. A store that is written to moves between them, so a
-// difference is looked at again; when the counts go on moving, the way is
-// taken as it is, since every scan is held against counts of its own.
+// agrees reads the sample in one way and compares it with the counts taken before and after. Writes
+// by others change the counts, so a difference is looked at again. If the counts go on changing,
+// the way is taken as it is, since every scan is compared with counts of its own.
 func (p *prober) agrees(ctx context.Context, r Reading, read func(context.Context, TripleFunc) error) (speed float64, err error) {
 	last, moved := int64(-1), false
 	for range 3 {
@@ -464,7 +459,7 @@ func (p *prober) readings(ctx context.Context) {
 	// counts have it for each of them.
 	oneGraph := p.single && !(p.graph == "" && p.caps.UnionDefault)
 	graphStore := p.c.endpoint.GraphStore != "" && oneGraph
-	var last []Reading // that are not tried
+	var last []Reading // not tried
 	defer func() {
 		if m := p.c.MaxRows(); m > 0 && (p.caps.RowLimit == 0 || m < p.caps.RowLimit) {
 			p.caps.RowLimit = m
@@ -492,7 +487,7 @@ func (p *prober) readings(ctx context.Context) {
 	}
 	began := time.Now()
 	for range 2 { // the better of two: the first warms the store up
-		if table { // first, where the sample is too small to tell which is
+		if table { // first, if the sample is too small to choose
 			try(ReadSelectBinary, readTable)
 		}
 		try(ReadSelectTSV, func(ctx context.Context, fn TripleFunc) error { return p.c.StreamSelect(ctx, sel, ReadSelectTSV, fn) })
@@ -525,9 +520,8 @@ func (p *prober) readings(ctx context.Context) {
 			break
 		}
 	}
-	// On a small sample only the latency is measured: the usual order stays. On
-	// a large one it still weighs more than in a whole graph: what has usually
-	// been the faster way there gets a bonus.
+	// On a small sample only the latency is measured: the usual order stays. On a large one latency
+	// still weighs more than in a whole graph: the usually faster way gets a bonus.
 	if p.caps.Sample >= 2000 {
 		usual := p.c.usual(p.caps.Product)
 		slices.SortStableFunc(p.caps.Readings, func(a, b Reading) int {
@@ -541,8 +535,7 @@ func (p *prober) table() bool {
 	return p.c.LikeRDF4J() && p.caps.Product != "GraphDB" && !p.c.noTable.Load() // of its literals is not known whether "a"@en and "a"@EN are one
 }
 
-// LikeRDF4J tells whether the address is of the form of RDF4J, which says no more
-// of itself than Jetty.
+// LikeRDF4J tells whether the address is of the form of RDF4J: that store names only Jetty.
 func (c *Client) LikeRDF4J() bool { return strings.Contains(c.endpoint.Query, "/repositories/") }
 
 // usual is how much faster than on a sample each way has been on whole graphs of a
@@ -559,9 +552,8 @@ func (c *Client) usual(product string) map[Reading]float64 {
 	return map[Reading]float64{ReadGraphStore: 1.2, ReadSelectTSV: 1.2, ReadConstruct: 1, ReadSelectJSON: 0.9}
 }
 
-// stableLabels asks for blank nodes twice, in another order and number, and
-// compares what they are called. Stores that number the nodes of each answer
-// are found out by a node that does not come first.
+// stableLabels asks for blank nodes twice, in another order and number, and compares their labels.
+// Stores with labels numbered anew in each answer are found by a node that does not come first.
 func (p *prober) stableLabels(ctx context.Context) error {
 	q, err := probes.Prepare("blanks", map[string]any{"Pattern": p.pattern})
 	if err != nil {
@@ -620,8 +612,8 @@ func (p *prober) stableLabels(ctx context.Context) error {
 // valuesSizes are tried one after the other, until one is refused.
 var valuesSizes = []int{50, 200, 1000, 5000}
 
-// valuesLimit finds how many IRIs a VALUES may hold. A store that is known to take the
-// most is asked for that first.
+// valuesLimit finds the most IRIs of a VALUES. A store known to take the most is tried with that
+// first.
 func (p *prober) valuesLimit(ctx context.Context) error {
 	sizes := valuesSizes
 	if p.brief && (p.c.LikeRDF4J() || slices.Contains([]string{"Oxigraph", "Fuseki", "RDF4J", "rsbridge"}, p.caps.Product)) {

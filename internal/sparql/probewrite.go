@@ -42,9 +42,8 @@ func (p *prober) write(caller context.Context) {
 	}
 }
 
-// leftovers finds scratch graphs that other probes have left, and removes those that
-// none can be writing into any more. Those of earlier versions hold no mark, but the
-// literals of normalForm.
+// leftovers finds scratch graphs of other probes, and removes those of ended probes. Graphs of
+// earlier versions hold no mark, but the literals of normalForm.
 func (p *prober) leftovers(ctx context.Context, remove bool) error {
 	q, err := probes.Prepare("scratch", map[string]any{"Subjects": string(ScratchMark.S + " " + rdfres.ProbeTriples()[0].S)})
 	if err != nil {
@@ -73,8 +72,7 @@ func (p *prober) leftovers(ctx context.Context, remove bool) error {
 	return nil
 }
 
-// remove removes the scratch graph, and again where a write that was given up
-// arrives after that.
+// remove removes the scratch graph, and again if an abandoned write arrives after that.
 func (p *prober) remove(ctx context.Context, scratch string) error {
 	for range 5 {
 		if err := p.prepared(ctx, "drop", map[string]any{"Graph": scratch}); err != nil {
@@ -99,8 +97,8 @@ func (p *prober) prepared(ctx context.Context, name string, data map[string]any)
 // lateTime is how long a write is waited for when the caller has given up.
 const lateTime = 2 * time.Second
 
-// whole runs a write to its end, some time longer than the caller waits: one that is cut
-// off may still be done, after its graph was removed (Oxigraph).
+// whole runs a write to its end, some time longer than the caller waits: a write cut off may still
+// be done, after its graph was removed (Oxigraph).
 func whole(ctx context.Context, write func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,7 +115,7 @@ func whole(ctx context.Context, write func(context.Context) error) error {
 	return cmp.Or(write(end), context.Cause(ctx))
 }
 
-// normalForm writes literals of many spellings and looks at what comes back.
+// normalForm writes literals of many spellings and compares the answer.
 func (p *prober) normalForm(ctx context.Context, scratch string) error {
 	var samples []rdfres.Triple
 	var lines []string
@@ -159,9 +157,8 @@ func (p *prober) normalForm(ctx context.Context, scratch string) error {
 	return err
 }
 
-// insert writes samples, and returns those that the store took: one that it
-// refuses (Virtuoso: an integer beyond 64 bits) must not hide what it does to
-// the others.
+// insert writes samples, and returns the accepted ones: a refused one (Virtuoso: an integer beyond
+// 64 bits) must not hide the rewriting of the others.
 func (p *prober) insert(ctx context.Context, scratch string, samples []rdfres.Triple, lines []string) ([]rdfres.Triple, error) {
 	err := p.prepared(ctx, "insert", map[string]any{"Graph": scratch, "Data": strings.Join(lines, "")})
 	var e *Error
@@ -177,7 +174,7 @@ func (p *prober) insert(ctx context.Context, scratch string, samples []rdfres.Tr
 	return append(slices.Clone(a), b...), errors.Join(err1, err2)
 }
 
-// refused tells whether an error is of writing at all, and not of what was written.
+// refused tells whether an error concerns writing at all, and not the written triples.
 func refused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusInsufficientStorage}, e.Status)
@@ -195,8 +192,8 @@ func triplePattern(t rdfres.Triple) (string, error) {
 	return strings.Join(parts[:], " ") + " .\n", nil
 }
 
-// transactional sends requests whose second operation fails, and looks whether
-// the first was kept.
+// transactional sends requests with a failing second operation, and looks whether the first was
+// kept.
 func (p *prober) transactional(ctx context.Context, scratch string) error {
 	failed := false
 	for _, name := range []string{"insert-then-load", "insert-then-create"} {
@@ -225,7 +222,7 @@ func (p *prober) transactional(ctx context.Context, scratch string) error {
 	return nil
 }
 
-// writtenLabels probes labels where the graphs themselves hold no blank nodes.
+// writtenLabels probes labels in a scratch graph if the graphs themselves hold no blank nodes.
 func (p *prober) writtenLabels(ctx context.Context, scratch string) error {
 	var data strings.Builder
 	for i := range 6 {
@@ -259,7 +256,7 @@ func (p *prober) updateSize(ctx context.Context, scratch string) error {
 		}
 		p.caps.UpdateTriples = n
 		if time.Since(start) > time.Second {
-			return nil // the next would take too long: an update that is given up may still be done, after its graph was removed
+			return nil // the next would take too long: an abandoned update may still be done, after its graph was removed
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Part names the graphs that somebody reads of a store, or of a file with quads.
+// Part names the graphs a reader uses of a store, or of a file with quads.
 type Part struct {
 	Default bool     `json:"default"`          // the default graph
 	Named   bool     `json:"named"`            // each graph with an IRI
@@ -47,26 +47,26 @@ type Remainder struct {
 	Triples int64        `json:"triples"`
 	Graphs  int64        `json:"graphs"`
 	Largest []GraphCount `json:"largest,omitempty"` // at most RemainderShown of them
-	System  []string     `json:"system,omitempty"`  // graphs of the store itself, which are not counted
+	System  []string     `json:"system,omitempty"`  // graphs of the store itself, not counted
 	// Unknown is why nothing was counted. Largest then names some graphs without a
 	// count, or none.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// GraphCount is the size of one graph. Graph is "" for the default graph, and for the
-// graphs that blank nodes name it is a label like _:b0.
+// GraphCount is the size of one graph. Graph is "" for the default graph; for graphs named by blank
+// nodes it is a label like _:b0.
 type GraphCount struct {
 	Graph   string `json:"graph"`
 	Triples int64  `json:"triples"`
 }
 
-// RemainderShown is the most graphs that a Remainder names.
+// RemainderShown is the most graphs in a Remainder.
 const RemainderShown = 8
 
 // Nothing tells whether everything is in the Part, as far as is known.
 func (r Remainder) Nothing() bool { return r.Graphs == 0 && len(r.Largest) == 0 && r.Unknown == "" }
 
-// Add counts a graph, "" or a term, that no part has. One of rsbridge itself is passed over.
+// Add counts a graph, "" or a term, outside of every part. One of rsbridge itself is passed over.
 func (r *Remainder) Add(graph rdfres.Term, triples int64) {
 	if IsOwnGraph(graph.IRI()) {
 		return
@@ -120,8 +120,8 @@ func count(n int64, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Remainder counts what the store holds outside of a part, in one row, and then names
-// the largest graphs. It gives up after patience. product is who the store says it is.
+// Remainder counts the triples outside of a part, in one row, and then names the largest graphs. It
+// gives up after patience. product is the store's name.
 func (c *Client) Remainder(ctx context.Context, p Part, product string, patience time.Duration) Remainder {
 	r, err := c.countRemainder(ctx, p, product, patience)
 	if err == nil {
@@ -172,7 +172,7 @@ func (c *Client) countRemainder(ctx context.Context, p Part, product string, pat
 	}
 	r.Triples, r.Graphs, r.Largest = named.Triples, named.Graphs, named.Largest
 	nameless := int64(0)
-	switch { // a default graph that shows others has triples of its own in RDF4J only
+	switch { // only in RDF4J a union default graph has triples of its own
 	case p.Default:
 	case !union:
 		nameless, err = c.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
@@ -202,8 +202,8 @@ func outside(p Part, product string) string {
 	return quad + "FILTER(isBlank(?g) || (" + filter + ")) "
 }
 
-// isOneOf compares a variable with names of graphs: as IRIs, which Virtuoso compares well
-// beyond ASCII, or as strings where an IRI cannot stand in a query.
+// isOneOf compares a variable with names of graphs: as IRIs, since Virtuoso compares these well
+// beyond ASCII, or as strings if an IRI cannot stand in a query.
 func isOneOf(variable string, graphs []string) string {
 	var iris, names []string
 	for _, g := range graphs {
@@ -231,7 +231,7 @@ var virtuosoGraphs = []string{
 	"http://localhost:8890/DAV", "http://localhost:8890/DAV/", "http://localhost:8890/sparql",
 }
 
-// systemGraphs are the graphs of a product itself, which nobody has put there.
+// systemGraphs are the graphs of a product itself, put there by nobody.
 func systemGraphs(product string) []string {
 	if product == "Virtuoso" {
 		return virtuosoGraphs
@@ -239,7 +239,7 @@ func systemGraphs(product string) []string {
 	return nil
 }
 
-// filled are those of some graphs that hold something and are not in a part.
+// filled are the nonempty ones of some graphs that are not in a part.
 func (c *Client) filled(ctx context.Context, graphs []string, p Part) ([]string, error) {
 	graphs = slices.DeleteFunc(slices.Clone(graphs), func(g string) bool { return slices.Contains(p.Graphs, g) })
 	if len(graphs) == 0 {

@@ -36,8 +36,8 @@ func textBody(s string) (func() (io.ReadCloser, error), int64) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(s)), nil }, int64(len(s))
 }
 
-// response is a 2xx answer whose body is read under the watchdog. Close it: it
-// holds a slot of the client.
+// response is a 2xx answer with a body read under the watchdog. Close it: it holds a slot of the
+// client.
 type response struct {
 	header    http.Header
 	status    int
@@ -47,12 +47,11 @@ type response struct {
 
 func (r *response) Close() { r.body.Close() }
 
-// onceKey marks a context whose requests are not repeated: a probe wants to see
-// failures.
+// onceKey marks a context whose requests are not repeated: a probe wants to see failures.
 type onceKey struct{}
 
-// toldRetries is how often a request is repeated in any case which the store itself asked
-// to be sent later (Retry-After): that it is busy is no finding of a probe.
+// toldRetries is the number of repetitions in any case after the store itself asked to come later
+// (Retry-After): a busy store is no finding of a probe.
 const toldRetries = 3
 
 // comesBefore tells whether there is time to wait so long.
@@ -61,8 +60,8 @@ func comesBefore(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Now().Add(wait).Before(end)
 }
 
-// retry runs try until it succeeds, fails for good, or the tries are used up.
-// try must have no effect when it returns an error that may be tried again.
+// retry runs try until it succeeds, fails for good, or the tries are used up. try must have no
+// effect if it returns a repeatable error.
 func (c *Client) retry(ctx context.Context, try func() error) error {
 	pause := c.endpoint.RetryPause
 	for n := 0; ; n++ {
@@ -165,7 +164,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		res, err := c.http.Do(req)
 		dog.sending.Store(false)
 		dog.stop()
-		if r.query != "" || r.method == http.MethodGet { // a write takes what there is to be written
+		if r.query != "" || r.method == http.MethodGet { // the time of a write depends on its size
 			if pause := c.pace.Took(time.Since(began)); pause > 0 {
 				c.log.Info("the store answers slowly; requests pause", "op", r.op, "took", time.Since(began), "pause", pause)
 			}
@@ -184,7 +183,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		if res.StatusCode/100 != 2 {
 			dog.start()
 			text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // the start is enough, and may be cut
-			_, _ = io.CopyN(io.Discard, res.Body, 64<<10)          // so that the connection can be used again
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10)          // to reuse the connection
 			_ = res.Body.Close()
 			dog.stop()
 			c.bytes.Add(int64(len(text)))
@@ -220,9 +219,9 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 	}
 }
 
-// askChallenge asks without a body how a store wants its credentials, where it has not
-// said so yet: one that is slow may have refused them and ended the connection while a
-// body came, so that its answer was lost. It tells whether signing anew can help.
+// askChallenge asks a store for its challenge, without a body, if it has not given one so far. A
+// slow store may have refused the credentials and ended the connection during a body, so its answer
+// was lost. It tells whether signing anew can help.
 func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bool {
 	if !c.auth.guesses() {
 		return false
@@ -242,7 +241,7 @@ func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bo
 	return res.StatusCode == http.StatusUnauthorized && c.auth.learn(res)
 }
 
-// exec sends a request whose answer does not matter, with retries.
+// exec sends a request without use for its answer, with retries.
 func (c *Client) exec(ctx context.Context, r request) error {
 	return c.retry(ctx, func() error {
 		res, err := c.send(ctx, r)
@@ -264,7 +263,7 @@ func (c *Client) op(op string) string {
 	return op + " store " + c.endpoint.Name + " at"
 }
 
-// wrongType is the error of an answer in a format that was not asked for. want is a noun.
+// wrongType is the error of an answer in an unrequested format. want is a noun.
 func (c *Client) wrongType(op, address string, res *response, want string) error {
 	head, _ := io.ReadAll(io.LimitReader(res.body, 512)) // for the message only
 	came := res.header.Get("Content-Type")
@@ -286,13 +285,13 @@ func redact(address string) string {
 	return shown(u)
 }
 
-// Redact is an address as it may be printed: without the password, and without the
-// values of what an address names its secrets, like QLever's access-token.
+// Redact is an address for printing: without the password, and without values of fields with a
+// secret's name, like QLever's access-token.
 func Redact(address string) string { return redact(address) }
 
-// WithoutToken is an address without the value of an access token or password in its
-// query, which opens what the rest of it names. Unlike Redact it takes nothing for one
-// that may name something, like keyspace=a.
+// WithoutToken is an address without the value of an access token or password in its query: it is a
+// key, and no part of the name. Unlike Redact it keeps fields that may be part of the name, like
+// keyspace=a.
 func WithoutToken(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -303,7 +302,7 @@ func WithoutToken(address string) string {
 
 func shown(u *url.URL) string { return without(u, webguard.IsSecret).Redacted() }
 
-// without is an address whose fields of some names are xxxxx.
+// without is an address with xxxxx for the values of some fields.
 func without(u *url.URL, hide func(name string) bool) *url.URL {
 	out := *u
 	out.RawQuery = webguard.WithoutFields(u.RawQuery, hide)
@@ -318,8 +317,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// watchdog cancels a request that makes no progress. It runs only while the
-// request waits for the network, never while the reader of the rows is busy.
+// watchdog cancels a request without progress. It runs only while the request waits for the
+// network, never while the reader of the rows is busy.
 type watchdog struct {
 	timeout time.Duration
 	cancel  func()
@@ -352,14 +351,14 @@ func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
 	u.sent += n
 	if u.dog.sending.Load() && (n > 0 || err == io.EOF) {
-		// What was sent last, and the work that all of it makes, take the store time.
+		// The last bytes, and the work for the whole upload, take the store time.
 		u.dog.timer.Reset(u.dog.timeout + time.Duration(u.sent/1e6)*time.Second)
 	}
 	return n, err
 }
 
-// bodyReader reads an answer: under the watchdog, unpacked, and with an error
-// for every way in which it can end early.
+// bodyReader reads an answer: under the watchdog, unpacked, and with an error for every way of
+// ending early.
 type bodyReader struct {
 	raw     io.ReadCloser
 	src     io.Reader
@@ -432,7 +431,7 @@ func (r rawReader) Read(p []byte) (int, error) {
 			return n, io.ErrUnexpectedEOF
 		}
 	}
-	if err != nil && err != io.EOF { // a connection that is reset, or a stream of HTTP/2, ends the answer too
+	if err != nil && err != io.EOF { // a connection reset, or the end of a stream of HTTP/2, ends the answer too
 		err = fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)
 	}
 	return n, err

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	queryType  = "application/sparql-query; charset=utf-8" // RDF4J reads Latin-1 where nothing is said
+	queryType  = "application/sparql-query; charset=utf-8" // RDF4J's default is Latin-1
 	updateType = "application/sparql-update; charset=utf-8"
 	tsvType    = "text/tab-separated-values"
 	jsonType   = "application/sparql-results+json"
 
-	// acceptStructured asks for JSON, and for XML where a store has nothing else.
+	// acceptStructured asks for JSON, and for XML from a store with nothing else.
 	acceptStructured = jsonType + ", application/json;q=0.5, " + xmlType + ";q=0.2, application/xml;q=0.1"
 )
 
@@ -38,16 +38,15 @@ type Solutions struct {
 // Close gives the connection back; needed only when Rows is not ranged over.
 func (s *Solutions) Close() { s.close() }
 
-// rowReader is what the readers of the formats have in common.
+// rowReader is common to the readers of all formats.
 type rowReader interface {
 	next() (Row, error) // io.EOF after the last
 }
 
-// Select streams a SELECT: TSV where the store writes the W3C form, else JSON, else XML.
-// Whether it does is asked once for each client (faithfulTSV).
-// The row is valid until the next step. A stream that is being read occupies
-// one of the requests that Endpoint.Concurrency allows. Requests are repeated
-// up to the first row; an error after it ends the sequence.
+// Select streams a SELECT: TSV if the store writes the W3C form, else JSON, else XML. Each client
+// asks once for the form (faithfulTSV). The row is valid until the next step. A stream being read
+// occupies one of the requests of Endpoint.Concurrency. Requests are repeated up to the first row;
+// an error after it ends the sequence.
 func (c *Client) Select(ctx context.Context, query string) (*Solutions, error) {
 	return c.selectAs(ctx, query, "")
 }
@@ -86,9 +85,8 @@ func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solut
 	return out, err
 }
 
-// faithfulTSV finds out whether strings come back as strings: RDF4J writes
-// "12" as 12 and "plain" as plain, and nobody can tell what they were. A store
-// that cannot be asked this way is read as JSON.
+// faithfulTSV finds out whether strings come back as strings: RDF4J writes "12" as 12 and "plain"
+// as plain, and nobody can restore them. A store with an error here is read as JSON.
 func (c *Client) faithfulTSV(ctx context.Context) error {
 	values := []string{`"1.5"`, `"12"`, `"plain"`, `"true"`} // sorted
 	sol, err := c.selectOnce(ctx, "SELECT ?v WHERE { VALUES ?v { "+strings.Join(values, " ")+" } }", ReadSelectTSV)
@@ -168,8 +166,7 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 		res.Close()
 		return nil, err
 	}
-	// The first row is waited for, so that all that can fail before it is
-	// still inside the retries.
+	// Waiting for the first row keeps all failures before it inside the retries.
 	row, first := rows.next()
 	if first != nil && first != io.EOF {
 		return nil, fail(first)

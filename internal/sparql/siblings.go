@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// siblings are the other addresses that a product has beside a query address, as
-// far as its preset tells: update, graph_store.
+// siblings are the product's other addresses beside a query address, by its preset: update,
+// graph_store.
 func siblings(product, query string) map[string]string {
 	out := map[string]string{}
 	known := append([]Preset{{Product: "rsbridge", Query: "URL/query", Update: "URL/update", GraphStore: "URL/data"}}, Presets...)
@@ -46,9 +46,9 @@ func siblings(product, query string) map[string]string {
 	return out
 }
 
-// found are the addresses that were not given and that the store has: the Graph
-// Store address when it answers, the update address when it answers a request that
-// is no update as a service of updates would (nothing is written).
+// found are the store's addresses not given in the configuration. The Graph Store address counts
+// when it answers. The update address counts when it refuses an invalid update as an update service
+// would (nothing is written).
 func (c *Client) found(ctx context.Context, product string) map[string]string {
 	out := map[string]string{}
 	for kind, at := range siblings(product, c.endpoint.Query) {
@@ -72,8 +72,7 @@ func (c *Client) found(ctx context.Context, product string) map[string]string {
 	return out
 }
 
-// takesUpdates sends what is no update, and looks whether that is what the address
-// objects to.
+// takesUpdates sends an invalid update, and looks whether the address refuses its syntax.
 func (c *Client) takesUpdates(ctx context.Context, at string) bool {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// tableType is the binary form of query results of RDF4J. It costs the store less
-// than JSON, is a seventh of its size, and tells where it ends. Its description is
-// the comment of BinaryQueryResultConstants in the sources of RDF4J.
+// tableType is the binary form of query results of RDF4J. It costs the store less than JSON, is a
+// seventh of its size, and marks its end. Its description is the comment of
+// BinaryQueryResultConstants in the sources of RDF4J.
 const tableType = "application/x-binary-rdf-results-table"
 
 // The records of a table, each after its byte. STRING is a length in four bytes,
@@ -22,8 +22,8 @@ const tableType = "application/x-binary-rdf-results-table"
 const (
 	tableUnbound   = 0
 	tableRepeat    = 1   // the value of this column in the row before
-	tableNamespace = 2   // NUMBER STRING: what the number stands for from here on; no value
-	tableName      = 3   // NUMBER STRING: the IRI that begins with that namespace
+	tableNamespace = 2   // NUMBER STRING: the meaning of the number from here on; no value
+	tableName      = 3   // NUMBER STRING: the IRI beginning with that namespace
 	tableIRI       = 4   // STRING
 	tableBlank     = 5   // STRING
 	tablePlain     = 6   // STRING
@@ -35,17 +35,16 @@ const (
 	tableEnd       = 127
 )
 
-// maxTableString bounds what one string may hold in memory, maxNamespaces what the
-// namespaces of a table may take, as the store keeps them too: where each IRI has one
-// of its own, JSON is the better form.
+// maxTableString bounds one string in memory, maxNamespaces the namespaces of a table, since the
+// store keeps them too: with a namespace for each IRI, JSON is the better form.
 const (
 	maxTableString = 256 << 20 // bytes, as a line of N-Triples
 	maxNamespaces  = 16 << 20  // bytes
 	rowsANamespace = 16        // at least, once there are a thousand
 )
 
-// tableReader reads a table: "BRTR", the version as a NUMBER, the number of columns,
-// their names, records. Versions 3 and 4 are known, which have the same form.
+// tableReader reads a table: "BRTR", the version as a NUMBER, the number of columns, their names,
+// records. It knows the versions 3 and 4, with one form.
 type tableReader struct {
 	in         *bufio.Reader
 	row        Row
@@ -57,7 +56,7 @@ type tableReader struct {
 	size       int // of them
 	rows       int64
 	ended      bool
-	unbound    Row // an empty row; what comes after one repeats the row before it
+	unbound    Row // an empty row; the record after it repeats the row before it
 }
 
 func newTable(in io.Reader) (*tableReader, []string, error) {
@@ -185,7 +184,7 @@ func (r *tableReader) number() error {
 	return nil
 }
 
-// string reads a STRING into r.raw, which grows as it comes.
+// string reads a STRING into r.raw, grown during the reading.
 func (r *tableReader) string() error {
 	if err := r.number(); err != nil {
 		return err
@@ -222,7 +221,7 @@ func (r *tableReader) namespace() error {
 	return nil
 }
 
-// failed reads what the store says of its error.
+// failed reads the store's error message.
 func (r *tableReader) failed() error {
 	if _, err := r.in.ReadByte(); err != nil {
 		return cutTable(err)
@@ -234,7 +233,7 @@ func (r *tableReader) failed() error {
 	return fmt.Errorf("the store gave up: %q", clip(r.raw[4:]))
 }
 
-// term makes the term of a value that was read.
+// term makes the term of a value.
 func (r *tableReader) term(raw []byte) (rdfres.Term, error) {
 	mark, text, rest := raw[0], raw[1:], []byte(nil)
 	if mark == tableName || mark == tableIRI {

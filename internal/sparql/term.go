@@ -179,10 +179,9 @@ func clip(b []byte) []byte {
 	return b
 }
 
-// EscapeIRI writes an IRI as <...> for a query. It fails when the text cannot
-// stand there: SPARQL 1.1 (section 19.8, IRIREF) allows no space, control
-// character or any of <>"{}|^`\, and decodes \u escapes before it parses, so
-// that there is no safe way to write them.
+// EscapeIRI writes an IRI as <...> for a query. It fails for text not allowed there: SPARQL 1.1
+// (section 19.8, IRIREF) allows no space, control character or any of <>"{}|^`\, and decodes \u
+// escapes before parsing, so there is no safe way to write them.
 func EscapeIRI(iri string) (string, error) {
 	if !utf8.ValidString(iri) {
 		return "", fmt.Errorf("sparql: IRI %q is not UTF-8", iri)
@@ -195,9 +194,9 @@ func EscapeIRI(iri string) (string, error) {
 	return "<" + iri + ">", nil
 }
 
-// NameIRI is EscapeIRI for an IRI that is looked for. It fails also where a segment of
-// the path is . or .., because stores may resolve what stands in a query (Jena does): they
-// would look for another. Who compares strings finds it.
+// NameIRI is EscapeIRI for searching an IRI. It also fails if a segment of the path is . or ..,
+// because stores may resolve IRIs in a query (Jena does) and would search for another. A comparison
+// of strings finds it.
 func NameIRI(iri string) (string, error) {
 	if strings.Contains(iri, "/.") {
 		path := iri
@@ -248,8 +247,8 @@ func EscapeTerm(t rdfres.Term) (string, error) {
 	return "", fmt.Errorf("sparql: %q is no RDF term", t)
 }
 
-// terms keeps the terms of a column that came last or often, so that a stream
-// of rows does not make the same string again and again.
+// terms keeps the last or frequent terms of a column, so a stream of rows does not make the same
+// string again and again.
 type terms struct {
 	last    []byte
 	lastT   rdfres.Term
@@ -257,7 +256,7 @@ type terms struct {
 	learned int
 }
 
-// get gives the term that raw stands for.
+// get gives the term of raw.
 func (c *terms) get(raw []byte, parse func([]byte) (rdfres.Term, error)) (rdfres.Term, error) {
 	if c.lastT != "" && bytes.Equal(raw, c.last) {
 		return c.lastT, nil

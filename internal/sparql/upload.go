@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// Body is a text to be sent by PutGraph or PostGraph as it is in memory. A body
-// that does not tell how long it is (Len) is kept first, beyond 4 MiB in a temporary
-// file.
+// Body is a text for PutGraph or PostGraph, sent from memory. A body without Len is stored first,
+// beyond 4 MiB in a temporary file.
 func Body(text []byte) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return sizedBody{bytes.NewReader(text)}, nil }
 }
@@ -20,9 +19,8 @@ func (sizedBody) Close() error { return nil }
 
 const keptInMemory = 4 << 20
 
-// measured is a body of known length that can be sent again. The length is
-// always told: Virtuoso 7 answers 201 Created to a body that comes in chunks, and
-// has written nothing.
+// measured is a repeatable body of known length. The length is always sent: Virtuoso 7 answers 201
+// Created to a chunked body, and has written nothing.
 type measured struct {
 	open func() (io.ReadCloser, error)
 	size int64

@@ -114,7 +114,7 @@ func (r *xmlResults) next() (Row, error) {
 	return r.row, err
 }
 
-// only reads the one term of an element that has begun, to the end of the element.
+// only reads the one term of the current element, to the end of the element.
 func (r *xmlResults) only() (rdfres.Term, error) {
 	var t rdfres.Term
 	err := r.children(func(e xml.StartElement) (err error) {
@@ -183,7 +183,7 @@ func attribute(e xml.StartElement, space, name string) string {
 	return ""
 }
 
-// start reads up to the next element of the one that has begun; nil at its end.
+// start reads up to the next element inside the current one; nil at its end.
 func (r *xmlResults) start() (*xml.StartElement, error) {
 	for {
 		t, err := r.token()
@@ -209,7 +209,7 @@ func (r *xmlResults) start() (*xml.StartElement, error) {
 	}
 }
 
-// children calls f for each element of the one that has begun; f reads it to its end.
+// children calls f for each element inside the current one; f reads it to its end.
 func (r *xmlResults) children(f func(xml.StartElement) error) error {
 	for {
 		e, err := r.start()
@@ -257,7 +257,7 @@ func (r *xmlResults) skip() error {
 	return nil
 }
 
-// end reads the rest of the document; io.EOF where it is whole.
+// end reads the rest of the document; io.EOF if it is whole.
 func (r *xmlResults) end() error {
 	for {
 		e, err := r.start()
@@ -293,16 +293,15 @@ func (r *xmlResults) token() (xml.Token, error) {
 	return t, err
 }
 
-// xmlMark stands for a character that XML does not have; noncharacters that no text holds
-// in this order.
+// xmlMark stands for a character not allowed in XML: noncharacters in an order no text has.
 const xmlMark = "\ufdd0\ufdef\ufdd0"
 
-// maxReference bounds the characters of a reference that xmlMarker looks at.
+// maxReference bounds the characters of a reference for xmlMarker.
 const maxReference = 12
 
-// xmlMarker writes xmlMark for each character that XML forbids: raw, outside UTF-8, or
-// referred to by its number. Stores write them (U+0000, U+001F, half surrogates), and no
-// XML reader goes on after one.
+// xmlMarker writes xmlMark for each character forbidden in XML: raw, outside UTF-8, or as a numeric
+// reference. Stores write them (U+0000, U+001F, half surrogates), and no XML reader goes on after
+// one.
 type xmlMarker struct {
 	in   *bufio.Reader
 	out  []byte
@@ -354,7 +353,7 @@ func (m *xmlMarker) step() error {
 	return nil
 }
 
-// reference takes what follows an ampersand. Longer ones are left to the reader.
+// reference takes the text after an ampersand. Longer ones are left to the reader.
 func (m *xmlMarker) reference() error {
 	next, _ := m.in.Peek(maxReference)
 	name, _, ended := strings.Cut(string(next), ";")

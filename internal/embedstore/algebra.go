@@ -1,8 +1,7 @@
 package embedstore
 
-// The algebra of SPARQL 1.1, section 18.2. Variables are slots of a row; a
-// sub-select has slots of its own for all its variables, so that a name means
-// nothing beyond the scope it stands in.
+// The algebra of SPARQL 1.1, section 18.2. Variables are slots of a row; a sub-select has slots of
+// its own for all its variables, so a name means nothing beyond its scope.
 
 // pterm is a position of a pattern: a variable, or a term.
 type pterm struct {
@@ -15,14 +14,14 @@ func (t pterm) isVar() bool { return t.slot >= 0 }
 type node interface{ isNode() }
 
 type (
-	// joinNode is the conjunction of its parts, of which filters are true.
+	// joinNode is the conjunction of its parts, with all filters true.
 	joinNode struct {
 		parts   []node
 		filters []expr
 	}
 	// tripleNode is a triple pattern.
 	tripleNode struct{ s, p, o pterm }
-	// pathNode is a property path that is more than a predicate.
+	// pathNode is a property path other than a single predicate.
 	pathNode struct {
 		s, o pterm
 		path path
@@ -177,7 +176,7 @@ type query struct {
 
 	scope *scope
 	slots int    // of the whole query; the topmost only
-	base  string // likewise: what IRI() resolves against
+	base  string // likewise: the base of IRI()
 }
 
 // scope gives the variables of one query their slots.
@@ -207,7 +206,7 @@ type quadPattern struct {
 	g pterm
 }
 
-// graphRef names what CLEAR and its like work on.
+// graphRef names the target of CLEAR and its like.
 type graphRef struct {
 	kind byte // 'g' one graph, 'd' default, 'n' all named, 'a' all
 	term string

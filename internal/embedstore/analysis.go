@@ -15,7 +15,7 @@ func (s slotSet) add(t pterm) {
 	}
 }
 
-// visible are the variables that are in scope after n (section 18.2.1).
+// visible are the variables in scope after n (section 18.2.1).
 func visible(n node) slotSet {
 	s := slotSet{}
 	addVisible(n, s)
@@ -77,8 +77,7 @@ func eachVar(e expr, fn func(slot int)) {
 	}
 }
 
-// mentioned are all variables of n, those of its filters among them, that are
-// not hidden in a sub-select.
+// mentioned are all variables of n, also in its filters, except those hidden in a sub-select.
 func mentioned(n node) slotSet {
 	s := slotSet{}
 	addMentioned(n, s)
@@ -120,18 +119,17 @@ func addMentioned(n node, s slotSet) {
 	}
 }
 
-// facts is what is known of a node before it is evaluated.
+// facts are known of a node before its evaluation.
 type facts struct {
 	vars    slotSet // visible
 	certain slotSet // bound in every solution
-	// blocked are variables whose value from outside may not be put into the
-	// node, because that would say something else than comparing afterwards:
-	// an OPTIONAL that finds more or less, a filter that sees what is not in
-	// its group, a sub-select that groups or cuts.
+	// blocked are variables whose value from outside may not be put into the node: the result would
+	// differ from comparing afterwards. Cases are an OPTIONAL with more or fewer solutions, a
+	// filter on variables outside its group, a sub-select with groups or a limit.
 	blocked slotSet
 }
 
-// plans keeps what is found out once per query.
+// plans keeps the facts computed once per query.
 type plans struct {
 	facts map[node]*facts
 	joins map[*joinNode]map[string]*joinPlan
@@ -153,7 +151,7 @@ func (p *plans) of(n node) *facts {
 
 func (p *plans) analyse(n node) *facts {
 	f := &facts{vars: visible(n), certain: slotSet{}, blocked: slotSet{}}
-	// A filter over variables that its group does not surely bind.
+	// A filter over variables its group may leave unbound.
 	filter := func(es []expr, certain slotSet) {
 		for _, e := range es {
 			eachVar(e, func(v int) {

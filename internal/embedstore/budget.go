@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Budget bounds what one query or update may use; what exceeds it fails with a
-// *BudgetError. Zero fields mean the default. Streaming needs none of it
-// (a large answer is read some million rows ahead, in at most 100 MB): rows
-// and memory are counted for what must be held at once (sorting, grouping,
-// distinct sets, joins that cannot follow an index).
+// Budget bounds the resources of one query or update; exceeding it is a *BudgetError. Zero fields
+// mean the default. Streaming needs none of it (a large answer is read some million rows ahead, in
+// at most 100 MB): rows and memory are counted only if held at once (sorting, grouping, distinct
+// sets, joins that cannot follow an index).
 type Budget struct {
 	Rows        int64         // rows held at once; default 20 million
 	MemoryBytes int64         // default 256 MiB
@@ -20,7 +19,7 @@ func (b Budget) withDefaults() Budget {
 	return b.or(Budget{Rows: 20_000_000, MemoryBytes: 256 << 20, Time: 10 * time.Minute})
 }
 
-// SetBudget bounds the queries from now on that bring no budget of their own.
+// SetBudget bounds later queries without a budget of their own.
 func (s *Store) SetBudget(b Budget) {
 	b = b.withDefaults()
 	s.budget.Store(&b)
@@ -40,8 +39,8 @@ func (b Budget) or(d Budget) Budget {
 	return b
 }
 
-// BudgetError tells which bound of the Budget a request has met, by the setting of a
-// store in a configuration; the commands of rsbridge store have flags of these names.
+// BudgetError names the exceeded bound of the Budget, by the setting of a store in a configuration;
+// the commands of rsbridge store have flags of these names.
 type BudgetError struct {
 	What  string // "rows", "memory" or "time"
 	Limit string // the bound, as a person reads it

@@ -10,20 +10,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A bulk write goes in steps, of which only the last is seen by readers:
+// A bulk write goes in steps. Readers see only the last:
 //
-//  1. The terms of each segment that the store does not know get ids and are
-//     added to the dictionary. Terms that nothing refers to are not seen, and
-//     are removed again when the write fails or the process dies.
+//  1. Unknown terms of each segment get ids and are added to the dictionary.
+//     Terms without a quad are not seen, and are removed again when the write
+//     fails or the process dies.
 //  2. The quads are sorted in the order of the graph index and compared with
-//     what the store holds; what remains are quads to add and to remove.
+//     the store; the differences are quads to add and to remove.
 //  3. These are sorted in the order of the other three indexes, and written
 //     into sorted tables, with the new counts and the next free id.
 //  4. The tables become part of the store in one step.
 type bulk struct {
 	s      *Store
 	next   uint64
-	first  id // what is not below came with this write
+	first  id // ids from here on came with this write
 	blanks labelMap
 	sort   *sorter // graph order
 	counts map[id]int64
@@ -97,7 +97,7 @@ func (b *bulk) addSegment(ctx context.Context, g *segment) error {
 	iris := w.sibling()
 	defer iris.discard()
 	literalPages, iriPages := pageWriter{w: w}, pageWriter{w: iris}
-	first := id(b.next) << 2 // what is not below is new
+	first := id(b.next) << 2 // ids from here on are new
 	fresh := false
 	for i, term := range g.terms {
 		if ids[i+1] != 0 {
@@ -163,8 +163,7 @@ func (b *bulk) fresh(kind id) (id, error) {
 	return i, err
 }
 
-// lookupAll finds the ids of the terms that the dictionary holds, walking both
-// in the order of the hashes.
+// lookupAll finds the ids of the terms in the dictionary, walking both in the order of the hashes.
 func (b *bulk) lookupAll(g *segment, byHash []uint32, ids []id) error {
 	cur, err := pebbleView{b.s.db}.iter(spaceHash)
 	if err != nil {
@@ -196,8 +195,8 @@ func (b *bulk) lookupAll(g *segment, byHash []uint32, ids []id) error {
 	return cur.Error()
 }
 
-// writeQuads are steps 2 and 3. replaced is a graph, and all says every graph,
-// whose quads that are not among the sorted ones are removed.
+// writeQuads are steps 2 and 3. Quads of the graph replaced, or with all of every graph, are
+// removed unless they are among the sorted ones.
 func (b *bulk) writeQuads(ctx context.Context, w *tables, replaced *id, all bool) error {
 	others := [3]*sorter{newSorter(b.s), newSorter(b.s), newSorter(b.s)}
 	for _, o := range others {
@@ -345,13 +344,13 @@ func (b *bulk) writeFacts(w *tables) error {
 	return w.finish()
 }
 
-// heldQuads walks the quads that the store holds, in graph order.
+// heldQuads walks the store's quads, in graph order.
 type heldQuads struct {
 	cur   cursor
 	rec   record
 	ok    bool
 	leap  bool // leapTo moves it; else it walks from start on
-	ended bool // nothing that is held comes at or after what was asked for last
+	ended bool // no held quad is at or after the last requested one
 }
 
 func (h *heldQuads) start(q quad) {
@@ -375,8 +374,7 @@ func (h *heldQuads) next() {
 	h.load()
 }
 
-// leapTo places the walk on the first quad that is not before r: a few steps
-// are cheaper than a search.
+// leapTo places the walk on the first quad not before r: a few steps are cheaper than a search.
 func (h *heldQuads) leapTo(r *record) {
 	for range 8 {
 		if !h.ok || h.rec.compare(r) >= 0 {

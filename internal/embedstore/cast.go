@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// isCast tells whether an IRI is a constructor function: those of SPARQL (section 17.5),
-// and those of XPath for all types whose values are known.
+// isCast tells whether an IRI is a constructor function: those of SPARQL (section 17.5), and those
+// of XPath for all types with known values.
 func isCast(iri string) bool {
 	local, ok := strings.CutPrefix(iri, xsdNS)
 	if !ok {
@@ -126,8 +126,8 @@ func (v *value) canonical() value {
 	return out
 }
 
-// castToString writes a value in its canonical form (XPath, 19.1.1). A literal of a type
-// without a known value keeps its lexical form; one that is not well formed has none.
+// castToString writes a value in its canonical form (XPath, 19.1.1). A literal of a type without a
+// known value keeps its lexical form; an ill-formed one has none.
 func castToString(v *value) (value, error) {
 	switch {
 	case v.kind == vIRI, v.isText():

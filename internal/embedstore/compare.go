@@ -30,7 +30,7 @@ func compareNumbers(a, b *value) (int, bool) {
 	return 0, x == y
 }
 
-// content is what two texts or binaries of one kind are compared by.
+// content is the part of texts and binaries for comparison with others of their kind.
 func (v *value) content() string {
 	switch v.kind {
 	case vHex:
@@ -66,8 +66,8 @@ func equalValues(a, b *value) (bool, error) {
 		}
 		return a.content() == b.content(), nil
 	}
-	// Values of different kinds differ. Of a literal without a known value it is only
-	// known that it equals itself, and has no language.
+	// Values of different kinds differ. A literal without a known value equals itself for certain,
+	// and has no language; more is not known of it.
 	if a.kind != vOther && b.kind != vOther || a.kind == vLang || b.kind == vLang {
 		return false, nil
 	}
@@ -113,9 +113,9 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// orderValues is the order of ORDER BY: unbound, blank nodes, IRIs, numbers, instants
-// of each type, durations, booleans, all else by its lexical form. Where < tells an
-// order, it is the same. 0 means equal values: the next key decides.
+// orderValues is the order of ORDER BY: unbound, blank nodes, IRIs, numbers, instants of each type,
+// durations, booleans, all else by its lexical form. It agrees with < for comparable values. 0
+// means equal values: the next key decides.
 func orderValues(a, b *value) int {
 	if c := orderRank(a) - orderRank(b); c != 0 {
 		return c

@@ -35,7 +35,7 @@ func (s *Store) dropTermsFrom(next uint64) error {
 	if n == 0 {
 		return nil
 	}
-	// The terms go after their hashes, so that a kill in between is repeated.
+	// The terms go after their hashes, so a kill in between repeats the work.
 	for _, space := range [...]byte{spaceTerm, spaceIRI} {
 		b.DeleteRange(appendID([]byte{space}, id(next)<<2), []byte{space + 1}, nil)
 	}

@@ -9,14 +9,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// DumpOptions choose what Dump writes.
+// DumpOptions choose the content of a Dump.
 type DumpOptions struct {
 	Graph string // IRI of a named graph; "" is the default graph
 	All   bool   // every graph; the format must be NQuads, TriG or JSONLD
 }
 
-// Dump writes one graph, or all of them, from one snapshot. A graph that is not
-// there is empty.
+// Dump writes one graph, or all of them, from one snapshot. A missing graph is empty.
 func (s *Store) Dump(ctx context.Context, w io.Writer, f rdfres.Format, o DumpOptions) error {
 	snap, err := s.Snapshot()
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// exec evaluates one query over one view. Solutions are pushed: each operator
-// binds slots of the one row, calls what comes next, and unbinds them again, so
-// that nothing is held but the cursors of the patterns under way. It belongs to
-// one goroutine.
+// exec evaluates one query over one view. Solutions are pushed: each operator binds slots of the
+// one row, calls the next operator, and unbinds them again. So nothing is held but the cursors of
+// the patterns under way. It belongs to one goroutine.
 type exec struct {
 	ctx   context.Context
 	s     *Store
@@ -44,20 +43,20 @@ type exec struct {
 	fresh    int64             // blank nodes made so far
 	aggs     []aggResult
 
-	tells bool   // somebody wants to know what had no value
+	tells bool   // note expressions without a value
 	fault string // the last such expression, "" for an unbound variable
-	noted string // the first one for which a row was dropped or a variable stayed unbound
+	noted string // the first that dropped a row or left a variable unbound
 }
 
-// dataset is what FROM and FROM NAMED choose.
+// dataset is the choice of FROM and FROM NAMED.
 type dataset struct {
-	defaults []id        // graphs whose merge is the default graph
+	defaults []id        // graphs; their merge is the default graph
 	named    map[id]bool // nil: all named graphs
 }
 
-// activeGraph is where patterns are matched now.
+// activeGraph is the graph for matching patterns.
 type activeGraph struct {
-	mode byte // 0 default, 1 the graph g, 2 the named graph that slot is bound to
+	mode byte // 0 default, 1 the graph g, 2 the named graph bound to slot
 	g    id
 	slot int
 }
@@ -65,7 +64,7 @@ type activeGraph struct {
 // next is called with the row bound. An error ends the evaluation.
 type next func() error
 
-// stopSign ends an evaluation that has given enough; it is caught by its maker.
+// stopSign ends an evaluation with enough rows; its maker catches it.
 type stopSign struct{ error }
 
 func (s *Store) newExec(ctx context.Context, v view, slots int, b Budget) *exec {
@@ -99,7 +98,7 @@ func (x *exec) tick() error {
 	return nil
 }
 
-// hold counts rows and bytes that are kept.
+// hold counts held rows and bytes.
 func (x *exec) hold(rows, bytes int64) error {
 	x.rowsHeld += rows
 	x.bytes += bytes
@@ -139,8 +138,8 @@ func (x *exec) cursor(index int) (cursor, error) {
 
 func (x *exec) giveBack(index int, c cursor) { x.pool[index] = append(x.pool[index], c) }
 
-// eval evaluates n; variables of n that the row binds are taken as given. The
-// caller has seen to it that none of them is blocked (see facts).
+// eval evaluates n. Variables of n bound in the row are given. The caller made sure that none of
+// them is blocked (see facts).
 func (x *exec) eval(n node, emit next) error {
 	switch n := n.(type) {
 	case *joinNode:
@@ -187,8 +186,8 @@ func (x *exec) eval(n node, emit next) error {
 	return fmt.Errorf("evaluate: unknown operator %T", n)
 }
 
-// evalPart evaluates n as a member of a conjunction: bindings that may not be
-// put into n are compared afterwards instead.
+// evalPart evaluates n as a member of a conjunction: bindings not allowed inside n are compared
+// afterwards instead.
 func (x *exec) evalPart(n node, emit next) error {
 	if t, ok := n.(*tripleNode); ok {
 		return x.evalTriple(t, emit)
@@ -202,7 +201,7 @@ func (x *exec) evalPart(n node, emit next) error {
 	return x.eval(n, emit)
 }
 
-// evalApart evaluates n with a row that binds only what may be put into it.
+// evalApart evaluates n with a row of allowed bindings only.
 func (x *exec) evalApart(n node, f *facts, emit next) error {
 	outer := x.row
 	inner := make([]id, len(outer))
@@ -267,7 +266,7 @@ func (x *exec) merge(vars []int, value func(i int) id, emit next) error {
 	return err
 }
 
-// slotsHere are the variables that a node binds, that of an open GRAPH among them.
+// slotsHere are the variables a node binds, an open GRAPH's included.
 func (x *exec) slotsHere(f *facts, outer []id) []int {
 	vars := sortedSlots(f.vars)
 	if x.g.mode == 2 && outer[x.g.slot] == 0 && !f.vars[x.g.slot] {
@@ -363,7 +362,7 @@ func (x *exec) minusHit(n *minusNode) (bool, error) {
 	return false, err
 }
 
-// ---- tables of what cannot be followed
+// ---- tables instead of index walks
 
 type tableKey struct {
 	n node
@@ -375,11 +374,11 @@ type table struct {
 	vars  []int
 	rows  []id // len(vars) values each
 	n     int  // rows
-	key   int  // position in vars that index is made of; -1: none
+	key   int  // position in vars for index; -1: none
 	index map[id][]int32
 }
 
-// table evaluates n once per graph; outer is the row that will be compared.
+// table evaluates n once per graph; outer is the row to compare.
 func (x *exec) table(n node, f *facts, outer []id) (*table, error) {
 	k := tableKey{n, x.g}
 	t, ok := x.tables[k]
@@ -570,8 +569,8 @@ func (x *exec) evalGraph(n *graphNode, emit next) error {
 	return x.hold(-int64(len(graphs)), -int64(8*len(graphs)))
 }
 
-// leadsGraph tells whether n begins with a triple pattern, which then binds the
-// variable of GRAPH before anything else is looked at.
+// leadsGraph tells whether n begins with a triple pattern. The pattern then binds the variable of
+// GRAPH before anything else is looked at.
 func leadsGraph(n node) bool {
 	switch n := n.(type) {
 	case *tripleNode:

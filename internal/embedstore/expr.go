@@ -26,7 +26,7 @@ type cachedValue struct {
 
 const valueSlots = 1024
 
-// valueOf is the value of an id, which is not 0.
+// valueOf is the value of a nonzero id.
 func (x *exec) valueOf(n id) (value, error) {
 	if x.vcache == nil {
 		x.vcache = make([]cachedValue, valueSlots)
@@ -69,8 +69,8 @@ func (x *exec) truth(e expr) (bool, error) {
 	return b, err
 }
 
-// failed remembers what had no value, if anybody wants to know. An unbound variable is
-// no fault: OPTIONAL leaves many.
+// failed remembers an expression without a value, if requested. An unbound variable is no fault:
+// OPTIONAL leaves many.
 func (x *exec) failed(name string, args ...value) {
 	if !x.tells {
 		return
@@ -92,7 +92,7 @@ func (x *exec) failed(name string, args ...value) {
 	}
 }
 
-// noteFault says that a condition or a binding failed with the last fault.
+// noteFault blames the last fault for a failed condition or binding.
 func (x *exec) noteFault() {
 	if x.fault != "" && x.noted == "" {
 		x.noted = x.fault
@@ -157,7 +157,7 @@ func (x *exec) expr(e expr) (value, error) {
 	return value{}, fmt.Errorf("evaluate: unknown expression %T", e)
 }
 
-// exists tells whether the pattern has a solution that agrees with the row.
+// exists tells whether the pattern has a solution compatible with the row.
 func (x *exec) exists(n node) (bool, error) {
 	stop := &stopSign{}
 	g := x.g
@@ -169,7 +169,7 @@ func (x *exec) exists(n node) (bool, error) {
 	return false, err
 }
 
-// known is the id of an argument that is a variable or a constant.
+// known is the id of a variable or constant as an argument.
 func (x *exec) known(e expr) (id, bool, error) {
 	switch e.(type) {
 	case *varExpr, *constExpr:
@@ -310,8 +310,8 @@ func (x *exec) in(c *callExpr) (value, error) {
 	return boolValue(found == (c.name == "IN")), nil
 }
 
-// sameID compares by ids where that decides: the same IRI or blank node, or an
-// IRI or blank node and something else.
+// sameID compares by ids if they decide: the same IRI or blank node, or an IRI or blank node and
+// something else.
 func (x *exec) sameID(a, b expr) (same, decided bool, err error) {
 	m, ok, err := x.known(a)
 	if err != nil || !ok {
@@ -385,8 +385,7 @@ func (x *exec) newBlank(c *callExpr) (value, error) {
 	return value{kind: vBlank, lex: label}, nil
 }
 
-// freshLabel names a blank node that this query makes; those of the store begin
-// with e.
+// freshLabel names a blank node made by this query; labels of the store begin with e.
 func (x *exec) freshLabel() string {
 	x.fresh++
 	return "q" + strconv.FormatInt(x.fresh, 10)
@@ -722,7 +721,7 @@ func compileRegexp(pattern, flags string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// replacement turns $1 and \$ of XPath into what Go knows.
+// replacement turns $1 and \$ of XPath into Go's syntax.
 func replacement(s string, plain bool) (string, error) {
 	if plain {
 		return strings.ReplaceAll(s, "$", "$$"), nil

@@ -19,7 +19,7 @@ type graphWriter interface {
 	end() error
 }
 
-// newGraphWriter makes the writer of a format, or says that there is none.
+// newGraphWriter makes the writer of a format; an unknown format is an error.
 func newGraphWriter(w *bufio.Writer, f rdfres.Format) (graphWriter, error) {
 	switch f {
 	case rdfres.NTriples, rdfres.NQuads:
@@ -78,7 +78,7 @@ func (l *lineWriter) write(s, p, o, g string) error {
 
 func (l *lineWriter) end() error { return nil }
 
-// turtleWriter writes Turtle and TriG; what comes together is written together.
+// turtleWriter writes Turtle and TriG, with neighbours of one subject joined.
 type turtleWriter struct {
 	w       *bufio.Writer
 	s, p, g string
@@ -217,7 +217,7 @@ func (r *rdfxmlWriter) end() error {
 	return nil
 }
 
-// splitName cuts an IRI before the longest name of XML that it ends in.
+// splitName cuts an IRI before the longest XML name at its end.
 func splitName(iri string) (ns, local string) {
 	i := len(iri)
 	start := i
@@ -262,8 +262,8 @@ func xmlCan(term string) bool {
 	return !strings.ContainsAny(term, "\uFFFE\uFFFF")
 }
 
-// jsonldWriter writes JSON-LD in expanded form; the triples of a subject that
-// come together are one node object.
+// jsonldWriter writes JSON-LD in expanded form; successive triples of a subject are one node
+// object.
 type jsonldWriter struct {
 	w     *bufio.Writer
 	s, g  string

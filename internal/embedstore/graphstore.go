@@ -13,7 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// target is what a request of the Graph Store Protocol is about.
+// target is the graph of a request of the Graph Store Protocol.
 type target struct {
 	graph string // IRI; "" is the default graph
 	all   bool   // no parameter: every graph
@@ -26,7 +26,7 @@ func targetOf(r *http.Request) (target, error) {
 	}
 	graphs, def := params["graph"], params.Has("default")
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/data/"): // the graph that has this address
+	case strings.HasPrefix(r.URL.Path, "/data/"): // the graph with this address
 		if len(graphs) > 0 || def {
 			return target{}, refuse(http.StatusBadRequest, "the request names more than one graph: give its own address, or a parameter to /data")
 		}

@@ -21,17 +21,16 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// maxText is the longest query, and the longest form, that is taken; publicText
-// is that of those that anybody may send. Both are held in memory.
+// maxText is the longest query, and the longest form, accepted; publicText is the longest from the
+// public. Both are held in memory.
 const (
 	maxText    = 256 << 20
 	publicText = 8 << 20
 )
 
-// Handler serves the SPARQL 1.1 Protocol at /query and /update and the Graph
-// Store Protocol at /data, relative to where it is mounted (use
-// http.StripPrefix). A graph whose IRI is an address below /data is served there too.
-// An answer that fails in the middle aborts the connection.
+// Handler serves the SPARQL 1.1 Protocol at /query and /update and the Graph Store Protocol at
+// /data, relative to its mount point (use http.StripPrefix). A graph whose IRI is an address below
+// /data is served there too. An answer failing in the middle aborts the connection.
 func (s *Store) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/query", s.wrap(func(w *response, r *http.Request) error { return s.serveQuery(w, r, maxText, endpointOf(r)) }))
@@ -41,9 +40,8 @@ func (s *Store) Handler() http.Handler {
 	return mux
 }
 
-// QueryHandler serves the query part of the SPARQL Protocol only, whatever the
-// path, to anybody and to pages of any origin: its texts are shorter. endpoint is its
-// address, which its service description names.
+// QueryHandler serves the query part of the SPARQL Protocol only, at any path, to anybody and to
+// pages of any origin: its texts are shorter. endpoint is its address for the service description.
 func (s *Store) QueryHandler(endpoint string) http.Handler {
 	serve := s.wrap(func(w *response, r *http.Request) error { return s.serveQuery(w, r, publicText, endpoint) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,8 +118,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// wrap turns the error of a handler into an answer, or, when the answer has
-// begun, into an aborted connection, so that nobody takes half for the whole.
+// wrap turns the error of a handler into an answer, or, when the answer has begun, into an aborted
+// connection, so nobody takes half for the whole.
 func (s *Store) wrap(h func(w *response, r *http.Request) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := &response{ResponseWriter: rw}
@@ -219,7 +217,7 @@ func readText(r *http.Request, most int64) (string, error) {
 	return string(data), bodyError(err)
 }
 
-// bodyError says that it was the sender's body that failed, not the store.
+// bodyError blames the sender's body, not the store.
 func bodyError(err error) error {
 	var large *http.MaxBytesError
 	if err == nil || errors.As(err, &large) || errors.Is(err, context.Canceled) {
@@ -337,8 +335,7 @@ func (s *Store) serveUpdate(w *response, r *http.Request) error {
 	return nil
 }
 
-// spooled is a body that has arrived whole, so that a slow sender keeps no
-// other writer waiting.
+// spooled is a body received whole, so a slow sender keeps no other writer waiting.
 type spooled struct {
 	r io.Reader
 	f *os.File

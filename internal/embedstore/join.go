@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// joinPlan is the order in which the parts of a conjunction are evaluated, and
-// after which part each filter can be tested.
+// joinPlan is the evaluation order of the parts of a conjunction, and the earliest place of each
+// filter.
 type joinPlan struct {
 	before []expr
 	steps  []joinStep
@@ -45,8 +45,8 @@ func (x *exec) runSteps(p *joinPlan, k int, emit next) error {
 	})
 }
 
-// planJoin orders the parts: the most selective first, then what is joined to
-// what is bound. A plan is made once for each set of variables bound outside.
+// planJoin orders the parts: the most selective first, then parts joined to bound variables. A plan
+// is made once for each set of variables bound outside.
 func (x *exec) planJoin(n *joinNode) (*joinPlan, error) {
 	var kbuf [64]byte
 	key := kbuf[:0]
@@ -85,7 +85,7 @@ func (x *exec) planJoin(n *joinNode) (*joinPlan, error) {
 	return p, nil
 }
 
-// slotsOf are the variables that matter for the plan of n.
+// slotsOf are the variables of the plan of n.
 func (p *plans) slotsOf(n *joinNode) []int {
 	if s, ok := p.slots[n]; ok {
 		return s
@@ -169,7 +169,7 @@ func (x *exec) makePlan(n *joinNode, bound slotSet, openGraph bool) (*joinPlan, 
 	return p, nil
 }
 
-// joined tells whether a part shares a variable with what is bound.
+// joined tells whether a part shares a variable with the bound ones.
 func (x *exec) joined(n node, certain slotSet) bool {
 	vars := x.plans.of(n).vars
 	if len(vars) == 0 {
@@ -193,8 +193,8 @@ func hasExists(e expr) bool {
 	return false
 }
 
-// valuesOfFilters turns ?x = <iri> and ?x IN (<a>, <b>) into VALUES, where ?x is
-// bound by the conjunction anyway. The filter stays: it costs little.
+// valuesOfFilters turns ?x = <iri> and ?x IN (<a>, <b>) into VALUES, if the conjunction binds ?x
+// anyway. The filter stays: it costs little.
 func (x *exec) valuesOfFilters(n *joinNode, filters []expr) (out []node) {
 	certain := x.plans.of(n).certain
 	for _, f := range filters {
@@ -230,8 +230,8 @@ func (x *exec) valuesOfFilters(n *joinNode, filters []expr) (out []node) {
 	return out
 }
 
-// cost guesses how many rows a part gives when the variables of certain are
-// bound, and what it takes to find them.
+// cost guesses the rows of a part with the variables of certain bound, and the effort of finding
+// them.
 func (x *exec) cost(n node, certain slotSet) (float64, error) {
 	switch n := n.(type) {
 	case *tripleNode:
@@ -312,7 +312,7 @@ func (x *exec) costOfTriple(t *tripleNode, certain slotSet) (float64, error) {
 		}
 		ids.guess = c
 	}
-	// Bound variables cut it down by what is usual.
+	// Bound variables reduce it by the usual factor.
 	haveS, haveO := s || ids.pat[posS] != 0, o || ids.pat[posO] != 0
 	haveP := p || ids.pat[posP] != 0
 	switch {

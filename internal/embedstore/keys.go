@@ -8,8 +8,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// The key space, in this order. All numbers are big endian, so that the order
-// of keys is the order of numbers.
+// The key space, in this order. All numbers are big endian: the order of keys is the order of
+// numbers.
 //
 //	00 name                  facts about the store: "next", "version"
 //	01 graph                 triples of a graph, 8 bytes; no key: the graph is empty
@@ -18,10 +18,9 @@ import (
 //	04 id                    the IRI of an id, in canonical N-Triples, or a page of them
 //	10 s p o g, 11 p o s g, 12 o s p g, 13 g s p o    the quads, empty values
 //
-// An id takes 5 bytes. Blank nodes have no keys in 02 to 04: their label is
-// their id. Literals come with what they were first said of and are read again with
-// it; IRIs lead everywhere. They stand apart, so that those that are asked for from
-// anywhere stand close together.
+// An id takes 5 bytes. Blank nodes have no keys in 02 to 04: their label is their id. Literals come
+// with the first description using them, and are read again with it. IRIs are used from everywhere:
+// they stand apart, close together.
 const (
 	spaceMeta  = 0x00
 	spaceCount = 0x01
@@ -48,10 +47,9 @@ var (
 	keyVersion = append([]byte{spaceMeta}, "version"...)
 )
 
-// id names a term: a number that grows with the first appearance, shifted left
-// by two, and the kind of the term in the low bits. 0 is the default graph, and
-// in rows an unbound variable. Ids with the highest bit set belong to one query
-// and are never stored.
+// id names a term: a number that grows with the first appearance, shifted left by two, and the kind
+// of the term in the low bits. 0 is the default graph, and in rows an unbound variable. Ids with
+// the highest bit set belong to one query and are never stored.
 type id uint64
 
 const (
@@ -61,7 +59,7 @@ const (
 	idKinds   id = 3
 
 	idLocal id = 1 << 63
-	idFresh id = 1 << 62 // with idLocal: a blank node that a template has made
+	idFresh id = 1 << 62 // with idLocal: a blank node made by a template
 )
 
 func (i id) kind() id      { return i & idKinds }
@@ -88,7 +86,7 @@ func appendBlank(dst []byte, i id) []byte {
 	return strconv.AppendUint(dst, uint64(i>>2), 36)
 }
 
-// parseBlank is the id of a blank node by the label that the store gave it.
+// parseBlank is the id of a blank node by the store's label.
 func parseBlank(term string) (id, bool) {
 	if len(term) < 4 || len(term) > 16 || term[:3] != "_:e" {
 		return 0, false
@@ -163,7 +161,7 @@ func decodeQuad(key []byte, index int, q *quad) {
 func countKey(g id) []byte { return appendID([]byte{spaceCount}, g) }
 func termKey(i id) []byte  { return appendID([]byte{termSpace(i)}, i) }
 
-// termSpace is where the term of an id stands.
+// termSpace is the key space of an id's term.
 func termSpace(i id) byte {
 	if i.kind() == idIRI {
 		return spaceIRI
@@ -188,7 +186,7 @@ func hashKey(h hash16) (k [17]byte) {
 
 func putCount(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// keyEnd is the smallest key greater than all that start with prefix.
+// keyEnd is the smallest key greater than all keys beginning with prefix.
 func keyEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

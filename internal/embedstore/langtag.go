@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Language tags are equal in any case (RDF 1.2). The store and its queries know each in
-// one case only, so that equal terms are equal strings. A tag gets it where it enters: in
-// the reading of a document, of triples in memory, of a query, in STRLANG, and in a Pattern.
+// Language tags are equal in any case (RDF 1.2). The store and its queries know each in one case
+// only, so equal terms are equal strings. A tag gets this case on entry: in a document, triples in
+// memory, a query, STRLANG, and a Pattern.
 
 // inOneCase is a canonical term with its language tag in one case.
 func inOneCase(term string) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// SyntaxError is a query or update that is not SPARQL 1.1.
+// SyntaxError is a query or update outside the grammar of SPARQL 1.1.
 type SyntaxError struct {
 	Line, Column int // from 1; column in bytes
 	Message      string
@@ -64,15 +64,14 @@ func (t token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// lexer cuts SPARQL into tokens. It reads on demand, so that an update may be
-// larger than memory.
+// lexer cuts SPARQL into tokens. It reads on demand, so an update may be larger than memory.
 type lexer struct {
 	r    io.Reader
-	src  string // what is at hand
+	src  string // the text read so far
 	pos  int
 	eof  bool
 	rerr error
-	cut  bool // what is at hand ended within the token
+	cut  bool // src ended within the token
 
 	gone  int64 // bytes before src
 	lines int   // line breaks before src
@@ -83,7 +82,7 @@ func newLexer(r io.Reader) *lexer { return &lexer{r: r, last: -1} }
 
 const lexerChunk = 64 << 10
 
-// fill drops what lies before keep and reads on.
+// fill drops the text before keep and reads on.
 func (l *lexer) fill(keep int) {
 	if keep > 0 {
 		head := l.src[:keep]
@@ -122,8 +121,7 @@ func (l *lexer) errorAt(off int64, format string, args ...any) error {
 	return &SyntaxError{Line: line + 1, Column: int(off - last), Message: fmt.Sprintf(format, args...)}
 }
 
-// next is the next token. A token that ends near the end of what is at hand is
-// scanned again with more.
+// next is the next token. A token near the end of src is scanned again with more text.
 func (l *lexer) next() (token, error) {
 	for {
 		start := l.pos
@@ -194,7 +192,7 @@ func (l *lexer) scan() (token, error) {
 				iri = u
 			}
 			return tok(tokIRI, iri)
-		} else if n < 0 && !l.eof { // it may go on in what is not yet at hand
+		} else if n < 0 && !l.eof { // it may go on beyond src
 			l.pos = len(l.src)
 			return token{}, nil
 		}
@@ -274,8 +272,8 @@ func (l *lexer) scan() (token, error) {
 	return l.scanName(off)
 }
 
-// scanIRI is <...> at the start of s: what stands between, and the length of
-// the whole; 0 when it is no IRI, -1 when s ends before that is known.
+// scanIRI reads <...> at the start of s: the text between, and the length of the whole; 0 for no
+// IRI, -1 when s ends too early to decide.
 func scanIRI(s string) (string, int) {
 	for i := 1; i < len(s); i++ {
 		c := s[i]
@@ -525,7 +523,7 @@ func (l *lexer) scanName(off int64) (token, error) {
 	for n > 0 && (s[n-1] == '.' || s[n-1] == '-') {
 		n--
 	}
-	// Keywords are letters, digits and underlines; what follows is not theirs.
+	// Keywords are letters, digits and underlines only.
 	for i := 0; i < n; i++ {
 		if c := s[i]; !isAlpha(c) && !isDigit(c) && c != '_' {
 			n = i

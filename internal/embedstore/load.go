@@ -13,27 +13,26 @@ import (
 
 // LoadOptions for Load.
 type LoadOptions struct {
-	Replace bool   // the graph (with "" and a format of quads: every graph) holds only what is loaded afterwards
+	Replace bool   // the graph (with "" and a format of quads: every graph) holds only the loaded quads afterwards
 	Base    string // base IRI of relative references
 	Name    string // of the document, for messages
 }
 
-// Load adds the statements of r as one transaction and tells how many of them
-// the store did not hold before. graph is the IRI of the graph that takes
-// triples; "" is the default graph. N-Quads and TriG keep their own graphs when
-// graph is "", and may name none when it is not.
+// Load adds the statements of r as one transaction and returns the number of those new to the
+// store. graph is the IRI of the graph for triples; "" is the default graph. N-Quads and TriG keep
+// their own graphs when graph is "", and may name none when it is not.
 func (s *Store) Load(ctx context.Context, graph string, f rdfres.Format, r io.Reader, o LoadOptions) (added int64, err error) {
 	res, err := s.load(ctx, graph, f, r, o, scopeAuto)
 	return res.added, err
 }
 
-// loaded is what a load did.
+// loaded is the result of a load.
 type loaded struct {
 	added, removed int64
 	created        bool // the graph held nothing before
 }
 
-// scope says what a load is about when it names no graph.
+// loadScope is the target of a load without a named graph.
 type loadScope byte
 
 const (
@@ -46,7 +45,7 @@ func (s *Store) load(ctx context.Context, graph string, f rdfres.Format, r io.Re
 	return s.loadAll(ctx, graph, f, o.Replace, scope, func(ctx context.Context, l *load) error { return l.read(ctx, f, r, o) })
 }
 
-// loadAll is load of all documents that read reads.
+// loadAll is load of all documents given by read.
 func (s *Store) loadAll(ctx context.Context, graph string, f rdfres.Format, replace bool, scope loadScope, read func(context.Context, *load) error) (res loaded, err error) {
 	if err := s.begin(); err != nil {
 		return res, err
@@ -80,7 +79,7 @@ type load struct {
 	one        bool   // all goes into graph
 	replace    bool
 	replaceAll bool
-	part       int // number of the document, where there are several
+	part       int // number of the document, if there are several
 
 	seg  *segment // the last part of the document
 	file *segmentFile
@@ -122,7 +121,7 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 	return ctx.Err()
 }
 
-// number is that of a term in the segment.
+// number is the number of a term in the segment.
 func (l *load) number(t rdfres.Term) uint32 {
 	if l.part > 0 && kindOf(string(t)) == idBlank {
 		return l.seg.number(fmt.Sprintf("_:p%d.%s", l.part, t[2:]))
@@ -130,7 +129,7 @@ func (l *load) number(t rdfres.Term) uint32 {
 	return l.seg.number(string(t))
 }
 
-// InputError is a document that cannot be read; nothing of it was stored.
+// InputError is an unreadable document; nothing of it was stored.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -163,7 +162,7 @@ const (
 	smallReplace = 20_000
 )
 
-// write stores what was read; the caller holds the right to write.
+// write stores the read statements; the caller holds the right to write.
 func (l *load) write(ctx context.Context) (res loaded, err error) {
 	v := pebbleView{l.s.db}
 	var g id

@@ -9,17 +9,16 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Mapping is a CONSTRUCT that graphs in memory are put through, one at a time. Safe
-// for concurrent use.
+// Mapping is a CONSTRUCT applied to graphs in memory, one at a time. Safe for concurrent use.
 type Mapping struct {
 	q      *query
 	entity *valuesNode // of ?entity, before all else of the WHERE
 	room   *Store      // without a database: an evaluation looks at its options only
 }
 
-// ParseMapping checks a CONSTRUCT of SPARQL 1.1. Its variable ?entity is bound to the
-// IRI that a graph is about, as by VALUES at the beginning of the WHERE. It cannot have
-// FROM or SERVICE, nor what gives another result each time: NOW, RAND, UUID and STRUUID.
+// ParseMapping checks a CONSTRUCT of SPARQL 1.1. Its variable ?entity is bound to the IRI of the
+// described entity, as by VALUES at the beginning of the WHERE. It cannot have FROM or SERVICE, nor
+// functions with another result each time: NOW, RAND, UUID and STRUUID.
 func ParseMapping(text string) (*Mapping, error) {
 	m := &Mapping{room: &Store{opts: Options{Now: time.Now}}}
 	var err error
@@ -32,17 +31,17 @@ func ParseMapping(text string) (*Mapping, error) {
 	case m.q.hasFrom:
 		return nil, errors.New("it has FROM: a description has one graph")
 	}
-	_, _, err = m.Apply(context.Background(), "urn:example:entity", nil) // what is refused is refused always
+	_, _, err = m.Apply(context.Background(), "urn:example:entity", nil) // shows errors independent of the graph
 	return m, err
 }
 
-// mappingBudget is that of one graph.
+// mappingBudget is the budget of one graph.
 var mappingBudget = Budget{Time: time.Minute}.withDefaults()
 
-// Apply gives what the CONSTRUCT makes of ts, sorted and without doubles. Blank
-// nodes have labels of this call. noValue is the first expression without a value, as
-// YEAR("soon"), for which a FILTER dropped a solution or a variable stayed unbound; an
-// expression over an unbound variable is none.
+// Apply gives the triples the CONSTRUCT makes of ts, sorted and without doubles. Blank nodes have
+// labels of this call. noValue is the first expression without a value, as YEAR("soon"), for which
+// a FILTER dropped a solution or a variable stayed unbound; an expression over an unbound variable
+// is none.
 func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) (made []rdfres.Triple, noValue string, err error) {
 	iri := rdfres.NewIRI(entity)
 	if err := rdfres.CheckIRI(string(iri)); err != nil {

@@ -3,7 +3,7 @@ package embedstore
 // patternIDs are the constants of a triple pattern.
 type patternIDs struct {
 	pat   quad
-	none  bool // a constant that the store does not know
+	none  bool // a constant unknown to the store
 	guess float64
 }
 
@@ -34,7 +34,7 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 		return err
 	}
 	pat := ids.pat
-	// Variables that the match binds, by position.
+	// Variables bound by the match, by position.
 	bind := [3]int{-1, -1, -1}
 	for i, term := range [3]pterm{t.s, t.p, t.o} {
 		if !term.isVar() {
@@ -49,12 +49,12 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 			bind[i] = term.slot
 		}
 	}
-	// A variable that stands twice in the pattern.
+	// A variable twice in the pattern.
 	sameSP := bind[0] >= 0 && bind[0] == bind[1]
 	sameSO := bind[0] >= 0 && bind[0] == bind[2]
 	samePO := bind[1] >= 0 && bind[1] == bind[2]
 
-	// A variable that also names the graph of an open GRAPH.
+	// A variable also naming the graph of an open GRAPH.
 	sameG := -1
 	for i, slot := range bind {
 		if slot >= 0 && x.g.mode == 2 && slot == x.g.slot {
@@ -84,8 +84,8 @@ func (x *exec) evalTriple(t *tripleNode, emit next) error {
 	})
 }
 
-// match calls fn for each triple of the active graph that has the ids of pat.
-// In an open GRAPH ?g it binds the variable.
+// match calls fn for each triple of the active graph with the ids of pat. In an open GRAPH ?g it
+// binds the variable.
 func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 	graphs := x.ds.defaults
 	bindG := -1
@@ -144,8 +144,8 @@ func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 			inner = fn(q)
 			x.row[bindG] = 0
 		default:
-			// The merge of several graphs holds a triple once; the graph comes
-			// last in these indexes, so that equal triples are neighbours.
+			// The merge of several graphs holds a triple once; the graph comes last in these
+			// indexes, so equal triples are neighbours.
 			if !has(graphs, q[posG]) || last[0] == q[0] && last[1] == q[1] && last[2] == q[2] {
 				return true
 			}

@@ -99,7 +99,7 @@ func (m *memory) iter(space byte) (cursor, error) {
 	return c, nil
 }
 
-// memoryCursor walks n keys, which are made when they are looked at.
+// memoryCursor walks n keys, made on demand.
 type memoryCursor struct {
 	n, at int
 	key   func(dst []byte, i int) []byte

@@ -8,8 +8,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// offer is a format that can be given, and the media types that ask for it.
-// The first offer is given to those who ask for nothing.
+// offer is an available format, and its media types. The first offer is for requests without a
+// preference.
 type offer struct {
 	format string
 	types  []string
@@ -53,7 +53,7 @@ func notAcceptable(offers []offer) error {
 	return refuse(http.StatusNotAcceptable, "none of the accepted types can be given: ask for one of %s", strings.Join(out, ", "))
 }
 
-// negotiate picks the format that the Accept header likes best.
+// negotiate picks the best format by the Accept header.
 func negotiate(header []string, offers []offer) (string, bool) {
 	types := make([][]string, len(offers))
 	for i, o := range offers {

@@ -6,17 +6,16 @@ import (
 	"fmt"
 )
 
-// A page holds terms of one space that a bulk write brought one after the other: most
-// readers want many of them, in that order. Its key is the id of the last one. Its value
-// is pageMark and, for each term,
+// A page holds terms of one space in the order of one bulk write: most readers want many of them,
+// in that order. Its key is the id of the last one. Its value is pageMark and, for each term,
 //
-//	how far its number is from that of the term before it, of the first from that of the last
-//	how many bytes it shares with the term before it
-//	how many more it has, and those
+//	the distance of its number from the term's before it, for the first from the last's
+//	the number of bytes it shares with the term before it
+//	the number of its other bytes, and those
 //
-// with the numbers as uvarints (docs/reference/state-embedded-store.md). A term that is long, or comes in another way, stands alone
-// under its id, as it is: none begins with pageMark. A page is of one write, so that it
-// stays or goes as a whole.
+// with the numbers as uvarints (docs/reference/state-embedded-store.md). A term that is long, or
+// comes in another way, stands alone under its id, unchanged: none begins with pageMark. A page is
+// of one write, so it stays or goes as a whole.
 const (
 	pageMark  = 0x00
 	pageTerms = 64
@@ -81,7 +80,7 @@ func sharedPrefix(a, b string) int {
 // termCursor walks the terms of one space upwards.
 type termCursor struct {
 	cursor
-	at   id     // of the term that it stands on, 0: it stands on none
+	at   id     // of the present term, 0: there is none
 	term []byte // valid until it moves
 	last id     // of the page
 	rest []byte // of the page
@@ -89,7 +88,7 @@ type termCursor struct {
 	far  id     // from one page to the next, about
 }
 
-// to moves it to the term of an id, or to what comes after where that would be.
+// to moves it to the term of an id, or to the next one if that is missing.
 func (c *termCursor) to(i id) error {
 	switch {
 	case c.at != 0 && c.at <= i && i <= c.last:
@@ -121,7 +120,7 @@ func (c *termCursor) to(i id) error {
 	return nil
 }
 
-// seek moves it to the first term of the first page that ends at a key or after it.
+// seek moves it to the first term of the first page with a key at or after key.
 func (c *termCursor) seek(key []byte) error {
 	if !c.SeekGE(key) {
 		return c.none()
@@ -160,7 +159,7 @@ func (c *termCursor) damaged() error {
 	return errPage
 }
 
-// open moves it to the first term of the page that the cursor is on.
+// open moves it to the first term of the cursor's page.
 func (c *termCursor) open() error {
 	c.last = getID(c.Key()[1:])
 	value := c.Value()
@@ -176,7 +175,7 @@ func (c *termCursor) open() error {
 	return c.read(c.last - id(back)<<2)
 }
 
-// read takes what the page has of a term.
+// read takes the page's part of a term.
 func (c *termCursor) read(i id) error {
 	shared, ok := c.number()
 	if !ok || shared > uint64(len(c.room)) {

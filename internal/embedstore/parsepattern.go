@@ -114,8 +114,8 @@ func joinWith(cur, n node) node {
 	return j
 }
 
-// service reads SERVICE. No other endpoint is asked: with SILENT that is one solution
-// without bindings (SPARQL 1.1 Federated Query, section 2.3).
+// service reads SERVICE. No other endpoint is called: with SILENT this is one solution without
+// bindings (SPARQL 1.1 Federated Query, section 2.3).
 func (p *parser) service() node {
 	p.advance()
 	if !p.word("SILENT") || p.lasting {
@@ -200,7 +200,7 @@ func (p *parser) dataValue() string {
 	return ""
 }
 
-// triplesBlock reads triple patterns up to what is none.
+// triplesBlock reads triple patterns to their end.
 func (p *parser) triplesBlock() []node {
 	var out []node
 	for {
@@ -310,7 +310,7 @@ func (p *parser) propertyList(s pterm, out *[]node, paths bool) {
 	}
 }
 
-// addPath translates a path into patterns where that is the same (section 18.2.2.4).
+// addPath translates a path into patterns if these are equivalent (section 18.2.2.4).
 func (p *parser) addPath(out *[]node, s pterm, pa path, o pterm) {
 	switch x := pa.(type) {
 	case *linkPath:

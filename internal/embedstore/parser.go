@@ -32,7 +32,7 @@ type parser struct {
 	slots  int
 	scope  *scope
 	blanks map[blankLabel]patternBlank
-	basic  int // number of the basic graph pattern that is read
+	basic  int // number of the present basic graph pattern
 	basics int // how many there were
 
 	// inTemplate makes blank nodes fresh ones of a template.
@@ -41,10 +41,10 @@ type parser struct {
 	tmplBlanks map[string]int
 	tmplSlots  []int
 
-	first   *valuesNode // what the next group begins with, nil: nothing
+	first   *valuesNode // begin of the next group, nil: nothing
 	lasting bool        // nothing may give another result each time
 
-	// aggs collects aggregates where they are allowed.
+	// aggs collects aggregates in places for them.
 	aggs  *[]aggregate
 	inAgg bool
 }
@@ -56,7 +56,7 @@ func newParser(r io.Reader, base string) *parser {
 	return &parser{lex: newLexer(r), base: base, prefixes: map[string]string{}, blanks: map[blankLabel]patternBlank{}, tmplBlanks: map[string]int{}}
 }
 
-// guarded runs fn and gives the error that ended it.
+// guarded runs fn and gives the error it ended with.
 func (p *parser) guarded(fn func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -186,9 +186,8 @@ func parseQuery(text, base string) (*query, error) {
 	return q, err
 }
 
-// parseGiven reads a query of which a variable is given: its WHERE begins with the
-// values that are returned, as if they stood there. It refuses what gives another
-// result each time.
+// parseGiven reads a query with one variable given: its WHERE begins with the returned values, as
+// if written there. It refuses functions with another result each time.
 func parseGiven(text, name string) (*query, *valuesNode, error) {
 	p := newParser(strings.NewReader(text), "")
 	p.lasting = true
@@ -213,7 +212,7 @@ func (p *parser) request(name string) (q *query, given *valuesNode, err error) {
 	return q, given, err
 }
 
-// begin is the group that a WHERE begins with: empty, but for what is given to it.
+// begin is the first group of a WHERE: empty, except for the given values.
 func (p *parser) begin() *joinNode {
 	j := &joinNode{}
 	if p.first != nil {
@@ -466,8 +465,8 @@ func (p *parser) bracketted() expr {
 	return e
 }
 
-// trailingValues reads VALUES behind a query (section 18.2.4.3): a part of its pattern, or
-// where that is grouped, of the groups.
+// trailingValues reads VALUES behind a query (section 18.2.4.3): a part of its pattern, or of the
+// groups if it is grouped.
 func (p *parser) trailingValues(q *query) {
 	switch {
 	case !p.word("VALUES"):
@@ -478,7 +477,7 @@ func (p *parser) trailingValues(q *query) {
 	}
 }
 
-// finishSelect checks what may be selected.
+// finishSelect checks the selected expressions.
 func (p *parser) finishSelect(q *query) {
 	if len(q.aggs) > 0 {
 		q.grouped = true
@@ -659,7 +658,7 @@ func (p *parser) number(sign string) string {
 
 func typed(lex, xsd string) string { return string(rdfres.NewLiteral(lex, "", xsdNS+xsd)) }
 
-// blankLabel is a label of a pattern, or of INSERT DATA; patternBlank is where it stands.
+// blankLabel is a label of a pattern, or of INSERT DATA; patternBlank is its place.
 type (
 	blankLabel struct {
 		label string
@@ -674,8 +673,8 @@ func (p *parser) newBasic() {
 	p.basic = p.basics
 }
 
-// blank is a blank node of a pattern, which is a variable that nobody can
-// name, or of a template, which is a fresh node per solution.
+// blank is a blank node: in a pattern a variable without a name, in a template a fresh node per
+// solution.
 func (p *parser) blank(label string) pterm {
 	if p.inTemplate && !p.noVars {
 		if s, ok := p.tmplBlanks[label]; ok {

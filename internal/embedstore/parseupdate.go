@@ -1,8 +1,7 @@
 package embedstore
 
-// operation reads the next operation of an update request; nil at its end.
-// What INSERT DATA and DELETE DATA hold is not in the operation: it is read
-// with dataQuads.
+// operation reads the next operation of an update request; nil at its end. The quads of INSERT DATA
+// and DELETE DATA are not in the operation: dataQuads reads them.
 func (p *parser) operation() *operation {
 	p.prologue()
 	if p.tok.kind == tokEOF {
@@ -93,7 +92,7 @@ func (p *parser) operation() *operation {
 	return op
 }
 
-// separator reads what stands between two operations.
+// separator reads the text between two operations.
 func (p *parser) separator() {
 	if !p.accept(";") && p.tok.kind != tokEOF {
 		p.fail("expected ; between two operations, found %s", p.tok)

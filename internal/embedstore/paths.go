@@ -1,8 +1,7 @@
 package embedstore
 
-// evalPath evaluates a property path that is no sequence, alternative or
-// inverse of plain steps (those are translated to patterns by the parser):
-// negated sets, and what is repeated, which has each end once (section 18.4).
+// evalPath evaluates negated sets and repeated paths; repeated ones have each end once (section
+// 18.4). The parser translates sequences, alternatives and inverses of plain steps into patterns.
 func (x *exec) evalPath(n *pathNode, emit next) error {
 	s, sOpen, err := x.pathEnd(n.s)
 	if err != nil {
@@ -16,8 +15,8 @@ func (x *exec) evalPath(n *pathNode, emit next) error {
 		return unsupported("a property path before any pattern of its GRAPH")
 	}
 	if rp, ok := n.path.(*repeatPath); ok && rp.min == 0 && n.s.isVar() && n.o.isVar() && !(sOpen && oOpen) {
-		// Between two variables a path of no step leads from the nodes of the graph only,
-		// not from what is bound elsewhere.
+		// Between two variables a path of no step links the nodes of the graph only, not terms
+		// bound elsewhere.
 		start := s
 		if sOpen {
 			start = o
@@ -114,8 +113,8 @@ func (x *exec) pathEnd(t pterm) (n id, open bool, err error) {
 	return n, false, err
 }
 
-// walk calls fn for each node that the path leads to from start; backwards it
-// is followed from its end.
+// walk calls fn for each node at the end of the path from start; backwards it follows the path from
+// its end.
 func (x *exec) walk(p path, start id, forward bool, fn func(id) error) error {
 	if err := x.tick(); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (x *exec) walk(p path, start id, forward bool, fn func(id) error) error {
 	return unsupported("this property path")
 }
 
-// walkRepeat gives each node that is reached once, nearest first.
+// walkRepeat gives each reached node once, nearest first.
 func (x *exec) walkRepeat(p *repeatPath, start id, forward bool, fn func(id) error) error {
 	seen := map[id]struct{}{}
 	var queue []id

@@ -31,7 +31,7 @@ type cursor interface {
 
 var _ cursor = (*pebble.Iterator)(nil)
 
-// pebbleView is a view of anything of Pebble's that can be read.
+// pebbleView is a view of any reader of Pebble's.
 type pebbleView struct{ r pebble.Reader }
 
 func (v pebbleView) get(key []byte) ([]byte, bool, error) {
@@ -74,7 +74,7 @@ func parseCount(val []byte) (int64, error) {
 	return n, nil
 }
 
-// graphCounts calls fn for each graph that holds triples, the default graph first.
+// graphCounts calls fn for each graph with triples, the default graph first.
 func graphCounts(v view, fn func(g id, n int64) bool) error {
 	it, err := v.iter(spaceCount)
 	if err != nil {
@@ -118,8 +118,8 @@ type access struct {
 // out of an index over all graphs.
 const smallGraph = 512
 
-// chooseAccess picks the index for a pattern. given tells which positions are
-// known; small that the graph is known to be small.
+// chooseAccess picks the index for a pattern. given tells the known positions; small means that the
+// graph is known to be small.
 func chooseAccess(given [4]bool, small bool) access {
 	s, p, o, g := given[posS], given[posP], given[posO], given[posG]
 	switch {
@@ -153,9 +153,8 @@ func chooseAccess(given [4]bool, small bool) access {
 	return access{0, 0}
 }
 
-// scan calls fn for each quad that matches pat, where 0 is anything, except
-// that pat[posG] counts only with oneGraph. It uses cur when it is not nil: a
-// cursor over the space of a's index.
+// scan calls fn for each quad equal to pat, where 0 is anything, except that pat[posG] counts only
+// with oneGraph. A cur that is not nil is a cursor over the space of a's index.
 func scan(v view, cur cursor, a access, pat *quad, oneGraph bool, fn func(q *quad) bool) error {
 	if cur == nil {
 		c, err := v.iter(spaceSPOG + byte(a.index))
@@ -173,7 +172,7 @@ func scan(v view, cur cursor, a access, pat *quad, oneGraph bool, fn func(q *qua
 		putID(prefix[n:], pat[o[k]])
 		n += idBytes
 	}
-	// What the prefix does not say is compared.
+	// Positions beyond the prefix are compared.
 	var check [4]int
 	nc := 0
 	for k := a.prefix; k < 4; k++ {
@@ -202,8 +201,8 @@ next:
 	return cur.Error()
 }
 
-// scanNamed calls fn for each quad of a named graph. The default graph, which may be
-// the largest, stands before them.
+// scanNamed calls fn for each quad of a named graph. The default graph, perhaps the largest, stands
+// before them.
 func scanNamed(cur cursor, fn func(q *quad) bool) error {
 	var q quad
 	for ok := cur.SeekGE(appendID([]byte{spaceGSPO}, 1)); ok; ok = cur.Next() {

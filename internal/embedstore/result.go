@@ -20,7 +20,7 @@ type QueryOptions struct {
 	Budget        Budget   // zero fields: the store's
 }
 
-// ErrUnsupported marks what SPARQL 1.1 allows and this store cannot answer.
+// ErrUnsupported marks a request allowed by SPARQL 1.1 and not supported by this store.
 var ErrUnsupported = errors.New("cannot be answered by the embedded store")
 
 // ResultKind is the form of an answer.
@@ -123,8 +123,7 @@ func (r *Result) Close() error {
 	return nil
 }
 
-// handOut hands the terms of rows on, and does not count the time that this takes the
-// reader of the answer.
+// handOut hands the terms of rows on, and does not count the reader's own time.
 func (x *exec) handOut(width int, fn func(terms []string) error) *rowWalk {
 	return x.terms.walk(width, func(terms []string) error {
 		start := time.Now()
@@ -226,8 +225,8 @@ func (r *Result) Rows() iter.Seq2[[]rdfres.Term, error] {
 	}
 }
 
-// Triples streams the triples of a Graph, one pass. A CONSTRUCT of very many
-// triples that is not a plain copy may give a triple more than once.
+// Triples streams the triples of a Graph, one pass. A CONSTRUCT of very many triples may give a
+// triple more than once, unless it is a plain copy.
 func (r *Result) Triples() iter.Seq2[rdfres.Triple, error] {
 	return func(yield func(rdfres.Triple, error) bool) {
 		err := r.triples(func(terms []string) error {
@@ -311,8 +310,8 @@ func (x *exec) construct(q *query, give func(s, p, o id) error) error {
 	})
 }
 
-// plainCopy tells whether the query is CONSTRUCT { ?s ?p ?o } of one pattern
-// ?s ?p ?o, so that no triple comes twice.
+// plainCopy tells whether the query is CONSTRUCT { ?s ?p ?o } of one pattern ?s ?p ?o, so no triple
+// comes twice.
 func (q *query) plainCopy() bool {
 	j, ok := q.where.(*joinNode)
 	if !ok || len(j.parts) != 1 || len(q.template) != 1 || len(q.blanks) > 0 {
@@ -327,8 +326,8 @@ func (q *query) plainCopy() bool {
 	return ok && *t == q.template[0]
 }
 
-// describe gives the concise bounded description of each resource: its triples
-// and, recursively, those of the blank nodes that they lead to.
+// describe gives the concise bounded description of each resource: its triples and, recursively,
+// those of the blank nodes among their objects.
 func (x *exec) describe(q *query, give func(s, p, o id) error) error {
 	var todo []id
 	seen := map[id]struct{}{}

@@ -20,7 +20,7 @@ const (
 	rowsTSV  rowFormat = "text/tab-separated-values"
 )
 
-// contentType is the media type with what belongs to it.
+// contentType is the media type with its parameters.
 func (f rowFormat) contentType() string {
 	if f == rowsCSV || f == rowsTSV {
 		return string(f) + "; charset=utf-8"
@@ -189,8 +189,8 @@ func (r *Result) writeSolutions(w *bufio.Writer, f rowFormat) error {
 	return err
 }
 
-// appendJSON writes a term as the JSON results want it. What is escaped in
-// canonical N-Triples is escaped the same way in JSON.
+// appendJSON writes a term in the form of JSON results. The escapes of canonical N-Triples are
+// valid in JSON too.
 func appendJSON(dst []byte, term string) []byte {
 	switch kindOf(term) {
 	case idIRI:
@@ -254,7 +254,7 @@ func appendXML(dst []byte, term string) []byte {
 	return append(dst, "</literal>"...)
 }
 
-// appendXMLText escapes what XML can hold (see xmlCan).
+// appendXMLText escapes characters allowed in XML (see xmlCan).
 func appendXMLText(dst []byte, s string) []byte {
 	plain := true
 	for i := 0; i < len(s); i++ {

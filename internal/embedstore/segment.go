@@ -13,10 +13,9 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
-// segment is a part of a document that is being loaded: its distinct terms in
-// the order of their appearance, and its quads by the numbers of those terms.
-// It is filled without the right to write, so that a slow sender holds up
-// nobody.
+// segment is a part of a document during a load: its distinct terms in the order of their
+// appearance, and its quads by the numbers of those terms. It is filled without the right to write,
+// so a slow sender holds up nobody.
 type segment struct {
 	terms  []string // number n is terms[n-1]
 	hashes []hash16 // of the same terms; zero for blank nodes

@@ -35,7 +35,7 @@ func (x *exec) runSelect(q *query, emit next) error {
 // rowSource pushes rows.
 type rowSource func(emit next) error
 
-// solutions are those of the WHERE, grouped where the query says so.
+// solutions are those of the WHERE, grouped if the query has groups.
 func (x *exec) solutions(q *query) rowSource {
 	if q.grouped {
 		return func(emit next) error { return x.runGroups(q, emit) }
@@ -88,8 +88,7 @@ func (x *exec) computed(q *query, in rowSource) rowSource {
 	}
 }
 
-// columns are the slots that the result shows; for CONSTRUCT and DESCRIBE those
-// of the template.
+// columns are the slots of the result; for CONSTRUCT and DESCRIBE those of the template.
 func (q *query) columns() []int {
 	var out []int
 	add := func(t pterm) {
@@ -153,8 +152,8 @@ func (x *exec) distinct(q *query, in rowSource) rowSource {
 	}
 }
 
-// inSubjectOrder tells whether the rows come in the order of the subject that
-// slot is: from one pattern, ?s ?p ?o or ?s <p> <o>.
+// inSubjectOrder tells whether the rows come in the order of the subject in slot: from one pattern,
+// ?s ?p ?o or ?s <p> <o>.
 func (x *exec) inSubjectOrder(q *query, slot int) bool {
 	j, ok := q.where.(*joinNode)
 	if !ok || len(j.parts) != 1 || q.grouped || q.form != formSelect || q.vars[0].e != nil {
@@ -253,11 +252,11 @@ func (x *exec) sliced(q *query, in rowSource) rowSource {
 
 // ---- ORDER BY
 
-// sortRow is a row that waits for its place.
+// sortRow is a row waiting for its place.
 type sortRow struct {
 	keys []*value
 	row  []id
-	n    int64 // order of arrival, so that equals keep it
+	n    int64 // order of arrival, kept among equals
 }
 
 // sortsByColumns tells whether the order depends on nothing but the columns.
@@ -363,7 +362,7 @@ func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
 	}
 }
 
-// sortKey is the value that a row is sorted by; nil when there is none.
+// sortKey is the value for sorting a row; nil when there is none.
 func (x *exec) sortKey(e expr, seen map[id]*value) (*value, error) {
 	if v, ok := e.(*varExpr); ok {
 		n := x.row[v.slot]
@@ -441,7 +440,7 @@ func (x *exec) evalSelectNode(n *selectNode, emit next) error {
 	g := x.g
 	if g.mode == 2 {
 		if outer[g.slot] == 0 {
-			// The sub-select stands alone in an open GRAPH: evalGraph never does that.
+			// The sub-select stands alone in an open GRAPH: evalGraph never does this.
 			return unsupported("a sub-select before any pattern of its GRAPH")
 		}
 		x.g = activeGraph{mode: 1, g: outer[g.slot]}
@@ -460,8 +459,7 @@ func (x *exec) evalSelectNode(n *selectNode, emit next) error {
 
 // ---- shortcuts
 
-// shortcut answers what the counts or one walk of an index know without
-// evaluating the pattern.
+// shortcut answers from the counts or one walk of an index, without evaluating the pattern.
 func (x *exec) shortcut(q *query, emit next) (bool, error) {
 	if q.form != formSelect || len(q.having) > 0 || q.values != nil {
 		return false, nil

@@ -79,7 +79,7 @@ func (n *Snapshot) scan(p Pattern, fn func(q *quad) bool) error {
 	return scan(n.v, nil, chooseAccess(given, small), &pat, !p.AnyGraph, fn)
 }
 
-// Match streams the quads that match, in the order of an index.
+// Match streams the matching quads, in the order of an index.
 func (n *Snapshot) Match(p Pattern) iter.Seq2[rdfres.Quad, error] {
 	return func(yield func(rdfres.Quad, error) bool) {
 		r := newTermReader(n.v, nil)
@@ -90,7 +90,7 @@ func (n *Snapshot) Match(p Pattern) iter.Seq2[rdfres.Quad, error] {
 				q := rdfres.Quad{Triple: rdfres.Triple{S: rdfres.Term(terms[i]), P: rdfres.Term(terms[i+1]), O: rdfres.Term(terms[i+2])}, G: rdfres.Term(terms[i+3])}
 				stopped = !yield(q, nil)
 			}
-			// What was handed out may be kept: the next terms get room of their own.
+			// The caller may keep these terms: the next ones get room of their own.
 			r.arena = nil
 			return nil
 		})
@@ -139,7 +139,7 @@ type GraphCount struct {
 	Triples int64
 }
 
-// Graphs are the graphs that hold triples, the default graph first when it does.
+// Graphs are the nonempty graphs, the default graph first.
 func (n *Snapshot) Graphs() ([]GraphCount, error) {
 	r := newTermReader(n.v, nil)
 	defer r.close()

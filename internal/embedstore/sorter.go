@@ -16,8 +16,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
-// record is a quad in the order of an index, packed so that it compares as
-// three numbers, and what is to be done with it.
+// record is a quad in the order of an index, packed for comparison as three numbers, and the
+// operation on it.
 type record struct {
 	a, b uint64
 	c    uint32
@@ -66,7 +66,7 @@ const sorterRecords = 1 << 20
 
 const recordBytes = 21
 
-// sorter sorts records in bounded memory: chunks that are full go to a file.
+// sorter sorts records in bounded memory: full chunks go to a file.
 type sorter struct {
 	s     *Store
 	limit int

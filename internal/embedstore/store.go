@@ -31,8 +31,8 @@ var ErrLocked = errors.New("store is in use")
 // ErrClosed comes from every use of a Store after Close.
 var ErrClosed = errors.New("store is closed")
 
-// ErrGone comes from every use of a Store whose folder was removed, or replaced by
-// another, while it is open.
+// ErrGone comes from every use of a Store after its folder was removed, or replaced by another,
+// while it was open.
 var ErrGone = errors.New("the folder of the store was removed or replaced while the store is open: end this process, bring the folder back, as from a backup, and start again; what was written meanwhile is lost")
 
 // Options for Open. The zero value is sensible.
@@ -43,8 +43,7 @@ type Options struct {
 	MaxBodyBytes int64            // of one HTTP request body, decompressed; default 64 GiB
 	Now          func() time.Time // default time.Now
 
-	// Context ends the waiting for room of an Open whose disk gets full; nil: nothing
-	// does.
+	// Context ends an Open waiting for room on a full disk; nil: it waits for ever.
 	Context context.Context
 
 	fs vfs.FS // for tests; nil: the disk
@@ -62,20 +61,20 @@ type Store struct {
 	lock *pebble.Lock
 	home os.FileInfo // of the lock's file
 
-	// writer is the right to write: a slot that one writer fills.
+	// writer is the right to write: a slot for one writer.
 	writer chan struct{}
 	// next is the number of the next new term; owned by the writer.
 	next uint64
-	// leftTerms says that the dictionary holds terms from next on, which a failed
-	// write could not remove; owned by the writer.
+	// leftTerms: the dictionary holds terms from next on, left by a failed write; owned by the
+	// writer.
 	leftTerms bool
 
-	// users counts what reads the database, so that Close can wait.
+	// users counts the readers of the database, for Close to wait.
 	mu     sync.Mutex
 	users  int
 	closed bool
 	idle   chan struct{}          // closed when users falls to 0 after Close
-	budget atomic.Pointer[Budget] // of a query that brings none
+	budget atomic.Pointer[Budget] // of a query without its own
 	quit   context.Context
 	stop   context.CancelFunc
 
@@ -84,8 +83,8 @@ type Store struct {
 	tinyChunks            int // records in memory, instead of the usual bounds; 0: those
 }
 
-// Open opens or makes the store in dir. A folder that is held gives an error
-// that wraps ErrLocked and names the holder.
+// Open opens or makes the store in dir. A held folder gives an error wrapping ErrLocked with the
+// name of the holder.
 func Open(dir string, o Options) (*Store, error) {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
@@ -135,8 +134,8 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// vacant refuses a folder that has things of others and no store: a store removes what
-// is called as its own files are, and all that is in tmp.
+// vacant refuses a folder with foreign files and no store: a store removes files named like its
+// own, and everything in tmp.
 func vacant(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -148,7 +147,8 @@ func vacant(dir string) error {
 		if strings.HasPrefix(name, "marker.manifest.") {
 			return nil
 		}
-		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"}, // hidden, or of a first start that was cut off
+		// hidden, or of an interrupted first start
+		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"},
 			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if name == "tmp" {
 			left, err := os.ReadDir(filepath.Join(dir, name))
@@ -198,8 +198,7 @@ func (s *Store) open() (err error) {
 	return s.readNext()
 }
 
-// readNext reads the number of the next term, and removes the terms that an
-// unfinished write left.
+// readNext reads the number of the next term, and removes terms left by an unfinished write.
 func (s *Store) readNext() error {
 	val, ok, err := pebbleView{s.db}.get(keyNext)
 	if err != nil {
@@ -212,10 +211,9 @@ func (s *Store) readNext() error {
 	return s.dropTermsFrom(s.next)
 }
 
-// mergeLoads lie over one another until they are merged with what is below. Of a million
-// entities that came in 49 loads, with two of them and a first level of 64 MiB below
-// merging took a fifth more of the processor's time, and reading all of them afterwards
-// half as much again.
+// mergeLoads is the number of loads before they are merged with the level below. For a million
+// entities in 49 loads, two of them and a first level of 64 MiB below took a fifth more of the
+// processor's time for merging, and half as much again for reading all afterwards.
 const mergeLoads = 8
 
 // pebbleOptions are those of the store and, with its own cache, of a scratch space.
@@ -262,7 +260,7 @@ func writeError(err error) error {
 
 func (s *Store) tmp(name string) string { return filepath.Join(s.dir, "tmp", name) }
 
-// begin says that the database is in use; done ends that.
+// begin marks the database as in use; done ends that.
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,15 +277,15 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// atHome looks whether the folder is the one that was opened: Pebble goes on with
-// the files that it has open, and what it writes would go nowhere.
+// atHome checks that the folder is still the opened one: Pebble goes on with its open files, and
+// its writes would be lost.
 func (s *Store) atHome() error {
 	now, err := os.Stat(filepath.Join(s.dir, lockFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, s.home):
 		return fmt.Errorf("store in %s: %w", s.dir, ErrGone)
 	}
-	return nil // what cannot be looked at is told by who reads or writes it
+	return nil // reads and writes report this themselves
 }
 
 // Check tells whether the store can be used at present.
@@ -317,7 +315,7 @@ func (s *Store) beginWrite(ctx context.Context) error {
 	case s.writer <- struct{}{}:
 		if s.quit.Err() == nil {
 			err := s.disk.Err()
-			if err == nil && s.disk.TakeSettled() { // a write that failed may hold
+			if err == nil && s.disk.TakeSettled() { // a failed write may hold
 				s.leftTerms = true
 				err = s.readNext()
 			}
@@ -346,15 +344,15 @@ func (s *Store) endWrite() {
 	s.done()
 }
 
-// bound gives a context that also ends with the store.
+// bound gives a context ending with the store too.
 func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := context.AfterFunc(s.quit, func() { cancel(ErrClosed) })
 	return ctx, func() { release(); cancel(context.Canceled) }
 }
 
-// Close ends the store: requests that are under way fail with ErrClosed and are
-// waited for, and so is the Close of every open Result and Snapshot. Idempotent.
+// Close ends the store. It makes requests under way fail with ErrClosed and waits for them, and for
+// the Close of every open Result and Snapshot. Idempotent.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -380,14 +378,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Stats is what a store holds.
+// Stats are the sizes of a store.
 type Stats struct {
 	Triples   int64 // in all graphs
 	Graphs    int64 // named graphs
 	DiskBytes int64
 }
 
-// Stats counts what the store holds at this moment.
+// Stats counts the present content of the store.
 func (s *Store) Stats() (Stats, error) {
 	if err := s.begin(); err != nil {
 		return Stats{}, err
@@ -410,7 +408,7 @@ const (
 	lockFile   = "LOCK" // Pebble's
 )
 
-// holder is who has the folder open.
+// holder is the process with the open folder.
 type holder struct {
 	PID     int       `json:"pid"`
 	Program string    `json:"program"`
@@ -442,7 +440,7 @@ func lockFolder(dir string, now time.Time) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// takeLock locks a folder; who has it is told by the error.
+// takeLock locks a folder; its error names the holder.
 func takeLock(dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, vfs.Default)
 	var path *fs.PathError // the lock cannot be made; nobody has it

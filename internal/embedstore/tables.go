@@ -17,9 +17,8 @@ import (
 // tableBytes is about how large one sorted table becomes.
 const tableBytes = 32 << 20
 
-// tables writes keys in ascending order into sorted tables beside the store;
-// ingest makes all of them part of it in one step that survives a crash or
-// leaves nothing.
+// tables writes keys in ascending order into sorted tables beside the store. ingest makes all of
+// them part of it in one step: it survives a crash or leaves nothing.
 type tables struct {
 	s     *Store
 	group *tableGroup
@@ -104,13 +103,13 @@ func (t *tables) ingest(ctx context.Context) error {
 	if err := t.s.disk.Room(t.s.db, t.s.dir, 0); err != nil {
 		return writeError(err)
 	}
-	// Not cancelled half way: what began is finished.
+	// Not cancelled half way: a begun step is finished.
 	paths := slices.Clone(t.group.paths)
 	_, err := t.s.disk.Do(func() error { return t.s.db.Ingest(context.WithoutCancel(ctx), paths) })
 	return writeError(err)
 }
 
-// discard closes and removes what is left of the tables.
+// discard closes and removes the remaining tables.
 func (t *tables) discard() {
 	if t.w != nil {
 		t.w.Close()

@@ -48,7 +48,7 @@ func spanOf(all *big.Int) (span, bool) {
 	return span{q.Int64(), m.Int64()}, q.IsInt64() && inRange(q.Int64(), mostSeconds)
 }
 
-// Bounds of what is computed with. Values beyond them are compared as terms.
+// Bounds of computation. Values beyond them are compared as terms.
 const (
 	mostYear    = 99_999_999_999
 	mostMonths  = 12 * mostYear
@@ -85,8 +85,8 @@ func monthDays(year int64, month int) int {
 	return 31
 }
 
-// daysTo counts the days from 1970-01-01 to a date. A year begins in March here, so that
-// its leap day is the last one.
+// daysTo counts the days from 1970-01-01 to a date. A year begins in March here, so its leap day is
+// the last one.
 func daysTo(year int64, month, day int) int64 {
 	m := int64(month)
 	if m <= 2 {
@@ -109,10 +109,10 @@ func dateAt(days int64) (year int64, month, day int) {
 	return year, month, day
 }
 
-// ---- instants: xsd:dateTime and the types that say a part of it
+// ---- instants: xsd:dateTime and the types with a part of it
 
-// instantKinds are the datatypes of instants. What one leaves out is taken from
-// 1972-12-01T00:00:00, of a leap year and a long month.
+// instantKinds are the datatypes of instants. A missing part is taken from 1972-12-01T00:00:00, of
+// a leap year and a long month.
 var instantKinds = map[string]valueKind{
 	"dateTime": vDateTime, "dateTimeStamp": vDateTime, "date": vDate, "time": vTime,
 	"gYearMonth": vYearMonth, "gYear": vYear, "gMonthDay": vMonthDay, "gMonth": vMonth, "gDay": vDay,
@@ -186,7 +186,7 @@ func (f *fields) span() span {
 	return span{daysTo(f.year, f.month, f.day)*daySeconds + int64(f.hour)*3600 + int64(f.minute)*60 + int64(f.secAt), f.atto}
 }
 
-// utc is where an instant stands; one without a time zone as if it were in UTC.
+// utc is the position of an instant; one without a time zone counts as UTC.
 func (v *value) utc() span { return span{v.at.sec - int64(v.off)*60, v.at.atto} }
 
 // cutter takes a lexical form apart from its beginning.
@@ -246,7 +246,7 @@ func (c *cutter) year() int64 {
 	return n
 }
 
-// fraction reads what stands behind a point; digits beyond the eighteenth are dropped.
+// fraction reads the digits behind a point; digits beyond the eighteenth are dropped.
 func (c *cutter) fraction() (atto int64) {
 	if !c.accept('.') {
 		return 0
@@ -404,7 +404,7 @@ func compareInstants(a, b *value) (int, bool) {
 
 // ---- durations
 
-// durationParts tells which of months and seconds a type has.
+// durationParts are the parts of each type: months, seconds.
 var durationParts = map[string][2]bool{"duration": {true, true}, "yearMonthDuration": {true, false}, "dayTimeDuration": {false, true}}
 
 // parseDuration reads a duration: months, and seconds.
@@ -495,7 +495,7 @@ func durationValue(local string, months int64, at span) (value, error) {
 	return v, nil
 }
 
-// durationDates are those that durations are compared by (XML Schema, 3.2.6.2).
+// durationDates are the dates for comparing durations (XML Schema, 3.2.6.2).
 var durationDates = [...]fields{{year: 1696, month: 9, day: 1}, {year: 1697, month: 2, day: 1}, {year: 1903, month: 3, day: 1}, {year: 1903, month: 7, day: 1}}
 
 // compareDurations is the partial order of durations: a month has 28 to 31 days.
@@ -525,7 +525,7 @@ func (f fields) plusMonths(n int64) fields {
 
 // ---- arithmetic (XQuery and XPath functions and operators, 8 and 9)
 
-// temporalArithmetic is + - * / where one side is an instant or a duration.
+// temporalArithmetic is + - * / with an instant or a duration on one side.
 func temporalArithmetic(op string, a, b *value) (value, error) {
 	switch {
 	case op == "+" && a.kind == vDuration && b.isInstant():
@@ -554,7 +554,7 @@ func temporalArithmetic(op string, a, b *value) (value, error) {
 	return value{}, errType
 }
 
-// commonDuration is the type that holds both.
+// commonDuration is the type for both.
 func commonDuration(a, b *value) string {
 	if a.lang == b.lang {
 		return a.lang[len(xsdNS):]
@@ -605,7 +605,7 @@ func scale(d, n *value, divide bool) (value, error) {
 	return durationValue(local, 0, at)
 }
 
-// ratio divides two durations that both have only months, or only seconds.
+// ratio divides two durations, either both of months only or both of seconds only.
 func ratio(a, b *value) (value, error) {
 	x, y := new(big.Int), new(big.Int)
 	switch none := (span{}); {
@@ -622,7 +622,7 @@ func ratio(a, b *value) (value, error) {
 
 // ---- parts
 
-// datePart is YEAR and its like: of an instant that has the part, or of a duration.
+// datePart is YEAR and its like: of an instant with the part, or of a duration.
 func datePart(name string, v *value) (value, error) {
 	switch {
 	case v.kind == vDuration:

@@ -13,9 +13,8 @@ import (
 	"unsafe"
 )
 
-// termReader turns ids into terms. It belongs to one goroutine. Terms that come
-// again and again (predicates, classes, the subject of the last rows) are kept
-// in a table that grows with use up to a fixed size.
+// termReader turns ids into terms. It belongs to one goroutine. Repeated terms (predicates,
+// classes, the subject of the last rows) are kept in a table. It grows with use up to a fixed size.
 type termReader struct {
 	v     view
 	local *localTerms
@@ -23,12 +22,12 @@ type termReader struct {
 
 	slots []termSlot
 	miss  int
-	table *termTable // of the rows that are handed out, nil for none
+	table *termTable // of the present rows, nil for none
 
 	beside  *termReader    // reads the next table
-	reading sync.WaitGroup // what it does
+	reading sync.WaitGroup // work under way
 
-	missing []uint64 // id << cellBits | cell, of the terms that are not at hand
+	missing []uint64 // id << cellBits | cell, of the terms to read
 	arena   []byte
 }
 
@@ -40,7 +39,7 @@ type termSlot struct {
 const (
 	minSlots = 1 << 8
 	maxSlots = 1 << 15
-	// keptTerm is the longest term that is kept.
+	// keptTerm is the longest term in the table.
 	keptTerm = 256
 )
 
@@ -110,10 +109,9 @@ func errNoTerm(i id) error {
 	return fmt.Errorf("the store is damaged: no term for id %d", uint64(i))
 }
 
-// resolve writes the terms of many ids to out. The strings are valid until the
-// next resolve. Ids that are not at hand are read in one walk in their order,
-// which is the order in which the terms came into the store. Those that take more
-// than most bytes give errLarge.
+// resolve writes the terms of many ids to out. The strings are valid until the next resolve.
+// Missing ids are read in one walk in their order, the order of the terms' arrival in the store.
+// More than most bytes of terms are errLarge.
 func (r *termReader) resolve(ids []id, out []string, most int) error {
 	r.missing = r.missing[:0]
 	r.arena = r.arena[:0]
@@ -146,12 +144,11 @@ func (r *termReader) resolve(ids []id, out []string, most int) error {
 	return nil
 }
 
-// rowWalk hands out rows with their terms: few at first, so that small answers come
-// soon and cost little, then ever more at once. The terms of a large store stand far
-// from each other, and the more are asked for in one walk of the dictionary, the more
-// of them come from each block of it that is read. Where the order of rows is free,
-// very many are collected as ids and put into the order in which their literals came
-// into the store (arrange).
+// rowWalk hands out rows with their terms: few at first, so small answers come soon and cost
+// little, then ever more at once. The terms of a large store stand far from each other. A walk of
+// the dictionary for more terms finds more of them in each block it reads. If the order of rows is
+// free, very many are collected as ids and put into the order of their literals' arrival in the
+// store (arrange).
 type rowWalk struct {
 	r     *termReader
 	width int
@@ -160,28 +157,28 @@ type rowWalk struct {
 	apart bool                       // fn runs in a goroutine of its own, while the next rows are read; wait for it
 	ids   []id                       // collected
 	last  id                         // first column of the row before them
-	ahead *rowWindow                 // rows before them that are not handed out yet
+	ahead *rowWindow                 // arranged rows, to be handed out before
 	spare rowWindow                  // one to be used again
-	next  []id                       // that are handed out now, arranged
+	next  []id                       // handed out now, arranged
 	out   []string
 	got   gotten
-	most  int           // cells that are handed out at once
-	many  int           // cells that are arranged at once
-	rows  int           // that are handed out at once now
-	since time.Time     // the last were
-	quick time.Duration // that rows may take until there are more of them
+	most  int           // cells handed out at once
+	many  int           // cells arranged at once
+	rows  int           // handed out at once now
+	since time.Time     // when the last were
+	quick time.Duration // rows handed out faster than this double their number
 }
 
 const (
 	batchRows = 1024          // of a walk at first
-	mostCells = 1 << 19       // of all rows that are handed out at once
-	manyCells = 8 * mostCells // of all rows that are arranged
+	mostCells = 1 << 19       // of all rows handed out at once
+	manyCells = 8 * mostCells // of all arranged rows
 	manyRows  = 1 << 20
 	mostBytes = 32 << 20
 	cellBits  = 64 - 8*idBytes // of the number of a cell
 )
 
-// errLarge says that the terms of many rows take more than mostBytes.
+// errLarge reports terms of many rows with more than mostBytes.
 var errLarge = errors.New("many large terms")
 
 func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
@@ -198,7 +195,7 @@ func (w *rowWalk) add(row ...id) error {
 	if !w.free || 2*w.rows*w.width <= w.most {
 		return w.flush()
 	}
-	if cap(w.ids) < w.many { // at once what it comes to
+	if cap(w.ids) < w.many { // allocate the full size at once
 		w.ids = append(make([]id, 0, w.many), w.ids...)
 	}
 	full := len(w.ids)+w.width > w.many
@@ -211,7 +208,7 @@ func (w *rowWalk) add(row ...id) error {
 	return w.settle()
 }
 
-// flush hands out what is collected.
+// flush hands out the collected rows.
 func (w *rowWalk) flush() error {
 	err := w.settle()
 	for err == nil && len(w.ids) > w.rows*w.width {
@@ -233,7 +230,7 @@ func (w *rowWalk) handOut(ids []id) error {
 	}
 	split, err := w.give(ids)
 	took := time.Since(w.since)
-	switch w.since = w.since.Add(took); { // a reader is not left waiting where rows come slowly
+	switch w.since = w.since.Add(took); { // do not let the reader of slow rows wait
 	case split || took > 4*w.quick:
 		w.rows = w.first()
 	case took < w.quick && 2*w.rows*w.width <= w.most:
@@ -248,20 +245,20 @@ type rowRun struct {
 	from, to int32
 }
 
-// rowWindow is rows that are arranged. Its table is read beside everything else: until
-// done is closed it belongs to who reads it.
+// rowWindow is a window of arranged rows. Its table is read in the background: until done is closed
+// it belongs to the goroutine reading it.
 type rowWindow struct {
 	ids   []id
 	order []rowRun
-	table *termTable // until it is read an old one, whose room is used again
+	table *termTable // an old one until it is read, to reuse its room
 	err   error
 	done  chan struct{}
 }
 
-// arrange puts what is collected into the order of its last literals: a literal may be
-// an old one that was met again, and the last one is where what is said of a subject was
-// new. The last run may go on: it is kept, unless it is all there is. While the table of
-// these rows is read, those that were arranged before are handed out.
+// arrange puts the collected rows into the order of their last literals: a literal may be an old
+// one met again, and the last one marks the arrival of the subject's new data. The last run may go
+// on: it is kept, unless it is the only one. While the table of these rows is read, the rows
+// arranged before are handed out.
 func (w *rowWalk) arrange() error {
 	before := w.ahead
 	if before != nil {
@@ -300,7 +297,7 @@ func (w *rowWalk) arrange() error {
 	return w.giveArranged(before)
 }
 
-// settle hands out the rows that were arranged last.
+// settle hands out the last arranged rows.
 func (w *rowWalk) settle() error {
 	last := w.ahead
 	if last == nil {
@@ -311,7 +308,7 @@ func (w *rowWalk) settle() error {
 	return w.giveArranged(last)
 }
 
-// giveArranged hands out rows whose table was read.
+// giveArranged hands out rows after the reading of their table.
 func (w *rowWalk) giveArranged(of *rowWindow) error {
 	if of.err != nil {
 		return of.err
@@ -335,10 +332,9 @@ func (w *rowWalk) giveArranged(of *rowWindow) error {
 	return w.handOut(w.next)
 }
 
-// termTable are terms that are read in one walk, for very many rows at once: IRIs, since
-// subjects and objects are named from everywhere, and literals that were known long
-// before their subject was described, such as dates and years. It is the fewer walks
-// that make reading them quick.
+// termTable holds terms read in one walk, for very many rows at once: IRIs, since subjects and
+// objects are named from everywhere, and literals known long before their subject was described,
+// such as dates and years. Fewer walks make the reading quick.
 type termTable struct {
 	ids      []id // ascending
 	literals bool // there are some
@@ -367,8 +363,8 @@ func (r *termReader) readBeside(of *rowWindow) {
 	})
 }
 
-// readTable makes the table of rows, in the place of one that is not needed any more.
-// What it does not hold is read with its rows.
+// readTable makes the table of rows, in the place of an old one. Terms missing in it are read with
+// their rows.
 func (r *termReader) readTable(of *rowWindow) error {
 	t := &termTable{}
 	if was := of.table; was != nil {
@@ -426,7 +422,7 @@ func (t *termTable) slotOf(i id) int {
 	return int(uint64(i>>2) * 0x9E3779B97F4A7C15 >> 32 & uint64(len(t.slots)-1))
 }
 
-// get gives the term of an id that the table holds.
+// get gives the term of an id in the table.
 func (t *termTable) get(i id) (string, bool) {
 	if t == nil || i.kind() == idLiteral && !t.literals {
 		return "", false
@@ -473,7 +469,7 @@ func (w *rowWalk) give(ids []id) (split bool, err error) {
 	}
 }
 
-// gotten is what fn has got that runs apart, and the room of it.
+// gotten is a batch for fn in the background, and its room.
 type gotten struct {
 	done  chan error // nil: it has nothing
 	out   []string
@@ -495,7 +491,7 @@ func (w *rowWalk) pass(rows []string) error {
 	return nil
 }
 
-// wait waits until fn has done with what it has got.
+// wait waits until fn is done with its batch.
 func (w *rowWalk) wait() error {
 	if w.got.done == nil {
 		return nil
@@ -578,8 +574,8 @@ func (r *termReader) read(i id) ([]byte, error) {
 	return c.term, nil
 }
 
-// localTerms are the terms that one query has made or named and the store does
-// not hold. Their ids have idLocal set.
+// localTerms are terms made or named by one query and unknown to the store. Their ids have idLocal
+// set.
 type localTerms struct {
 	ids   map[string]id
 	terms []string

@@ -8,10 +8,9 @@ import (
 	"github.com/rsbridge/rsbridge/internal/inproc"
 )
 
-// Transport is a way to Handler without a port: requests to any host with a
-// path that ends in /query, /update or /data are answered in this process.
-// Bodies stream both ways. An answer that fails in the middle gives its reader
-// an error, never a clean end.
+// Transport is a way to Handler without a port: requests to any host with a path ending in /query,
+// /update or /data are answered in this process. Bodies stream both ways. An answer failing in the
+// middle gives its reader an error, never a clean end.
 func (s *Store) Transport() http.RoundTripper {
 	h := s.Handler()
 	return inproc.Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,9 +16,9 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
-// Try tells why Open could not open the store in a folder, and leaves the folder as it
-// is: one that is held (ErrLocked), damaged, of a newer version, or of something else. A
-// folder that is not there, or has no store yet, is right.
+// Try tells why Open could not open the store in a folder, and leaves the folder unchanged: a store
+// held (ErrLocked), damaged, or of a newer version, or another folder's content. A missing folder,
+// or one without a store yet, is right.
 func Try(dir string) error { return readOnly(dir, func(view) error { return nil }) }
 
 // Graphs gives the graphs of the store in a folder, as terms ("": the default graph), and
@@ -77,7 +77,7 @@ func readOnly(dir string, look func(view) error) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	v := pebbleView{db}
 	val, ok, err := v.get(keyVersion)
-	if err != nil || !ok { // of a first start that was cut off
+	if err != nil || !ok { // of an interrupted first start
 		return err
 	}
 	if err := versionFault(val); err != nil {
@@ -90,7 +90,7 @@ func readOnly(dir string, look func(view) error) (err error) {
 	return look(v)
 }
 
-// openError is what Pebble could not open.
+// openError is Pebble's error in opening.
 func openError(err error) error {
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("the store is damaged: %w", err)
@@ -98,7 +98,7 @@ func openError(err error) error {
 	return err
 }
 
-// version is the number that a store keeps.
+// version is the version number in a store.
 func version(val []byte) uint32 {
 	return binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):])
 }

@@ -25,9 +25,8 @@ const (
 	longBytes = 256 << 20
 )
 
-// txn is one write under way; it belongs to the writer. Changes are kept in an
-// indexed batch, and beyond spillBytes in a scratch space on disk, so that
-// reads of the transaction see what it has written.
+// txn is one write under way; it belongs to the writer. Changes are kept in an indexed batch, and
+// beyond spillBytes in a scratch space on disk, so reads of the transaction see its own changes.
 type txn struct {
 	s     *Store
 	v     view
@@ -132,7 +131,7 @@ func (t *txn) termID(term string) (id, error) {
 		if err := t.set(k[:], appendID(nil, i)); err != nil {
 			return 0, err
 		}
-		if err := t.set(termKey(i), unsafe.Slice(unsafe.StringData(term), len(term))); err != nil { // which is only read
+		if err := t.set(termKey(i), unsafe.Slice(unsafe.StringData(term), len(term))); err != nil { // set only reads it
 			return 0, err
 		}
 	}
@@ -142,7 +141,7 @@ func (t *txn) termID(term string) (id, error) {
 	return i, nil
 }
 
-// fresh is an id that was never given.
+// fresh is an id never used before.
 func (t *txn) fresh(kind id) (id, error) {
 	i := id(t.next)<<2 | kind
 	if i > maxID {
@@ -181,7 +180,7 @@ func (t *txn) remove(q *quad) (bool, error) {
 	return true, t.removeHeld(q)
 }
 
-// removeHeld takes away a quad that is known to be there.
+// removeHeld takes away a quad known to be there.
 func (t *txn) removeHeld(q *quad) error {
 	for i := range orders {
 		quadKey(&t.key, i, q)
@@ -193,22 +192,20 @@ func (t *txn) removeHeld(q *quad) error {
 	return nil
 }
 
-// untouched tells that nothing was changed so far.
+// untouched tells whether nothing was changed so far.
 func (t *txn) untouched() bool {
 	return t.over == nil && t.batch.Empty() && len(t.counts) == 0 && t.next == t.first
 }
 
-// wipe takes everything away, the terms too, in one step that costs nothing:
-// quads that are removed one by one are only hidden by what says so, and their
-// terms stay for ever. Numbers are not given a second time. Nothing else may be done
-// in the transaction.
+// wipe takes everything away, the terms too, in one cheap step. Quads removed one by one are only
+// hidden by their deletion records, and their terms stay for ever. Numbers are not given a second
+// time. Nothing else may be done in the transaction.
 func (t *txn) wipe() error {
 	t.changed = true
 	return t.batch.DeleteRange([]byte{spaceCount}, []byte{spaceGSPO + 1}, nil)
 }
 
-// settle writes the counts of what was changed so far, so that reads of the
-// transaction see them.
+// settle writes the counts of all changes so far, so reads of the transaction see them.
 func (t *txn) settle() error {
 	for g, d := range t.counts {
 		n, err := graphCount(t.v, g)
@@ -264,7 +261,7 @@ func (t *txn) commit(ctx context.Context) (err error) {
 	return nil
 }
 
-// close forgets what was not committed.
+// close forgets uncommitted changes.
 func (t *txn) close() {
 	if t.batch != nil {
 		t.batch.Close()
@@ -280,8 +277,8 @@ func (t *txn) close() {
 	}
 }
 
-// overlay is a view of the store under changes that are kept in a scratch
-// space on disk. In the scratch space the first byte of a value is the change.
+// overlay is a view of the store under changes in a scratch space on disk. In the scratch space the
+// first byte of a value is the change.
 type overlay struct {
 	s    *Store
 	dir  string
@@ -316,7 +313,7 @@ func (o *overlay) close() {
 	os.RemoveAll(o.dir)
 }
 
-// err is what went wrong with the scratch space: then nothing it says is true.
+// err is the fault of the scratch space: after one its content is worthless.
 func (o *overlay) err() error {
 	if err := o.disk.Err(); err != nil {
 		return fmt.Errorf("write the space of a large transaction in %s: %w", o.dir, err)
@@ -421,7 +418,7 @@ func (c *overlayCursor) Next() bool {
 	return c.settle()
 }
 
-// settle finds which cursor has the next key that is there.
+// settle finds the cursor with the next key.
 func (c *overlayCursor) settle() bool {
 	for {
 		c.onTop, c.both = false, false

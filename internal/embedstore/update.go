@@ -24,15 +24,14 @@ type UpdateOptions struct {
 	Budget        Budget   // zero fields: the store's
 }
 
-// Update runs a SPARQL 1.1 update request; all its operations are one
-// transaction, and later operations see what earlier ones did. Errors are those
-// of Query.
+// Update runs a SPARQL 1.1 update request. All its operations are one transaction, and later
+// operations see the changes of earlier ones. Errors are those of Query.
 func (s *Store) Update(ctx context.Context, text string) error {
 	return s.UpdateFrom(ctx, strings.NewReader(text), UpdateOptions{})
 }
 
-// UpdateFrom is Update of a request that is read as it is run, so that it may be
-// larger than memory. Other writers wait while r is read.
+// UpdateFrom is Update of a request read during its execution, so it may be larger than memory.
+// Other writers wait while r is read.
 func (s *Store) UpdateFrom(ctx context.Context, r io.Reader, o UpdateOptions) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
@@ -158,8 +157,8 @@ func (u *updater) data(insert bool) {
 	})
 }
 
-// modify is DELETE and INSERT with WHERE (section 3.1.3): all solutions first,
-// then what goes, then what comes.
+// modify is DELETE and INSERT with WHERE (section 3.1.3): all solutions first, then the deletions,
+// then the insertions.
 func (u *updater) modify(op *operation) error {
 	x := u.s.newExec(u.ctx, u.t.v, op.slots, u.o.Budget.or(*u.s.budget.Load()))
 	defer x.close()
@@ -291,8 +290,8 @@ func (u *updater) countOf(r graphRef) (int64, error) {
 	return graphCount(u.t.v, g)
 }
 
-// clear is CLEAR and DROP: without empty graphs they are the same, and a graph
-// that is not there is empty. last says that no operation follows.
+// clear is CLEAR and DROP: without empty graphs they are the same, and a missing graph is empty.
+// last means that no operation follows.
 func (u *updater) clear(r graphRef, last bool) error {
 	if last && u.t.untouched() {
 		if all, err := u.isAll(r); err != nil {
@@ -326,7 +325,7 @@ func (u *updater) clear(r graphRef, last bool) error {
 	return nil
 }
 
-// isAll tells whether the store holds nothing beside what is named.
+// isAll tells whether the store holds nothing beside the named graphs.
 func (u *updater) isAll(r graphRef) (bool, error) {
 	named := id(0)
 	if r.kind == 'g' {

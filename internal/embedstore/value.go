@@ -39,7 +39,7 @@ const (
 	vDuration
 	vHex
 	vBase64
-	vOther // a literal of another datatype, or one that is not well formed
+	vOther // a literal of another datatype, or an ill-formed one
 )
 
 // value is a term taken apart for computing.
@@ -49,11 +49,11 @@ type value struct {
 	lex  string // lexical form, or the IRI, or the label
 	lang string // of vLang; of the others the datatype IRI
 	b    bool
-	i    int64    // vInteger that fits; months of vDuration
-	r    *big.Rat // vDecimal, and vInteger that does not fit
+	i    int64    // of a vInteger in range; months of vDuration
+	r    *big.Rat // vDecimal, and vInteger out of range
 	f    float64  // vFloat, vDouble
-	at   span     // of an instant: since 1970-01-01, on its own clock; of vDuration: what it has beside months
-	off  int16    // of an instant: minutes that its clock is ahead of UTC
+	at   span     // of an instant: since 1970-01-01, on its own clock; of vDuration: its part without months
+	off  int16    // of an instant: minutes its clock is ahead of UTC
 	zone bool     // the instant has a time zone
 }
 
@@ -80,7 +80,7 @@ func parseValue(term string) value {
 	return v
 }
 
-// splitLiteral is Literal without the copy where nothing is escaped.
+// splitLiteral is Literal without the copy of an unescaped literal.
 func splitLiteral(term string) (lex, lang, dt string) {
 	if strings.IndexByte(term, '\\') < 0 {
 		n := strings.LastIndexByte(term, '"')
@@ -110,18 +110,16 @@ func bound(s string) *big.Int {
 	return n
 }
 
-// stringTypes are those whose values are strings, and xsd:anyURI, which XPath compares
-// as a string.
+// stringTypes are the types with strings as values, and xsd:anyURI, compared as a string by XPath.
 var stringTypes = map[string]bool{
 	"string": true, "normalizedString": true, "token": true, "language": true, "NMTOKEN": true, "Name": true, "NCName": true,
 	"ID": true, "IDREF": true, "ENTITY": true, "anyURI": true,
 }
 
-// trimSpace removes what XML calls white space.
+// trimSpace removes XML's white space.
 func trimSpace(s string) string { return strings.Trim(s, " \t\r\n") }
 
-// classify finds the value of a literal by its datatype; what is not well
-// formed stays vOther.
+// classify finds the value of a literal by its datatype; an ill-formed one stays vOther.
 func (v *value) classify() {
 	local, ok := strings.CutPrefix(v.lang, xsdNS)
 	if !ok {
@@ -344,7 +342,7 @@ func (v *value) rat() *big.Rat {
 	return new(big.Rat).SetInt64(v.i)
 }
 
-// exact is rat of any number that has one.
+// exact is rat of any number with an exact value.
 func (v *value) exact() (*big.Rat, bool) {
 	switch {
 	case v.kind == vInteger || v.kind == vDecimal:
@@ -375,7 +373,7 @@ func (v *value) truth() (bool, error) {
 	case vFloat, vDouble:
 		return v.f != 0 && !math.IsNaN(v.f), nil
 	case vOther:
-		// A boolean or number that is not well formed is false.
+		// An ill-formed boolean or number is false.
 		if local, ok := strings.CutPrefix(v.lang, xsdNS); ok {
 			_, integer := integerTypes[local]
 			if integer || local == "boolean" || local == "decimal" || local == "double" || local == "float" {

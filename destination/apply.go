@@ -153,9 +153,6 @@ var errOverlap = errors.New("graph belongs to another resource")
 // worked out ahead, nil if nothing was.
 func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	defer f.hold(d.spaceL)()
-	if ready != nil && ready.turn > 0 && f.turn != ready.turn+1 {
-		ready = nil // another destination has written since
-	}
 	if d.unfinished.Load() {
 		return errUnfinished
 	}
@@ -289,10 +286,9 @@ type worked struct {
 	intent  []byte           // made ahead, with uploads; nil: not yet
 	posted  bool             // all of it, so that nothing of the meta is needed before it is recorded
 	uploads []*sparql.Upload // of what is posted
-	turn    uint64           // of the space in which it was worked out: it holds in the next one; 0: always
 }
 
-func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
+func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	small, err := d.smallOps(ops)
 	if err != nil {
 		return nil, err
@@ -303,7 +299,7 @@ func (d *Destination) work(ops []*op, c *counts, by *owners) (*worked, error) {
 	}
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
 	if !d.putsWhole() {
-		w.plan, err = d.plan(changes, batch, by)
+		w.plan, err = d.plan(changes, batch)
 	}
 	return w, err
 }
@@ -321,7 +317,7 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 		}
 	}
 	var c counts
-	w, err := d.work(ops, &c, nil)
+	w, err := d.work(ops, &c)
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
@@ -332,59 +328,6 @@ func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked 
 		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.Uploads(w.plan.Add)
 	}
 	return w
-}
-
-// workBeside works a batch out while another one is written that has none of its
-// locations and subjects, so that neither meets what the other changes; nil for any
-// other, and where something is to be told.
-func (d *Destination) workBeside(ops []*op, f *inFlight) *worked {
-	<-f.planned
-	met := func(s sink.Statement) bool { return f.subjects[s.Subject] }
-	if f.subjects == nil || slices.ContainsFunc(ops, func(o *op) bool {
-		return f.has(o.loc) || slices.ContainsFunc(o.sts, met) || o.was != nil && slices.ContainsFunc(o.was.sts, met)
-	}) {
-		return nil
-	}
-	var c counts
-	by := &owners{known: f.owners}
-	w, err := d.work(ops, &c, by)
-	if err != nil || c != (counts{}) || w.small > 0 {
-		return nil
-	}
-	subjects := d.subjectsOf(ops, w.changes)
-	if subjects == nil {
-		return nil
-	}
-	for s := range subjects {
-		if f.subjects[s] {
-			return nil
-		}
-	}
-	f.owners = by.all()
-	if w.turn = f.turn; !d.putsWhole() {
-		w.intent = intentOf(ledger.OfStore, ops)
-	}
-	return w
-}
-
-// subjectsOf are those of all triples that a batch has to do with, nil where it has to
-// do with more than its own locations and triples.
-func (d *Destination) subjectsOf(ops []*op, changes []*delta) map[ledger.Hash]bool {
-	if d.mirror.Layout.PerEntity || slices.ContainsFunc(ops, func(o *op) bool { return len(o.replaces) > 0 }) {
-		return nil
-	}
-	subjects := map[ledger.Hash]bool{}
-	for _, ch := range changes {
-		if ch.lost {
-			return nil
-		}
-		for _, sts := range [][]sink.Statement{ch.oldSts, ch.newSts} {
-			for i := range sts {
-				subjects[sts[i].Subject] = true
-			}
-		}
-	}
-	return subjects
 }
 
 // posts tells whether a plan can go by Graph Store POST, and should.
@@ -401,12 +344,9 @@ func (d *Destination) canPost(p *sink.Batch) bool {
 
 func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
 	if ready == nil {
-		if ready, err = d.work(ops, c, nil); err != nil {
+		if ready, err = d.work(ops, c); err != nil {
 			return err
 		}
-	}
-	if f.planned != nil {
-		f.markPlanned(d.subjectsOf(ops, ready.changes))
 	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
@@ -685,7 +625,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 // plan works out which triples go and which come. A triple goes only when no
 // resource owns it after the batch, of this destination or of another one that
 // writes into the same graph.
-func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *owners) (*sink.Batch, error) {
+func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	taken := map[string]bool{} // graphs that a resource of the batch has from now on
@@ -746,7 +686,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 			p.Add = append(p.Add, st)
 		}
 	}
-	gone, err := d.unowned(candidates, batch, by)
+	gone, err := d.unowned(candidates, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -757,17 +697,15 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool, by *own
 // unowned are those of the candidates, by subject, that nobody outside of the batch owns.
 // What tells it lies all over the records: it is looked up in their order, so that what
 // lies near is read once, and that of many subjects side by side.
-func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool, by *owners) ([]sink.Statement, error) {
+func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]sink.Statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
-	looked := make([]map[ledger.Hash][]ledger.Owning, len(parts))
 	var g errgroup.Group
 	for i := range parts {
 		g.Go(func() error {
-			looked[i] = map[ledger.Hash][]ledger.Owning{}
 			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
 				sts := candidates[subj]
-				keep, err := d.ownedElsewhere(subj, sts, batch, by, looked[i])
+				keep, err := d.ownedElsewhere(subj, sts, batch)
 				if err != nil {
 					return err
 				}
@@ -781,75 +719,26 @@ func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batc
 		})
 	}
 	err := g.Wait()
-	if by != nil {
-		by.found = looked
-	}
 	return slices.Concat(parts...), err
 }
 
 // unownedEach are subjects that are worth a goroutine.
 const unownedEach = 64
 
-// owners are those of subjects that were looked up for a batch while another one is
-// written that has none of them: what is collected meanwhile is worked out again and again
-// as it grows.
-type owners struct {
-	known map[ledger.Hash][]ledger.Owning
-	found []map[ledger.Hash][]ledger.Owning // looked up besides
-}
-
-// mostOwners of a subject are kept.
-const mostOwners = 8
-
-func (o *owners) of(subj ledger.Hash) (all []ledger.Owning, known bool) {
-	if o != nil {
-		all, known = o.known[subj]
-	}
-	return all, known
-}
-
-// all are known from now on.
-func (o *owners) all() map[ledger.Hash][]ledger.Owning {
-	if o.known == nil {
-		o.known = map[ledger.Hash][]ledger.Owning{}
-	}
-	for _, found := range o.found {
-		maps.Copy(o.known, found)
-	}
-	return o.known
-}
-
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
-// batch has it. What it has to look up it adds to looked.
-func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool, by *owners, looked map[ledger.Hash][]ledger.Owning) ([]bool, error) {
+// batch has it.
+func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	note := func(o ledger.Owner, hashes []byte) {
-		if o.Dest == d.dest && batch[o.Loc] {
-			return
-		}
-		for i, st := range sts {
-			owned[i] = owned[i] || ledger.Holds(hashes, st.Hash)
-		}
-	}
-	if all, known := by.of(subj); known {
-		for _, o := range all {
-			note(o.Owner, o.Hashes)
-		}
-		return owned, nil
-	}
-	var all []ledger.Owning
 	for o, err := range d.led.Owners(subj) {
 		if err != nil {
 			return nil, err
 		}
-		note(o.Owner, o.Hashes)
-		if by != nil && len(all) <= mostOwners {
-			o.Hashes = slices.Clone(o.Hashes)
-			all = append(all, o)
+		if o.Dest == d.dest && batch[o.Loc] {
+			continue
 		}
-	}
-	if by != nil && len(all) <= mostOwners {
-		looked[subj] = all
+		for i, st := range sts {
+			owned[i] = owned[i] || ledger.Holds(o.Hashes, st.Hash)
+		}
 	}
 	return owned, nil
 }
@@ -1022,7 +911,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	p, err := d.plan(changes, batch, nil)
+	p, err := d.plan(changes, batch)
 	if err != nil {
 		return err
 	}

@@ -144,9 +144,6 @@ type batcher struct {
 	held      holding
 
 	marks kv.Batch // doubts, written before the batch; nil: none
-
-	planned int     // the first so many ops were worked out while the running batch is written,
-	beside  *worked // as this; nil: they could not be
 }
 
 // newcomers is a Bloom filter of the locations of a first baseline, with four bits
@@ -228,8 +225,8 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 			return err
 		}
 	}
-	if n := b.early(); n > 0 {
-		if err := b.send(ctx, n, nil); err != nil {
+	if b.early() {
+		if err := b.flush(ctx, nil); err != nil {
 			return err
 		}
 	}
@@ -238,7 +235,6 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 		p.compact(b.d.mirror)
 	}
 	b.collect(p)
-	b.planBeside()
 	return nil
 }
 
@@ -267,16 +263,6 @@ func (b *batcher) collect(p *op) {
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
 	b.triples += 20 * len(p.replaces)
-}
-
-// planBeside works out what is collected while the mirror is busy with the batch before,
-// so that it need not wait for that: once there is enough for a batch, and again when it
-// has doubled.
-func (b *batcher) planBeside() {
-	if b.bulk || b.triples < earlyTriples || len(b.ops) < 2*b.planned || b.idle() || !isClosed(b.running.planned) {
-		return
-	}
-	b.planned, b.beside = len(b.ops), b.d.workBeside(b.ops, b.running)
 }
 
 // differing is how many statements one has and the other has not.
@@ -314,17 +300,8 @@ func (b *batcher) full() bool {
 	return b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
 }
 
-// early gives how many ops make a batch because the mirror waits for one: what is worked
-// out already, else all.
-func (b *batcher) early() int {
-	switch {
-	case b.bulk || b.triples < earlyTriples || !b.idle():
-		return 0
-	case b.beside != nil:
-		return b.planned
-	}
-	return len(b.ops)
-}
+// early tells that what is collected makes a batch because the mirror waits for one.
+func (b *batcher) early() bool { return !b.bulk && b.triples >= earlyTriples && b.idle() }
 
 // idle tells that nothing is being sent to the mirror.
 func (b *batcher) idle() bool {
@@ -339,23 +316,12 @@ func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.
 // nothing; without, the writing goes on beside the caller and its error comes
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
-	return b.send(ctx, len(b.ops), change)
-}
-
-// send is flush of the first n ops.
-func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
 	if err := b.writeMarks(); err != nil {
 		return err
 	}
-	var ready *worked
-	switch {
-	case b.running == nil:
-	case b.first != nil:
+	var ready *worked // of a later batch of a first baseline
+	if b.running != nil && b.first != nil {
 		ready = b.d.workAhead(b.ops, b.busy)
-	case b.planned == n && n > 0:
-		ready = b.beside
-	default:
-		ready = b.d.workBeside(b.ops, b.running)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
@@ -366,20 +332,12 @@ func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
 		}
 		return b.d.saveMeta(change)
 	}
-	ops, rest := b.ops[:n:n], b.ops[n:]
+	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
-	if b.first == nil {
-		f.planned = make(chan struct{})
-	}
 	if f.before != nil {
 		f.slot = 1 - f.before.slot
 	}
-	b.ops, b.triples, b.bytes, b.planned, b.beside = nil, 0, 0, 0, nil
-	b.seen = map[ledger.Hash]bool{}
-	for _, p := range rest {
-		delete(f.locs, p.loc)
-		b.collect(p)
-	}
+	b.ops, b.triples, b.bytes, b.seen = nil, 0, 0, map[ledger.Hash]bool{}
 	if change != nil {
 		return b.d.apply(ctx, f, ops, ready, b.c, b.bulk, change)
 	}
@@ -387,7 +345,6 @@ func (b *batcher) send(ctx context.Context, n int, change func(*meta)) error {
 	go func() { // ends before wait returns
 		defer close(f.done)
 		defer f.markSent()
-		defer f.markPlanned(nil)
 		f.err = b.d.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
 	}()
 	return nil
@@ -448,13 +405,7 @@ type inFlight struct {
 	done   chan struct{} // closed: it is recorded, or err
 	err    error
 
-	turn     uint64               // of the space
-	planned  chan struct{}        // closed: it has its turn, and its subjects are known; nil: nobody asks
-	subjects map[ledger.Hash]bool // of all triples that it has to do with; nil: another batch may meet more of it than those
-
-	owners map[ledger.Hash][]ledger.Owning // looked up for the batch that is collected meanwhile
-
-	told, planTold bool // sent, planned are closed
+	told bool // sent is closed
 }
 
 func (f *inFlight) has(loc ledger.Hash) bool { return f != nil && f.locs[loc] }
@@ -476,14 +427,6 @@ func (f *inFlight) markSent() {
 	}
 }
 
-// markPlanned lets the next batch be worked out.
-func (f *inFlight) markPlanned(subjects map[ledger.Hash]bool) {
-	if !f.planTold && f.planned != nil {
-		f.planTold, f.subjects = true, subjects
-		close(f.planned)
-	}
-}
-
 // inTurn waits until the batch before is recorded: nothing of this one is before it.
 func (f *inFlight) inTurn(d *Destination) error {
 	if f.before == nil {
@@ -502,21 +445,18 @@ func (f *inFlight) hold(l *spaceLock) (release func()) {
 		f.held = &holding{}
 	}
 	f.held.enter(l)
-	f.turn = l.turn
 	return func() { f.held.leave(l) }
 }
 
 // spaceLock is held from the plan of a batch to its record.
 type spaceLock struct {
 	sync.Mutex
-	turn    uint64       // how often it was taken
 	waiting atomic.Int32 // who would have it
 }
 
 func (l *spaceLock) Lock() {
 	l.waiting.Add(1)
 	l.Mutex.Lock()
-	l.turn++
 	l.waiting.Add(-1)
 }
 

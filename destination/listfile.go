@@ -40,7 +40,6 @@ func (d *download) Close() error {
 	if d == nil || d.Body == nil {
 		return nil
 	}
-	d.Stop()
 	var err error
 	if d.closer != nil {
 		err = d.closer.Close()

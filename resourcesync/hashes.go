@@ -1,7 +1,6 @@
 package resourcesync
 
 import (
-	"bytes"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -319,7 +318,32 @@ func HashesOf(body []byte, like Hashes) Hashes {
 
 // Check compares a body with all digests of known algorithms. The error names the first
 // difference.
-func (h Hashes) Check(body []byte) error { return h.CheckReader(bytes.NewReader(body)) }
+func (h Hashes) Check(body []byte) error {
+	if h.SHA256 != "" {
+		sum := sha256.Sum256(body)
+		if err := agrees("sha-256", sum[:], h.SHA256); err != nil {
+			return err
+		}
+	}
+	if h.SHA1 != "" {
+		sum := sha1.Sum(body)
+		if err := agrees("sha-1", sum[:], h.SHA1); err != nil {
+			return err
+		}
+	}
+	if h.MD5 != "" {
+		sum := md5.Sum(body)
+		return agrees("md5", sum[:], h.MD5)
+	}
+	return nil
+}
+
+func agrees(name string, sum []byte, want string) error {
+	if got := hex.EncodeToString(sum); !strings.EqualFold(got, want) {
+		return fmt.Errorf("%s is %s, promised was %s", name, got, want)
+	}
+	return nil
+}
 
 // CheckReader is Check of a stream, read to its end.
 func (h Hashes) CheckReader(r io.Reader) error {
@@ -342,8 +366,8 @@ func (h Hashes) CheckReader(r io.Reader) error {
 		return err
 	}
 	for _, c := range checks {
-		if got := hex.EncodeToString(c.sum.Sum(nil)); !strings.EqualFold(got, c.want) {
-			return fmt.Errorf("%s is %s, promised was %s", c.name, got, c.want)
+		if err := agrees(c.name, c.sum.Sum(nil), c.want); err != nil {
+			return err
 		}
 	}
 	return nil

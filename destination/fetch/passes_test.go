@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A packed document that is unpacked beside its reading gives its bytes on every pass,
-// also after one that was left, and the errors of unpacking where they stand.
-func TestReadAhead(t *testing.T) {
+// A packed document gives its bytes on every pass, also after one that was left, and the
+// errors of unpacking where they stand.
+func TestPasses(t *testing.T) {
 	raw := make([]byte, 300<<10)
 	rand.Read(raw)
 	text := []byte(hex.EncodeToString(raw))
@@ -38,9 +38,6 @@ func TestReadAhead(t *testing.T) {
 		r, err := d.Open()
 		if err != nil {
 			t.Fatal(err)
-		}
-		if (d.stop != nil) != (d.Size >= aheadFrom) {
-			t.Fatal("not read ahead, or of a small one")
 		}
 		return io.ReadAll(io.LimitReader(r, n))
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Command string
 	// Wait is how long Open waits for a state folder that is held; default 10s.
 	Wait time.Duration
+	// Grace is how long Close lets runs under way go on; default 20s.
+	Grace time.Duration
 }
 
 // Bridge is an opened configuration. Close it.
@@ -305,7 +307,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		b.unwatch()
 	}
 	if b.runner != nil && b.runner != other.runner {
-		errs = append(errs, b.runner.Close(20*time.Second))
+		errs = append(errs, b.runner.Close(cmp.Or(b.o.Grace, 20*time.Second)))
 	}
 	for _, m := range b.dests {
 		errs = append(errs, m.close())

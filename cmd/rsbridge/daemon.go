@@ -104,7 +104,11 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 		return cfg, err
 	}
 	defer listeners.Close()
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command})
+	var grace time.Duration
+	if hup == nil { // in somebody's terminal: runs are repeatable, and nobody likes to wait
+		grace = time.Second
+	}
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command, Grace: grace})
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
 			return cfg, nil
@@ -117,6 +121,8 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 			return cfg, err
 		}
 	}
+	silent := context.AfterFunc(ctx, func() { a.log.Info("stopping; another signal ends it at once") })
+	defer silent()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := httpapi.NewServer(ctx, command, a.log)

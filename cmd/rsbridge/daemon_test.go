@@ -78,6 +78,31 @@ func poll(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
+// TestMirrorStops: a mirror in a terminal waits for no source that hangs, and says that it
+// stops.
+func TestMirrorStops(t *testing.T) {
+	reached := make(chan struct{})
+	var once sync.Once
+	source := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		once.Do(func() { close(reached) })
+		<-r.Context().Done()
+	}))
+	defer source.Close()
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { <-reached; stop() }()
+	var said bytes.Buffer
+	if code := run(ctx, []string{"mirror", source.URL, "--into", "dump:" + filepath.Join(dir, "m.nt"), "--state", filepath.Join(dir, "state"), "--admin", ""}, strings.NewReader(""), &said, &said); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"another signal ends it at once", "jobs=sync:mirror time=1s"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, said.String())
+		}
+	}
+}
+
 // TestStopFinishes: what runs when the daemon is told to stop ends well, and is
 // in the log afterwards. (SIGTERM ends the context of run.)
 func TestStopFinishes(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -243,7 +244,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 		return nil, &Error{URL: r.URL, Err: err}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(f.lim.Header, func() { cancel(fmt.Errorf("%w: no answer within %s", ErrStalled, f.lim.Header)) })
+	timer := f.waits(u, f.lim.Header, func() { cancel(fmt.Errorf("%w: no answer within %s", ErrStalled, f.lim.Header)) })
 	stop := func() { timer.Stop(); cancel(context.Canceled) }
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -333,6 +334,42 @@ func retryAfter(h string, now time.Time) time.Duration {
 		return t.Sub(now)
 	}
 	return 0
+}
+
+// tellsAfter is how long an attempt waits before it says so.
+const tellsAfter = 30 * time.Second
+
+// patience ends a request that makes no progress. Before, it says once that it waits.
+type patience struct {
+	end, tells *time.Timer
+	limit      atomic.Int64
+}
+
+func (f *Client) waits(u *url.URL, limit time.Duration, end func()) *patience {
+	p := &patience{end: time.AfterFunc(limit, end)}
+	p.limit.Store(int64(limit))
+	var once sync.Once
+	p.tells = time.AfterFunc(tellsAfter, func() {
+		if rest := time.Duration(p.limit.Load()) - tellsAfter; rest > 0 {
+			once.Do(func() {
+				f.log.Warn("the source makes no progress; waiting", "url", clip.Middle(webguard.Masked(u.String())), "for", tellsAfter, "until", f.now().Add(rest).UTC().Format(time.RFC3339))
+			})
+		}
+	})
+	return p
+}
+
+// Reset begins to wait anew.
+func (p *patience) Reset(limit time.Duration) {
+	p.limit.Store(int64(limit))
+	p.end.Reset(limit)
+	p.tells.Reset(tellsAfter)
+}
+
+// Stop ends waiting.
+func (p *patience) Stop() {
+	p.end.Stop()
+	p.tells.Stop()
 }
 
 // repeat calls attempt until it succeeds, fails for good, or the attempts are
@@ -490,7 +527,7 @@ const drainTime = 250 * time.Millisecond
 type guardedBody struct {
 	ctx    context.Context
 	body   io.ReadCloser
-	timer  *time.Timer
+	timer  *patience
 	stop   func()
 	cancel context.CancelCauseFunc
 	lim    *Limits

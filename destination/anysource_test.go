@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -43,10 +44,10 @@ func TestAnySource(t *testing.T) {
 		"Resource List, no lastmod and no hash": func(s *testSource) { s.changes, s.noHash = false, true },
 	} {
 		for _, ours := range []bool{false, true} {
+			if teststores.Unraced(t, 7) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, ours %v", name, ours), func(t *testing.T) {
-				if testing.Short() && ours {
-					t.Skip("one goroutine reads what this kind has besides the others, so the race detector sees no more in it; it runs without -short")
-				}
 				t.Parallel()
 				b := newBench(t)
 				s := b.src

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -20,6 +21,9 @@ import (
 // all, an audit tells it as a plain comparison of sets does, and a repair mends it.
 func TestAuditAgainstSets(t *testing.T) {
 	for seed := range uint64(12) {
+		if teststores.Unraced(t, 5) {
+			continue
+		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 9))
 			b := newBench(t)
@@ -211,6 +215,9 @@ func TestAuditSeesWhatIsPublished(t *testing.T) {
 	for _, list := range []bool{true, false} {
 		for _, bare := range []int{0, 1, 2} {
 			for _, untimed := range []bool{true, false} {
+				if teststores.Unraced(t, 5) {
+					continue
+				}
 				t.Run(fmt.Sprint(list, bare, untimed), func(t *testing.T) {
 					b, _ := missingSource(t, bare)
 					s := b.src

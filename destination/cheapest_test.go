@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // long is a description that no compression makes small.
@@ -50,6 +52,9 @@ func TestSelectWithDump(t *testing.T) {
 		{name: "class and few", prefixes: []string{"http://ex.org/e77"}, classes: []string{"http://ex.org/Person"}, dump: true},
 		{name: "everything", dump: true},
 	} {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src
@@ -96,6 +101,9 @@ func TestRestOfBaselineWithDump(t *testing.T) {
 		byList bool  // it had begun with the list, which may be newer than the dump
 		kind   string
 	}{{5, false, "resourcedump"}, {96, false, "resourcelist"}, {5, true, "resourcelist"}} {
+		if teststores.Unraced(t, 2) {
+			continue
+		}
 		b := newBench(t)
 		s := b.src
 		s.ours, s.dump = true, !c.byList

@@ -49,12 +49,21 @@ type bench struct {
 }
 
 func newBench(t testing.TB) *bench {
+	return benchOf(t, newTestSource(t), newTestMirror(t), newStore(t))
+}
+
+// newStore is one on disk; with -short, as the race detector runs, it is in memory: the
+// goroutines of Pebble are no matter of a destination, and cost more there than its own.
+func newStore(t testing.TB) kv.Store {
+	if testing.Short() {
+		return memkv.New()
+	}
 	store, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return benchOf(t, newTestSource(t), newTestMirror(t), store)
+	return store
 }
 
 // newQuietBench has everything in this process: nothing waits outside of the test, so

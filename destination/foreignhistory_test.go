@@ -21,7 +21,7 @@ import (
 // TestForeignHistories follows sources in every form that the specifications allow while
 // they change, and lose changes: the mirror is what the source is, and the audit says so.
 func TestForeignHistories(t *testing.T) {
-	for seed := range teststores.Histories(8, 40) {
+	for seed := range teststores.Histories(3, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "")
@@ -31,7 +31,7 @@ func TestForeignHistories(t *testing.T) {
 
 // TestForeignSetBacks follows such sources while they are restored from backups besides.
 func TestForeignSetBacks(t *testing.T) {
-	for seed := range teststores.Histories(8, 40) {
+	for seed := range teststores.Histories(3, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back")
@@ -42,7 +42,7 @@ func TestForeignSetBacks(t *testing.T) {
 // TestForeignSetBacksInParts follows such sources whose lists are in parts and whose times are
 // told coarsely: their indexes stay as they are while what they name does not.
 func TestForeignSetBacksInParts(t *testing.T) {
-	for seed := range teststores.Histories(8, 40) {
+	for seed := range teststores.Histories(3, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back in parts")
@@ -78,7 +78,7 @@ func TestForeignSetBacksInPartsOnceMisjudged(t *testing.T) {
 // TestForeignMirrors follows such sources into mirrors of other kinds.
 func TestForeignMirrors(t *testing.T) {
 	for _, kind := range []string{"folder", "dump", "per entity", "keep versions", "keep deleted"} {
-		for seed := range teststores.Histories(2, 12) {
+		for seed := range teststores.Histories(1, 12) {
 			t.Run(fmt.Sprint(kind, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				playForeign(t, uint64(seed), kind)

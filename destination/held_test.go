@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // Deletions beside entities that moved are held against all that the mirror has,
@@ -193,6 +195,9 @@ func TestMassDeletions(t *testing.T) {
 		{"versions", func(b *bench) { b.cfg.Keep = "versions" }, sync},
 		{"per-entity", func(b *bench) { b.perEntity() }, sync},
 	} {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(w.name, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src

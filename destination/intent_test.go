@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // A long intent stands in a file of its own as long as its batch is under way, and what no
@@ -29,6 +30,9 @@ func TestIntentAside(t *testing.T) {
 		"gone":  func(file string, _ []byte) error { return os.Remove(file) },
 	} {
 		for _, folder := range []bool{false, true} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, folder %t", name, folder), func(t *testing.T) {
 				b := newBench(t)
 				state := t.TempDir()

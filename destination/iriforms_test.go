@@ -20,6 +20,7 @@ import (
 // Fuseki resolves IRIs in updates: what they would become is another entity's,
 // and is never touched, in both layouts.
 func TestFusekiDotSegments(t *testing.T) {
+	teststores.Sequential(t)
 	for _, layout := range []string{"single", "per-entity"} {
 		t.Run(layout, func(t *testing.T) {
 			store := teststores.Fuseki(t)

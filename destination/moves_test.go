@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -54,10 +55,10 @@ func TestEntitiesMove(t *testing.T) {
 					continue
 				}
 				for _, failing := range []bool{false, true} {
+					if teststores.Unraced(t, 7) {
+						continue
+					}
 					t.Run(fmt.Sprint(layout, " ", kind, " ", keep, " ", failing), func(t *testing.T) {
-						if testing.Short() && failing != (layout == "single") {
-							t.Skip("each kind is met once in each layout, with failures in one of them; all of them run without -short")
-						}
 						b := newBench(t)
 						s := b.src
 						s.ours = true
@@ -147,6 +148,9 @@ func TestEntitiesMove(t *testing.T) {
 func TestMoveCrashes(t *testing.T) {
 	for _, layout := range []string{"single", "per-entity"} {
 		for after := range 8 {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			b := newBench(t)
 			s := b.src
 			s.ours = true

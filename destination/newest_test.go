@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // A source restored from a backup whose log grows past our cursor with other
@@ -246,6 +248,9 @@ func TestComparedWithAVagueList(t *testing.T) {
 func TestSameHistoryIsNoGap(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		for _, parts := range []int{0, 1, 2, 5} {
+			if teststores.Unraced(t, 3) {
+				continue
+			}
 			b := newBench(t)
 			s := b.src
 			s.ours, s.changeParts = ours, parts
@@ -270,6 +275,9 @@ func TestListsWithoutEnd(t *testing.T) {
 	for _, dialect := range []string{"no until", "0.5", "D-Lib"} {
 		for _, parts := range []int{1, 2, 5} {
 			for _, end := range []string{"", "set back", "set back to the end of a list", "lost"} {
+				if teststores.Unraced(t, 7) {
+					continue
+				}
 				b := newBench(t)
 				s := b.src
 				s.dialect, s.changeParts = dialect, parts
@@ -468,6 +476,9 @@ func TestSetBackWithinADay(t *testing.T) {
 		"changes, and a list of then": func(s *testSource) { s.changeParts, s.changeDump, s.listAt = 3, true, s.now.Add(24*time.Hour) },
 	} {
 		for _, few := range []bool{false, true} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			t.Run(fmt.Sprint(name, few), func(t *testing.T) {
 				b := newBench(t)
 				s := b.src

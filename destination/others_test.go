@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // others lists what is no RDF by its path.
@@ -29,6 +31,9 @@ func (b *bench) others() map[string]string {
 // else, and both are counted.
 func TestFilesBesideAStore(t *testing.T) {
 	for seed := range uint64(4) {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // The mirror is written while changes are still being fetched: here the third
@@ -93,6 +94,9 @@ func TestSequenceOfLargeChange(t *testing.T) {
 // as the one before while the store takes them quickly, until one is refused.
 func TestUpdatesGrow(t *testing.T) {
 	for status, most := range map[int]int{0: 0, http.StatusRequestEntityTooLarge: 12_000, http.StatusGatewayTimeout: 12_000, http.StatusServiceUnavailable: 3000} {
+		if teststores.Unraced(t, 4) {
+			continue
+		}
 		b := newBench(t)
 		b.caps.UpdateTriples = 0
 		b.mir.noGSP = true

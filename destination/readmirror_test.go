@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // accepting notes in which types all triples are asked for.
@@ -102,6 +103,9 @@ func TestAuditOfAnswersThatBreakOff(t *testing.T) {
 	for _, graph := range []string{"single", "per-entity"} {
 		for _, way := range []sparql.Reading{sparql.ReadGraphStore, sparql.ReadConstruct, sparql.ReadSelectTSV, sparql.ReadSelectJSON} {
 			for _, times := range []int{0, 1, -1} {
+				if teststores.Unraced(t, 5) {
+					continue
+				}
 				t.Run(fmt.Sprint(graph, " ", way, " ", times), func(t *testing.T) {
 					e, _ := embeddedMirror(t)
 					b := newBench(t)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // confirmed passes over the comparison of a baseline with the next list.
@@ -60,6 +62,9 @@ func TestWrongAnswerOnTheWay(t *testing.T) {
 		for _, path := range c.way {
 			for name, doc := range wrong {
 				for first := range 2 {
+					if teststores.Unraced(t, 13) {
+						continue
+					}
 					t.Run(fmt.Sprint(start, path, " ", name, " ", first), func(t *testing.T) {
 						t.Parallel()
 						b := newBench(t)
@@ -127,6 +132,9 @@ func TestListWrongForATime(t *testing.T) {
 	for _, kind := range []string{"part", "more", "no change list"} {
 		for _, when := range []string{"first", "gap", "full"} {
 			for _, ours := range []bool{false, true} {
+				if teststores.Unraced(t, 5) {
+					continue
+				}
 				t.Run(fmt.Sprint(kind, " ", when, " ", ours), func(t *testing.T) {
 					t.Parallel()
 					b := newBench(t)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -375,6 +376,9 @@ func filesIn(t *testing.T, dir string) map[string]string {
 // of its address, RDF or not, byte for byte, and nothing else.
 func TestFolder(t *testing.T) {
 	for seed := range uint64(4) {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			b := newBench(t)
 			s := b.src

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // depths are those of an audit.
@@ -29,6 +31,9 @@ func TestChangesAreNotPublished(t *testing.T) {
 		"index by a schedule":    func(s *testSource) { s.changes, s.parts = false, 2 },
 		"list and Resource Dump": func(s *testSource) { s.changes, s.dump = false, true },
 	} {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)

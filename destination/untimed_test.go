@@ -18,7 +18,7 @@ func TestChangesWithoutTimes(t *testing.T) {
 		"Change Dump":  func(s *testSource) { s.list, s.changes, s.changeDump, s.alone, s.packed = false, false, true, true, 3 },
 		"no inventory": func(s *testSource) { s.list, s.changeParts = false, 3 },
 	} {
-		for seed := range uint64(teststores.Histories(2, 6)) {
+		for seed := range uint64(teststores.Histories(1, 6)) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(seed, 11))

@@ -135,6 +135,7 @@ func TestVirtuosoValues(t *testing.T) {
 // What has an IRI that Virtuoso would cut off is held back and named, and never becomes
 // what has the same beginning; all others come.
 func TestVirtuosoLongIRIs(t *testing.T) {
+	teststores.Sequential(t)
 	for _, layout := range []string{"single", "per-entity"} {
 		t.Run(layout, func(t *testing.T) {
 			store := teststores.Virtuoso(t)
@@ -192,6 +193,7 @@ func TestVirtuosoLongIRIs(t *testing.T) {
 // One update of many graphs takes from each what it is to take, also the literals
 // with a language or a datatype of their own, and so does a removal of many.
 func TestVirtuosoManyGraphs(t *testing.T) {
+	teststores.Sequential(t)
 	store := teststores.Virtuoso(t)
 	client := virtuosoClient(t, store)
 	b := newBench(t)
@@ -229,6 +231,7 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 // Virtuoso shows an rdf:XMLLiteral as it has parsed it, which is not different, and does
 // not find what it shows by that: an audit removes it all the same.
 func TestVirtuosoXML(t *testing.T) {
+	teststores.Sequential(t)
 	store := teststores.Virtuoso(t)
 	client := virtuosoClient(t, store)
 	literals := []string{"<b xmlns='http://x/'>h</b>", "<b xmlns:u='http://u/'>x</b>", "<br/>", "<i></i>", "<b b='2' a='1'>&#xE9;<![CDATA[a<b]]>c</b>", "plain", ""}

@@ -369,7 +369,6 @@ func readChange(seq uint64, b []byte) (Change, error) {
 	return c, nil
 }
 
-// changeTime reads the time only.
 func changeTime(b []byte) (time.Time, error) {
 	if len(b) < 9 || b[0] != recordVersion {
 		return time.Time{}, fmt.Errorf("change cannot be read: %w", errDamaged)

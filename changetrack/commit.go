@@ -91,7 +91,6 @@ func (l *Log) commit(sp *spool, in intent) error {
 	return l.finish(&in)
 }
 
-// finish executes an intent.
 func (l *Log) finish(in *intent) error {
 	file := filepath.Join(l.t.o.Dir, in.File)
 	if err := l.apply(stagedFile(file, in.Records), in); err != nil {

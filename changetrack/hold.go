@@ -103,7 +103,6 @@ func (s *scan) loss() loss {
 	return l
 }
 
-// reasonToHold decides.
 func (s *scan) reasonToHold() (reason string, configuration bool, err error) {
 	if s.o.Accept != "" {
 		if err := s.countAllowed(); err != nil {

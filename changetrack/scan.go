@@ -229,7 +229,6 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 	return s.commit()
 }
 
-// find compares all found descriptions.
 func (s *scan) find(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	var err error
 	if s.loads, err = s.mayLoad(); err != nil {

@@ -179,7 +179,6 @@ func (f *Follower) properties() string {
 	return strings.Join(slices.Compact(ps), " ")
 }
 
-// addresses finds the files linked from a representation.
 func (f *Follower) addresses(entity string, format rdfres.Format, data []byte) ([]string, error) {
 	some := false
 	for _, n := range f.needles {

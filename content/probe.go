@@ -39,7 +39,6 @@ type answer struct {
 	noHash  bool // it is too long
 }
 
-// look asks for one file.
 func (p *prober) look(ctx context.Context, c candidate) outcome {
 	o := outcome{candidate: c}
 	host, down := p.host(c.url)

@@ -322,7 +322,6 @@ func (r *run) plan(view *changetrack.View) ([]candidate, error) {
 	return chosen, b.Commit(false)
 }
 
-// due tells whether it is time to look.
 func (r *run) due(c *candidate) bool {
 	l := &c.look
 	if l.At.IsZero() {

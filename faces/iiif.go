@@ -94,7 +94,6 @@ func pageName(block uint64) string   { return "page/" + strconv.FormatUint(block
 func baseName(b basePage) string     { return "base/" + b.name() }
 func blockOf(sequence uint64) uint64 { return (sequence - 1) / pageSpan }
 
-// activityPages finds them.
 func (q *request) activityPages() (p pages, err error) {
 	begin, err := q.begin()
 	if err != nil {
@@ -221,7 +220,6 @@ func (q *request) page(name string) activityPage {
 	return activityPage{Context: iiifContext, link: *q.activityLink(name), PartOf: q.collection()}
 }
 
-// activityBlock answers with a block of the log.
 func (q *request) activityBlock(p pages, n uint64) error {
 	doc := q.page(pageName(n))
 	switch {

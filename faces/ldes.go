@@ -24,7 +24,6 @@ func integer(n uint64) rdfres.Term {
 	return rdfres.NewLiteral(strconv.FormatUint(n, 10), "", nsXSD+"integer")
 }
 
-// stream is the IRI of the event stream.
 func (q *request) stream() string { return q.base + "/ldes" }
 
 func (q *request) iri(path string) rdfres.Term { return rdfres.NewIRI(q.stream() + path) }
@@ -167,7 +166,6 @@ func (q *request) kept() time.Duration {
 	return min(q.Changes, q.Versions)
 }
 
-// duration is an xsd:duration.
 func duration(d time.Duration) string {
 	if d%time.Hour == 0 {
 		return fmt.Sprintf("PT%dH", d/time.Hour)

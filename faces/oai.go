@@ -302,7 +302,6 @@ func lastOf(st changetrack.State) (member, bool) {
 	return member{}, false
 }
 
-// item finds an entity by its identifier.
 func (q *request) item(identifier string) (member, error) {
 	entity, ok := entityOf(identifier)
 	if !ok {

@@ -56,7 +56,6 @@ func (a *api) changes(c *gin.Context) (any, error) {
 	return out, err
 }
 
-// diff compares two versions of one entity.
 func (a *api) diff(c *gin.Context) (any, error) {
 	name, err := a.setName(c)
 	if err != nil {
@@ -96,7 +95,6 @@ func (a *api) description(c *gin.Context) (any, error) {
 	return nil, nil
 }
 
-// versionAsked reads the requested version and format.
 func versionAsked(c *gin.Context) (at time.Time, f rdfres.Format, err error) {
 	if s, given := c.GetQuery("at"); given {
 		if at, err = resourcesync.ParseTime(s, true); err != nil {

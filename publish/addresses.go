@@ -200,7 +200,6 @@ func (s *set) formerly(snap *snapshot, name string) error {
 	return nil
 }
 
-// redirect answers for a moved NAME below /SET/folder/.
 func (s *set) redirect(entity, folder, rest, query string) error {
 	_, format, _ := bySuffix(rest)
 	to := s.url + "/" + folder + "/" + naming.Encode(entity, s.at.Prefix)

@@ -538,7 +538,6 @@ func (s *set) archivedDoc(name string) (*document, error) {
 	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.capabilityList() + "."}}
 }
 
-// storedDocument reads a document of a record.
 func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(a.file())))
 	if errors.Is(err, fs.ErrNotExist) {

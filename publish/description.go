@@ -307,7 +307,6 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 	return &own, nil
 }
 
-// triples reads a version.
 func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
 	data, err := versionBytes(snap.view, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {

@@ -263,7 +263,6 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p partition.Part, in
 	})
 }
 
-// writePart writes the entries of a part.
 func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p partition.Part) error {
 	s := snap.set
 	lo, hi := p.Bounds()
@@ -400,7 +399,6 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	})
 }
 
-// changeListDoc is the document of a Change List.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
 	if !l.closed() {
 		snap.followed.Store(true)

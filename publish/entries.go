@@ -85,7 +85,6 @@ func isComponent(entity string) bool {
 	return len(entity) > len(componentPrefix) && entity[:len(componentPrefix)] == componentPrefix
 }
 
-// address is the address of a representation.
 func (s *set) address(entity string, f rdfres.Format) string {
 	return s.url + "/r/" + naming.Encode(entity, s.at.Prefix) + f.Suffix()
 }

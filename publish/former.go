@@ -139,7 +139,6 @@ func (p *Publisher) openFormer(store kv.Store) (err error) {
 	return b.Commit(true)
 }
 
-// formerSet answers for a former set.
 func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 	f, ok := p.former[name]
 	if !ok {

@@ -113,7 +113,6 @@ func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wro
 	return wrong, nil
 }
 
-// all checks every published file.
 func (v *verifier) all() error {
 	s := v.s
 	_, err := v.wrong(nil, *s.changeDumps.Load())

@@ -349,7 +349,6 @@ func (r *Reader) rootRS() error {
 	return s.Skip()
 }
 
-// rsNamespace warns of a misspelt namespace.
 func (r *Reader) rsNamespace() error {
 	if n := &r.d.s.Name; n.Space == SpaceRS && n.URI != NamespaceRS {
 		return r.d.lapse("rs namespace", "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), NamespaceRS)

@@ -36,7 +36,6 @@ func (s *spool) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// open reads the spooled bytes from the beginning.
 func (s *spool) open() (io.Reader, error) {
 	if s.file == nil {
 		return bytes.NewReader(s.mem), nil

@@ -91,7 +91,6 @@ func (p *timeParser) number(n int) (v int, ok bool) {
 	return v, true
 }
 
-// next takes the byte c.
 func (p *timeParser) next(c byte) bool {
 	if p.s == "" || p.s[0] != c {
 		return false

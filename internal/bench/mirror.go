@@ -210,7 +210,6 @@ func (e *env) empty(ctx context.Context, s server, name string) (of server, grap
 	return s, name, drop, drop()
 }
 
-// synced times a sync.
 func (e *env) synced(ctx context.Context, b *bridge.Bridge, created, updated int64) (time.Duration, error) {
 	stop, err := e.profiled("sync")
 	if err != nil {

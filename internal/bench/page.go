@@ -68,7 +68,6 @@ func writeJSON(file string, v any) error {
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
 }
 
-// limit describes the limit of the ratio.
 func (r result) limit() string {
 	if r.Least {
 		return fmt.Sprintf("≥ %g", r.Limit)

@@ -38,7 +38,6 @@ func (s server) store() store {
 	return store{query: base + s.query, update: base + s.update, data: base + s.data, stop: func() {}}
 }
 
-// rows are the comparisons with each server.
 func (s server) rows() []row {
 	return []row{
 		{id: "scan-" + s.name, what: "first scan, until the log is durable", baseline: "fastest plain download", limit: s.scan, needs: s.env,

@@ -90,7 +90,6 @@ func embedded(ctx context.Context, e *env) (store, error) {
 	return store{}, fmt.Errorf("the embedded store did not start")
 }
 
-// freeAddr is a free address.
 func freeAddr() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -139,7 +138,6 @@ func (s store) drop(ctx context.Context, graph string) error {
 	return s.run(ctx, "DROP SILENT GRAPH <"+graph+">")
 }
 
-// run runs an update.
 func (s store) run(ctx context.Context, update string) error {
 	_, err := timed(ctx, http.MethodPost, s.update, "application/sparql-update; charset=utf-8", "", strings.NewReader(update))
 	return err

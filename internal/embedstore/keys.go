@@ -148,7 +148,6 @@ func quadKey(dst *[quadKeyLen]byte, index int, q *quad) {
 	putID(dst[16:], q[o[3]])
 }
 
-// decodeQuad reads a key of an index.
 func decodeQuad(key []byte, index int, q *quad) {
 	o := &orders[index]
 	_ = key[quadKeyLen-1]

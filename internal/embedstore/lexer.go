@@ -287,7 +287,6 @@ func scanIRI(s string) (string, int) {
 	return "", -1
 }
 
-// unescapeIRI resolves \u and \U.
 func unescapeIRI(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); {

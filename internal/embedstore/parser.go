@@ -180,7 +180,6 @@ func (p *parser) prologue() {
 	}
 }
 
-// parseQuery reads a query.
 func parseQuery(text, base string) (*query, error) {
 	q, _, err := newParser(strings.NewReader(text), base).request("")
 	return q, err

@@ -221,7 +221,6 @@ func (c *cutter) digits() string {
 	return d
 }
 
-// two reads two digits.
 func (c *cutter) two(least, most int) int {
 	if len(c.s) < 2 || !isDigit(c.s[0]) || !isDigit(c.s[1]) {
 		c.good = false
@@ -257,7 +256,6 @@ func (c *cutter) fraction() (atto int64) {
 	return atto
 }
 
-// parseInstant reads the lexical form of an instant.
 func parseInstant(kind valueKind, s string) (at span, off int16, zone, ok bool) {
 	c := cutter{s, true}
 	f, parts := noFields, kind.parts()
@@ -562,7 +560,6 @@ func commonDuration(a, b *value) string {
 	return "duration"
 }
 
-// shift moves an instant.
 func shift(v *value, months int64, by span) (value, error) {
 	f := v.fields()
 	switch {

@@ -187,7 +187,6 @@ func (r *termReader) walk(width int, fn func(terms []string) error) *rowWalk {
 	return w
 }
 
-// add takes the ids of a row.
 func (w *rowWalk) add(row ...id) error {
 	if w.ids = append(w.ids, row...); len(w.ids) < w.rows*w.width {
 		return nil
@@ -208,7 +207,6 @@ func (w *rowWalk) add(row ...id) error {
 	return w.settle()
 }
 
-// flush hands out the collected rows.
 func (w *rowWalk) flush() error {
 	err := w.settle()
 	for err == nil && len(w.ids) > w.rows*w.width {

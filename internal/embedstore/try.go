@@ -90,7 +90,6 @@ func readOnly(dir string, look func(view) error) (err error) {
 	return look(v)
 }
 
-// openError is Pebble's error in opening.
 func openError(err error) error {
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("the store is damaged: %w", err)

@@ -261,7 +261,6 @@ func (t *txn) commit(ctx context.Context) (err error) {
 	return nil
 }
 
-// close forgets uncommitted changes.
 func (t *txn) close() {
 	if t.batch != nil {
 		t.batch.Close()

@@ -33,7 +33,6 @@ type authenticator struct {
 // request.
 const expectFrom = 32 << 10
 
-// sign sets the Authorization header.
 func (a *authenticator) sign(req *http.Request) {
 	if a.username == "" && a.password == "" {
 		return

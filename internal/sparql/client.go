@@ -153,7 +153,6 @@ func (c *Client) MaxRows() int64 {
 	return n
 }
 
-// noteHeaders remembers limits in headers.
 func (c *Client) noteHeaders(h http.Header) {
 	c.noteManner(h)
 	if strings.Contains(h.Get("Server"), "Oxigraph") {

@@ -106,7 +106,6 @@ func newJSON(in io.Reader) (r *jsonReader, vars []string, isAsk, answer bool, er
 	}
 }
 
-// readHead reads the value of "head".
 func (r *jsonReader) readHead() ([]string, error) {
 	vars := []string{}
 	if err := r.expect('{'); err != nil {

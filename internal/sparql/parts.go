@@ -65,8 +65,8 @@ func hashed(prefix string, vars ...string) string {
 	return "FILTER(STRSTARTS(MD5(" + text + "), \"" + prefix + "\")) "
 }
 
-// Keys gives the IRIs of Key, some thousand at a time. It fails when neither they agree with the
-// store's own count of them, nor those of sixteen parts with counts of their own. A key may come
+// Keys gives the IRIs of Key, some thousand at a time. If they disagree with the store's own count,
+// it reads sixteen parts with counts of their own, and fails if those disagree too. A key may come
 // twice.
 func (p *Parts) Keys(ctx context.Context, f func(keys []string) error) error {
 	var failed error // of f

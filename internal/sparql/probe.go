@@ -231,7 +231,6 @@ func (c *Client) EmptyGraphs(ctx context.Context, graphs []string) (empty []stri
 	return empty, nil
 }
 
-// iris asks for some.
 func (c *Client) iris(ctx context.Context, query string) (out []string, err error) {
 	sol, err := c.SelectAs(ctx, query, ReadSelectJSON)
 	if err != nil {

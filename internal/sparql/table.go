@@ -233,7 +233,6 @@ func (r *tableReader) failed() error {
 	return fmt.Errorf("the store gave up: %q", clip(r.raw[4:]))
 }
 
-// term makes the term of a value.
 func (r *tableReader) term(raw []byte) (rdfres.Term, error) {
 	mark, text, rest := raw[0], raw[1:], []byte(nil)
 	if mark == tableName || mark == tableIRI {

@@ -115,7 +115,6 @@ func parseNumber(s string) (rdfres.Term, error) {
 	return rdfres.NewLiteral(s, "", xsd+dt), nil
 }
 
-// unescape undoes Turtle's string escapes.
 func unescape(b []byte) (string, error) {
 	at := bytes.IndexByte(b, '\\')
 	if at < 0 {
@@ -256,7 +255,6 @@ type terms struct {
 	learned int
 }
 
-// get gives the term of raw.
 func (c *terms) get(raw []byte, parse func([]byte) (rdfres.Term, error)) (rdfres.Term, error) {
 	if c.lastT != "" && bytes.Equal(raw, c.last) {
 		return c.lastT, nil

@@ -253,7 +253,6 @@ func (g *Guard) untilRoom(why error, op func() error) error {
 	}
 }
 
-// noteFull notes why something waits for room.
 func (g *Guard) noteFull(why error) {
 	why = fmt.Errorf("%w (make room; what waits for it goes on then)", why)
 	g.full.Store(&why)

@@ -98,7 +98,6 @@ func (c *chunkReader) checkFile(fs vfs.FS, dir, name string) error {
 	return nil
 }
 
-// next reads the next block.
 func (c *chunkReader) next() error {
 	if c.buf == nil {
 		c.buf = make([]byte, blockSize)

@@ -141,8 +141,9 @@ func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, sc
 	}
 	cfg := s.cfg
 	cfg.Select = Select{}
-	plain := &Source{client: s.client, cfg: cfg, log: s.log, probed: &caps, batch: s.batchSize(), limit: s.lastShort(), many: s.many}
-	err = eachOf(owners, s.batchSize(), func(part []string) error {
+	plain := s.with(cfg, s.batch.get())
+	plain.probed = &caps
+	err = eachOf(owners, s.batch.get(), func(part []string) error {
 		d := &describer{s: plain, caps: caps, scope: scope, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, hard: map[string]bool{}, failed: map[string]error{}}
 		if _, err := d.batch(ctx, part); err != nil {
 			return err
@@ -220,7 +221,7 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 		return err
 	}
 	if rows < min(before, after) {
-		s.noteShort(rows)
+		s.lengths.noteShort(rows)
 	}
 	if rows < min(before, after) || rows > max(before, after) {
 		return fmt.Errorf("%w: %d triples with blank nodes came in one answer; it counts %d before and %d after; their labels hold within one answer only: raise the row limit of the store (Virtuoso: ResultSetMaxRows)", ErrShort, rows, before, after)
@@ -259,11 +260,11 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 			return fmt.Errorf("count: %w", err)
 		}
 	}
-	if rows >= min(before, after) && rows <= max(before, after) && !s.onLimit(rows, caps) {
+	if rows >= min(before, after) && rows <= max(before, after) && !s.lengths.onLimit(rows, caps) {
 		return nil
 	}
 	if err == nil && rows < min(before, after) {
-		s.noteShort(rows)
+		s.lengths.noteShort(rows)
 	}
 	err = s.parts(caps, pattern).Keys(ctx, func(subjects []string) error {
 		for _, e := range subjects {
@@ -281,8 +282,8 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 
 // parts reads ?s ?p ?o of a pattern in parts, by ?s.
 func (s *Source) parts(caps sparql.Capabilities, pattern string) *sparql.Parts {
-	p := &sparql.Parts{Client: s.client, As: caps.SelectReading(), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batchSize(), Confirm: true}
-	for _, limit := range []int64{caps.RowLimit, s.lastShort()} {
+	p := &sparql.Parts{Client: s.client, As: caps.SelectReading(), Pattern: pattern, Key: "?s", Others: []string{"?p", "?o"}, Batch: s.batch.get(), Confirm: true}
+	for _, limit := range []int64{caps.RowLimit, s.lengths.lastShort()} {
 		if limit > 0 && (p.Limit == 0 || limit < p.Limit) {
 			p.Limit = limit
 		}
@@ -325,47 +326,23 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n := min(s.batchSize(), len(entities)-from)
+		n := min(s.batch.get(), len(entities)-from)
 		began := time.Now()
 		err := ask(entities[from : from+n])
 		switch {
 		case err == nil:
 			from += n
-			s.grow(n, time.Since(began))
+			s.batch.grow(n, time.Since(began))
 		case n > 1 && errors.Is(err, ErrShort) && cut != from:
 			cut = from
 		case n > 1 && (sparql.IsTooLarge(err) || errors.Is(err, ErrShort)):
 			s.log.Info("a batch was too large for the store", "entities", n, "err", err)
-			s.shrink(n)
+			s.batch.shrink(n)
 		case n == 1:
 			return fmt.Errorf("entity %s: %w", entities[from], err)
 		default:
 			return err
 		}
-	}
-	return nil
-}
-
-// confirmRows counts again where an answer may have been cut. An answer that is longer
-// than the one before, which was short too, was not cut: the store is written to.
-func (s *Source) confirmRows(ctx context.Context, caps sparql.Capabilities, rows int64, count func() (int64, error)) error {
-	likely := isRound(rows) || s.onLimit(rows, caps)
-	if !likely && !s.mayBeCut(rows, caps) {
-		return nil
-	}
-	n, err := count()
-	if err != nil {
-		return fmt.Errorf("count the rows of an answer that may have been cut: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before := s.short; n != rows && (likely || before == 0 || rows <= before) {
-		s.short = rows
-		return fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)
-	}
-	s.short = 0
-	if n == rows {
-		s.whole = max(s.whole, rows)
 	}
 	return nil
 }
@@ -467,7 +444,7 @@ func (s *Source) rows(ctx context.Context, caps sparql.Capabilities, pattern str
 	if err != nil {
 		return nil, err
 	}
-	return out, s.confirmRows(ctx, caps, int64(len(out)), func() (int64, error) {
+	return out, s.lengths.confirmRows(ctx, caps, int64(len(out)), func() (int64, error) {
 		return s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
 	})
 }

@@ -207,7 +207,7 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 				}
 			}
 		}
-		if err := s.confirmRows(ctx, caps, rows, func() (int64, error) {
+		if err := s.lengths.confirmRows(ctx, caps, rows, func() (int64, error) {
 			at := strings.Index(query[len(s.construct.prologue):], " SELECT") + len(s.construct.prologue)
 			merged := from(sc.from)
 			inner := strings.Replace(query[at:], merged, "", 1) // a subquery takes no FROM
@@ -305,13 +305,13 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	if s.cfg.Select.Query != "" {
 		_, err = s.eachSelected(ctx, s.cfg.Select.Query, add)
 	} else {
-		err = s.eachSubject(ctx, caps, scope, s.selectionPattern(scope), add)
+		err = s.eachSubject(ctx, caps, scope, s.cfg.selectionPattern(scope), add)
 	}
 	if err != nil {
 		return fmt.Errorf("enumerate the entities: %w", err)
 	}
 	done := int64(0)
-	err = eachOf(list, s.batchSize(), func(part []string) error {
+	err = eachOf(list, s.batch.get(), func(part []string) error {
 		done += int64(len(part))
 		if s.cfg.Select.Query != "" { // which knows nothing of the classes
 			in, err := (&describer{s: s, caps: caps, scope: scope}).classMembers(ctx, part)
@@ -327,7 +327,7 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 			return err
 		}
 		for entity, raw := range got {
-			ts, err := s.nameConstructed(entity, raw, over)
+			ts, err := s.cfg.nameConstructed(entity, raw, over)
 			if err != nil {
 				sc.group.fail(entity, err)
 				continue
@@ -364,11 +364,11 @@ func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
 
 // nameConstructed is nameOwn for what a CONSTRUCT made of an entity, or left out as
 // too much.
-func (s *Source) nameConstructed(entity string, ts []rdfres.Triple, over map[string]bool) ([]rdfres.Triple, error) {
+func (c *Config) nameConstructed(entity string, ts []rdfres.Triple, over map[string]bool) ([]rdfres.Triple, error) {
 	if over[entity] {
-		return nil, fmt.Errorf("more than %d triples (%s)", s.cfg.MaxDescriptionTriples, s.cfg.Names.Of("max_description_triples"))
+		return nil, fmt.Errorf("more than %d triples (%s)", c.MaxDescriptionTriples, c.Names.Of("max_description_triples"))
 	}
-	return nameOwn(&s.cfg, entity, ts)
+	return nameOwn(c, entity, ts)
 }
 
 // nameOwn names the blank nodes of a description that are nobody else's.
@@ -385,14 +385,14 @@ func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, e
 }
 
 // selectionPattern is the pattern of the subjects that the classes and prefixes name.
-func (s *Source) selectionPattern(sc *scope) string {
+func (c *Config) selectionPattern(sc *scope) string {
 	pattern := sc.all()
-	if len(s.cfg.Select.Classes) > 0 {
-		values, _ := escapeAll(s.cfg.Select.Classes) // checked by New
+	if len(c.Select.Classes) > 0 {
+		values, _ := escapeAll(c.Select.Classes) // checked by New
 		pattern = "VALUES ?class { " + strings.Join(values, " ") + " } " + sc.triple("?s", rdfType, "?class")
 	}
 	var prefixes []string
-	for _, p := range s.cfg.Select.Prefixes {
+	for _, p := range c.Select.Prefixes {
 		prefixes = append(prefixes, "STRSTARTS(STR(?s), "+sparql.EscapeString(p)+")")
 	}
 	if len(prefixes) > 0 {

@@ -193,7 +193,7 @@ func from(graphs []string) string {
 
 // repeats tells whether the answer to a small query has a row twice whose last
 // column is o.
-func (s *Source) repeats(ctx context.Context, query string, o rdfres.Term) (bool, error) {
+func (w *twins) repeats(ctx context.Context, s *Source, query string, o rdfres.Term) (bool, error) {
 	sol, err := s.client.SelectAs(ctx, query, sparql.ReadSelectJSON)
 	if err != nil {
 		return false, err

@@ -134,7 +134,7 @@ func (d *describer) run(ctx context.Context) (err error) {
 		pending = nil
 	}
 	for len(pending) > 0 {
-		n := min(d.s.batchSize(), len(pending))
+		n := min(d.s.batch.get(), len(pending))
 		owners, err := d.batch(ctx, pending[:n])
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ func withinWays(depth int) map[string]bool {
 // blank nodes are better read at once. Where the store cuts answers, so that this may not
 // be, only what led farther is followed, twice as far in the same direction, for lists are long.
 func (d *describer) furtherWays(ways, further map[string]bool) map[string]bool {
-	if d.caps.RowLimit == 0 && d.s.lastShort() == 0 {
+	if d.caps.RowLimit == 0 && d.s.lengths.lastShort() == 0 {
 		if len(ways) > 1 {
 			return nil
 		}
@@ -656,7 +656,7 @@ func (d *describer) constructed(ctx context.Context, entities []string) error {
 		if _, asked := d.done[e]; !asked || (in != nil && !in[e]) {
 			continue
 		}
-		if d.done[e], err = d.s.nameConstructed(e, raw, over); err != nil {
+		if d.done[e], err = d.s.cfg.nameConstructed(e, raw, over); err != nil {
 			d.failed[e] = fmt.Errorf("describe %s: %w", e, err)
 		}
 	}

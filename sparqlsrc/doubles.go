@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -29,6 +30,13 @@ func (d *doubles) add(line []byte) {
 	}
 }
 
+// twins tells a triple of the store, held twice or written like another, from a repeated part
+// of an answer.
+type twins struct {
+	mu   sync.Mutex
+	told map[rdfres.Triple]bool
+}
+
 // verify holds the number of different triples that a whole-graph scan gave
 // against the store's counts: least is the smaller one of before and after.
 func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack int64, d *doubles) error {
@@ -41,7 +49,7 @@ func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack i
 	}
 	if sc.single() && !sc.union {
 		for _, line := range d.lines {
-			ok, err := s.isDouble(ctx, sc, tripleOf(line))
+			ok, err := s.twins.isDouble(ctx, s, sc, tripleOf(line))
 			if err != nil {
 				return fmt.Errorf("look whether the store holds a triple twice: %w", err)
 			}
@@ -70,7 +78,7 @@ func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack i
 	}
 	twins := int64(0)
 	for _, line := range d.lines {
-		ok, err := s.isDouble(ctx, sc, tripleOf(line))
+		ok, err := s.twins.isDouble(ctx, s, sc, tripleOf(line))
 		if err != nil {
 			return fmt.Errorf("look whether the store holds a triple twice: %w", err)
 		}
@@ -87,8 +95,8 @@ func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack i
 // isDouble tells whether the store itself gives a triple twice, so that nothing is
 // lost when it came twice: as isTwin asks, or because it writes two literals alike
 // (Virtuoso writes the xsd:double 1e400 as INF), which a small answer shows too.
-func (s *Source) isDouble(ctx context.Context, sc *scope, t rdfres.Triple) (bool, error) {
-	if ok, err := s.isTwin(ctx, sc, t); ok || err != nil || t.O.Kind() != rdfres.KindLiteral {
+func (w *twins) isDouble(ctx context.Context, s *Source, sc *scope, t rdfres.Triple) (bool, error) {
+	if ok, err := w.isTwin(ctx, s, sc, t); ok || err != nil || t.O.Kind() != rdfres.KindLiteral {
 		return ok, err
 	}
 	p, err := sparql.EscapeTerm(t.P)
@@ -110,9 +118,9 @@ func (s *Source) isDouble(ctx context.Context, sc *scope, t rdfres.Triple) (bool
 	if err != nil || n > maxAlike {
 		return false, err
 	}
-	ok, err := s.repeats(ctx, "SELECT "+vars+pattern, t.O)
+	ok, err := w.repeats(ctx, s, "SELECT "+vars+pattern, t.O)
 	if ok {
-		s.tellAlike(t)
+		w.tell(s, t)
 	}
 	return ok, err
 }
@@ -120,17 +128,17 @@ func (s *Source) isDouble(ctx context.Context, sc *scope, t rdfres.Triple) (bool
 // maxAlike bounds the answers that isDouble reads.
 const maxAlike = 100_000
 
-// tellAlike warns once of each literal.
-func (s *Source) tellAlike(t rdfres.Triple) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.alike[t] {
+// tell warns once of each literal.
+func (w *twins) tell(s *Source, t rdfres.Triple) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told[t] {
 		return
 	}
-	if s.alike == nil {
-		s.alike = map[rdfres.Triple]bool{}
+	if w.told == nil {
+		w.told = map[rdfres.Triple]bool{}
 	}
-	s.alike[t] = true
+	w.told[t] = true
 	s.log.Warn("the store holds different literals that it writes alike: they are one here", "subject", t.S, "predicate", t.P, "literal", string(clip([]byte(t.O))))
 }
 
@@ -139,7 +147,7 @@ func isPlain(o rdfres.Term) bool { return o.Kind() == rdfres.KindLiteral && o[le
 
 // isTwin asks whether the store itself holds a triple twice: stores of RDF 1.0
 // (Virtuoso 7) tell "x" from "x"^^xsd:string, which RDF 1.1 made one literal.
-func (s *Source) isTwin(ctx context.Context, sc *scope, t rdfres.Triple) (bool, error) {
+func (w *twins) isTwin(ctx context.Context, s *Source, sc *scope, t rdfres.Triple) (bool, error) {
 	if !isPlain(t.O) {
 		return false, nil
 	}

@@ -41,10 +41,10 @@ func (g *grouper) addQuad(graph, s, p, o []byte) error {
 
 // graphQuads is the pattern of ?g ?s ?p ?o of the graphs that are entities, or of
 // some of them.
-func (s *Source) graphQuads(only []string) string {
+func (c *Config) graphQuads(only []string) string {
 	const quad = "GRAPH ?g { ?s ?p ?o } "
-	if only == nil && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" {
-		only = s.cfg.Graphs
+	if only == nil && len(c.Graphs) > 0 && c.Graphs[0] != "*" {
+		only = c.Graphs
 	}
 	if slices.ContainsFunc(only, func(g string) bool { _, err := sparql.NameIRI(g); return err != nil }) {
 		var names []string
@@ -63,19 +63,19 @@ func (s *Source) graphQuads(only []string) string {
 const selectQuads = "SELECT ?g ?s ?p ?o WHERE { "
 
 // everyGraph tells whether all named graphs are entities.
-func (s *Source) everyGraph() bool { return len(s.cfg.Graphs) == 0 || s.cfg.Graphs[0] == "*" }
+func (c *Config) everyGraph() bool { return len(c.Graphs) == 0 || c.Graphs[0] == "*" }
 
 // scanGraphs reads all graphs in one answer, by the faster of N-Quads and SELECT,
 // or else graph by graph.
 func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *Scan) error {
 	sc.scope = &scope{kind: allGraphs}
-	if !s.everyGraph() {
+	if !s.cfg.everyGraph() {
 		sc.scope = &scope{kind: severalGraphs}
 	}
 	var last error
-	if !s.graphwise() {
+	if !s.cfg.graphwise() {
 		ways := []sparql.Reading{caps.SelectReading()}
-		if s.everyGraph() && s.quadSpeed(ctx) > caps.Speed[ways[0]] {
+		if s.cfg.everyGraph() && s.quadSpeed(ctx) > caps.Speed[ways[0]] {
 			ways = []sparql.Reading{readDataset, ways[0]}
 		}
 		way, ended := 0, earlyEnds(0)
@@ -95,7 +95,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 			}
 		}
 	}
-	if s.graphwise() || last != nil && s.cfg.Strategy == "" && ctx.Err() == nil {
+	if s.cfg.graphwise() || last != nil && s.cfg.Strategy == "" && ctx.Err() == nil {
 		if err := s.graphByGraph(ctx, caps, sc); err != nil {
 			return errors.Join(err, last)
 		}
@@ -105,7 +105,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 }
 
 // graphwise tells that some graphs are read at a time, from the first on.
-func (s *Source) graphwise() bool { return s.cfg.Strategy == "batches" || s.cfg.Strategy == "graphs" }
+func (c *Config) graphwise() bool { return c.Strategy == "batches" || c.Strategy == "graphs" }
 
 // readDataset is N-Quads of everything.
 const readDataset sparql.Reading = "n-quads"
@@ -137,7 +137,7 @@ func (s *Source) quadSpeed(ctx context.Context) float64 {
 
 // graphsOnce reads everything once and holds it against the counts.
 func (s *Source) graphsOnce(ctx context.Context, way sparql.Reading, caps sparql.Capabilities, sc *Scan) (v verdict, err error) {
-	count := "SELECT (COUNT(*) AS ?n) WHERE { " + s.graphQuads(nil) + "}"
+	count := "SELECT (COUNT(*) AS ?n) WHERE { " + s.cfg.graphQuads(nil) + "}"
 	before, err := s.client.Count(ctx, count)
 	if err != nil {
 		return fatal, fmt.Errorf("count before reading: %w", err)
@@ -166,7 +166,7 @@ func (s *Source) graphsOnce(ctx context.Context, way sparql.Reading, caps sparql
 	if way == readDataset {
 		err = s.client.StreamDataset(ctx, fn)
 	} else {
-		err = s.client.StreamQuads(ctx, selectQuads+s.graphQuads(nil)+"}", way, fn)
+		err = s.client.StreamQuads(ctx, selectQuads+s.cfg.graphQuads(nil)+"}", way, fn)
 	}
 	if err != nil {
 		if errors.Is(err, sparql.ErrTruncated) {
@@ -183,7 +183,7 @@ func (s *Source) graphsOnce(ctx context.Context, way sparql.Reading, caps sparql
 		return fatal, fmt.Errorf("count after reading: %w", err)
 	}
 	s.cfg.Progress("read", g.rows, after)
-	if v, err = s.judge(g.rows, before, after, caps); err != nil {
+	if v, err = s.lengths.judge(g.rows, before, after, caps); err != nil {
 		return v, err
 	}
 	sc.tookGraphs(g, min(before, after), string(way))
@@ -230,7 +230,7 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 		key := rdfres.EntityKey(graph)
 		return list.Add(key[:], []byte(graph))
 	}
-	if s.everyGraph() {
+	if s.cfg.everyGraph() {
 		err = s.eachSubject(ctx, caps, sc.scope, "GRAPH ?s { ?x ?y ?z } ", add)
 	} else {
 		for _, graph := range s.cfg.Graphs {
@@ -241,7 +241,7 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 		return fmt.Errorf("list the graphs: %w", err)
 	}
 	done := int64(0)
-	err = eachOf(list, s.batchSize(), func(part []string) error {
+	err = eachOf(list, s.batch.get(), func(part []string) error {
 		err := s.readGraphs(ctx, caps, part, func(graph string, t rdfres.Triple) error {
 			return g.addQuad([]byte(rdfres.NewIRI(graph)), []byte(t.S), []byte(t.P), []byte(t.O))
 		}, g.fail)
@@ -278,7 +278,7 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		pattern := s.graphQuads(part)
+		pattern := s.cfg.graphQuads(part)
 		count := "SELECT (COUNT(*) AS ?n) WHERE { " + pattern + "}"
 		for range tries {
 			n, err := s.client.Count(ctx, count)
@@ -330,7 +330,7 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 		}
 		return err
 	}
-	for part := range slices.Chunk(graphs, s.batchSize()) {
+	for part := range slices.Chunk(graphs, s.batch.get()) {
 		if err := read(part); err != nil {
 			return err
 		}
@@ -349,7 +349,7 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 	if cfg.Strategy == "graphs" {
 		cfg.Strategy = ""
 	}
-	alone := &Source{client: s.client, cfg: cfg, log: s.log, batch: s.cfg.BatchSize, limit: s.lastShort(), many: s.many}
+	alone := s.with(cfg, s.cfg.BatchSize)
 	if len(caps.Readings) > 0 {
 		// The Graph Store Protocol gives one graph whole in most stores.
 		if s.client.Endpoint().GraphStore != "" {
@@ -383,7 +383,7 @@ func (d *describer) graphs(ctx context.Context) error {
 	var names []string
 	for e := range d.asked {
 		_, err := sparql.EscapeIRI(e)
-		if err != nil || sparql.IsOwnGraph(e) || !d.s.everyGraph() && !slices.Contains(d.s.cfg.Graphs, e) {
+		if err != nil || sparql.IsOwnGraph(e) || !d.s.cfg.everyGraph() && !slices.Contains(d.s.cfg.Graphs, e) {
 			continue // no entity of this set
 		}
 		names = append(names, e)

@@ -188,7 +188,7 @@ func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9
 
 // modifiedPattern binds ?s to an entity and ?m to a value of one of the
 // properties; of a graph that is an entity, to a value of anything in it.
-func (s *Source) modifiedPattern(sc *scope, properties []string) (string, error) {
+func (sc *scope) modifiedPattern(byGraph bool, properties []string) (string, error) {
 	values, odd := escapeAll(properties)
 	if len(odd) > 0 {
 		return "", fmt.Errorf("the property %q cannot be written in a query", odd[0])
@@ -197,7 +197,7 @@ func (s *Source) modifiedPattern(sc *scope, properties []string) (string, error)
 	if len(values) > 1 {
 		p, before = "?p", "VALUES ?p { "+strings.Join(values, " ")+" } "
 	}
-	if s.byGraph {
+	if byGraph {
 		return before + "GRAPH ?s { ?x " + p + " ?m } FILTER(!" + sparql.OwnGraph("?s") + ") ", nil
 	}
 	return before + sc.triple("?s", p, "?m"), nil
@@ -212,7 +212,7 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	if err != nil {
 		return err
 	}
-	pattern, err := s.modifiedPattern(scope, properties)
+	pattern, err := scope.modifiedPattern(s.byGraph, properties)
 	if err != nil {
 		return err
 	}
@@ -283,13 +283,13 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 	}
 	pattern := "GRAPH ?k { ?s ?p ?o } FILTER(!" + sparql.OwnGraph("?k") + ") "
 	if by == ByClass && s.byGraph { // of the graphs that are entities, and no other
-		pattern = s.graphQuads(nil) + "GRAPH ?g { ?s " + rdfType + " ?k } "
+		pattern = s.cfg.graphQuads(nil) + "GRAPH ?g { ?s " + rdfType + " ?k } "
 	} else if by == ByClass {
 		pattern = scope.triple("?s", rdfType, "?k") + scope.triple("?s", "?p", "?o")
 		if classes, odd := escapeAll(s.cfg.Select.Classes); len(classes) > 0 && len(odd) == 0 {
 			pattern = "VALUES ?k { " + strings.Join(classes, " ") + " } " + pattern
 		}
-	} else if !s.byGraph && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" || s.byGraph && !s.everyGraph() {
+	} else if !s.byGraph && len(s.cfg.Graphs) > 0 && s.cfg.Graphs[0] != "*" || s.byGraph && !s.cfg.everyGraph() {
 		values, _ := escapeAll(s.cfg.Graphs)
 		pattern = "VALUES ?k { " + strings.Join(values, " ") + " } GRAPH ?k { ?s ?p ?o } "
 	}
@@ -321,7 +321,7 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		p.Sum = n + " " + l
 		out[row[0].IRI()] = p
 	}
-	if s.mayBeCut(rows, caps) || rows >= 1000 && isRound(rows) {
+	if s.lengths.mayBeCut(rows, caps) || rows >= 1000 && isRound(rows) {
 		n, err := s.client.Count(ctx, "SELECT (COUNT(DISTINCT ?k) AS ?n) WHERE { "+pattern+"}")
 		if err == nil && n != rows {
 			err = fmt.Errorf("%w: %d rows came of %d", ErrShort, rows, n)

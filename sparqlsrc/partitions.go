@@ -49,8 +49,8 @@ func CheckStrategy(strategy, describe string, sel Select) error {
 }
 
 // inOneAnswer tells that nothing but one answer is wanted.
-func (s *Source) inOneAnswer() bool {
-	return slices.Contains(oneAnswer, s.cfg.Strategy)
+func (c *Config) inOneAnswer() bool {
+	return slices.Contains(oneAnswer, c.Strategy)
 }
 
 // byPartitions reads the triples without blank nodes, one part after the other.

@@ -110,7 +110,7 @@ type predicateReader struct {
 // bunches asks for the predicates.
 func (r *predicateReader) bunches(ctx context.Context) (out []bunch, err error) {
 	most := int64(bunchTriples)
-	for _, limit := range []int64{r.caps.RowLimit, r.s.lastShort()} {
+	for _, limit := range []int64{r.caps.RowLimit, r.s.lengths.lastShort()} {
 		if limit > 0 {
 			most = min(most, limit*2/3)
 		}

@@ -121,8 +121,8 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 		return err
 	}
 	var last error
-	if s.cfg.Strategy == "" || s.inOneAnswer() {
-		ways := s.ways(caps, scope)
+	if s.cfg.Strategy == "" || s.cfg.inOneAnswer() {
+		ways := s.cfg.ways(caps, scope)
 		if way := sparql.Reading(s.cfg.Strategy); len(ways) == 0 && ofOneGraph(way) && (!scope.single() || scope.union) {
 			last = fmt.Errorf("strategy %s gives once what stands in several graphs, so it is for one graph, and the set is over several, or over a default graph that shows others: strategy graphs reads them one by one, whole, select-json or select-tsv together", way)
 		} else if len(ways) == 0 {
@@ -154,7 +154,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 				way++ // another way may do
 			}
 		}
-		if s.inOneAnswer() {
+		if s.cfg.inOneAnswer() {
 			if errors.Is(last, ErrShort) || errors.Is(last, sparql.ErrTruncated) {
 				last = fmt.Errorf("%w (strategy %s asks for everything in one answer; without it what is cut is read in parts)", last, s.cfg.Strategy)
 			}
@@ -182,13 +182,13 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 }
 
 // ways are the ways of reading the scope in one answer, the fastest first.
-func (s *Source) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
-	switch way := sparql.Reading(s.cfg.Strategy); way {
+func (c *Config) ways(caps sparql.Capabilities, sc *scope) (out []sparql.Reading) {
+	switch way := sparql.Reading(c.Strategy); way {
 	case sparql.ReadSelectBinary, sparql.ReadSelectTSV, sparql.ReadSelectXML: // a probe tries the one only of an RDF4J, and where it does perhaps not the other
 		return []sparql.Reading{way}
 	}
 	for _, r := range caps.Readings {
-		named := s.cfg.Strategy == "" || s.cfg.Strategy == "whole" || s.cfg.Strategy == string(r)
+		named := c.Strategy == "" || c.Strategy == "whole" || c.Strategy == string(r)
 		if named && (!ofOneGraph(r) || sc.single() && !sc.union) {
 			out = append(out, r)
 		}
@@ -295,7 +295,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		}
 		return refused, err
 	}
-	before, proven := g.rows, mark.proves() && g.rows >= known && !s.onLimit(g.rows, caps)
+	before, proven := g.rows, mark.proves() && g.rows >= known && !s.lengths.onLimit(g.rows, caps)
 	if !proven {
 		before, err = counting.wait()
 		if err != nil && ctx.Err() == nil {
@@ -318,7 +318,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 		return before, n, nil
 	}
 	after := before
-	if g.rows != before || s.onLimit(g.rows, caps) {
+	if g.rows != before || s.lengths.onLimit(g.rows, caps) {
 		if before, after, err = recount(ctx); err != nil {
 			return fatal, err
 		}
@@ -332,7 +332,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if now.kind != scope.kind || now.union != scope.union {
 		return short, fmt.Errorf("%w: a graph of rsbridge itself appeared while the default graph was read", ErrShort)
 	}
-	if v, err = s.judge(g.rows, before, after, caps); err != nil {
+	if v, err = s.lengths.judge(g.rows, before, after, caps); err != nil {
 		return v, err
 	}
 	sc.took(ctx, s, g, scope, before, after, recount)
@@ -394,56 +394,6 @@ func (sc *Scan) took(ctx context.Context, s *Source, g *grouper, scope *scope, b
 	}
 }
 
-// judge holds what was received against the counts taken before and after.
-func (s *Source) judge(rows, before, after int64, caps sparql.Capabilities) (verdict, error) {
-	least, most := min(before, after), max(before, after)
-	if s.onLimit(rows, caps) && (rows < least || rows != s.lastShort()) {
-		return cut, fmt.Errorf("%w: %d triples came, which is a row limit of the store, or one that it was seen to have; it counts %d", ErrShort, rows, before)
-	}
-	if rows < least {
-		s.noteShort(rows)
-	}
-	switch {
-	case rows >= least && rows <= most:
-		return fine, nil
-	case rows == 0:
-		return refused, fmt.Errorf("%w: nothing came; it counts %d triples", ErrShort, before)
-	case rows < least && isRound(rows):
-		return cut, fmt.Errorf("%w: %d triples came, a round number that looks like a limit; it counts %d before and %d after", ErrShort, rows, before, after)
-	}
-	return short, fmt.Errorf("%w: %d triples came; it counts %d before and %d after", ErrShort, rows, before, after)
-}
-
-func (s *Source) lastShort() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.limit
-}
-
-// onLimit tells whether a number of rows is a limit that is known of the store.
-func (s *Source) onLimit(rows int64, caps sparql.Capabilities) bool {
-	return rows > 0 && (rows == s.lastShort() || rows == s.client.MaxRows() || rows == caps.RowLimit || rows == s.client.Endpoint().MaxRows)
-}
-
-// mayBeCut tells of an answer to a SELECT that nothing else is held against whether it
-// has to be counted: one that ends on a limit, or is longer than any that is known to
-// have come whole.
-func (s *Source) mayBeCut(rows int64, caps sparql.Capabilities) bool {
-	whole := caps.Sample
-	if !slices.ContainsFunc(caps.Readings, sparql.Reading.Selects) { // it came in another way, or not at all
-		whole = 0
-	}
-	for _, limit := range []int64{caps.RowLimit, s.lastShort()} { // which may be that of another form of query
-		if limit > 0 {
-			whole = min(whole, limit-1)
-		}
-	}
-	s.mu.Lock()
-	whole = max(s.whole, whole)
-	s.mu.Unlock()
-	return rows > whole || s.onLimit(rows, caps)
-}
-
 // isRound tells whether a number of rows looks like somebody's limit: some thousands,
 // 1, 2, 2.5 or 5 times a power of ten from 100 on, or a power of two from 1,024 on.
 func isRound(n int64) bool {
@@ -484,8 +434,8 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 		if rows, err = s.selectOnce(ctx, asked.query, f); err != nil {
 			return rows, err
 		}
-		likely := s.onLimit(rows, caps) || isRound(rows) && rows >= 1000
-		if !likely && !s.mayBeCut(rows, caps) {
+		likely := s.lengths.onLimit(rows, caps) || isRound(rows) && rows >= 1000
+		if !likely && !s.lengths.mayBeCut(rows, caps) {
 			return rows, nil
 		}
 		counted, err := s.client.Count(ctx, asked.count)
@@ -493,7 +443,7 @@ func (s *Source) eachSelected(ctx context.Context, query string, f func(entity s
 		case err != nil:
 			return rows, fmt.Errorf("%d rows came, which may be a limit of the store, and counting them failed: %w", rows, err)
 		case counted <= rows:
-			s.noteWhole(rows)
+			s.lengths.noteWhole(rows)
 			return rows, nil
 		case first < 0: // a store that is written to may count more than it gave
 		case !likely && rows > first:

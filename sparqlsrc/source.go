@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -73,14 +72,12 @@ type Source struct {
 	construct *construct // nil unless Describe is a CONSTRUCT
 	many      int64      // manyTriples, less in tests
 
+	lengths lengths
+	batch   batchSize
+	twins   twins
+
 	mu     sync.Mutex
 	probed *sparql.Capabilities
-	batch  int                    // entities a query, adapted
-	most   int                    // that it may become; 0: not known
-	limit  int64                  // rows of the last answer that was shorter than its count
-	whole  int64                  // rows of the longest answer that was as long as its count
-	short  int64                  // rows of the last batch, if it was not
-	alike  map[rdfres.Triple]bool // of which was warned (tellAlike)
 }
 
 // New makes a source; it sends nothing. Close of the client stays with the caller.
@@ -129,6 +126,7 @@ func CheckIRI(iri string) error {
 // newSource checks the configuration; c is nil where the data is in files.
 func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	s := &Source{client: c, cfg: cfg, log: cfg.Logger, many: manyTriples}
+	s.lengths.client = c
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -179,7 +177,7 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 	if d.BatchSize <= 0 {
 		d.BatchSize = 200
 	}
-	s.batch = d.BatchSize
+	s.batch.begin(d.BatchSize)
 	if d.Progress == nil {
 		d.Progress = func(string, int64, int64) {}
 	}
@@ -209,10 +207,7 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 	if len(caps.Readings) == 0 {
 		return caps, caps.NoReading()
 	}
-	if caps.ValuesLimit > 0 {
-		s.batch = min(s.batch, caps.ValuesLimit)
-	}
-	s.most = caps.ValuesLimit
+	s.batch.bound(caps.ValuesLimit)
 	s.probed = &caps
 	if !known && s.cfg.Findings != nil {
 		if err := s.cfg.Findings.Save(caps); err != nil {
@@ -252,51 +247,9 @@ func (s *Source) recheck(ctx context.Context) {
 	case fresh && len(s.probed.Unanswered) == 0 && (s.probed.WellSampled() || err != nil || !sparql.FillsSample(known)):
 		return
 	}
-	s.probed, s.batch, s.limit, s.whole = nil, s.cfg.BatchSize, 0, 0
-}
-
-// batchSize is how many entities to ask for at once.
-func (s *Source) batchSize() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.batch
-}
-
-// noteShort remembers where an answer was cut, so that others of that length are
-// looked at twice.
-func (s *Source) noteShort(rows int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit = rows
-}
-
-// noteWhole remembers how long an answer was that agreed with its count: shorter ones
-// are not counted.
-func (s *Source) noteWhole(rows int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.whole = max(s.whole, rows)
-}
-
-// shrink makes batches smaller after one of n entities was refused.
-func (s *Source) shrink(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.batch = max(1, min(s.batch, n/2))
-	s.most = s.batch
-}
-
-// quickBatch is how fast an answer must be for a larger batch to be tried.
-const quickBatch = time.Second
-
-// grow makes batches larger after one of n entities was answered quickly, as far as
-// the probe saw that the store takes them, and never to a size that it refused.
-func (s *Source) grow(n int, took time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if took < quickBatch && n == s.batch && s.batch < s.most {
-		s.batch = min(s.batch*2, s.most)
-	}
+	s.probed = nil
+	s.batch.begin(s.cfg.BatchSize)
+	s.lengths.forget()
 }
 
 // SetCapabilities spares the probe where the caller has made one already.
@@ -304,4 +257,12 @@ func (s *Source) SetCapabilities(caps sparql.Capabilities) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.probed = &caps
+}
+
+// with is a source of the same store for a part of a scan: other settings, the same limits.
+func (s *Source) with(cfg Config, batch int) *Source {
+	o := &Source{client: s.client, cfg: cfg, log: s.log, many: s.many}
+	o.lengths.client, o.lengths.limit = s.client, s.lengths.lastShort()
+	o.batch.begin(batch)
+	return o
 }

@@ -334,7 +334,7 @@ func TestBatchesAdapt(t *testing.T) {
 	st.TooMany = 120
 	s := source(t, st, Config{Strategy: "batches", BatchSize: 20})
 	s.SetCapabilities(sparql.Capabilities{Readings: []sparql.Reading{sparql.ReadSelectTSV}, ValuesLimit: 5000})
-	s.most = 5000
+	s.batch.most = 5000
 	got, _ := scanAll(t, s)
 	diff(t, "batches", got, expected(t, ts, false))
 	refused, largest := 0, 0
@@ -549,7 +549,7 @@ func TestMovingStore(t *testing.T) {
 	}
 	st := sparqltest.New(ts...)
 	s := known(source(t, st, Config{}), st)
-	size := s.batchSize()
+	size := s.batch.get()
 	moves := 3
 	st.After = func(op, body string) {
 		if strings.HasPrefix(body, "SELECT ?s ?p ?o") && moves > 0 {
@@ -562,7 +562,7 @@ func TestMovingStore(t *testing.T) {
 	if err != nil || len(ds) != len(entities) {
 		t.Fatalf("%d are described: %v", len(ds), err)
 	}
-	if s.batchSize() != size {
-		t.Errorf("batches of %d, not %d", s.batchSize(), size)
+	if s.batch.get() != size {
+		t.Errorf("batches of %d, not %d", s.batch.get(), size)
 	}
 }

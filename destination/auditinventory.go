@@ -79,8 +79,8 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 	if a.root == nil {
 		return false, nil
 	}
-	v := &inventoryAudit{a: a, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}
-	if v.local, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil {
+	v, err := newInventoryAudit(a)
+	if err != nil {
 		return false, err
 	}
 	defer v.local.Close()
@@ -93,15 +93,26 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
+// newInventoryAudit is closed by its local.
+func newInventoryAudit(a *auditRun) (*inventoryAudit, error) {
+	local, err := extsort.New(a.d.cfg.TempDir, a.d.cfg.MemoryBytes/2)
+	return &inventoryAudit{a: a, local: local, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}, err
+}
+
+// build makes the inventory of the records, or gives an errInventory.
+func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryNode, err error) {
+	if err := v.collect(ctx); err != nil {
+		return root, err
+	}
+	if root, err = v.tree(); err != nil {
+		err = fmt.Errorf("%w: %w", errInventory, err)
+	}
+	return root, err
+}
+
 func (v *inventoryAudit) compare(ctx context.Context) error {
 	a := v.a
-	var root rdfres.InventoryNode
-	unusable := v.collect(ctx)
-	if unusable == nil {
-		if root, unusable = v.tree(); unusable != nil {
-			unusable = fmt.Errorf("%w: %w", errInventory, unusable)
-		}
-	}
+	root, unusable := v.build(ctx)
 	if unusable != nil && !errors.Is(unusable, errInventory) {
 		return unusable
 	}

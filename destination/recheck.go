@@ -140,9 +140,25 @@ func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) 
 
 // provenByInventory tells whether the source's inventory is that of the records.
 func (d *Destination) provenByInventory(ctx context.Context, o *offer) (bool, error) {
-	a := &auditRun{d: d, offer: o, depth: "store"}
-	_, err := a.byInventory(ctx)
-	return a.inventory != "", err
+	root, err := d.inventoryRoot(ctx, o)
+	if err != nil || root == nil {
+		return false, err
+	}
+	want, err := parseGraph(root.Digest)
+	if err != nil {
+		d.log.Info("the source's inventory is passed over", "why", err)
+		return false, nil
+	}
+	v, err := newInventoryAudit(&auditRun{d: d, offer: o, depth: "store"})
+	if err != nil {
+		return false, err
+	}
+	defer v.local.Close()
+	have, err := v.build(ctx)
+	if errors.Is(err, errInventory) {
+		return false, nil
+	}
+	return err == nil && have.Digest == want, err
 }
 
 // recheckAfter is what is due after a list or dump was compared. It is confirmed where nothing

@@ -233,3 +233,30 @@ func TestNotInSyncAfterAnAudit(t *testing.T) {
 		}
 	}
 }
+
+// What rests on one list is confirmed by the inventory of a source that has one, and its list is
+// read only where that is otherwise.
+func TestConfirmedByInventory(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.inventory = true, true
+		fill(s, 20)
+		right := maps.Clone(s.bodies)
+		if wrong {
+			delete(s.bodies, "e7.nt")
+		}
+		b.sync()
+		s.bodies = right
+		s.put("e3.nt", nt("e3", "second"))
+		before := s.requests["/set/resourcelist.xml"]
+		rep := b.sync()
+		if due := b.open().snapshotMeta().Recheck; !rep.InSync || (due != recheck{}) != wrong { // what it changed rests on that list
+			t.Errorf("wrong %t: %+v, and %+v is due", wrong, rep, due)
+		}
+		if read := s.requests["/set/resourcelist.xml"] > before; read != wrong {
+			t.Errorf("wrong %t: the list was read: %t", wrong, read)
+		}
+		b.equal()
+	}
+}

@@ -164,6 +164,9 @@ func (c *construct) fill(row []rdfres.Term, fresh int, out []rdfres.Triple) []rd
 			}
 		}
 		s, p, o := terms[0].Kind(), terms[1].Kind(), terms[2].Kind()
+		if slices.ContainsFunc(terms[:], func(t rdfres.Term) bool { return sparql.IsOwnNode(t.IRI()) }) {
+			continue // of the bookkeeping, which tells of entities too
+		}
 		if (s == rdfres.KindIRI || s == rdfres.KindBlank) && p == rdfres.KindIRI && o != rdfres.KindNone {
 			out = append(out, rdfres.Triple{S: terms[0], P: terms[1], O: terms[2]})
 		} // SPARQL 1.1, section 16.2: unbound or impossible triples are left out

@@ -306,6 +306,20 @@ func TestConstructOwnSubjects(t *testing.T) {
 	}
 }
 
+// What the bookkeeping tells of an entity is not of its description, whichever way a query goes.
+func TestConstructOwnStatements(t *testing.T) {
+	data, about := rdfres.NewIRI("http://example.org/data"), rdfres.NewIRI("urn:rsbridge:description:1:2")
+	st := sparqltest.New(rdfres.Triple{S: data, P: "<http://example.org/name>", O: `"n"`})
+	st.Add("urn:rsbridge:state", rdfres.Triple{S: about, P: "<http://xmlns.com/foaf/0.1/primaryTopic>", O: data})
+	st.Add("urn:rsbridge:state", rdfres.Triple{S: about, P: "<urn:rsbridge:terms#keptBy>", O: "<urn:rsbridge:mirror:1>"})
+	s := source(t, st, Config{Describe: `CONSTRUCT { ?entity <http://example.org/name> ?n . ?x ?y ?entity . ?entity <http://example.org/in> ?g , ?x }
+		WHERE { { ?entity <http://example.org/name> ?n } UNION { GRAPH ?g { ?x ?y ?entity } } }`})
+	got, _ := scanAll(t, s)
+	if ts := got["http://example.org/data"]; len(got) != 1 || len(ts) != 1 || ts[0].O != `"n"` {
+		t.Errorf("%v", got)
+	}
+}
+
 // The user's SELECT is asked over the graphs of the set, unless it names graphs.
 func TestSelectGraphs(t *testing.T) {
 	for _, c := range []struct {

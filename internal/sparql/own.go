@@ -44,6 +44,13 @@ func IsOwnGraph(graph string) bool {
 		strings.HasPrefix(graph, ownProbes) || strings.HasPrefix(graph, ownStates)
 }
 
+// IsOwnNode tells whether an IRI is of what the bookkeeping tells: a mirror, a description,
+// a property, or a graph of it.
+func IsOwnNode(iri string) bool {
+	name, own := strings.CutPrefix(iri, ownNamespace)
+	return own && (IsOwnGraph(iri) || strings.HasPrefix(name, "mirror:") || strings.HasPrefix(name, "description:") || strings.HasPrefix(name, "terms#"))
+}
+
 // OwnGraph is IsOwnGraph as a SPARQL expression over a variable bound to the name of a graph, such
 // as ?g. One comparison decides for nearly all graphs.
 func OwnGraph(variable string) string {

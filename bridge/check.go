@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -116,7 +117,7 @@ func (c *Config) check() (out []Finding) {
 		switch {
 		case !strings.Contains(v, "://") && !strings.HasPrefix(v, "/") && strings.ContainsAny(v, ".:/"):
 			fault(path, v, "has no scheme: write http://%s, or https://", webguard.Masked(v))
-		case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		case err != nil || u.Hostname() == "" || !isPort(u.Port()) || (u.Scheme != "http" && u.Scheme != "https"):
 			fault(path, v, "is no http or https address")
 		}
 	}
@@ -159,7 +160,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		if u, err := url.Parse(c.Public.BaseURL); err == nil && u.User != nil {
 			fault("public.base_url", c.Public.BaseURL, "names a user: it is what everybody sees")
-		} else if err == nil && net.ParseIP(u.Hostname()).IsUnspecified() {
+		} else if err == nil && u.Hostname() != "" && !isHost(u.Hostname()) {
 			fault("public.base_url", c.Public.BaseURL, "names no host that others could ask")
 		}
 	} else if len(c.Sets) > 0 && c.Public.BaseURL == "" && (c.Public.Listen == "" || listens(c.Public.Listen)) {
@@ -473,14 +474,33 @@ func (c *Config) inState(path string) bool {
 // this machine is known by.
 func namesHost(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && host != "" && !net.ParseIP(host).IsUnspecified()
+	return err == nil && isHost(host)
 }
+
+// isHost tells that a text is the name of a host, or the address of one. A name ends with a
+// letter somewhere in its last part: else it is an address, written shorter.
+func isHost(text string) bool {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return !ip.WithZone("").Unmap().IsUnspecified()
+	}
+	last := strings.TrimSuffix(text, ".")
+	last = last[strings.LastIndexByte(last, '.')+1:]
+	return hostName.MatchString(text) && strings.Trim(last, "0123456789") != ""
+}
+
+var hostName = regexp.MustCompile(`^[\pL\pN_]([\pL\pN._-]*[\pL\pN_.])?$`)
 
 // listens tells whether one can listen at an address: a host, or none, and a port.
 func listens(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
-	n, digits := strconv.ParseUint(port, 10, 16)
-	return err == nil && digits == nil && n <= 65535 && !strings.ContainsAny(host, "/?#@ ")
+	_, ip := netip.ParseAddr(host)
+	return err == nil && port != "" && isPort(port) && (host == "" || ip == nil || isHost(host))
+}
+
+// isPort tells that a port can be one; "" is that of the scheme.
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil
 }
 
 func loopback(listen string) bool {

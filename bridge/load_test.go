@@ -244,13 +244,34 @@ func TestTokens(t *testing.T) {
 
 // What others call this machine is not told by an address of all its networks.
 func TestBaseURLOfListen(t *testing.T) {
-	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": ""} {
+	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": "", "[::%lo]:8080": "", "[::ffff:0.0.0.0]:8080": "",
+		"[::1]:8080": "http://[::1]:8080", "my_host:80": "http://my_host:80", "bücher.example:80": "http://bücher.example:80"} {
 		c, err := bridge.Parse([]byte("state: ./s\npublic: {listen: \""+listen+"\"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("public.base_url: is needed: all published addresses begin with it, and public.listen %q names no host; give the address that others use", listen))):
 			t.Errorf("%s: %v", listen, err)
 		case want != "" && (err != nil || c.Public.BaseURL != want):
 			t.Errorf("%s: %v, want %s", listen, err, want)
+		}
+	}
+}
+
+// What is no host, nobody can listen at or ask.
+func TestNoHosts(t *testing.T) {
+	for public, want := range map[string]string{
+		`listen: "*:8080"`:                                "public.listen: \"*:8080\": is no address with a port",
+		`listen: "0:8080"`:                                "public.listen: \"0:8080\": is no address with a port",
+		`listen: "bad host!:8080"`:                        "public.listen: \"bad host!:8080\": is no address with a port",
+		`listen: "h.example:99999"`:                       "public.listen: \"h.example:99999\": is no address with a port",
+		`listen: ":8080", base_url: "http://*:80"`:        "public.base_url: \"http://*:80\": names no host that others could ask",
+		`listen: ":8080", base_url: "http://[::]:80"`:     "public.base_url: \"http://[::]:80\": names no host that others could ask",
+		`listen: ":8080", base_url: "http://0"`:           "public.base_url: \"http://0\": names no host that others could ask",
+		`listen: ":8080", base_url: "http://h:99999"`:     "public.base_url: \"http://h:99999\": is no http or https address",
+		`listen: ":8080", base_url: "http://h.example/a"`: "",
+	} {
+		_, err := bridge.Parse([]byte("state: ./s\npublic: {"+public+"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", public, err, want)
 		}
 	}
 }

@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"sparqlsrc/dumpfile": 1,
 
 	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "faces": 2, "destination": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
+	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
 	"bridge": 3,
 
@@ -48,7 +49,7 @@ var order = map[string]int{
 
 // inside is the order of the rooms of the destination on floor 2: those that it is made of
 // are below it.
-var inside = map[string]int{"destination/sink": 1, "destination/sink/sparqlsink": 2, "destination": 9}
+var inside = map[string]int{"destination/sink": 1, "destination/sink/marks": 2, "destination/sink/sparqlsink": 3, "destination/sink/dumpsink": 3, "destination/sink/filesink": 3, "destination": 9}
 
 // forbidden imports and why.
 var forbidden = []struct{ from, to, why string }{
@@ -71,6 +72,8 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination/fetch", "internal/kv", "requests keep no records"},
 	{"destination/sink", "internal/kv", "a sink keeps no records"},
 	{"destination/sink/sparqlsink", "internal/kv", "a sink keeps no records"},
+	{"destination/sink/dumpsink", "internal/sparql", "a dump is no store"},
+	{"destination/sink/filesink", "internal/sparql", "a folder is no store"},
 	{"destination/sink/sparqlsink", "destination/fetch", "a sink is told what to hold, and asks no source"},
 	{"destination", "resourcesync/check", "a destination reads leniently and never judges"},
 	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -404,7 +404,7 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		case !s.local() && s.Query == "":
 			fault(p+".query", "", "is needed: the address of SPARQL queries")
 		}
-		if err := destination.CheckDump(s.Dump); s.Dump != "" && err != nil {
+		if err := dumpsink.Check(s.Dump); s.Dump != "" && err != nil {
 			fault(p+".dump", s.Dump, "%v", err)
 		}
 		if s.Serve && s.Embedded == "" {

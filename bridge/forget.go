@@ -240,7 +240,7 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 // storeAt is the open store of an address, nil for none.
 func (b *Bridge) storeAt(target string) *store {
 	for _, st := range b.stores {
-		if st.fault == nil && destination.TargetOf(st.client) == target {
+		if st.fault == nil && st.address() == target {
 			return st
 		}
 	}

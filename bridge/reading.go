@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
@@ -46,13 +47,10 @@ func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err e
 }
 
 // client is a client of a store for opening records: it is asked nothing.
-func (c Store) client(name string, log *slog.Logger) (*sparql.Client, *destination.Sink, error) {
+func (c Store) client(name string, log *slog.Logger) (*sparql.Client, sink.Sink, error) {
 	if c.sink() {
 		sink, err := c.openSink()
-		if err != nil {
-			return nil, nil, err
-		}
-		return sink.Client(), sink, nil
+		return nil, sink, err
 	}
 	e := c.endpoint(name, nil, log)
 	if c.Embedded != "" {

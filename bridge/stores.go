@@ -11,7 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -22,7 +25,7 @@ import (
 type store struct {
 	client   *sparql.Client
 	embedded *embedstore.Store // nil for a remote one
-	sink     *destination.Sink // of a dump or files
+	sink     sink.Sink         // of a dump or files, without a client
 	fault    error             // why it could not be opened; then there is nothing else
 }
 
@@ -86,11 +89,19 @@ func (c Store) endpoint(name string, names settings.Names, log *slog.Logger) spa
 	}
 }
 
-func (c *Store) openSink() (*destination.Sink, error) {
+func (c *Store) openSink() (sink.Sink, error) {
 	if c.Files != "" {
-		return destination.FolderSink(c.Files)
+		return filesink.Open(c.Files)
 	}
-	return destination.DumpSink(c.Dump)
+	return dumpsink.Open(c.Dump)
+}
+
+// address is that of a mirror in the store, as records have it.
+func (s *store) address() string {
+	if s.sink != nil {
+		return s.sink.Address()
+	}
+	return sparqlsink.Of(s.client).Address()
 }
 
 // embeddedAddresses are what an embedded store is called by in records: each by
@@ -110,13 +121,13 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Br
 	}
 	if c.sink() {
 		if open != nil {
-			return &store{client: open.client, sink: open.sink}, nil
+			return &store{sink: open.sink}, nil
 		}
 		sink, err := c.openSink()
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", name, err)
 		}
-		return &store{client: sink.Client(), sink: sink}, nil
+		return &store{sink: sink}, nil
 	}
 	e := c.endpoint(name, b.cfg.names, b.log)
 	s := &store{}

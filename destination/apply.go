@@ -1,8 +1,6 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"bytes"
 	"cmp"
 	"context"
@@ -20,7 +18,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -178,11 +175,11 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 		return err
 	}
 	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
-	if err == nil || ctx.Err() != nil || !(sparqlsink.Refusal(err) || errors.Is(err, sink.ErrRefused)) {
+	if err == nil || ctx.Err() != nil || !(d.mirror.Refused(err) || errors.Is(err, sink.ErrRefused)) {
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.WriteCheckpoint(ctx, d.checkpointOf(&d.meta)); herr != nil {
+	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -282,10 +279,10 @@ func (ch *delta) given(hash ledger.Hash) *sink.Statement {
 type worked struct {
 	changes []*delta
 	plan    *sink.Batch
-	small   int              // ops that are, whose triples are not in the plan
-	intent  []byte           // made ahead, with uploads; nil: not yet
-	posted  bool             // all of it, so that nothing of the meta is needed before it is recorded
-	uploads []*sparql.Upload // of what is posted
+	small   int    // ops that are, whose triples are not in the plan
+	intent  []byte // made ahead, with uploads; nil: not yet
+	posted  bool   // all of it, so that nothing of the meta is needed before it is recorded
+	uploads any    // of what is posted
 }
 
 func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
@@ -300,6 +297,9 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
 	if !d.putsWhole() {
 		w.plan, err = d.plan(changes, batch)
+	}
+	if err == nil {
+		d.tellSink(w.plan, changes)
 	}
 	return w, err
 }
@@ -335,7 +335,7 @@ func (d *Destination) posts(p *sink.Batch) bool { return len(p.Add) >= d.lim.few
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
 func (d *Destination) postsWithSmall(p *sink.Batch) bool {
-	return len(p.Add) <= sparqlsink.BulkTriples && d.canPost(p)
+	return len(p.Add) <= d.mirror.BulkTriples() && d.canPost(p)
 }
 
 func (d *Destination) canPost(p *sink.Batch) bool {
@@ -381,8 +381,6 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		}
 		switch {
 		case err != nil || p.Empty():
-		case d.mirror.GSPOnly():
-			err = d.putEntities(ctx, changes, p)
 		case bulk && d.posts(p):
 			err = d.mirror.Bulk(ctx, p.Add, ready.uploads)
 			posted = true
@@ -393,7 +391,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			if change != nil {
 				change(&next)
 			}
-			err = d.mirror.Write(ctx, p, d.checkpointOf(&next))
+			err = d.mirror.Apply(ctx, p, d.checkpointOf(&next))
 		}
 		if err == nil {
 			err = d.crashAt("written")
@@ -915,7 +913,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err != nil {
 		return err
 	}
-	if d.mirror.GSPOnly() {
+	if d.mirror.PutsGraphs() {
 		return nil
 	}
 	dropped := &sink.Batch{}
@@ -927,7 +925,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 			}
 		}
 	}
-	if err := d.mirror.WriteUpdates(ctx, dropped, nil); err != nil {
+	if err := d.mirror.Restore(ctx, dropped); err != nil {
 		return err
 	}
 	// What the op inserted and nobody owns goes; what it deleted comes back.

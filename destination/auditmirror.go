@@ -1,8 +1,6 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -69,7 +67,7 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 			return err
 		}
 		if lacking > 0 {
-			return fmt.Errorf("%w: %d resources lack triples that were just written", sparqlsink.ErrUnconfirmed, lacking)
+			return fmt.Errorf("%w: %d resources lack triples that were just written", sink.ErrUnconfirmed, lacking)
 		}
 	}
 	if mc.refetch > 0 {
@@ -84,6 +82,9 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	defer d.spaceL.Unlock()
 	if d.folder != nil {
 		return c.files(ctx)
+	}
+	if !d.mirror.reads {
+		return nil
 	}
 	if err := d.sameForm(); err != nil {
 		return err
@@ -519,7 +520,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			return err
 		}
 	}
-	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit {
+	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit() {
 		return c.flush(ctx)
 	}
 	return nil
@@ -555,7 +556,7 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement,
 	}
 	lay := d.mirror.Layout
 	lay.Authority = m.Authority
-	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &sparqlsink.Mirror{Layout: lay}}
+	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{Place: &sink.Place{Layout: lay}}}
 	sts, _, err := other.statementsOf(o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -624,20 +625,22 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 		c.plan = sink.Batch{}
 		return d.saveMeta(func(m *meta) { m.Ahead = true })
 	}
-	if d.mirror.GSPOnly() {
-		if err := c.putTouched(ctx); err != nil {
+	if d.mirror.PutsGraphs() {
+		p, err := c.touched()
+		if err != nil {
 			return err
 		}
 		c.plan = sink.Batch{}
-		return nil
+		return d.writePlan(ctx, p)
 	}
 	p := c.plan
 	c.plan = sink.Batch{}
 	return d.writePlan(ctx, &p)
 }
 
-// putTouched puts the per-entity graphs that a repair touches, whole.
-func (c *mirrorCompare) putTouched(ctx context.Context) error {
+// touched puts the per-entity graphs of a repair whole.
+func (c *mirrorCompare) touched() (*sink.Batch, error) {
+	p := &sink.Batch{}
 	graphs := map[string]bool{}
 	for _, list := range [][]sink.Statement{c.plan.Add, c.plan.Remove} {
 		for _, st := range list {
@@ -647,25 +650,20 @@ func (c *mirrorCompare) putTouched(ctx context.Context) error {
 	for g := range graphs {
 		v, err := c.d.store.Get(ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
-			if err := c.d.mirror.Client.DeleteGraph(ctx, g); err != nil {
-				return err
-			}
+			p.DropGraphs = append(p.DropGraphs, g)
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.dest {
 			continue
 		}
 		sts, _, err := c.d.statementsOf(ledger.Hash(v[4:20]))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		ch := &delta{newSts: sts, newGraph: g}
-		if err := c.d.putEntities(ctx, []*delta{ch}, &sink.Batch{}); err != nil {
-			return err
-		}
+		p.Put = append(p.Put, sink.Graph{IRI: g, Statements: sts})
 	}
-	return nil
+	return p, nil
 }

@@ -1,8 +1,6 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"context"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
@@ -78,7 +76,7 @@ func (b *batcher) isNew(loc ledger.Hash) bool {
 
 // compact makes an op of a new resource small, where that can be: all of its triples
 // are as they were described, and can be posted.
-func (o *op) compact(m *sparqlsink.Mirror) {
+func (o *op) compact(m *mirror) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
 	}
@@ -157,7 +155,7 @@ func (c *compacted) bytes() (n int64) {
 
 // postSmall uploads the triples of small ops, and some statements.
 func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
-	p := &sparqlsink.Packed{} // a request that has failed may read on while the ops are expanded
+	p := &sink.Packed{} // a request that has failed may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
 			continue

@@ -46,7 +46,7 @@ func (d *Destination) owned(ctx context.Context) (n int64, err error) {
 
 // provedComplete notes a comparison where the mirror holds less than was written.
 func (d *Destination) provedComplete(ctx context.Context, r *run) error {
-	if d.mirror.GSPOnly() {
+	if d.putsWhole() {
 		return nil // its graph is put whole at the end of the run
 	}
 	d.spaceL.Lock()

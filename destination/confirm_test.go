@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 
 	"bytes"
@@ -98,7 +99,7 @@ func TestDeadUploads(t *testing.T) {
 	m := newTestMirror(t)
 	b := &bench{mir: m}
 	b.swallow(func(path, _ string) bool { return path == "/data" })
-	d := sparqlsink.New(m.client(), slog.New(slog.DiscardHandler))
+	d := sparqlsink.New(m.client(), &sink.Place{Log: slog.New(slog.DiscardHandler)})
 	found, err := d.ProbeIRIs(t.Context())
 	if err != nil || !found.Dead || len(found.GSP) > 0 {
 		t.Fatalf("%+v %v", found, err)
@@ -121,7 +122,7 @@ func TestGraphStoreTakesNoPost(t *testing.T) {
 			w.WriteHeader(status)
 			return true
 		}
-		d := sparqlsink.New(m.client(), slog.New(slog.DiscardHandler))
+		d := sparqlsink.New(m.client(), &sink.Place{Log: slog.New(slog.DiscardHandler)})
 		found, err := d.ProbeIRIs(t.Context())
 		if err != nil || !found.Dead {
 			t.Errorf("%d: %+v %v", status, found, err)

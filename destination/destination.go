@@ -67,7 +67,7 @@ type Options struct {
 	Transport http.RoundTripper // nil: its own
 	Now       func() time.Time
 	Logger    *slog.Logger
-	Sink      *Sink                                 // the mirror is kept in files; target is its Client then
+	Sink      sink.Sink                             // where the mirror is kept; nil: in the store of target, which else is nil
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
 }
 
@@ -82,10 +82,11 @@ type Destination struct {
 	repeats *repeats // of log
 	store   kv.Store
 	fetch   *fetch.Client
-	mirror  *sparqlsink.Mirror
+	to      sink.Sink
+	mirror  *mirror
+	learner *sparqlsink.Mirror  // a mirror that must be probed, nil for any other
 	mapping *embedstore.Mapping // nil: none
 	folder  *os.Root            // of a mirror of files, nil for any other
-	sink    *Sink               // of a mirror that is a dump, nil for any other
 	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
 	led     *ledger.Ledger
 	dest    ledger.ID
@@ -249,29 +250,25 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _, _ = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
-	e := target.Endpoint()
-	d.target = TargetOf(target)
-	if e.Update == "" && e.GraphStore == "" {
-		return nil, fmt.Errorf("destination %s: store %s can only be read; give %s or %s", cfg.Name, e.Name, cfg.Settings.Of("update"), cfg.Settings.Of("graph_store"))
+	if d.to = o.Sink; d.to == nil {
+		d.to = sparqlsink.Of(target)
 	}
-	d.mirror = sparqlsink.New(target, d.log)
+	d.target = d.to.Address()
 	if cfg.Map != "" {
 		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
 		}
 	}
-	if o.Sink != nil {
-		if err := d.useSink(o.Sink); err != nil {
-			return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
-		}
-	}
-	d.mirror.Layout = sink.Layout{PerEntity: cfg.Graph == "per-entity"}
-	if d.mirror.Layout.PerEntity {
-		d.mirror.Layout.Template = cfg.GraphIRI
+	place := &sink.Place{Layout: sink.Layout{PerEntity: cfg.Graph == "per-entity"}, Log: d.log}
+	if place.Layout.PerEntity {
+		place.Layout.Template = cfg.GraphIRI
 	} else {
-		d.mirror.Layout.Graph = cfg.GraphIRI
+		place.Layout.Graph = cfg.GraphIRI
 	}
-	if cfg.Provenance && d.mirror.GSPOnly() {
+	if err := d.openMirror(place); err != nil {
+		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
+	}
+	if cfg.Provenance && !d.mirror.Tells() {
 		return nil, fmt.Errorf("destination %s: provenance: the mirror takes no SPARQL updates; set provenance: false", cfg.Name)
 	}
 	if err := d.openBeside(); err != nil {
@@ -281,6 +278,28 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
 	return d, ctx.Err()
+}
+
+// openMirror opens the mirror in its sink.
+func (d *Destination) openMirror(place *sink.Place) error {
+	m, err := d.to.Open(place)
+	if err != nil {
+		return err
+	}
+	d.mirror = newMirror(place, m)
+	if x, ok := m.(interface{ Learner() *sparqlsink.Mirror }); ok {
+		d.learner = x.Learner()
+	}
+	if x, ok := m.(sink.Files); ok {
+		d.folder = x.Root()
+	}
+	switch {
+	case d.folder != nil && d.cfg.Map != "":
+		return errors.New("map is for stores and dumps; a folder has the representations as they are")
+	case d.folder != nil && d.cfg.Keep == "versions":
+		return errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
+	}
+	return nil
 }
 
 func (c *Config) complete() error {
@@ -445,8 +464,8 @@ func randomHex(bytes int) string {
 
 // at is the address of the mirror as it may be printed.
 func (d *Destination) at() string {
-	if d.sink != nil || d.folder != nil {
-		return d.mirror.Client.Endpoint().Name
+	if d.learner == nil {
+		return d.to.Name()
 	}
 	return placeOf(d.target)
 }

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 
 	"context"
@@ -43,7 +44,7 @@ type bench struct {
 	iris  sparqlsink.Rewrites
 	fetch http.RoundTripper // nil: over connections
 	few   int               // limits.few; 0: as it is
-	sink  *Sink             // nil: the mirror is mir
+	sink  sink.Sink         // nil: the mirror is mir
 
 	window int // limits.window; 0: as it is
 }
@@ -107,9 +108,7 @@ func (b *bench) open() *Destination {
 	b.t.Helper()
 	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }, Sink: b.sink}
 	client := b.mir.client()
-	if b.sink != nil {
-		client = b.sink.Client()
-	} else {
+	if b.sink == nil {
 		b.remember(client.Endpoint())
 	}
 	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {

@@ -42,18 +42,22 @@ type PlanDocument struct {
 }
 
 // shadow is a Destination that leaves nothing.
-func (d *Destination) shadow(p *planning) *Destination {
-	m := *d.mirror
-	return &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats, mirror: &m,
-		mapping: d.mapping, folder: d.folder, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+func (d *Destination) shadow(p *planning) (*Destination, error) {
+	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
+		mapping: d.mapping, to: d.to, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+	place := *d.mirror.Place
+	return s, s.openMirror(&place)
 }
 
 // known takes what is known of the mirror. A probe of one that is not known would
 // write.
 func (d *Destination) known() error {
+	if d.learner == nil {
+		return nil
+	}
 	p, err := d.probeRecord()
 	if p != nil && p.IRIs != nil {
-		d.mirror.Caps, d.mirror.IRIs, d.mirror.Layout.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
+		d.learner.Caps, d.learner.IRIs, d.mirror.Layout.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
 	}
 	return err
 }
@@ -233,7 +237,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 func (d *Destination) tellPlan(r *run) {
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0
-	p.Store, p.Graph, p.Resources = d.mirror.Client.Endpoint().Name, d.graphName(), p.total
+	p.Store, p.Graph, p.Resources = d.to.Name(), d.graphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.snapshotMeta()
 		n := m.Selected() + r.planned.created - r.planned.deleted

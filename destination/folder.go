@@ -19,6 +19,9 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
+	"github.com/rsbridge/rsbridge/destination/sink/marks"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -26,10 +29,9 @@ import (
 )
 
 // A mirror of files has each resource at the path of its address below the
-// folder: that of the source's own host as it is, that of another host below a
-// folder HOST (with _PORT) of it. Bytes that a file name should not have are
-// written %XX, a query is a part of the name, empty and dot segments are written
-// %, and a segment that is too long ends in a hash. Where a path is taken, as by
+// folder: of the source's own host as it is, of another host below a folder HOST
+// (with _PORT). Bytes unfit for a file name are written %XX, a query is a part of the name, empty and dot segments are written
+// %, and a long segment ends in a hash. If a path is taken, as by
 // /a and /a/b, the file is below %/ by the hash of its address. What is written is
 // what was verified, byte for byte; the record has its SHA-256 (normal digest).
 //
@@ -39,8 +41,8 @@ import (
 
 const maxSegment = 120
 
-// pathsOf are the paths at which the file of an address may be: its own, the one where
-// that is taken, and the one that it was given when the source was at another host.
+// pathsOf are the possible paths of an address: its own, the other one if that is taken,
+// and the one from a former host of the source.
 func (d *Destination) pathsOf(loc string) []string {
 	u, err := url.Parse(loc)
 	own, ownErr := url.Parse(d.cfg.Source)
@@ -173,7 +175,7 @@ func (d *Destination) ownerOf(name string) (loc ledger.Hash, ok bool, err error)
 	return ledger.Hash(v[4:20]), true, nil
 }
 
-// fileOf is the path of a resource that is recorded, "" if it has none.
+// fileOf is the path of a recorded resource, "" for none.
 func (d *Destination) fileOf(loc string) (string, error) {
 	for _, name := range d.pathsOf(loc) {
 		owner, ok, err := d.ownerOf(name)
@@ -241,7 +243,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		d.led.Drop(b, loc)
 		return nil
 	}
-	leave := func(o *op) error { // the locations that its entity has left
+	leave := func(o *op) error { // former locations of its entity
 		for _, loc := range o.replaces {
 			if !named[loc] {
 				named[loc] = true
@@ -327,7 +329,7 @@ func (d *Destination) applyFiles(ctx context.Context, ops []*op, c *counts, chan
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.PutCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
+		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&next)); err != nil {
 			return err
 		}
 		if err := d.crashAt("checkpoint"); err != nil {
@@ -676,7 +678,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case e.IsDir(), name == folderState, unfinishedFile(name):
+		case e.IsDir(), name == filesink.StateFile, marks.Unfinished(name):
 			return nil
 		}
 		owner, ok, err := d.ownerOf(name)

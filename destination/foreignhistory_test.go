@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -119,11 +122,11 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 	case "folder":
 		s.alternates, s.generic = false, false // of those it has the pages
 		dir := t.TempDir()
-		b.cfg.GraphIRI, b.sink = "", sinkOf(t, FolderSink, dir)
+		b.cfg.GraphIRI, b.sink = "", sinkOf(t, filesink.Open, dir)
 		has, want = func() []string { return slices.Sorted(maps.Values(filesIn(t, dir))) }, s.bodies
 	case "dump":
 		file := filepath.Join(t.TempDir(), "all.nt")
-		b.sink = sinkOf(t, DumpSink, file)
+		b.sink = sinkOf(t, dumpsink.Open, file)
 		has = func() []string { return readDump(t, file) }
 	case "per entity":
 		s.same, s.shared, s.describes = false, false, true // else they are several, or none
@@ -241,7 +244,7 @@ func foreignBench(t *testing.T, s *foreignSource) *bench {
 	return b
 }
 
-func sinkOf(t *testing.T, open func(string) (*Sink, error), path string) *Sink {
+func sinkOf[S sink.Sink](t *testing.T, open func(string) (S, error), path string) sink.Sink {
 	sink, err := open(path)
 	if err != nil {
 		t.Fatal(err)

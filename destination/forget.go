@@ -1,13 +1,12 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 
@@ -63,7 +62,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		}
 		return rep, err
 	}
-	if rep.Lines, err = d.mirror.CountLines(ctx); err != nil {
+	if rep.Lines, err = d.mirror.Lines(ctx); err != nil {
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
@@ -87,19 +86,14 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 			return rep, err
 		}
 	}
-	if err := d.mirror.DropLines(ctx); err != nil {
+	if err := d.mirror.Forget(ctx, !o.KeepData); err != nil {
 		return rep, fmt.Errorf("remove the lines in %s: %w", sink.StateGraph, err)
 	}
 	if err := d.crashAt("lines"); err != nil {
 		return rep, err
 	}
-	if d.sink != nil && !o.KeepData {
-		if err := d.sink.removeIfUnused(); err != nil {
-			return rep, err
-		}
-	}
 	if d.beside != nil {
-		if err := os.Remove(filepath.Join(d.cfg.Files, folderState)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(d.cfg.Files, filesink.StateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return rep, err
 		}
 	}
@@ -115,7 +109,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	if err != nil {
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
-	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: sparqlsink.New(nil, nil)}
+	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: newMirror(&sink.Place{}, nil)}
 	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
@@ -230,36 +224,4 @@ func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
 func (d *Destination) dropRecords() error {
 	defer ledger.LockNumbers()()
 	return d.led.Forget(d.cfg.Name)
-}
-
-// removeGraph forgets a checkpoint.
-func (s *Sink) removeGraph(w http.ResponseWriter, st sinkState, graph string) error {
-	delete(st.Graphs, graph)
-	w.WriteHeader(http.StatusNoContent)
-	if len(st.Graphs) > 0 {
-		return s.putState(st)
-	}
-	if s.folder == "" {
-		return s.putState(st) // the dump is read with it
-	}
-	if err := os.Remove(s.stateFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// removeIfUnused removes a dump that no destination keeps any more, with its state file.
-func (s *Sink) removeIfUnused() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st, err := s.state()
-	if err != nil || len(st.Graphs) > 0 {
-		return err
-	}
-	for _, file := range []string{s.file, s.stateFile()} {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }

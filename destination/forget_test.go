@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -211,7 +212,7 @@ func TestForgetWhole(t *testing.T) {
 			case "graph-store":
 				b.mir.noUpdate = true
 			case "dump":
-				s, err := DumpSink(filepath.Join(dir, "all.nt"))
+				s, err := dumpsink.Open(filepath.Join(dir, "all.nt"))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -87,12 +86,6 @@ func (k *Kept) GraphName() string {
 // nothing that concerns the source is known.
 func (k *Kept) Config() Config {
 	return Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
-}
-
-// TargetOf is the Target of a mirror in a store.
-func TargetOf(target *sparql.Client) string {
-	e := target.Endpoint()
-	return sparql.WithoutToken(cmp.Or(e.Update, e.GraphStore, e.Query))
 }
 
 // placeOf is a target as it may be printed: the path of a dump or folder, the name of an

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -93,7 +95,7 @@ func TestEntitiesMove(t *testing.T) {
 							d := b.open()
 							if kind == "pairs-small-windows" {
 								d.lim.window = 4
-								d.mirror.Limit = 5
+								d.mirror.Loader = ofFive{d.mirror.Loader}
 							}
 							rep, err := d.Sync(context.Background(), SyncOptions{})
 							if err != nil {
@@ -189,7 +191,7 @@ func TestGoneBeforeItsMoveWasDone(t *testing.T) {
 			if kind != "folder" {
 				return b.sync()
 			}
-			sink, err := FolderSink(dir)
+			sink, err := filesink.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -345,7 +347,7 @@ func TestPendingEntityMoves(t *testing.T) {
 		s.ours, s.changes = true, kind == "pairs"
 		open := b.open
 		if kind == "folder" {
-			sink, err := FolderSink(t.TempDir())
+			sink, err := filesink.Open(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -380,3 +382,8 @@ func TestPendingEntityMoves(t *testing.T) {
 		}
 	}
 }
+
+// ofFive is a mirror for batches of five statements.
+type ofFive struct{ sink.Loader }
+
+func (ofFive) Limit() int { return 5 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
+	"github.com/rsbridge/rsbridge/destination/sink/marks"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -23,7 +25,7 @@ import (
 // is written before the batch that records it and removed before the batch that
 // forgets it, so that what a crash leaves is done again by the next run.
 
-// Other is a resource that is no RDF.
+// Other is a resource, not of RDF.
 type Other struct {
 	Location string `json:"location"`
 	Entity   string `json:"entity,omitempty"` // that it describes or belongs to, as the source tells
@@ -40,7 +42,7 @@ func (d *Destination) root() *os.Root {
 	return d.beside
 }
 
-// nameKey is where the owner of a path stands.
+// nameKey has the owner of a path.
 func (d *Destination) nameKey(name string) []byte {
 	if d.folder != nil {
 		return ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(name))
@@ -68,7 +70,7 @@ func (d *Destination) openBeside() (err error) {
 	return nil
 }
 
-// besideState is the file that says whose the folder is.
+// besideState is the file with the owner of the folder.
 type besideState struct {
 	Version int    `json:"version"`
 	Mirror  string `json:"mirror"` // mark of the destination
@@ -77,12 +79,12 @@ type besideState struct {
 
 // claimBeside makes the folder ours, unless it holds what is not.
 func (d *Destination) claimBeside() error {
-	raw, err := d.readBeside(folderState)
+	raw, err := d.readBeside(filesink.StateFile)
 	var st besideState
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(raw, &st); err != nil {
-			return fmt.Errorf("files: %s: %w", filepath.Join(d.cfg.Files, folderState), err)
+			return fmt.Errorf("files: %s: %w", filepath.Join(d.cfg.Files, filesink.StateFile), err)
 		}
 		if st.Mirror == d.meta.Mark {
 			return nil
@@ -97,14 +99,14 @@ func (d *Destination) claimBeside() error {
 		if err != nil {
 			return fmt.Errorf("files: %w", err)
 		}
-		foreign := func(e fs.DirEntry) bool { return !unfinishedFile(e.Name()) }
+		foreign := func(e fs.DirEntry) bool { return !marks.Unfinished(e.Name()) }
 		if slices.ContainsFunc(list, foreign) && !d.cfg.Adopt {
 			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
 		}
 	}
 	raw, err = json.Marshal(besideState{1, d.meta.Mark, d.cfg.Name})
 	if err == nil {
-		err = replaceFile(filepath.Join(d.cfg.Files, folderState), func(w io.Writer) error { _, err := w.Write(raw); return err })
+		err = marks.Replace(filepath.Join(d.cfg.Files, filesink.StateFile), func(w io.Writer) error { _, err := w.Write(raw); return err })
 	}
 	if err != nil {
 		return fmt.Errorf("files: %w", err)

@@ -252,7 +252,7 @@ func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
 func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
 	m := d.snapshotMeta()
 	d.wrote(&m)
-	if err := d.mirror.Write(ctx, p, d.checkpointOf(&m)); err != nil {
+	if err := d.mirror.Apply(ctx, p, d.checkpointOf(&m)); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	if err := d.crashAt("written"); err != nil {
@@ -274,6 +274,9 @@ func (d *Destination) takeOver(mark string) error {
 // beforeRedo notes whether the mirror is where the
 // records are: redoing it sets the checkpoint, after which nobody could tell.
 func (d *Destination) beforeRedo(ctx context.Context) error {
+	if !d.mirror.remark {
+		return nil
+	}
 	cp, err := d.mirror.Checkpoint(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 )
 
@@ -245,7 +246,7 @@ func TestListsOfLists(t *testing.T) {
 			}
 			b := webBench(t, w, "/cap.xml")
 			if folder {
-				b.cfg.GraphIRI, b.sink = "", sinkOf(t, FolderSink, t.TempDir())
+				b.cfg.GraphIRI, b.sink = "", sinkOf(t, filesink.Open, t.TempDir())
 			}
 			rep, err := b.open().Sync(t.Context(), SyncOptions{})
 			audit, aerr := b.open().Audit(t.Context(), AuditOptions{})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 )
 
 func person(name string) string {
@@ -187,7 +189,7 @@ func TestSelectIntoFolder(t *testing.T) {
 	b := newBench(t)
 	s := b.src
 	dir := t.TempDir()
-	sink, err := FolderSink(dir)
+	sink, err := filesink.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

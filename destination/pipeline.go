@@ -186,12 +186,12 @@ func (d *Destination) batcher(c *counts, bulk bool) *batcher {
 
 // learnLimit is called while nothing is being written: a refused update makes it smaller.
 func (b *batcher) learnLimit() {
-	b.limit = max(b.d.mirror.Limit, 50)
+	b.limit = max(b.d.mirror.Limit(), 50)
 	b.learnPace()
 }
 
 // learnPace is called while nothing is being sent: a store that is slow makes it smaller.
-func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace, b.d.mirror.BulkTriples()) }
+func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace(), b.d.mirror.BulkTriples()) }
 
 // outcome adds what came of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {

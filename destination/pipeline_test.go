@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -117,7 +118,7 @@ func TestUpdatesGrow(t *testing.T) {
 		}
 		b.src.put("big.nt", nt("big", values...))
 		d := b.open()
-		d.mirror.Quick = time.Hour
+		d.learner.Quick = time.Hour
 		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 1 {
 			t.Fatalf("%+v %v", rep, err)
 		}
@@ -165,11 +166,19 @@ func TestFormer(t *testing.T) {
 func TestBatchesOfASlowStore(t *testing.T) {
 	b := newBench(t)
 	d := b.open()
-	d.mirror.SetLimit()
+	d.learner.SetLimit()
 	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
-		d.mirror.Pace = pace
+		d.mirror.Loader = paced{d.learner, pace}
 		if n := d.batcher(&counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)
 		}
 	}
 }
+
+// paced is a store of another pace.
+type paced struct {
+	sink.Loader
+	pace int
+}
+
+func (p paced) Pace() int { return p.pace }

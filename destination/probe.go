@@ -42,7 +42,10 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 // ready loads what is known of the mirror, after probing it where nothing is,
 // and brings the ownership index to the normal form that was found.
 func (d *Destination) ready(ctx context.Context) error {
-	if d.mirror.Limit > 0 && d.sameForm() == nil {
+	if d.learner == nil {
+		return d.indexInForm(ctx)
+	}
+	if d.learner.Limit() > 0 && d.sameForm() == nil {
 		return nil
 	}
 	p, err := d.probedOnce(ctx)
@@ -70,7 +73,7 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 		return d.probe(ctx, p)
 	}
 	if p.IRIs == nil {
-		iris, err := d.mirror.ProbeIRIs(ctx)
+		iris, err := d.learner.ProbeIRIs(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 		}
@@ -87,7 +90,7 @@ func (d *Destination) take(ctx context.Context, p *probed) error {
 	if g := d.mirror.Layout.Graph; g != "" && p.IRIs.ChangesGraph(g) {
 		return fmt.Errorf("graph %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
 	}
-	d.mirror.Take(p.Capabilities, *p.IRIs)
+	d.learner.Take(p.Capabilities, *p.IRIs)
 	return d.indexInForm(ctx)
 }
 
@@ -108,12 +111,12 @@ func (d *Destination) probeRecord() (*probed, error) {
 
 // probe asks the store what it does. old is what was known, nil for nothing.
 func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
-	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.Server}
+	p := &probed{At: d.opt.Now().UTC(), Server: d.learner.Server}
 	var err error
-	if p.Capabilities, err = d.mirror.Client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
+	if p.Capabilities, err = d.learner.Client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
 		return nil, fmt.Errorf("probe the mirror %s: %w", d.at(), err)
 	}
-	if !p.Writable && !d.mirror.GSPOnly() {
+	if !p.Writable && !d.learner.PutsGraphs() {
 		return nil, unwritable(d.at(), p.WriteError)
 	}
 	for _, t := range p.Unexplained {
@@ -121,8 +124,8 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), clip.Middle(string(t.O)))
 		}
 	}
-	d.mirror.Caps.Product = p.Product
-	iris, err := d.mirror.ProbeIRIs(ctx)
+	d.learner.Caps.Product = p.Product
+	iris, err := d.learner.ProbeIRIs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
 	}
@@ -330,7 +333,10 @@ const probePause = 24 * time.Hour
 // sawServer probes again when the store is another one, or another version, than
 // the one that was probed.
 func (d *Destination) sawServer(ctx context.Context) error {
-	now := d.mirror.Server
+	if d.learner == nil {
+		return nil
+	}
+	now := d.learner.Server
 	p, err := d.probeRecord()
 	if err != nil || p == nil || now == "" || p.Server == now {
 		return err

@@ -1,8 +1,6 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -55,11 +53,11 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 		}
 		n := d.mirror.Layout.NormalForm.Triple(t)
 		st := sink.Statement{Triple: t, Graph: sink.StateGraph, Subject: sink.SubjectHash(sink.StateGraph, n.S), Hash: sink.TripleHash(sink.StateGraph, n), Rewritten: n != t}
-		if d.mirror.Odd(&st) == "" && d.mirror.Keeps(&st) == nil && d.mirror.OddToPost(&st) == "" {
+		if d.mirror.Exact(&st) {
 			out = append(out, st)
 		}
 	}
-	add(sparqlsink.PredKeptBy, rdfres.NewIRI(d.mirror.Mark))
+	add(sink.PropPrefix+"keptBy", rdfres.NewIRI(d.mirror.Mark))
 	add(predDerived, rdfres.NewIRI(r.Loc))
 	add(predSource, rdfres.NewIRI(source))
 	if r.Entity != "" {
@@ -129,7 +127,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	if m.Provenance == source {
 		return nil
 	}
-	if m.Stage == ledger.None || d.mirror.GSPOnly() {
+	if m.Stage == ledger.None || !d.mirror.Tells() {
 		return d.saveMeta(func(m *meta) { m.Provenance = source })
 	}
 	d.spaceL.Lock()
@@ -233,7 +231,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			c.plan.Remove = append(c.plan.Remove, sink.Statement{Triple: t, Graph: sink.StateGraph})
 		}
 		c.plan.Add = append(c.plan.Add, expected...)
-		if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit {
+		if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit() {
 			return c.flush(ctx)
 		}
 		return nil

@@ -23,7 +23,7 @@ func (d *Destination) ownsGraph(record []byte) bool {
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror
-	if m.Client.Endpoint().Query == "" {
+	if !m.Asks() {
 		return c.readEntitiesOneByOne(ctx, add)
 	}
 	before, after, _ := strings.Cut(m.Layout.Template, "{entity}")
@@ -54,14 +54,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		ours[g] = v
 		return v, nil
 	}
-	const pattern = "GRAPH ?g { ?s ?p ?o } "
-	return m.Rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, is, func(r sparql.Row) error {
-		ok, err := is(r[0].IRI())
-		if err != nil || !ok {
-			return err
-		}
-		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
-	})
+	return m.ReadGraphs(ctx, is, add)
 }
 
 func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
@@ -77,7 +70,7 @@ func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(strin
 			continue
 		}
 		g := string(pair.Value[20:])
-		for t, err := range c.d.mirror.Client.GetGraph(ctx, g) {
+		for t, err := range c.d.mirror.ReadGraph(ctx, g) {
 			if err == nil {
 				err = add(g, t)
 			}

@@ -188,7 +188,7 @@ func TestAuditAfterTheRowLimitWasRaised(t *testing.T) {
 				if a, err := d.Audit(context.Background(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 200 {
 					t.Fatalf("%+v %v", a, err)
 				}
-				if got := d.mirror.Caps.RowLimit; got != want {
+				if got := d.learner.Caps.RowLimit; got != want {
 					t.Fatalf("the limit is %d, want %d, after %d looks", got, want, limit.looks)
 				}
 			}

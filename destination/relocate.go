@@ -22,8 +22,8 @@ func (d *Destination) elsewhere(graph string) error {
 	if d.meta.Graph != graph {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
-	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.mirror.Client.Endpoint().Name}
-	if d.sink != nil || d.folder != nil { // it is called by its place
+	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.to.Name()}
+	if d.learner == nil { // it is called by its place
 		e.Store = "STORE"
 	}
 	return e

@@ -17,14 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
+	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-func (b *bench) openSink(s *Sink) *Destination {
+func (b *bench) openSink(s sink.Sink) *Destination {
 	b.t.Helper()
-	d, err := Open(context.Background(), b.store, s.Client(), b.cfg, Options{Sink: s})
+	d, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: s})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -38,7 +41,7 @@ func (b *bench) openSink(s *Sink) *Destination {
 func (b *bench) intoFolder(dir string) func() *Destination {
 	b.t.Helper()
 	b.cfg.Files, b.cfg.GraphIRI = "", ""
-	sink, err := FolderSink(dir)
+	sink, err := filesink.Open(dir)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func TestDump(t *testing.T) {
 				}
 				b.same(readDump(t, file), want)
 			}
-			sink, err := DumpSink(file)
+			sink, err := dumpsink.Open(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +162,7 @@ func TestSinkRefusals(t *testing.T) {
 	fill(b.src, 3)
 	file := filepath.Join(t.TempDir(), "mine.nt")
 	os.WriteFile(file, []byte("precious\n"), 0o600)
-	dump, err := DumpSink(file)
+	dump, err := dumpsink.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +174,7 @@ func TestSinkRefusals(t *testing.T) {
 	}
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600)
-	folder, err := FolderSink(dir)
+	folder, err := filesink.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +183,12 @@ func TestSinkRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"x.ttl", "x.ttl.gz", "x.nt.zst", "x.NQ.bz2", "x.zip"} {
-		if _, err := DumpSink(name); err == nil {
+		if _, err := dumpsink.Open(name); err == nil {
 			t.Error(name, "is written as plain N-Triples")
 		}
 	}
 	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
-	if _, err := Open(context.Background(), b.store, folder.Client(), b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
+	if _, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
 		t.Error(err)
 	}
 }
@@ -196,7 +199,7 @@ func TestSinkRefusals(t *testing.T) {
 func TestUnionDump(t *testing.T) {
 	for _, name := range []string{"union.nt", "union.nq.gz"} {
 		file := filepath.Join(t.TempDir(), name)
-		dump, err := DumpSink(file)
+		dump, err := dumpsink.Open(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +293,7 @@ func TestUnionDump(t *testing.T) {
 	}
 	b := newBench(t)
 	fill(b.src, 3)
-	folder, err := FolderSink(t.TempDir())
+	folder, err := filesink.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +310,7 @@ func TestUnionDump(t *testing.T) {
 // A dump whose records are lost is taken over by the destination that wrote it, and
 // compared.
 func TestDumpTakenOver(t *testing.T) {
-	dump, err := DumpSink(filepath.Join(t.TempDir(), "a.nt"))
+	dump, err := dumpsink.Open(filepath.Join(t.TempDir(), "a.nt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +338,7 @@ func TestDumpTakenOver(t *testing.T) {
 func TestSinkOfNothing(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(t.TempDir(), "made", "mirror.nt")
-	dump, err := DumpSink(file)
+	dump, err := dumpsink.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +361,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == folderState {
+		if err != nil || e.IsDir() || e.Name() == filesink.StateFile {
 			return err
 		}
 		raw, err := os.ReadFile(p)
@@ -385,7 +388,7 @@ func TestFolder(t *testing.T) {
 			s.ours = seed%2 == 0
 			s.dump = seed == 3
 			dir := t.TempDir()
-			sink, err := FolderSink(dir)
+			sink, err := filesink.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -476,7 +479,7 @@ func TestFolderReturnsAfterCrash(t *testing.T) {
 		s.ours = true
 		b.cfg.GraphIRI = ""
 		dir := t.TempDir()
-		sink, err := FolderSink(dir)
+		sink, err := filesink.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -516,7 +519,7 @@ func TestFolderKeepsDeleted(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Keep = "deleted"
 	dir := t.TempDir()
-	sink, err := FolderSink(dir)
+	sink, err := filesink.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -631,4 +634,21 @@ func TestFolderOfAnotherHost(t *testing.T) {
 	s.put("e2.nt", nt("e2", "again"))
 	s.remove("img.png")
 	sync(SyncOptions{})
+}
+
+// dumpLines are those of the file.
+func dumpLines(t *testing.T, s sink.Sink) []string {
+	t.Helper()
+	file := strings.TrimPrefix(s.Name(), "dump:")
+	raw, err := os.ReadFile(file)
+	if err == nil && strings.HasSuffix(file, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(raw)); err == nil {
+			raw, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(string(raw)))
 }

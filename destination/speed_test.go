@@ -155,8 +155,8 @@ func BenchmarkBaseline(b *testing.B) {
 					b.Fatal(err)
 				}
 				if ox == "" {
-					d.mirror.Caps = sparql.Capabilities{Transactional: true}
-					d.mirror.SetLimit()
+					d.learner.Caps = sparql.Capabilities{Transactional: true}
+					d.learner.SetLimit()
 				}
 				if err := d.ready(context.Background()); err != nil {
 					b.Fatal(err)

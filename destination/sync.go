@@ -90,7 +90,11 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	r.rep.Name = d.cfg.Name
 	d.fetch.Begin()
 	if r.dry {
-		d = d.shadow(&r.plan)
+		s, err := d.shadow(&r.plan)
+		if err != nil {
+			return r.rep, err
+		}
+		d = s
 	}
 	err := d.sync(ctx, r)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
@@ -273,6 +277,9 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a
 // graph that holds what is not ours.
 func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
+	if !d.mirror.remark {
+		return nil
+	}
 	cp, err := d.mirror.Checkpoint(ctx)
 	if err != nil {
 		return err
@@ -358,7 +365,7 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 // isTheMirror refuses a graph without a checkpoint that holds something, but none of
 // what we have written last: it is of another store than before, at the same address.
 func (d *Destination) isTheMirror(ctx context.Context) error {
-	if d.mirror.Client.Endpoint().Query == "" || d.putsWhole() {
+	if !d.mirror.Asks() || d.putsWhole() {
 		return nil
 	}
 	triples, asked := false, 0
@@ -449,7 +456,7 @@ func (d *Destination) ourMarks() ([]string, error) {
 	metas, err := d.metas()
 	var marks []string
 	for _, m := range metas {
-		if d.sink == nil || m.Space == d.space {
+		if !d.putsWhole() || m.Space == d.space {
 			marks = append(marks, m.Mark)
 		}
 	}
@@ -464,7 +471,7 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 	if change != nil {
 		change(&next)
 	}
-	if err := d.mirror.WriteCheckpoint(ctx, d.checkpointOf(&next)); err != nil {
+	if err := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&next)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if err := d.crashAt("checkpoint"); err != nil {

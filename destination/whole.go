@@ -1,13 +1,8 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -18,43 +13,17 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Stores that have the Graph Store Protocol and no SPARQL Update. A per-entity
-// graph is put or deleted by itself; a single graph cannot lose a triple but by
-// being put whole, which is done once, at the end of a run.
+// A mirror without updates of its own is put whole, once, at the end of a run.
 
-func (d *Destination) putEntities(ctx context.Context, changes []*delta, p *sink.Batch) error {
-	for _, g := range p.DropGraphs {
-		if err := d.mirror.Client.DeleteGraph(ctx, g); err != nil {
-			return err
-		}
-	}
-	for _, ch := range changes {
-		if ch.same || ch.newGraph == "" {
-			continue
-		}
-		var text []byte
-		for i := range ch.newSts {
-			text = ch.newSts[i].Triple.AppendLine(text)
-		}
-		err := d.mirror.Client.PutGraph(ctx, ch.newGraph, rdfres.NTriples, sparql.Body(text))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// putsWhole tells a mirror whose graph is put whole at the end of a run.
-func (d *Destination) putsWhole() bool { return d.mirror.GSPOnly() && !d.mirror.Layout.PerEntity }
+// putsWhole tells of a mirror replaced as a whole, at the end of a run.
+func (d *Destination) putsWhole() bool { return d.mirror.whole != nil }
 
 // putWhole puts the single graph of a store without updates from the records of
 // every destination that writes into it.
 func (d *Destination) putWhole(ctx context.Context) error {
-	if !d.putsWhole() || !d.meta.Ahead && !(d.sink != nil && d.sink.absent()) {
+	if !d.putsWhole() || !d.meta.Ahead && !d.mirror.whole.Absent() {
 		return nil
 	}
 	d.spaceL.Lock()
@@ -76,7 +45,7 @@ func (d *Destination) putWhole(ctx context.Context) error {
 		if held, err := d.mirror.Count(ctx); err != nil {
 			d.log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {
-			return fmt.Errorf("put the graph: %w: %d triples are not there", sparqlsink.ErrUnconfirmed, owned-held)
+			return fmt.Errorf("put the graph: %w: %d triples are not there", sink.ErrUnconfirmed, owned-held)
 		}
 	}
 	if err := d.crashAt("written"); err != nil {
@@ -87,51 +56,25 @@ func (d *Destination) putWhole(ctx context.Context) error {
 
 // putLines replaces the graph.
 func (d *Destination) putLines(ctx context.Context) error {
-	if d.sink != nil {
-		metas, err := d.metas()
-		if err != nil {
-			return err
-		}
-		var authorities []string
-		for _, name := range slices.Sorted(maps.Keys(metas)) {
-			if m := metas[name]; m.Space == d.space {
-				authorities = append(authorities, m.Authority)
-			}
-		}
-		return d.sink.replace(d.mirror.Layout.Graph, authorities, func(put putPart) error { return d.eachWhole(ctx, put) })
+	metas, err := d.metas()
+	if err != nil {
+		return err
 	}
-	return d.mirror.Client.PutGraph(ctx, d.mirror.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
-		pr, pw := io.Pipe()
-		go func() { // ends when the request has read everything or closes the pipe
-			w := bufio.NewWriterSize(pw, 256<<10)
-			lay := d.mirror.Layout
-			err := d.eachWhole(ctx, func(authority string, wire []byte) error {
-				lay.Authority = authority
-				lines, err := linesOf(&lay, wire)
-				if err == nil {
-					_, err = w.Write(lines)
-				}
-				return err
-			})
-			if err == nil {
-				err = w.Flush()
-			}
-			pw.CloseWithError(err)
-		}()
-		return pr, nil
-	})
+	var authorities []string
+	for _, name := range slices.Sorted(maps.Keys(metas)) {
+		if m := metas[name]; m.Space == d.space {
+			authorities = append(authorities, m.Authority)
+		}
+	}
+	return d.mirror.whole.Replace(ctx, authorities, func(put sink.PutPart) error { return d.eachWhole(ctx, put) })
 }
-
-// putPart takes lines of some resources, canonical N-Triples, whose blank nodes are
-// those of an authority. It does not keep them.
-type putPart func(authority string, lines []byte) error
 
 // partBytes are about those of the lines of a part.
 const partBytes = 64 << 10
 
 // eachWhole hands out what stands in the single graph, with its blank nodes, whole
 // resources at a time. They are read beside put.
-func (d *Destination) eachWhole(ctx context.Context, put putPart) error {
+func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
 	type part struct {
 		authority string
 		lines     []byte
@@ -200,45 +143,6 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 	}
 	return nil
 }
-
-// linesOf are those of a kept representation as they stand in the mirror.
-func linesOf(l *sink.Layout, wire []byte) ([]byte, error) {
-	if !hasBlank(wire) && len(l.NormalForm.Rules) == 0 {
-		return wire, nil // as it is
-	}
-	ts, err := ledger.ParseWire(wire)
-	if err != nil {
-		return nil, err
-	}
-	sts, err := l.Statements("", ts)
-	if err != nil {
-		return nil, err
-	}
-	lines := make([]byte, 0, 2*len(wire))
-	for i := range sts {
-		lines = sts[i].Triple.AppendLine(lines)
-	}
-	return lines, nil
-}
-
-var blankMark = []byte("_:") // of a blank node
-
-// hasBlank tells whether one of the triples of lines has a blank node.
-func hasBlank(lines []byte) bool {
-	if !bytes.Contains(lines, blankMark) {
-		return false
-	}
-	for line := range bytes.Lines(lines) {
-		_, rest, _ := bytes.Cut(line, space)
-		_, object, _ := bytes.Cut(rest, space)
-		if bytes.HasPrefix(line, blankMark) || bytes.HasPrefix(object, blankMark) {
-			return true
-		}
-	}
-	return false
-}
-
-var space = []byte(" ")
 
 // pull reads the keys of a sorter one by one.
 func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func()) {

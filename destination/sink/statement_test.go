@@ -3,11 +3,12 @@ package sink
 import (
 	"bytes"
 	"fmt"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // Statements are sorted by their hashes, equal ones as they come, and grouped by subject,

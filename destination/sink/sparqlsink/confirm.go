@@ -17,12 +17,9 @@ import (
 // after each batch what stands there now, before the checkpoint is set; and the
 // number of triples is held against the records at the end of a baseline.
 
-// ErrUnconfirmed says that a store has confirmed what it has not done.
-var ErrUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
-
 // confirm reads the subjects (per-entity: the graphs) of a plan back.
 func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
-	if m.Caps.Transactional || m.GSPOnly() || len(p.Remove)+len(p.Add) == 0 {
+	if m.Caps.Transactional || m.PutsGraphs() || len(p.Remove)+len(p.Add) == 0 {
 		return nil
 	}
 	const absent, there = 1, 2
@@ -64,7 +61,7 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		h := sink.TripleHash(graph, m.Layout.NormalForm.Triple(t))
 		switch want[h] {
 		case absent:
-			return fmt.Errorf("%w: %s is still there", ErrUnconfirmed, clip.Middle(tripleText(t)))
+			return fmt.Errorf("%w: %s is still there", sink.ErrUnconfirmed, clip.Middle(tripleText(t)))
 		case there:
 			delete(want, h)
 		}
@@ -84,7 +81,7 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	}
 	parts.Confirm = len(p.Remove) > 0 // what a store leaves out of an answer would pass for deleted
 	err := parts.Of(ctx, keys, row)
-	if errors.Is(err, ErrUnconfirmed) {
+	if errors.Is(err, sink.ErrUnconfirmed) {
 		return err
 	}
 	if err != nil {
@@ -93,7 +90,7 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 	for i := range p.Add {
 		st := &p.Add[i]
 		if st.Graph != sink.StateGraph && want[st.Hash] == there && !pairs[pair(st.Graph, st.Triple)] { // another literal may be the store's form of it
-			return fmt.Errorf("%w: %s is not there", ErrUnconfirmed, clip.Middle(tripleText(st.Triple)))
+			return fmt.Errorf("%w: %s is not there", sink.ErrUnconfirmed, clip.Middle(tripleText(st.Triple)))
 		}
 	}
 	return nil

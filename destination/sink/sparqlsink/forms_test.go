@@ -59,7 +59,7 @@ func TestProbeIRIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			m := &Mirror{Client: client}
+			m := New(client, &sink.Place{})
 			got, err := m.ProbeIRIs(context.Background())
 			if err != nil {
 				t.Fatal(err)

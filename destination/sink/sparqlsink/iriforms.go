@@ -146,8 +146,8 @@ func changedTriple(forms []string, t rdfres.Triple) string {
 	return ""
 }
 
-// Odd gives an IRI of a statement that an update would change, "" for none.
-func (m *Mirror) Odd(st *sink.Statement) string {
+// odd gives an IRI of a statement that an update would change, "" for none.
+func (m *Mirror) odd(st *sink.Statement) string {
 	if len(m.IRIs.Update) == 0 {
 		return ""
 	}
@@ -157,8 +157,8 @@ func (m *Mirror) Odd(st *sink.Statement) string {
 	return changedTriple(m.IRIs.Update, st.Triple)
 }
 
-// OddToPost is odd for the Graph Store Protocol.
-func (m *Mirror) OddToPost(st *sink.Statement) string {
+// oddToPost is odd for the Graph Store Protocol.
+func (m *Mirror) oddToPost(st *sink.Statement) string {
 	if g := m.graphFor(st); g != "" && changes(m.IRIs.Graphs, g) {
 		return g
 	}
@@ -169,7 +169,7 @@ func (m *Mirror) Postable(sts []sink.Statement) bool {
 	if m.IRIs.virtuoso && slices.ContainsFunc(sts, func(st sink.Statement) bool { _, upload := virtuosoHolds(st.Triple.O); return !upload }) {
 		return false
 	}
-	return len(m.IRIs.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.OddToPost(&st) != "" })
+	return len(m.IRIs.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.oddToPost(&st) != "" })
 }
 
 // Keeps refuses a statement that no way of writing keeps as it is.
@@ -184,13 +184,13 @@ func (m *Mirror) Keeps(st *sink.Statement) error {
 		}
 	}
 	iri := ""
-	if !m.GSPOnly() {
-		if iri = m.Odd(st); iri == "" {
+	if !m.PutsGraphs() {
+		if iri = m.odd(st); iri == "" {
 			return nil
 		}
 	}
 	if m.Client.Endpoint().GraphStore != "" && !m.IRIs.Dead {
-		if iri = m.OddToPost(st); iri == "" {
+		if iri = m.oddToPost(st); iri == "" {
 			return nil
 		}
 	}
@@ -200,6 +200,11 @@ func (m *Mirror) Keeps(st *sink.Statement) error {
 		hint = fmt.Sprintf("; give %s, by which it may keep it", e.Names.Of("graph_store"))
 	}
 	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.Caps.Product, clip.Middle(iri), hint)
+}
+
+// Exact tells of a statement that neither an update nor an upload changes.
+func (m *Mirror) Exact(st *sink.Statement) bool {
+	return m.odd(st) == "" && m.Keeps(st) == nil && m.oddToPost(st) == ""
 }
 
 // KeepsAll is keeps of each, as far as the store changes anything.
@@ -302,7 +307,7 @@ func (m *Mirror) post(ctx context.Context, sts []*sink.Statement) error {
 // one carries out a single operation.
 func (m *Mirror) one(ctx context.Context, op updateOp) error {
 	switch {
-	case m.Odd(op.st) == "":
+	case m.odd(op.st) == "":
 		return m.request(ctx, "", []updateOp{op}, "")
 	case op.kind == 'd':
 		return m.Client.Update(ctx, m.oddDelete(op.st))
@@ -340,7 +345,7 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 				derr = m.Client.Update(ctx, "DROP SILENT GRAPH <"+g+">")
 			}
 			if derr != nil {
-				m.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", g, "error", derr)
+				m.Log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", g, "error", derr)
 			}
 		}
 	}()
@@ -382,12 +387,12 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 		}
 		refused := map[string]bool{} // refused is not changed
 		if err := send(graph, all); err != nil {
-			if !Refusal(err) {
+			if !refusal(err) {
 				return nil, err
 			}
 			for _, p := range probes {
 				if err := send(graph, line(p)); err != nil {
-					if !Refusal(err) {
+					if !refusal(err) {
 						return nil, err
 					}
 					refused[p.key] = true
@@ -399,7 +404,7 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 			return nil, err
 		}
 		if len(refused) < len(probes) && !slices.ContainsFunc(probes, func(p probe) bool { return got[way+p.key][1] != "" }) {
-			return nil, ErrUnconfirmed
+			return nil, sink.ErrUnconfirmed
 		}
 		for _, p := range probes {
 			if !refused[p.key] && got[way+p.key][1] != p.iri && !slices.Contains(forms, p.form) {
@@ -423,12 +428,12 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 	}
 	found.GSP, err = terms("post", post)
 	if refusesPosts(err) && e.Update != "" {
-		m.log.Warn("probe: the Graph Store takes no POST; updates are sent instead", "graph_store", e.GraphStore, "error", err)
+		m.Log.Warn("probe: the Graph Store takes no POST; updates are sent instead", "graph_store", e.GraphStore, "error", err)
 		found.Dead = true
 		return found, nil
 	}
-	if errors.Is(err, ErrUnconfirmed) && e.Update != "" {
-		m.log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; updates are sent instead")
+	if errors.Is(err, sink.ErrUnconfirmed) && e.Update != "" {
+		m.Log.Warn("probe: the store confirms what comes by the Graph Store Protocol, and does not write it; updates are sent instead")
 		found.Dead = true
 		return found, nil
 	}
@@ -441,7 +446,7 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 		key := "graph" + token + name
 		line := rdfres.Triple{S: rdfres.NewIRI("urn:rsbridge:probe:" + token), P: property, O: rdfres.NewLiteral(key, "", "")}.AppendLine(nil)
 		if err := post(graph, line); err != nil {
-			if !Refusal(err) {
+			if !refusal(err) {
 				return found, err
 			}
 			found.Graphs = append(found.Graphs, name)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -19,25 +18,23 @@ import (
 
 // Mirror writes into the target store.
 type Mirror struct {
+	*sink.Place
 	Client *sparql.Client
 	Caps   sparql.Capabilities
 	IRIs   Rewrites
-	Server string // how the store named itself in the last answer that was looked at
-	Layout sink.Layout
-	Mark   string
-	Limit  int           // triples of one update request; adapts
-	most   int           // that it may become
-	passed int           // triples of an update that went well
-	Pace   int           // triples that it would have taken in compactTime, by the last upload; 0 unknown
-	Quick  time.Duration // an update that took less may be followed by a larger one
-	cutAt  int64         // rows after which an answer was seen to end; 0 none
-	log    *slog.Logger
+	Server string                   // how the store named itself in the last answer that was looked at
+	limit  int                      // triples of one update request; adapts
+	most   int                      // that it may become
+	passed int                      // triples of an update that went well
+	pace   int                      // triples that it would have taken in compactTime, by the last upload; 0 unknown
+	Quick  time.Duration            // an update that took less may be followed by a larger one
+	cutAt  int64                    // rows after which an answer was seen to end; 0 none
 	Fault  func(point string) error // tests: called before and after a write
 }
 
 // New is a mirror in a store. Nothing is asked of it yet.
-func New(client *sparql.Client, log *slog.Logger) *Mirror {
-	return &Mirror{Client: client, log: log, Quick: quickUpdate}
+func New(client *sparql.Client, place *sink.Place) *Mirror {
+	return &Mirror{Place: place, Client: client, Quick: quickUpdate}
 }
 
 // What a store takes in one update is learned from what is written there: from
@@ -57,11 +54,18 @@ func (m *Mirror) Take(caps sparql.Capabilities, iris Rewrites) {
 	m.SetLimit()
 }
 
+// Limit is how many statements a batch should have.
+func (m *Mirror) Limit() int { return m.limit }
+
+// Pace is how many triples of an upload the store took lately in longTime; 0 unknown.
+func (m *Mirror) Pace() int { return m.pace }
+
+// SetLimit goes back to what is known of the store's updates.
 func (m *Mirror) SetLimit() {
-	m.Limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
+	m.limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
 	if n := m.Caps.UpdateTriples; n > 0 { // an earlier version has tried it
-		m.Limit = min(n, 50_000)
-		m.most, m.passed = m.Limit, m.Limit
+		m.limit = min(n, 50_000)
+		m.most, m.passed = m.limit, m.limit
 	}
 }
 
@@ -69,12 +73,21 @@ func (m *Mirror) SetLimit() {
 // large as one that was refused.
 func (m *Mirror) grow(n int, took time.Duration) {
 	m.passed = max(m.passed, n)
-	if took < m.Quick && n >= m.Limit/2 {
-		m.Limit = min(2*m.Limit, max(m.most, m.Limit))
+	if took < m.Quick && n >= m.limit/2 {
+		m.limit = min(2*m.limit, max(m.most, m.limit))
 	}
 }
 
-func (m *Mirror) GSPOnly() bool { return m.Client.Endpoint().Update == "" }
+// PutsGraphs tells of a store that has the Graph Store Protocol only.
+func (m *Mirror) PutsGraphs() bool { return m.Client.Endpoint().Update == "" }
+
+// Refused tells an answer about the content of a request from a store out of order.
+func (m *Mirror) Refused(err error) bool { return refusal(err) }
+
+// Restore writes graphs without a checkpoint.
+func (m *Mirror) Restore(ctx context.Context, b *sink.Batch) error {
+	return m.writeUpdates(ctx, b, nil)
+}
 
 // CanBulk tells whether large inserts may go through the Graph Store Protocol.
 func (m *Mirror) CanBulk() bool {
@@ -88,13 +101,14 @@ const postBatches = 2
 
 // Bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
 // what uploads has made of them ahead, nil if nothing.
-func (m *Mirror) Bulk(ctx context.Context, sts []sink.Statement, ready []*sparql.Upload) error {
+func (m *Mirror) Bulk(ctx context.Context, sts []sink.Statement, prepared any) error {
+	ready, _ := prepared.([]*sparql.Upload)
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	for part := range slices.Chunk(sts, postBatches*m.BulkTriples()) {
 		if ready == nil {
-			ready = m.Uploads(part)
+			ready = m.uploads(part)
 		}
 		for _, u := range ready {
 			if err := m.Client.Post(ctx, u); err != nil {
@@ -106,8 +120,15 @@ func (m *Mirror) Bulk(ctx context.Context, sts []sink.Statement, ready []*sparql
 	return m.inject("after")
 }
 
-// Uploads are what is posted for some statements; nil for more than go at once.
-func (m *Mirror) Uploads(sts []sink.Statement) (ups []*sparql.Upload) {
+// Uploads prepares statements for Bulk, nil for too many.
+func (m *Mirror) Uploads(sts []sink.Statement) any {
+	if ups := m.uploads(sts); ups != nil {
+		return ups
+	}
+	return nil
+}
+
+func (m *Mirror) uploads(sts []sink.Statement) (ups []*sparql.Upload) {
 	if len(sts) > postBatches*m.BulkTriples() {
 		return nil
 	}
@@ -133,24 +154,27 @@ func (m *Mirror) inject(point string) error {
 	return nil
 }
 
-// Write carries out a plan and then sets the checkpoint: in the same request
+// Apply carries out a plan and then sets the checkpoint: in the same request
 // when everything fits into one, in the last one otherwise. Every request can be
 // repeated. A request that the store refuses is halved until it is taken or only
 // one triple is left.
-func (m *Mirror) Write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) Apply(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+	if p.Nothing() {
+		return m.writeCheckpoint(ctx, cp)
+	}
 	if err := m.inject("before"); err != nil {
 		return err
 	}
 	var err error
 	switch {
-	case m.GSPOnly():
+	case m.PutsGraphs():
 		err = m.writeGraphs(ctx, p, cp)
 	case p.Apart && !m.Caps.Transactional: // in one request Virtuoso leaves what stood there
 		err = m.writeApart(ctx, p, cp)
 	default:
-		err = m.WriteUpdates(ctx, p, cp)
+		err = m.writeUpdates(ctx, p, cp)
 	}
-	if errors.Is(err, ErrUnconfirmed) && len(p.Remove) > 0 && len(p.Add) > 0 {
+	if errors.Is(err, sink.ErrUnconfirmed) && len(p.Remove) > 0 && len(p.Add) > 0 {
 		err = m.writeApart(ctx, p, cp)
 	}
 	if err != nil {
@@ -165,10 +189,10 @@ func (m *Mirror) Write(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) 
 func (m *Mirror) writeApart(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	first := *p
 	first.Add = nil
-	if err := m.WriteUpdates(ctx, &first, nil); err != nil {
+	if err := m.writeUpdates(ctx, &first, nil); err != nil {
 		return err
 	}
-	return m.WriteUpdates(ctx, &sink.Batch{Add: p.Add}, cp)
+	return m.writeUpdates(ctx, &sink.Batch{Add: p.Add}, cp)
 }
 
 type updateOp struct {
@@ -176,7 +200,7 @@ type updateOp struct {
 	st   *sink.Statement
 }
 
-func (m *Mirror) WriteUpdates(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
+func (m *Mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	ops := make([]updateOp, 0, len(p.Remove)+len(p.Add)+len(p.OwnGraphs))
 	for i := range p.Remove {
 		ops = append(ops, updateOp{'d', &p.Remove[i]})
@@ -208,7 +232,7 @@ func (m *Mirror) WriteUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	var posts []*sink.Statement
 	var removes, free []string
 	disown := func(g string) {
-		if st := m.ownership(g); m.Odd(&st) == "" {
+		if st := m.ownership(g); m.odd(&st) == "" {
 			free = append(free, g)
 		} else if m.CanOwn(g) {
 			removes = append(removes, m.oddDelete(&st))
@@ -237,9 +261,9 @@ func (m *Mirror) WriteUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	if len(m.IRIs.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st)) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.Odd(op.st) != ""):
+			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
-			case m.Odd(op.st) != "":
+			case m.odd(op.st) != "":
 				posts = append(posts, op.st)
 			default:
 				return false
@@ -262,7 +286,7 @@ func (m *Mirror) WriteUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	}
 	for len(ops) > 0 || len(drops) > 0 {
 		n, size, operations := 0, 0, len(drops)
-		for n < len(ops) && n < m.Limit && size < maxUpdateBytes {
+		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
 			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
 				if operations++; operations > virtuosoOperations {
 					break
@@ -311,27 +335,27 @@ func (m *Mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 		return err
 	}
 	if len(ops) <= 1 || !m.tooMuch(err, len(ops)) {
-		if len(ops) == 1 && Refusal(err) {
+		if len(ops) == 1 && refusal(err) {
 			return fmt.Errorf("%w: %s: %w", sink.ErrRefused, clip.Middle(strings.TrimSpace(string(ops[0].st.Triple.AppendLine(nil)))), err)
 		}
 		return err
 	}
 	half := len(ops) / 2
-	m.log.Info("mirror: update refused, trying halves", "triples", len(ops), "error", err)
+	m.Log.Info("mirror: update refused, trying halves", "triples", len(ops), "error", err)
 	if err := m.request(ctx, drops, ops[:half], ""); err != nil {
 		return err
 	}
 	if err := m.request(ctx, "", ops[half:], tail); err != nil {
 		return err
 	}
-	m.Limit = max(100, min(m.Limit, half))
-	m.most = m.Limit
+	m.limit = max(100, min(m.limit, half))
+	m.most = m.limit
 	return nil
 }
 
-// Refusal tells an answer about the content of a request from a store that is
+// refusal tells an answer about the content of a request from a store that is
 // down, busy or locked.
-func Refusal(err error) bool {
+func refusal(err error) bool {
 	var e *sparql.Error
 	if !errors.As(err, &e) || e.Status == 0 {
 		return false
@@ -355,7 +379,7 @@ func (m *Mirror) tooMuch(err error, n int) bool {
 			return true
 		}
 	}
-	return Refusal(err)
+	return refusal(err)
 }
 
 func (m *Mirror) updateText(drops string, ops []updateOp, tail string) string {
@@ -456,10 +480,20 @@ func (m *Mirror) writeGraphs(ctx context.Context, p *sink.Batch, cp *sink.Checkp
 			return err
 		}
 	}
-	return m.PutCheckpoint(ctx, cp)
+	for i := range p.Put {
+		g := &p.Put[i]
+		var text []byte
+		for j := range g.Statements {
+			text = g.Statements[j].Triple.AppendLine(text)
+		}
+		if err := m.Client.PutGraph(ctx, g.IRI, rdfres.NTriples, sparql.Body(text)); err != nil {
+			return err
+		}
+	}
+	return m.putCheckpoint(ctx, cp)
 }
 
-func (m *Mirror) PutCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
+func (m *Mirror) putCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
 	if cp == nil {
 		return nil
 	}
@@ -480,7 +514,7 @@ func (m *Mirror) Checkpoint(ctx context.Context) (*sink.Checkpoint, error) {
 			found = true
 		}
 	}
-	if m.GSPOnly() {
+	if m.PutsGraphs() {
 		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix)) {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
@@ -525,7 +559,7 @@ func (m *Mirror) Others(ctx context.Context, graph string) (map[string]*sink.Che
 			c.Set(strings.TrimPrefix(p.IRI(), sink.PropPrefix), lex)
 		}
 	}
-	if m.GSPOnly() { // of files all are in one graph too, a store has each in one of its own, and no list
+	if m.PutsGraphs() { // of files all are in one graph too, a store has each in one of its own, and no list
 		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph) {
 			if err != nil {
 				return nil, err

@@ -82,7 +82,7 @@ func (m *Mirror) cuts(rows int64) bool {
 func (m *Mirror) stillCuts(ctx context.Context, rows int64) bool {
 	if limit := m.rowLimit(); m.cuts(rows) && limit == m.Caps.RowLimit && limit != m.cutAt {
 		if n, err := m.some(ctx, limit+1); err == nil && n > limit {
-			m.log.Info("the mirror's store does not cut answers any more where it did", "rows", limit)
+			m.Log.Info("the mirror's store does not cut answers any more where it did", "rows", limit)
 			m.Caps.RowLimit = 0
 		}
 	}
@@ -114,11 +114,11 @@ func (m *Mirror) rowLimit() (limit int64) {
 	return limit
 }
 
-// Rows yields what a pattern gives for its variables: in one answer where the
+// rows yields what a pattern gives for its variables: in one answer where the
 // store gives as many rows as it counts, in parts by the first variable where it
 // cuts long answers. only, where given, says for which values of that variable
 // the parts are read. A row may come twice, and is valid during the call.
-func (m *Mirror) Rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
+func (m *Mirror) rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
 	counted := func() (int64, error) {
 		return m.Client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
 	}
@@ -195,7 +195,7 @@ func (m *Mirror) selectReading() sparql.Reading {
 
 // readInParts notes that an answer ended after the rows that came.
 func (m *Mirror) readInParts(came, counted int64) {
-	m.log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
+	m.Log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
 	m.cutAt = max(1, came)
 }
 

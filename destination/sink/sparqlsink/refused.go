@@ -13,7 +13,7 @@ import (
 func (m *Mirror) TakeBack(ctx context.Context, back *sink.Batch) error {
 	for _, st := range back.Remove {
 		err := m.one(ctx, updateOp{'d', &st})
-		if err != nil && !((errors.Is(err, sink.ErrRefused) || Refusal(err)) && m.lacks(ctx, &st)) {
+		if err != nil && !((errors.Is(err, sink.ErrRefused) || refusal(err)) && m.lacks(ctx, &st)) {
 			return err
 		}
 	}
@@ -33,11 +33,11 @@ func (m *Mirror) lacks(ctx context.Context, st *sink.Statement) bool {
 		return true
 	}
 	there, err := m.Has(ctx, st)
-	if Refusal(err) {
+	if refusal(err) {
 		there, err = m.shows(ctx, st)
 	}
 	var e *sparql.Error
-	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && Refusal(err)
+	return err == nil && !there || errors.As(err, &e) && e.Status/100 == 4 && refusal(err)
 }
 
 // Has asks for a triple.
@@ -65,10 +65,13 @@ func (m *Mirror) shows(ctx context.Context, st *sink.Statement) (there bool, err
 	return there, err
 }
 
-// WriteCheckpoint sets the checkpoint alone.
-func (m *Mirror) WriteCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
-	if m.GSPOnly() {
-		return m.PutCheckpoint(ctx, cp)
+// writeCheckpoint sets the checkpoint alone.
+func (m *Mirror) writeCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
+	if cp == nil {
+		return nil
+	}
+	if m.PutsGraphs() {
+		return m.putCheckpoint(ctx, cp)
 	}
 	return m.Client.Update(ctx, m.checkpointText(cp))
 }

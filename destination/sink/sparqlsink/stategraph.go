@@ -19,13 +19,16 @@ import (
 
 const (
 	ownedBy    = sink.PropPrefix + "mirror" // of a graph: the mark of its destination
-	PredKeptBy = sink.PropPrefix + "keptBy" // of a description: the same
+	predKeptBy = sink.PropPrefix + "keptBy" // of a description: the same
 )
 
 // Owns tells whether the mirror keeps the names of its graphs.
 func (m *Mirror) Owns() bool {
-	return m.Layout.PerEntity && !m.GSPOnly() && m.Client.Endpoint().Query != ""
+	return m.Layout.PerEntity && !m.PutsGraphs() && m.Client.Endpoint().Query != ""
 }
+
+// Tells tells whether provenance can be written.
+func (m *Mirror) Tells() bool { return !m.PutsGraphs() }
 
 // ownership is the triple that makes a graph ours.
 func (m *Mirror) ownership(graph string) sink.Statement {
@@ -58,7 +61,7 @@ func (m *Mirror) disownText(graphs []string) string {
 // come twice.
 func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error) error {
 	const pattern = "GRAPH <" + sink.StateGraph + "> { ?g <" + ownedBy + "> ?m } "
-	return m.Rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
+	return m.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
 		if r[0].Kind() != rdfres.KindIRI {
 			return nil
 		}
@@ -69,15 +72,15 @@ func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error
 // EachTold yields the provenance that is of this destination. A triple may come
 // twice.
 func (m *Mirror) EachTold(ctx context.Context, f func(rdfres.Triple) error) error {
-	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + PredKeptBy + "> <" + m.Mark + "> . ?s ?p ?o } "
-	return m.Rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
+	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + predKeptBy + "> <" + m.Mark + "> . ?s ?p ?o } "
+	return m.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
 		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
 	})
 }
 
-// CountLines counts the lines of this destination in the state graph.
-func (m *Mirror) CountLines(ctx context.Context) (int64, error) {
-	if m.GSPOnly() {
+// Lines counts the lines of this destination in the state graph.
+func (m *Mirror) Lines(ctx context.Context) (int64, error) {
+	if m.PutsGraphs() {
 		cp, err := m.Checkpoint(ctx)
 		if err != nil || cp == nil {
 			return 0, err
@@ -85,7 +88,7 @@ func (m *Mirror) CountLines(ctx context.Context) (int64, error) {
 		return int64(len(cp.Triples(m.Mark))), nil
 	}
 	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
-		sink.StateGraph, m.Mark, ownedBy, m.Mark, PredKeptBy, m.Mark))
+		sink.StateGraph, m.Mark, ownedBy, m.Mark, predKeptBy, m.Mark))
 	if err != nil {
 		return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
 	}
@@ -108,12 +111,12 @@ func numberOf(row sparql.Row) (n int64, err error) {
 	return 0, errors.New("the answer is no number")
 }
 
-// DropLines removes the lines of this destination from the state graph.
-func (m *Mirror) DropLines(ctx context.Context) error {
-	if m.GSPOnly() {
+// Forget removes the lines of this destination from the state graph.
+func (m *Mirror) Forget(ctx context.Context, _ bool) error {
+	if m.PutsGraphs() {
 		return m.Client.DeleteGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix))
 	}
 	return m.Client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
 DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
-DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.Mark, ownedBy, PredKeptBy))
+DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.Mark, ownedBy, predKeptBy))
 }

@@ -12,7 +12,7 @@ import (
 
 // BulkTriples bounds a batch that goes by Graph Store POST: large enough that the
 // request itself costs nothing, small enough to be held with its intent.
-const BulkTriples = 50_000
+const bulkTriples = 50_000
 
 // bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
 // commits: by itself it takes a little longer for each triple of uploads twice as large.
@@ -22,7 +22,7 @@ func (m *Mirror) BulkTriples() int {
 	if m.Client.LikeRDF4J() {
 		return bulkTriplesRDF4J
 	}
-	return BulkTriples
+	return bulkTriples
 }
 
 const (
@@ -33,15 +33,8 @@ const (
 	longTime = 20 * time.Second
 )
 
-// Packed are triples to upload: packed N-Triples, as the records keep them.
-type Packed struct {
-	Parts   [][]byte
-	Bytes   int // unpacked
-	Triples int64
-}
-
 // PostPacked adds packed triples, and some statements, by one Graph Store POST.
-func (m *Mirror) PostPacked(ctx context.Context, p *Packed, sts []sink.Statement) error {
+func (m *Mirror) PostPacked(ctx context.Context, p *sink.Packed, sts []sink.Statement) error {
 	if err := m.inject("before"); err != nil {
 		return err
 	}
@@ -56,12 +49,12 @@ func (m *Mirror) PostPacked(ctx context.Context, p *Packed, sts []sink.Statement
 	if err != nil {
 		return err
 	}
-	m.Pace = int(min(longTriples, float64(p.Triples+int64(len(sts)))*longTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
+	m.pace = int(min(longTriples, float64(p.Triples+int64(len(sts)))*longTime.Seconds()/max(time.Since(began).Seconds(), 0.001)))
 	return m.inject("after")
 }
 
 // CanPostPacked tells whether packed triples can be uploaded.
-func (m *Mirror) CanPostPacked() bool { return m.CanBulk() && !m.GSPOnly() && !m.Client.LikeRDF4J() }
+func (m *Mirror) CanPostPacked() bool { return m.CanBulk() && !m.PutsGraphs() && !m.Client.LikeRDF4J() }
 
 // TakesLong tells whether the store takes uploads as long as longTriples: threads of
 // Virtuoso wait for one another for ever in those.

@@ -1,4 +1,4 @@
-package destination
+package dumpsink
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/rsbridge/rsbridge/destination/sink"
 )
 
 // Lines come out sorted and once, however they came: in blocks, across blocks,
@@ -84,7 +85,7 @@ func TestLineSorter(t *testing.T) {
 // somebody else wrote it since.
 func TestDumpCounted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.nt")
-	s, err := DumpSink(file)
+	s, err := Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestDumpCounted(t *testing.T) {
 	}
 	count(0)
 	lines := []byte("<a:s> <a:p> <a:o> .\n<a:s> <a:p> <a:q> .\n<a:s> <a:p> <a:o> .\n")
-	if err := s.replace("a:g", nil, func(put putPart) error { return put("", lines) }); err != nil {
+	if err := s.replace("a:g", nil, func(put sink.PutPart) error { return put("", lines) }); err != nil {
 		t.Fatal(err)
 	}
 	count(2)
@@ -134,12 +135,12 @@ func TestDumpBlankNodes(t *testing.T) {
 		"<a:s> <a:r> _:s1-" + name(5) + " .\n",
 	}
 	for _, file := range []string{"a.nt", "a.nq.gz"} {
-		s, err := DumpSink(filepath.Join(t.TempDir(), file))
+		s, err := Open(filepath.Join(t.TempDir(), file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		err = s.replace("a:g", []string{a + "/", b}, func(put putPart) error {
+		err = s.replace("a:g", []string{a + "/", b}, func(put sink.PutPart) error {
 			for _, p := range parts {
 				if err := put(p[0], []byte(p[1])); err != nil {
 					return err
@@ -182,7 +183,7 @@ func sorted(lines []string, quads bool) []string {
 }
 
 // dumpLines are those of the file.
-func dumpLines(t *testing.T, s *Sink) []string {
+func dumpLines(t *testing.T, s *Dump) []string {
 	t.Helper()
 	raw, err := os.ReadFile(s.file)
 	if err == nil && s.gz {

@@ -1,0 +1,145 @@
+package sink
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"os"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Sink is a store, a file, a folder or a queue for mirrors. Several destinations may
+// share one.
+type Sink interface {
+	// Name is for people.
+	Name() string
+	// Address tells one sink from another in the records, without secrets.
+	Address() string
+	// Open gives the mirror of one destination, and asks nothing yet. It refuses a
+	// layout it cannot hold. The caller may change the place between calls.
+	Open(*Place) (Mirror, error)
+	// Close ends the sink, after its destinations.
+	Close() error
+}
+
+// Place is a mirror's own: its layout, and its name in checkpoints.
+type Place struct {
+	Layout Layout
+	Mark   string
+	Log    *slog.Logger
+}
+
+// Mirror takes the changes of one destination. Further interfaces below are for mirrors
+// with more to offer: an implementer needs none of them.
+type Mirror interface {
+	// Apply makes a batch true, and then writes the checkpoint, durably. After an error
+	// any part may stand. The same batch again is right, and so is a batch without data.
+	Apply(ctx context.Context, b *Batch, cp *Checkpoint) error
+}
+
+// Marked mirrors give checkpoints back. Without them records and mirror are never held
+// against each other at the start of a run.
+type Marked interface {
+	// Checkpoint is the mirror's own, nil for none.
+	Checkpoint(ctx context.Context) (*Checkpoint, error)
+	// Others are checkpoints of other marks over the same graph, by mark.
+	Others(ctx context.Context, graph string) (map[string]*Checkpoint, error)
+	// IsEmpty asks for anything in the mirror's place, apart from some graphs.
+	IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error)
+	// Lines counts the mirror's own bookkeeping.
+	Lines(ctx context.Context) (int64, error)
+	// Forget removes the bookkeeping, as the last act of a mirror. With data the sink may
+	// remove the rest too.
+	Forget(ctx context.Context, data bool) error
+}
+
+// Reader mirrors are read back by audits.
+type Reader interface {
+	// Asks tells of a mirror for single questions, as by Has.
+	Asks() bool
+	Has(ctx context.Context, st *Statement) (bool, error)
+	// Countable tells whether Count can be asked.
+	Countable() bool
+	Count(ctx context.Context) (int64, error)
+	// ReadSingle gives all triples of a single graph, some twice. add raises got.
+	ReadSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error
+	// ReadGraphs gives the triples of all wanted graphs, some twice.
+	ReadGraphs(ctx context.Context, wanted func(graph string) (bool, error), add func(graph string, t rdfres.Triple) error) error
+	// ReadGraph gives the triples of one graph.
+	ReadGraph(ctx context.Context, graph string) iter.Seq2[rdfres.Triple, error]
+}
+
+// Keeper mirrors change or refuse some statements.
+type Keeper interface {
+	// Keeps refuses a statement the sink cannot hold as it is, by ErrUnusable.
+	Keeps(st *Statement) error
+	KeepsAll(sts []Statement) error
+	KeepsGraph(graph string) error
+	// Exact tells of a statement without any detour.
+	Exact(st *Statement) bool
+	// SameValue tells whether one literal may be the sink's form of the other.
+	SameValue(a, b rdfres.Term) bool
+	// Refused tells an answer about content from a sink out of order.
+	Refused(err error) bool
+	// Restore brings graphs back, after a batch was refused.
+	Restore(ctx context.Context, b *Batch) error
+	// TakeBack undoes the rest of a refused batch.
+	TakeBack(ctx context.Context, b *Batch) error
+}
+
+// Loader mirrors take large batches of additions faster than others.
+type Loader interface {
+	// Limit is how many statements a batch should have.
+	Limit() int
+	// Pace is how many triples of an upload the sink took lately in a good time; 0 unknown.
+	Pace() int
+	CanBulk() bool
+	BulkTriples() int
+	Postable(sts []Statement) bool
+	// Uploads prepares statements for Bulk, nil for too many.
+	Uploads(sts []Statement) any
+	Bulk(ctx context.Context, sts []Statement, ready any) error
+	CanPostPacked() bool
+	PostPacked(ctx context.Context, p *Packed, sts []Statement) error
+	// TakesLong tells of a sink for uploads of many seconds.
+	TakesLong() bool
+}
+
+// Packed are triples to upload: packed N-Triples, as the records keep them.
+type Packed struct {
+	Parts   [][]byte
+	Bytes   int // unpacked
+	Triples int64
+}
+
+// StateKeeper mirrors have a state graph, with the names of their own graphs and the
+// provenance of descriptions.
+type StateKeeper interface {
+	Owns() bool
+	CanOwn(graph string) bool
+	// EachOwned gives owned graphs of any mark, some twice.
+	EachOwned(ctx context.Context, f func(graph, mark string) error) error
+	// Tells tells whether provenance can be written.
+	Tells() bool
+	EachTold(ctx context.Context, f func(rdfres.Triple) error) error
+	// PutsGraphs tells of graphs for each entity without updates: Batch.Put has them.
+	PutsGraphs() bool
+}
+
+// Whole mirrors are replaced as a whole, at the end of a run with changes.
+type Whole interface {
+	// Absent tells of no mirror at all; a mirror of nothing is one.
+	Absent() bool
+	// Replace gets parts of canonical N-Triples; blank nodes are of the part's authority.
+	Replace(ctx context.Context, authorities []string, each func(put PutPart) error) error
+}
+
+// PutPart takes lines of some resources, canonical N-Triples, with blank nodes of an
+// authority. It does not keep them.
+type PutPart func(authority string, lines []byte) error
+
+// Files mirrors keep representations instead of triples.
+type Files interface {
+	Root() *os.Root
+}

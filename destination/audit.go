@@ -164,7 +164,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 	if err := d.increment(ctx, r, o, 0); err != nil {
 		return err
 	}
-	_, err := d.retry(ctx, r)
+	err := d.retry(ctx, r)
 	if err == nil {
 		err = d.depart(ctx, r, !d.snapshotMeta().Until.IsZero())
 	}

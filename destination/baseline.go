@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -105,7 +106,10 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 			}
 		}
 		end = func(m *meta) {
-			m.Cursor, m.Gap, m.HeldGap = cursor{}, gap, ""
+			if m.Cursor, m.Gap, m.HeldGap = (cursor{}), gap, ""; gap == "" {
+				m.GapFrom, m.GapSince = nil, time.Time{}
+			}
+			m.Inventory = listState{} // the cursor is behind none
 		}
 	}
 	if err != nil {
@@ -215,6 +219,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
 		settled    []ledger.Hash // pending ones that are not listed any more, or as recorded: nothing to wait for
+		faulty     bool          // some could not be had: the list may be wrong
 		held       int64
 		// of those, and of gone and told, resources outside of what is selected
 		heldOutside, goneOutside, toldOutside int64
@@ -254,6 +259,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				return
 			}
 			f := p.fault
+			faulty = faulty || f != nil
 			if f != nil && !v.sparing {
 				settled = append(settled, p.loc)
 			}
@@ -359,7 +365,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
-	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0 && !(v.sparing && len(settled) > 0)
+	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0 && !faulty
 	for _, loc := range told {
 		if err := b.leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
 			return nil, err

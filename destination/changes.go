@@ -821,8 +821,10 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 			return d.incrementOnce(ctx, r, o, depth)
 		}
 		if gap.behind && kind == resourcesync.ChangeDump {
-			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); done || err != nil {
+			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); err != nil {
 				return err
+			} else if done {
+				return d.found(ctx, o, dl, &from)
 			}
 		}
 		return d.closeGap(ctx, r, o, gap, depth, dl)

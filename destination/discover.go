@@ -38,7 +38,7 @@ type offer struct {
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
 	way            way
-	plain          bool // a Sitemap, as sites have of their pages too
+	plain          bool // a Sitemap or feed, as sites have of their pages too
 }
 
 // way is how an offer was found, the surest way first.
@@ -193,6 +193,7 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 		if h.Meta.Capability == "" {
 			o.Found, o.plain = "the address is a plain Sitemap", true
 		}
+		o.plain = o.plain || h.Feed
 		o.set(kind, address)
 		return o, nil
 	}

@@ -20,7 +20,7 @@ import (
 type resolvedSource struct {
 	Way     way       `json:"way"`
 	To      string    `json:"to"`
-	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap
+	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap or a feed
 	Runs    int       `json:"runs,omitempty"`    // Runs counts those that found this place, up to confirmedRuns
 	Before  []string  `json:"before,omitempty"`  // Before has the confirmed places of before, the latest first
 	Doubted time.Time `json:"doubted,omitzero"`  // Doubted is when the address led elsewhere for the first time since

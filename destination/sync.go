@@ -62,6 +62,8 @@ type run struct {
 	root         *inventoryDoc        // of the source as the run begins, where that alone tells how far it is
 	planGone     int64                // dry run: resources that a list lacks
 	planEmpty    bool                 // dry run: that list is empty
+	absent       bool                 // what was tried again is not there
+	failing      bool                 // it may be listed no more
 	passed       map[ledger.Hash]bool // changes that are behind what was compared, though the cursor is before them
 }
 
@@ -264,8 +266,8 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.dry {
 		return nil
 	}
-	absent, err := d.retry(ctx, r)
-	if err == nil && absent && !r.full {
+	err = d.retry(ctx, r)
+	if err == nil && (r.absent || r.failing) && !r.full {
 		err = d.unlisted(ctx, r, offer)
 	}
 	if err != nil {
@@ -491,9 +493,8 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 	return err
 }
 
-// retry tries again what is pending and due. absent tells that some of it has failed because
-// the source does not have it.
-func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error) {
+// retry tries again what is pending and due.
+func (d *Destination) retry(ctx context.Context, r *run) error {
 	now := d.opt.Now()
 	b := d.batcher(&r.c, false)
 	defer b.wait()
@@ -517,38 +518,60 @@ func (d *Destination) retry(ctx context.Context, r *run) (absent bool, err error
 		}
 	}
 	n := int64(0)
-	err = d.pipeline(ctx, jobs, func(o *outcome) error {
+	err := d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		var fe *fetch.Error
-		if errors.As(o.err, &fe) && fe.Gone {
-			f, err := d.led.Fault(ledger.HashOf(o.it.Loc))
-			if err != nil {
-				return err
-			}
-			absent = absent || f != nil && f.Tries+1 >= d.lim.failAfter
+		f, err := d.led.Fault(ledger.HashOf(o.it.Loc))
+		if err != nil {
+			return err
+		}
+		if o.err != nil && f != nil && f.Tries+1 >= d.lim.failAfter {
+			var fe *fetch.Error
+			r.absent = r.absent || errors.As(o.err, &fe) && fe.Gone
+			times := (f.Tries + 1) / d.lim.failAfter
+			r.failing = r.failing || (f.Tries+1)%d.lim.failAfter == 0 && times&(times-1) == 0 // rarer and rarer
 		}
 		return b.outcome(ctx, o)
 	})
 	if err != nil {
-		return absent, err
+		return err
 	}
-	return absent, b.settle(ctx)
+	return b.settle(ctx)
 }
 
 // unlisted compares with a list or dump that is newer than the one that was taken, because
 // the source does not have what it told of: what it does not list either is gone, whether or
-// not a change told so.
+// not a change told so. What fails for long is looked for in the same list too.
 func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
 	m := d.snapshotMeta()
 	if !o.followed() || !m.Until.IsZero() || m.told() != "" {
 		return nil
 	}
-	compared, err := d.compareAgain(ctx, r, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
-	if err != nil || !compared {
-		return err
+	if r.absent {
+		compared, err := d.compareAgain(ctx, r, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
+		if err != nil {
+			return err
+		}
+		if compared {
+			return d.increment(ctx, r, o, 0)
+		}
 	}
-	return d.increment(ctx, r, o, 0)
+	if !r.failing || o.ResourceList == "" {
+		return nil
+	}
+	v, err := d.readInventory(ctx, o, nil)
+	if err != nil {
+		d.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
+		return nil
+	}
+	if v.stale(&m.Cursor) {
+		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
+	}
+	before := r.c
+	v.sparing = true
+	err = d.mend(ctx, r, o, v)
+	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
+	return err
 }
 
 func (d *Destination) fetchJob(it *item) job {

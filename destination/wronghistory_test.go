@@ -63,6 +63,7 @@ type fickle struct {
 	rate    int // of a thousand addresses; 0: those of only
 	only    map[string]kindOfWrong
 	site    int  // publication that a cache has of everything; less than 0: none
+	flood   bool // all resources without a promise have the same wrong answer
 	again   bool // not the first run of the phase
 	lasting bool // wrong lists are found by an audit
 	told    map[string]string
@@ -90,13 +91,20 @@ const (
 	wrongSwapped
 	wrongTorn
 	wrongUnchanged // 304 to who has another one
+	wrongError     // an error page in RDF
+	wrongFuture    // the list, of a time to come
+	wrongMore      // the list, with entries that cannot be had
+	wrongFeed      // a feed of nothing
 	wrongKinds
 )
 
-// believable are the answers that may be right lists.
-var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped}
+// ofBodies are the answers for a resource of which nothing is promised.
+var ofBodies = []kindOfWrong{wrongMissing, wrongGone, wrongFails, wrongForbidden, wrongPage, wrongNothing, wrongStale, wrongSwapped, wrongError}
 
-var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged"}
+// believable are the answers that may be right lists.
+var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped, wrongFuture, wrongMore, wrongFeed}
+
+var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged", "an error in RDF", "of a time to come", "with more", "a feed"}
 
 // look keeps what the source answers now.
 func (f *fickle) look() {
@@ -131,10 +139,13 @@ func (f *fickle) wrong(address string, r *rand.Rand) (kindOfWrong, bool) {
 	if !ok && r.IntN(1000) < f.rate {
 		kind, ok = kindOfWrong(r.IntN(int(wrongKinds))), true
 	}
-	if kind > wrongForbidden && !f.src.proven(address) { // nothing tells such bytes from the right ones
-		kind %= wrongForbidden + 1
+	if f.src.proven(address) {
+		return kind, ok
 	}
-	return kind, ok
+	if kind = ofBodies[int(kind)%len(ofBodies)]; f.flood {
+		kind, ok = wrongError, true
+	}
+	return kind, ok && (kind <= wrongForbidden || !f.again) // the same in two runs is believed
 }
 
 func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +171,7 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, ok := f.wrong(address, draw)
 	// Two Resource Lists that say the same are believed until the next audit, and a Change List
 	// that lacks some is: nothing tells of them again.
-	if ok && !f.lasting && slices.Contains(believable, kind) && (f.again || strings.Contains(address, "/change")) {
+	if ok && !f.lasting && f.src.proven(address) && slices.Contains(believable, kind) && (f.again || strings.Contains(address, "/change")) {
 		ok = false
 	}
 	if !ok {
@@ -198,9 +209,31 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case wrongSwapped:
 		last := f.right[len(f.right)-1]
-		all := slices.DeleteFunc(slices.Sorted(maps.Keys(last)), func(a string) bool { return last[a].status != 200 })
+		all := slices.DeleteFunc(slices.Sorted(maps.Keys(last)), func(a string) bool {
+			return last[a].status != 200 || f.src.proven(a) != f.src.proven(address)
+		})
+		if len(all) == 0 {
+			f.src.ServeHTTP(w, r)
+			return
+		}
 		a := last[all[draw.IntN(len(all))]]
 		f.give(w, a, a.body)
+	case wrongError:
+		w.Header().Set("Content-Type", "application/n-triples")
+		io.WriteString(w, errorInRDF)
+	case wrongFuture:
+		to := f.src.time().Add(time.Duration(1+draw.IntN(100)) * 7 * time.Hour)
+		f.give(w, now, replaceOnce(atOf, without(now.body, func(int) bool { return false }), ` at="`+stamp(to)+`"`))
+	case wrongMore:
+		change := ""
+		if strings.Contains(address, "/change") {
+			change = `<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" change="created" datetime="` + stamp(f.src.time()) + `"/>`
+		}
+		more := "<url><loc>http://foreign.example/" + fmt.Sprint(f.phase) + "</loc>" + change + "</url><url><loc>" + foreignHost + "/absent" + fmt.Sprint(f.phase) + "</loc>" + change + "</url></urlset>"
+		f.give(w, now, bytes.Replace(without(now.body, func(int) bool { return false }), []byte("</urlset>"), []byte(more), 1))
+	case wrongFeed:
+		w.Header().Set("Content-Type", "application/rss+xml")
+		io.WriteString(w, emptyFeed)
 	case wrongTorn:
 		f.give(w, now, now.body[:len(now.body)/2])
 	case wrongUnchanged:
@@ -221,6 +254,15 @@ func (f *fickle) give(w http.ResponseWriter, a *rightAnswer, body []byte) {
 	w.Header().Set("Date", f.src.time().UTC().Format(http.TimeFormat))
 	w.WriteHeader(a.status)
 	w.Write(body)
+}
+
+// replaceOnce replaces the first match.
+func replaceOnce(of *regexp.Regexp, body []byte, by string) []byte {
+	at := of.FindIndex(body)
+	if at == nil {
+		return body
+	}
+	return slices.Concat(body[:at[0]], []byte(by), body[at[1]:])
 }
 
 var entryOf = regexp.MustCompile(`(?s)<(url|sitemap)>.*?</(url|sitemap)>`)
@@ -247,9 +289,15 @@ func (f *fickle) begin(r *rand.Rand) {
 	defer f.mu.Unlock()
 	f.phase++
 	f.rate, f.site, f.only, f.told = 0, -1, map[string]kindOfWrong{}, map[string]string{}
+	f.flood = r.IntN(8) == 0
 	switch x := r.IntN(10); {
 	case x == 0:
 		f.site = r.IntN(len(f.right))
+	case x == 3:
+		all := slices.DeleteFunc(slices.Sorted(maps.Keys(f.right[len(f.right)-1])), f.src.proven)
+		for range min(len(all), 3) {
+			f.only[all[r.IntN(len(all))]] = kindOfWrong(r.IntN(int(wrongKinds)))
+		}
 	case x < 3:
 		f.rate = []int{50, 200, 500}[r.IntN(3)]
 	default:
@@ -269,7 +317,7 @@ func (f *fickle) begin(r *rand.Rand) {
 func (f *fickle) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rate, f.site, f.only = 0, -1, nil
+	f.rate, f.site, f.only, f.flood = 0, -1, nil, false
 }
 
 func playWrong(t *testing.T, seed uint64) {

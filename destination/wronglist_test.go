@@ -155,12 +155,13 @@ func TestEntriesOfAWrongList(t *testing.T) {
 	}
 }
 
+const emptyFeed = `<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><link>http://news.example/</link><description>none</description></channel></rss>`
+
 // A gap that a wrong Change List makes is closed when the right one is back.
 func TestGapOfAWrongChangeList(t *testing.T) {
 	const changesXML = "/set/changelist.xml"
-	feed := `<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><link>http://news.example/</link><description>none</description></channel></rss>`
 	for name, doc := range map[string]string{
-		"an empty feed":   feed,
+		"an empty feed":   emptyFeed,
 		"another history": urlset + `<rs:md capability="changelist" from="2030-01-01T00:00:00Z"/><url><loc>BASE/set/r/absent.nt</loc><rs:md change="created" datetime="2030-01-01T00:00:03Z"/></url></urlset>`,
 	} {
 		for _, list := range []bool{true, false} {

@@ -244,7 +244,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		for _, text := range s.Links {
 			if _, err := publish.ParseLink(text); err != nil {
-				fault(p+".links", "", "%v", err)
+				fault(p+".links", text, "%v", err)
 			}
 		}
 		for _, l := range []struct {

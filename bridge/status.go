@@ -204,7 +204,8 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	}
 	d, err := m.opened()
 	if err != nil {
-		out.Fault, out.LastError = err.Error(), err.Error()
+		out.Fault = webguard.MaskedText(err.Error())
+		out.LastError = out.Fault
 		out.judge(nil, false)
 		return out, nil
 	}

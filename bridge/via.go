@@ -13,7 +13,7 @@ import (
 func (c *Config) via(s Set) (out []string) {
 	for _, name := range c.viaDestinations(s) {
 		source, _, _ := webguard.Hide(c.Destinations[name].Source) // who asks is nobody else's business
-		if !slices.Contains(out, source) {
+		if source = webguard.WithoutHidden(source); !slices.Contains(out, source) {
 			out = append(out, source)
 		}
 	}
@@ -38,7 +38,7 @@ func (s *set) origin() func(entity string) string {
 				s.bridge.log.Warn("where a description was mirrored from cannot be read", "set", s.name, "destination", name, "error", err)
 			}
 			if loc, _ = webguard.WithoutUser(loc); loc != "" {
-				return loc
+				return webguard.WithoutHidden(loc)
 			}
 		}
 		return ""

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -956,7 +957,7 @@ func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
 // ---- faults
 
 func problemOf(f *ledger.Fault) Problem {
-	return Problem{Location: f.Loc, Entity: f.Entity, State: f.State, Reason: f.Reason, Tries: f.Tries, Next: f.Next}
+	return Problem{Location: webguard.MaskedText(f.Loc), Entity: f.Entity, State: f.State, Reason: webguard.MaskedText(f.Reason), Tries: f.Tries, Next: f.Next}
 }
 
 // faultNote is the addition of an audit about a pending or failed resource.

@@ -38,10 +38,11 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 	if !r.dry {
 		if m.Stage != ledger.Baseline {
 			if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) {
-				if m.Source != d.cfg.Source || m.Set != d.cfg.Set {
+				if !d.follows(&m.Identity) {
 					m.Missing, m.Rises = missing{}, false
 				}
-				m.Source, m.Set, m.ByList, m.CompareSource = d.cfg.Source, d.cfg.Set, false, ""
+				d.follow(m)
+				m.ByList, m.CompareSource = false, ""
 			}); err != nil {
 				return err
 			}
@@ -93,7 +94,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if m.Source == d.cfg.Source && m.Set == d.cfg.Set && (m.Cursor.List != "" || m.Cursor.Ahead != nil) { // what is lost is told by where we stand alone, and stays lost
+		if d.follows(&m.Identity) && (m.Cursor.List != "" || m.Cursor.Ahead != nil) { // what is lost is told by where we stand alone, and stays lost
 			if !r.dry {
 				err = d.increment(ctx, r, o, 0)
 			}

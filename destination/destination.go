@@ -91,6 +91,7 @@ type Destination struct {
 	led     *ledger.Ledger
 	dest    ledger.ID
 	space   ledger.ID
+	secrets *webguard.Secrets
 	target  string // the mirror's address, without an access token
 	spaceL  *spaceLock
 	probeL  *sync.Mutex // held while the store is probed for the first time
@@ -249,7 +250,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
-	d.cfg.Source, _, _ = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
+	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
 	if d.to = o.Sink; d.to == nil {
 		d.to = sparqlsink.Of(target)
 	}
@@ -396,7 +397,8 @@ func (d *Destination) load() error {
 	case err != nil:
 		return err
 	case !found:
-		d.meta.Identity = ledger.Identity{Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Source: d.cfg.Source, Set: d.cfg.Set, Graph: graph, Space: d.space}
+		d.meta.Identity = ledger.Identity{Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Graph: graph, Space: d.space}
+		d.follow(&d.meta)
 		d.led.Put(b, d.meta.sealed())
 	case d.cfg.relocate:
 	case d.meta.Stage != ledger.None && (d.meta.Graph != graph || d.meta.Space != d.space):
@@ -430,7 +432,7 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 		case m.Stage == ledger.None:
 		case name == d.cfg.Name:
 			return nil
-		case m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Graph == graph && m.Space == d.space && !slices.Contains(d.cfg.Names, name):
+		case d.follows(&m.Identity) && m.Graph == graph && m.Space == d.space && !slices.Contains(d.cfg.Names, name):
 			former = append(former, name)
 		}
 	}

@@ -52,11 +52,22 @@ func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool 
 	return now.Way > was.Way
 }
 
+// follows tells whether records are of the configured source and set. Fields whose values are
+// hidden count too: they may tell one source from another.
+func (d *Destination) follows(m *ledger.Identity) bool {
+	return m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Fields == d.secrets.Digest(m.Mark)
+}
+
+// follow makes records those of the configured source and set.
+func (d *Destination) follow(m *meta) {
+	m.Source, m.Set, m.Fields = d.cfg.Source, d.cfg.Set, d.secrets.Digest(m.Mark)
+}
+
 // accept refuses an offer that looks wrong for the moment, as while a site is mended.
 func (d *Destination) accept(ctx context.Context, o *offer) error {
 	m, now := d.snapshotMeta(), o.resolved()
 	was := &m.Resolved
-	if m.Stage == ledger.None || m.Source != d.cfg.Source || m.Set != d.cfg.Set || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
+	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
 		return nil
 	}
 	if was.Doubted.IsZero() {
@@ -92,7 +103,7 @@ func (d *Destination) noteResolved(r *run, o *offer) error {
 		now.Before = slices.Insert(now.Before, 0, was.To)
 		now.Before = now.Before[:min(len(now.Before), maxPlacesKept)]
 	}
-	another := !same && was.To != "" && m.Stage != ledger.None && m.Source == d.cfg.Source && m.Set == d.cfg.Set
+	another := !same && was.To != "" && m.Stage != ledger.None && d.follows(&m.Identity)
 	if another {
 		r.why("the source's address leads to another place than before")
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Status tells where the destination stands, from its records alone.
@@ -56,7 +57,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 				yield(Difference{}, f.Err)
 				return
 			}
-			if !yield(Difference{Entity: f.Entity, Location: f.Loc, Kind: f.State, Detail: f.Reason}, nil) {
+			if !yield(Difference{Entity: f.Entity, Location: webguard.MaskedText(f.Loc), Kind: f.State, Detail: webguard.MaskedText(f.Reason)}, nil) {
 				return
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -208,7 +209,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		r.why("a comparison with the source was not finished")
 		r.full = true
 	}
-	moved = m.Stage != ledger.None && (m.Source != d.cfg.Source || m.Set != d.cfg.Set)
+	moved = m.Stage != ledger.None && !d.follows(&m.Identity)
 	switch {
 	case m.Stage == ledger.None:
 		r.why("nothing was mirrored yet")
@@ -681,7 +682,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 			m.LastSync = now.UTC()
 			m.LastError = ""
 		} else {
-			m.LastError = clip.Middle(runErr.Error())
+			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
 		}
 	})
 	m = d.snapshotMeta()

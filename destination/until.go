@@ -51,7 +51,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 			return err
 		}
 	}
-	if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) { m.Source, m.Set, m.Until = d.cfg.Source, d.cfg.Set, r.until }); err != nil {
+	if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) { d.follow(m); m.Until = r.until }); err != nil {
 		v.Close()
 		return err
 	}

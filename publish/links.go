@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,12 +49,28 @@ func ParseLink(text string) (t LinkTemplate, err error) {
 	switch f := strings.Fields(text); len(f) {
 	case 3:
 		t = LinkTemplate{f[0], f[1], f[2]}
+		if !mediaTypeForm.MatchString(t.Type) {
+			return t, errors.New("its third part is no media type: want REL HREF or REL HREF TYPE, without blanks in them")
+		}
 	case 2:
 		t = LinkTemplate{Rel: f[0], Href: f[1]}
 	default:
-		return t, fmt.Errorf("%q: want REL HREF or REL HREF TYPE", text)
+		return t, errors.New("want REL HREF or REL HREF TYPE")
 	}
-	return t, (&Links{Templates: []LinkTemplate{t}}).prepare()
+	return t, t.check()
+}
+
+var mediaTypeForm = regexp.MustCompile(`^[a-zA-Z0-9!#$&^_.+-]+/[a-zA-Z0-9!#$&^_.+-]+(;\S*)?$`)
+
+// check tells what is wrong without the address, which may be a part of one with a password.
+func (t LinkTemplate) check() error {
+	switch t.Rel { // what the documents say themselves
+	case "":
+		return errors.New("it has no rel")
+	case resourcesync.RelUp, resourcesync.RelIndex, resourcesync.RelContents, resourcesync.RelPatch, resourcesync.RelMemento, resourcesync.RelTimeGate:
+		return fmt.Errorf("a link with the relation %q cannot be configured", t.Rel)
+	}
+	return checkTemplate(t.Href)
 }
 
 // Check finds the first error of the configuration.
@@ -65,15 +82,22 @@ var placeholders = []string{"{entity}", "{entity_escaped}", "{name}", "{suffix}"
 // CheckTemplate tells whether a template is one: an absolute address when its
 // placeholders are filled.
 func CheckTemplate(href string) error {
+	if err := checkTemplate(href); err != nil {
+		return fmt.Errorf("%q: %w", href, err)
+	}
+	return nil
+}
+
+func checkTemplate(href string) error {
 	filled := strings.ReplaceAll(strings.ReplaceAll(href, "{entity}", "http://h.example/"), "{loc}", "http://h.example/")
 	for _, p := range placeholders {
 		filled = strings.ReplaceAll(filled, p, "x")
 	}
 	if i := strings.IndexAny(filled, "{}<>\" "); i >= 0 {
-		return fmt.Errorf("%q: unknown placeholder or character; there are %s", href, strings.Join(placeholders, ", "))
+		return fmt.Errorf("unknown placeholder or character; there are %s", strings.Join(placeholders, ", "))
 	}
 	if naming.Scheme(filled) == 0 {
-		return fmt.Errorf("%q: want an absolute address", href)
+		return errors.New("want an absolute address")
 	}
 	return nil
 }
@@ -90,15 +114,8 @@ func (l *Links) prepare() error {
 		}
 	}
 	for _, t := range l.Templates {
-		if t.Rel == "" {
-			return fmt.Errorf("the link %q has no rel", t.Href)
-		}
-		switch t.Rel { // relations the documents use themselves
-		case resourcesync.RelUp, resourcesync.RelIndex, resourcesync.RelContents, resourcesync.RelPatch, resourcesync.RelMemento, resourcesync.RelTimeGate:
-			return fmt.Errorf("a link with the relation %q cannot be configured", t.Rel)
-		}
-		if err := CheckTemplate(t.Href); err != nil {
-			return fmt.Errorf("link %w", err)
+		if err := t.check(); err != nil {
+			return fmt.Errorf("link %q: %w", t.Href, err)
 		}
 	}
 	for _, iri := range l.Collections {

@@ -133,10 +133,11 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, er
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), ContentEncoding: res.Header.Get("Content-Encoding"),
 		ContentLength: res.ContentLength, LastModified: res.Header.Get("Last-Modified"), Links: res.Header.Values("Link"), Body: res.Body,
 	}
-	if kind := got.ContentType; strings.Contains(kind, "xml") || strings.Contains(kind, "html") {
+	got.Shown = func(document io.Reader) io.Reader {
 		for _, s := range f.secrets {
-			got.Body = hidingBody{s.Reader(got.Body), got.Body}
+			document = s.Reader(document)
 		}
+		return document
 	}
 	final := *res.Request.URL
 	if final.User != nil {
@@ -146,12 +147,6 @@ func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, er
 		got.URL = final.String()
 	}
 	return got, nil
-}
-
-// hidingBody is a document without secrets.
-type hidingBody struct {
-	io.Reader
-	io.Closer
 }
 
 func openFile(path string) (*check.Fetched, error) {

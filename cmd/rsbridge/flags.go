@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/settings"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // asFlags tells the faults of a configuration that was made of flags.
@@ -60,6 +62,14 @@ var (
 
 // withoutScheme matches what looks like an address of the web whose scheme is missing.
 var withoutScheme = regexp.MustCompile(`^(localhost(/|$)|[0-9]+(\.[0-9]+){3}(/|$)|[A-Za-z0-9.-]+:[0-9]+(/|$)|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+/)`)
+
+// folder refuses an address, perhaps a misspelt one, where a folder is made.
+func folder(arg string) error {
+	if _, err := os.Stat(arg); err == nil || !strings.ContainsAny(arg, "@?") && !strings.Contains(arg, "://") && !withoutScheme.MatchString(arg) {
+		return nil
+	}
+	return usage("%s looks like an address: give a folder (./DIR)", webguard.Masked(arg))
+}
 
 // orScheme adds to the error of a missing file how an address is written.
 func orScheme(arg string, err error) error {

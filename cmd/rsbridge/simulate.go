@@ -69,6 +69,9 @@ serve). The simulation's own memory is the graph urn:rsbridge:simulate.
 			e := sparql.Endpoint{Name: "simulated", Timeout: time.Hour, Logger: a.log} // one upload fills it, however large
 			base := strings.TrimRight(args[0], "/")
 			if !strings.Contains(base, "://") {
+				if err := folder(args[0]); err != nil {
+					return err
+				}
 				s, err := embedstore.Open(args[0], embedstore.Options{Logger: a.log})
 				if err != nil {
 					return err

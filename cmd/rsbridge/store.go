@@ -64,6 +64,9 @@ func (a *app) withStore(ctx context.Context, dir string, do func(*embedstore.Sto
 
 // withCache is withStore with so many bytes for the cache of the store.
 func (a *app) withCache(ctx context.Context, dir string, cache int64, do func(*embedstore.Store) error) (err error) {
+	if err := folder(dir); err != nil {
+		return err
+	}
 	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache, Context: ctx, Budget: a.budget})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -103,7 +104,7 @@ func tell[R any](a *app, key string, out []outcome[R], say func(io.Writer, R), f
 	for _, o := range out {
 		if o.err != nil {
 			failed = append(failed, o.err)
-			list = append(list, failedReport{o.name, o.err.Error()})
+			list = append(list, failedReport{o.name, webguard.MaskedText(o.err.Error())})
 			continue
 		}
 		ok = ok && fine(o.report)

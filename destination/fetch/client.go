@@ -296,7 +296,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
 		return resp, nil
 	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+	head, _ := io.ReadAll(io.LimitReader(f.secrets.Reader(resp.Body), 300))
 	resp.Body.Close()
 	e := &Error{URL: r.URL, Status: resp.StatusCode, Err: fmt.Errorf("%s%s", resp.Status, quoteBody(head))}
 	switch resp.StatusCode {

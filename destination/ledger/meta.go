@@ -26,6 +26,7 @@ type Identity struct {
 	Name       string `json:"name"`
 	Mark       string `json:"mark"` // subject of the checkpoint in the mirror
 	Source     string `json:"source"`
+	Fields     string `json:"fields,omitempty"` // digest of the secrets in the query of the source
 	Set        string `json:"set,omitempty"`
 	Graph      string `json:"graph"` // layout and graph, never changed
 	Space      ID     `json:"space"`

@@ -18,6 +18,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Options of Open; the zero value is sensible.
@@ -240,7 +241,7 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 		}
 		run.Ended, run.State = r.now().UTC(), state
 		if err != nil {
-			run.Error = err.Error()
+			run.Error = webguard.MaskedText(err.Error())
 			var u interface{ Unreachable() bool }
 			run.Unreachable = errors.As(err, &u) && u.Unreachable()
 		}

@@ -2,10 +2,14 @@ package webguard
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -103,6 +107,27 @@ func Hide(address string) (shown string, user *url.Userinfo, s *Secrets) {
 	return u.String(), user, s
 }
 
+// WithoutHidden is an address without the fields whose values Hide took out: nobody else can
+// follow it with them.
+func WithoutHidden(address string) string {
+	before, query, is := strings.Cut(address, "?")
+	if !is {
+		return address
+	}
+	query, fragment, is := strings.Cut(query, "#")
+	if is {
+		fragment = "#" + fragment
+	}
+	fields := slices.DeleteFunc(strings.Split(query, "&"), func(f string) bool {
+		name, value, _ := strings.Cut(f, "=")
+		return value == hidden && IsSecret(name)
+	})
+	if len(fields) > 0 {
+		before += "?"
+	}
+	return before + strings.Join(fields, "&") + fragment
+}
+
 // hide is the beginning of a text without the secrets, and the rest of the text. A field is hidden
 // whole or not at all. If more may follow, the rest holds the undecided part.
 func (s *Secrets) hide(text string, more bool) (shown, rest string) {
@@ -132,6 +157,15 @@ func (s *Secrets) atHome(u *url.URL) bool {
 	h := s.home
 	return strings.EqualFold(u.Hostname(), h.Hostname()) &&
 		(u.Scheme == h.Scheme && Port(u) == Port(h) || h.Scheme == "http" && Port(h) == "80" && u.Scheme == "https" && Port(u) == "443")
+}
+
+// Digest tells secrets from others, to nobody who does not know them.
+func (s *Secrets) Digest(salt string) string {
+	if s == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(salt + strings.Join(slices.Sorted(maps.Values(s.reveal)), "&")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Transport adds the secrets to requests, and hides them in the Location and Link headers of

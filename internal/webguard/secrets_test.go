@@ -68,6 +68,19 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	}
+	for address, want := range map[string]string{
+		"http://h.example/a?api_key=xxxxx": "http://h.example/a", "http://h.example/a?b=c&key=xxxxx&d=e#f": "http://h.example/a?b=c&d=e#f",
+		"http://h.example/a?b=xxxxx": "http://h.example/a?b=xxxxx", "http://h.example/a": "http://h.example/a",
+	} {
+		if got := WithoutHidden(address); got != want {
+			t.Errorf("%s becomes %s", address, got)
+		}
+	}
+	_, _, one := Hide("http://h.example/?key=one")
+	_, _, two := Hide("http://h.example/?key=two")
+	if _, _, again := Hide("http://h.example/?key=one"); one.Digest("a") == two.Digest("a") || one.Digest("a") == one.Digest("b") || one.Digest("a") != again.Digest("a") {
+		t.Error("digests do not tell secrets apart")
+	}
 	for _, address := range []string{"http://h.example/?page=2&design=x", "http://h.example/?author=a&keyword=b&authority=c&monkeys=d&signal=e", "http://h.example/", "mailto:x"} {
 		if shown, _, s := Hide(address); shown != address || s != nil || Masked(address) != address {
 			t.Error(shown)

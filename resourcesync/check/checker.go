@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -25,6 +26,15 @@ type Fetched struct {
 	LastModified    string   // the HTTP header
 	Links           []string // the values of the Link headers
 	Body            io.ReadCloser
+	Shown           func(document io.Reader) io.Reader // makes of Body, as it came, what may be printed; nil: that is it
+}
+
+// document is the body of an answer that is read as a document. Promises are of Body itself.
+func (f *Fetched) document() io.Reader {
+	if f.Shown == nil {
+		return f.Body
+	}
+	return f.Shown(f.Body)
 }
 
 // CheckerOptions of NewChecker; only Fetch is needed.
@@ -134,6 +144,7 @@ func (c *Checker) Check(ctx context.Context, location string) ([]Report, error) 
 	out := make([]Report, len(c.reports))
 	for i, r := range c.reports {
 		out[i] = *r
+		out[i].Location = webguard.MaskedText(r.Location)
 	}
 	return out, err
 }
@@ -201,7 +212,7 @@ func pageOf(location string, got *Fetched, err error) (page []byte, ok bool) {
 	if !strings.HasPrefix(http.DetectContentType(begin), "text/html") && resourcesync.NormalizeType(got.ContentType) != "application/xhtml+xml" {
 		return nil, false
 	}
-	page, _ = io.ReadAll(io.LimitReader(in, maxPage))
+	page, _ = io.ReadAll(io.LimitReader(got.document(), maxPage))
 	return page, true
 }
 
@@ -216,7 +227,7 @@ func (c *Checker) find(d *seen, rule int, severity string, line int, format stri
 	if c.o.Strict && severity == SeverityWarning {
 		severity = SeverityError
 	}
-	d.report.Findings = append(d.report.Findings, Finding{Rule: rule, Severity: severity, Line: line, Message: fmt.Sprintf(format, args...)})
+	d.report.Findings = append(d.report.Findings, Finding{Rule: rule, Severity: severity, Line: line, Message: webguard.MaskedText(fmt.Sprintf(format, args...))})
 }
 
 // document fetches and validates a document once. Its error is ctx's.
@@ -260,7 +271,7 @@ func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) er
 		return nil
 	}
 	d.resolved = cmp.Or(got.URL, d.location)
-	c.validate(d, got.Body, d.resolved, got.ContentType)
+	c.validate(d, got.document(), d.resolved, got.ContentType)
 	return ctx.Err()
 }
 
@@ -287,7 +298,7 @@ func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 	r := d.report
 	r.Capability, r.Index, r.Dialect, r.Entries, r.Findings = h.Meta.Capability, h.Index, h.Dialect, d.count, findings
 	if err != nil {
-		d.problem = err.Error()
+		d.problem = webguard.MaskedText(err.Error())
 		r.Findings = append(r.Findings, Finding{Rule: 1, Severity: SeverityError, Message: d.problem})
 	}
 	for _, f := range findings {

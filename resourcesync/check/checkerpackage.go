@@ -184,7 +184,7 @@ func (c *Checker) contents(ctx context.Context, d *seen, e *seenEntry, p *resour
 		return nil // told by rule 74
 	}
 	defer inside.Close()
-	if difference := compareDocuments(got.Body, inside, e.loc); difference != "" {
+	if difference := compareDocuments(got.document(), inside, e.loc); difference != "" {
 		c.find(d, 73, SeverityError, e.line, "the manifest at %s is not the one in %s: %s", clip(e.contents), clip(e.loc), difference)
 	}
 	return ctx.Err()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -103,7 +104,23 @@ func Explore(ctx context.Context, address string, o ExploreOptions) (*Node, erro
 	if err == nil {
 		err = ctx.Err()
 	}
+	n.mask()
 	return n, err
+}
+
+// mask hides the secrets of the addresses that a source names.
+func (n *Node) mask() {
+	for _, text := range []*string{&n.Location, &n.Up, &n.IndexOf, &n.DescribedBy, &n.Note} {
+		*text = webguard.MaskedText(*text)
+	}
+	for _, texts := range [][]string{n.Warnings, n.Faults} {
+		for i, text := range texts {
+			texts[i] = webguard.MaskedText(text)
+		}
+	}
+	for _, c := range n.Children {
+		c.mask()
+	}
 }
 
 // lead is an entry with the address of another document.
@@ -177,7 +194,7 @@ func (x *explorer) body(n *Node, got *Fetched) (io.Reader, error) {
 		n.Redirect = got.URL
 		x.seen[got.URL] = true
 	}
-	r, err := unpacked(got.Body)
+	r, err := unpacked(got.document())
 	if err != nil {
 		return nil, err
 	}

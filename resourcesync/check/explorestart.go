@@ -139,7 +139,7 @@ func (f fetch) robots(ctx context.Context, base *url.URL) []string {
 	if got.Status != 200 {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(got.Body, maxPage))
+	text, err := io.ReadAll(io.LimitReader(got.document(), maxPage))
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -171,7 +172,7 @@ func (v *validator) add(rule int, severity string, line int, format string, args
 		}
 		return
 	}
-	v.findings = append(v.findings, Finding{Rule: rule, Severity: severity, Line: line, Message: fmt.Sprintf(format, args...)})
+	v.findings = append(v.findings, Finding{Rule: rule, Severity: severity, Line: line, Message: webguard.MaskedText(fmt.Sprintf(format, args...))})
 }
 
 // summarize tells how many findings were left out.

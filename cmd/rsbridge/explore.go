@@ -128,12 +128,22 @@ func sayNode(w *errWriter, n *check.Node, lead, below string) {
 	for _, f := range n.Warnings {
 		w.line("%swarning: %s", text, oneLine(f))
 	}
-	for i, c := range n.Children {
-		if i == len(n.Children)-1 {
+	shown := firstOf(n.Children)
+	for i, c := range shown {
+		if i == len(shown)-1 {
 			sayNode(w, c, below+"└─ ", below+"   ")
 		} else {
 			sayNode(w, c, below+"├─ ", below+"│  ")
 		}
+	}
+	if rest := n.Children[len(shown):]; len(rest) > 0 {
+		faulty := 0
+		for _, c := range rest {
+			if hasFaults(c) {
+				faulty++
+			}
+		}
+		w.line("%s   (and %d more, %d of them with faults: --json has them)", below, len(rest), faulty)
 	}
 	if n.Skipped > 0 {
 		w.line("%s   (%s below not read: --depth and --limit say how far)", below, plural(n.Skipped, "document"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -38,6 +39,7 @@ type validation struct {
 	docs             []validated
 	seen             map[string]bool
 	errors, warnings int
+	told             map[string]int // findings of a rule, as E40
 }
 
 func (a *app) validate() *cobra.Command {
@@ -66,7 +68,7 @@ code 3: there are errors.
 				return usage("%v", err)
 			}
 			defer v.web.close()
-			v.o.Now, v.seen, v.docs = time.Now(), map[string]bool{}, []validated{}
+			v.o.Now, v.seen, v.docs, v.told = time.Now(), map[string]bool{}, []validated{}, map[string]int{}
 			v.o.Fetch = v.web.fetch
 			for _, arg := range args {
 				arg = v.web.name(arg)
@@ -175,12 +177,13 @@ func (v *validation) add(r check.Report) {
 		default:
 			d.Advice = append(d.Advice, f)
 		}
-		if !v.a.json {
+		rule := fmt.Sprintf("%s%d", f.Severity, f.Rule)
+		if v.told[rule]++; !v.a.json && v.told[rule] <= shownAtMost {
 			at := r.Location
 			if f.Line > 0 {
 				at = fmt.Sprintf("%s:%d", at, f.Line)
 			}
-			fmt.Fprintf(v.a.out, "%s: %s%d: %s\n", at, f.Severity, f.Rule, f.Message)
+			fmt.Fprintf(v.a.out, "%s: %s: %s\n", at, rule, f.Message)
 		}
 	}
 	v.docs = append(v.docs, d)
@@ -189,6 +192,11 @@ func (v *validation) add(r check.Report) {
 func (v *validation) end() error {
 	if v.a.json {
 		return v.a.print(map[string]any{"documents": v.docs})
+	}
+	for _, rule := range slices.Sorted(maps.Keys(v.told)) {
+		if n := v.told[rule] - shownAtMost; n > 0 {
+			fmt.Fprintf(v.a.out, "%s: and %d more lines of this rule (--json has them)\n", rule, n)
+		}
 	}
 	_, err := fmt.Fprintf(v.a.out, "%s, %s, %s\n", plural(int64(len(v.docs)), "document"), plural(int64(v.errors), "error"), plural(int64(v.warnings), "warning"))
 	return err

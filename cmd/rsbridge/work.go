@@ -397,13 +397,22 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	if !r.InSync && r.Until == nil {
 		fmt.Fprintln(w, "  the mirror is not in sync with its source")
 	}
-	for _, p := range r.Problems {
+	shown := firstOf(r.Problems)
+	for _, p := range shown {
 		fmt.Fprintf(w, "  %s: %s: %s\n", p.State, p.Location, p.Reason)
+	}
+	if n := r.Pending + r.Failed - int64(len(shown)); n > 0 && len(shown) > 0 {
+		fmt.Fprintf(w, "  and %d more (GET /api/v1/destinations/%s/differences names them)\n", n, r.Name)
 	}
 	if r.Pending > 0 {
 		fmt.Fprintln(w, "  what is pending is tried again by itself, and at once by the next sync; what the mirror holds of it is the last good version")
 	}
 }
+
+// shownAtMost bounds the lines of one kind in a report for people; --json has more.
+const shownAtMost = 20
+
+func firstOf[T any](all []T) []T { return all[:min(len(all), shownAtMost)] }
 
 func areNot(n int64) string {
 	if n == 1 {
@@ -481,13 +490,14 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	sayMended(w, r)
 	rewritten := int64(0)
-	for _, d := range r.Named {
+	shown := firstOf(r.Named)
+	for _, d := range shown {
 		if d.Kind == "rewritten" {
 			rewritten++
 		}
 		fmt.Fprintf(w, "  %s: %s: %s\n", d.Kind, cmp.Or(d.Entity, d.Location), oneLine(d.Detail))
 	}
-	if n := r.Missing + r.Extra + r.Different - (int64(len(r.Named)) - rewritten); n > 0 {
+	if n := r.Missing + r.Extra + r.Different - (int64(len(shown)) - rewritten); n > 0 {
 		fmt.Fprintf(w, "  and %d more that are missing, extra or different (GET /api/v1/destinations/%s/differences names them)\n", n, r.Name)
 	}
 	if n := r.Rewritten - rewritten; n > 0 {
@@ -497,10 +507,11 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 
 // sayMended tells what a repair has put right.
 func sayMended(w io.Writer, r destination.AuditReport) {
-	for _, d := range r.Mended {
+	shown := firstOf(r.Mended)
+	for _, d := range shown {
 		fmt.Fprintf(w, "  repaired: %s: %s: %s\n", d.Kind, cmp.Or(d.Entity, d.Location), oneLine(d.Detail))
 	}
-	if n := r.Repaired - int64(len(r.Mended)); n > 0 {
+	if n := r.Repaired - int64(len(shown)); n > 0 {
 		fmt.Fprintf(w, "  and %d more that were repaired\n", n)
 	}
 }

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -105,6 +106,7 @@ func (s *set) representation(e *resourcesync.Entry, view *source, entity string,
 		resourcesync.ExtSequence: strconv.FormatUint(v.Sequence, 10),
 		resourcesync.ExtGraph:    digestToken(v.Graph),
 	}
+	e.Links = slices.Grow(e.Links, 8) // as many as most have
 	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
 	triples, err := s.linkTriples(view, entity, v)

@@ -45,7 +45,7 @@ func (d *Destination) ready(ctx context.Context) error {
 	if d.learner == nil {
 		return d.indexInForm(ctx)
 	}
-	if d.learner.Limit() > 0 && d.sameForm() == nil {
+	if d.learner.Taken() && d.sameForm() == nil {
 		return nil
 	}
 	p, err := d.probedOnce(ctx)

@@ -197,13 +197,21 @@ func (m *mirror) Others(context.Context, string) (map[string]*sink.Checkpoint, e
 	return all, err
 }
 
+// IsEmpty looks for a line: a packed file of nothing has some bytes.
 func (m *mirror) IsEmpty(context.Context, iter.Seq[string]) (bool, error) {
-	st, err := os.Stat(m.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.each(m.Layout.Graph, func([]byte) error { return errHolds })
+	switch {
+	case errors.Is(err, errHolds):
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
 	}
-	return err == nil && st.Size() == 0, err
+	return true, err
 }
+
+var errHolds = errors.New("the dump holds something")
 
 func (m *mirror) Lines(ctx context.Context) (int64, error) {
 	cp, err := m.Checkpoint(ctx)
@@ -297,7 +305,9 @@ func (s *Dump) each(graph string, f func(line []byte) error) error {
 	}
 	var in io.Reader = bufio.NewReaderSize(file, 256<<10)
 	if s.gz {
-		if in, err = gzip.NewReader(in); err != nil {
+		if in, err = gzip.NewReader(in); err == io.EOF { // an empty file
+			return nil
+		} else if err != nil {
 			return damaged(err.Error())
 		}
 	}

@@ -23,6 +23,7 @@ type Mirror struct {
 	Caps   sparql.Capabilities
 	IRIs   Rewrites
 	Server string                   // how the store named itself in the last answer that was looked at
+	taken  bool                     // a probe
 	limit  int                      // triples of one update request; adapts
 	most   int                      // that it may become
 	passed int                      // triples of an update that went well
@@ -34,7 +35,9 @@ type Mirror struct {
 
 // New is a mirror in a store. Nothing is asked of it yet.
 func New(client *sparql.Client, place *sink.Place) *Mirror {
-	return &Mirror{Place: place, Client: client, Quick: quickUpdate}
+	m := &Mirror{Place: place, Client: client, Quick: quickUpdate}
+	m.SetLimit()
+	return m
 }
 
 // What a store takes in one update is learned from what is written there: from
@@ -52,7 +55,11 @@ func (m *Mirror) Take(caps sparql.Capabilities, iris Rewrites) {
 	m.Caps, m.IRIs, m.Layout.NormalForm = caps, iris, caps.NormalForm
 	m.IRIs.virtuoso = caps.Product == "Virtuoso"
 	m.SetLimit()
+	m.taken = true
 }
+
+// Taken tells whether a probe was taken.
+func (m *Mirror) Taken() bool { return m.taken }
 
 // Limit is how many statements a batch should have.
 func (m *Mirror) Limit() int { return m.limit }

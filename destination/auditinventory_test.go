@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -117,7 +118,21 @@ func TestAuditByInventoryWithoutList(t *testing.T) {
 // An inventory that cannot be used is passed over, and the list is compared.
 func TestAuditByBadInventory(t *testing.T) {
 	for name, set := range map[string]func(b *bench, s *testSource){
-		"gone":      func(b *bench, s *testSource) { answerAt(s, "/set/inventory.json", http.NotFound) },
+		"gone": func(b *bench, s *testSource) { answerAt(s, "/set/inventory.json", http.NotFound) },
+		"failing": func(b *bench, s *testSource) {
+			answerAt(s, "/set/inventory.json", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+		},
+		"cut": func(b *bench, s *testSource) {
+			answerAt(s, "/set/inventory.json", func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Length", "1000")
+				io.WriteString(w, `{"digest":"`)
+			})
+		},
+		"forbidden": func(b *bench, s *testSource) {
+			answerAt(s, "/set/inventory.json", func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://10.0.0.1/", http.StatusFound)
+			})
+		},
 		"nonsense":  func(b *bench, s *testSource) { xmlAt(s, "/set/inventory.json", "<x/>") },
 		"no digest": func(b *bench, s *testSource) { xmlAt(s, "/set/inventory.json", `{"digest":"md5:1"}`) },
 		"elsewhere": func(b *bench, s *testSource) {
@@ -143,6 +158,11 @@ func TestAuditByBadInventory(t *testing.T) {
 			if rep := b.inventoryAudit(false); !rep.Equal || rep.Inventory != "" || b.src.requests["/set/resourcelist.xml"] != 1 {
 				t.Fatalf("%+v %v", rep, b.src.requests)
 			}
+			b.src.put("e1.nt", nt("e1", "changed"))
+			if rep := b.sync(); !rep.InSync || rep.Updated != 1 {
+				t.Errorf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), b.src.want())
 		})
 	}
 }

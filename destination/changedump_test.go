@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
 func (b *bench) resourceRequests() (n int) {
@@ -99,6 +102,78 @@ func TestBadChangeDump(t *testing.T) {
 			}
 			b.equal()
 		})
+	}
+}
+
+// TestChangeIndexMoves: so is an index of Change Lists.
+func TestChangeIndexMoves(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.changeParts = 3
+	fill(s, 20)
+	b.sync()
+	s.put("first.nt", nt("first", "x"))
+	b.sync()
+	s.put("e1.nt", nt("e1", "first"))
+	s.remove("first.nt")
+	answerAt(s, "/set/changelist.xml", http.NotFound)
+	if rep := b.sync(); rep.InSync {
+		t.Fatalf("%+v", rep)
+	}
+	s.moved = map[rs.Capability]string{rs.ChangeList: "/set/moved/changelist.xml"}
+	for _, text := range []string{"second", "third", "fourth"} {
+		if rep := b.sync(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.equal()
+		s.put("e2.nt", nt("e2", text))
+	}
+}
+
+// TestChangeDumpMoves: a Change Dump that is not there and is named at another address is
+// followed there, with Change Lists or without.
+func TestChangeDumpMoves(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		for _, withList := range []bool{true, false} {
+			for _, between := range []bool{true, false} { // a sync while it is not there
+				t.Run(fmt.Sprint(ours, withList, between), func(t *testing.T) {
+					b := newBench(t)
+					s := b.src
+					s.ours, s.changeDump, s.changes = ours, true, withList
+					fill(s, 80)
+					b.sync()
+					change := func(text string) {
+						for i := range 80 {
+							s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), text))
+						}
+						s.remove(text + ".nt")
+						s.put(text+"2.nt", nt(text+"2", text))
+					}
+					s.put("first.nt", nt("first", "x"))
+					s.put("second.nt", nt("second", "x"))
+					b.sync()
+					b.equal()
+					change("first")
+					answerAt(s, "/set/changedump.xml", http.NotFound)
+					if between {
+						if rep, err := b.open().Sync(t.Context(), SyncOptions{}); err == nil && rep.InSync {
+							b.equal()
+						}
+						b.clock = b.clock.Add(time.Minute)
+					}
+					s.moved = map[rs.Capability]string{rs.ChangeDump: "/set/moved/changedump.xml"}
+					if rep := b.sync(); !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					b.equal()
+					change("second")
+					if rep := b.sync(); !rep.InSync {
+						t.Fatalf("%+v", rep)
+					}
+					b.equal()
+				})
+			}
+		}
 	}
 }
 

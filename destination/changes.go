@@ -45,6 +45,7 @@ type gapError struct {
 	why     string
 	missing []string // lists that are named and not there, which it is for
 	then    string   // what the mirror follows meanwhile, where the source tells no changes at all
+	root    bool     // it is the root of the changes
 	unread  []string // lists that are there and are not read for it
 	timed   bool     // and all of their index tell where they begin
 	behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells

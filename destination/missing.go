@@ -34,6 +34,7 @@ type missing struct {
 	Lists []string  `json:"lists"`
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
+	Root  bool      `json:"root,omitempty"` // it is the root of the changes, and nothing else
 
 	// Lists that were there and are not read while the gap is open. Those of them that are named
 	// no more when it is closed are missing too, unless an inventory of later was taken.
@@ -258,7 +259,7 @@ func missingOf(o *offer, err error) error {
 		if o.ResourceList == "" {
 			by = resourcesync.ResourceDump
 		}
-		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), clip.Middle(address)), missing: []string{address},
+		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), clip.Middle(address)), missing: []string{address}, root: true,
 			then: fmt.Sprintf("; the mirror follows the %s until it is back", kindName(by))}
 	case kind == resourcesync.ChangeDump:
 		return &gapError{why: fmt.Sprintf("%s of the Change Dump is named and not there", clip.Middle(absent.url)), missing: []string{absent.url}}
@@ -348,6 +349,7 @@ func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
 	return d.saveMeta(func(m *meta) {
 		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + cmp.Or(gap.then, notClosed), Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
+		next.Root = gap.root && len(next.Lists) == 1
 		if o.listed() { // else they are read
 			next.Unread = bounded(append(m.unread(), gap.unread...))
 		}
@@ -428,7 +430,7 @@ func (d *Destination) missedAt(dl *download) time.Time {
 // found is for a pass that met no gap. The lists that are named were read, or lie before the
 // cursor, and are missing no more. Those that are not named stay missing, and the cursor is
 // behind them. One list with everything since the cursor of before leaves none missing, as when
-// the missing one has another address.
+// the missing one has another address. The root of the changes may be any list, dump or index.
 func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *cursor) error {
 	m := d.snapshotMeta()
 	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.listed() {
@@ -438,7 +440,7 @@ func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *c
 	if err != nil {
 		return err
 	}
-	if h := r.Head(); h.Meta.Capability == resourcesync.ChangeList && !h.Index && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
+	if h := r.Head(); (m.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
 		return d.saveMeta(func(m *meta) { m.Missing = missing{} })
 	}
 	named, err := d.named(ctx, o, dl)

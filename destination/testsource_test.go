@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -67,12 +68,13 @@ type testSource struct {
 	caps                string // path of the Capability List
 	inventory           bool
 	changeDump          bool
-	packed              int  // entries of a package of the Change Dump; 0: one package with all
-	alone               bool // nothing can be had by its own address
-	noLength            bool // packages do not tell theirs
-	contents            bool // packages link to copies of their manifests
-	tar                 bool // packages are said to be no ZIP
-	archive             bool // the lost changes are in an archive
+	moved               map[rs.Capability]string // other paths of documents
+	packed              int                      // entries of a package of the Change Dump; 0: one package with all
+	alone               bool                     // nothing can be had by its own address
+	noLength            bool                     // packages do not tell theirs
+	contents            bool                     // packages link to copies of their manifests
+	tar                 bool                     // packages are said to be no ZIP
+	archive             bool                     // the lost changes are in an archive
 	timegate            bool
 	wholeSeconds        bool // the TimeGate compares whole seconds, as headers tell them
 	pair                bool // every change is two entries: another address is deleted first, with the same number
@@ -203,7 +205,9 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			cap rs.Capability
 		}{{s.list, rs.ResourceList}, {s.dump, rs.ResourceDump}, {s.changes, rs.ChangeList}, {s.archive, rs.ChangeListArchive}, {s.changeDump, rs.ChangeDump}} {
 			if c.on {
-				es = append(es, rs.Entry{Loc: s.url("/set/" + string(c.cap) + ".xml"), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
+				at := "/set/" + string(c.cap) + ".xml"
+				at = cmp.Or(s.moved[c.cap], at)
+				es = append(es, rs.Entry{Loc: s.url(at), HasMeta: true, Meta: rs.Meta{Capability: c.cap, Length: -1}})
 			}
 		}
 		s.serveXML(w, r, s.document(rs.Head{Meta: rs.Meta{Capability: rs.CapabilityList}, Links: s.capabilityLinks()}, es))
@@ -213,7 +217,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/resourcelist-%d.xml", &n)
 		s.serveList(w, r, n)
-	case r.URL.Path == "/set/changedump.xml" && s.changeDump:
+	case (r.URL.Path == "/set/changedump.xml" || r.URL.Path == s.moved[rs.ChangeDump]) && s.changeDump:
 		var es []rs.Entry
 		for i, p := range s.changePackages() {
 			z, manifest := s.changeZip(p.first, p.last, p.meta)
@@ -242,7 +246,7 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			es = append(es, rs.Entry{Loc: s.url("/set/archived.xml"), HasMeta: true, Meta: rs.Meta{From: s.changesFrom, Until: s.log[s.drop-1].at, Length: -1}})
 		}
 		s.serveXML(w, r, s.document(s.head(rs.ChangeListArchive, rs.Meta{}), es))
-	case r.URL.Path == "/set/changelist.xml" && s.changes:
+	case (r.URL.Path == "/set/changelist.xml" || r.URL.Path == s.moved[rs.ChangeList]) && s.changes:
 		s.serveChanges(w, r, -1)
 	case strings.HasPrefix(r.URL.Path, "/set/changelist-"):
 		var n int

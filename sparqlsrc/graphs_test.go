@@ -201,6 +201,7 @@ func TestGraphsOfStores(t *testing.T) {
 		"oxigraph": teststores.Oxigraph, "fuseki": teststores.Fuseki, "rdf4j": teststores.RDF4J, "virtuoso": teststores.Virtuoso,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := get(t)
 			graphs := map[string][]rdfres.Triple{}
 			rng := rand.New(rand.NewPCG(5, 6))

@@ -365,6 +365,7 @@ func TestStrategiesOfStores(t *testing.T) {
 		"oxigraph": teststores.Oxigraph, "fuseki": teststores.Fuseki, "rdf4j": teststores.RDF4J, "virtuoso": teststores.Virtuoso,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := get(t)
 			put := func(graph string, ts []rdfres.Triple) {
 				var b bytes.Buffer

@@ -46,7 +46,7 @@ func TestLife(t *testing.T) {
 	if testing.Short() {
 		steps = 12
 	}
-	for seed := range teststores.Histories(2, 4) {
+	for seed := range teststores.Histories(1, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel() // a store that answers badly is waited for
 			newLife(t, uint64(seed)).live(steps)

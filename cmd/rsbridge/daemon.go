@@ -121,8 +121,16 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 			return cfg, err
 		}
 	}
-	silent := context.AfterFunc(ctx, func() { a.log.Info("stopping; another signal ends it at once") })
-	defer silent()
+	told := make(chan struct{})
+	silent := context.AfterFunc(ctx, func() {
+		defer close(told)
+		a.log.Info("stopping; another signal ends it at once")
+	})
+	defer func() {
+		if !silent() {
+			<-told // nothing is logged after the end
+		}
+	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := httpapi.NewServer(ctx, command, a.log)

@@ -43,7 +43,7 @@ func TestFirstWriteIsRefused(t *testing.T) {
 		passes bool
 	}{
 		1:   {[]string{"connection refused", "is the store running"}, true},
-		401: {[]string{"401 Unauthorized", "what the store says", "set username and password"}, false},
+		401: {[]string{"401 Unauthorized", "what the store says", "give username and password_file"}, false},
 		403: {[]string{"403 Forbidden", "what the store says", "does the user have this right"}, false},
 		405: {[]string{"405 Method Not Allowed", "are the addresses for queries, updates and the Graph Store mixed up"}, false},
 		429: {[]string{"429 Too Many Requests", "what the store says"}, true},

@@ -96,7 +96,7 @@ type Set struct {
 	Store          string       `yaml:"store" doc:"name of the scanned store"`
 	Dumps          []string     `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
 	DumpsOrder     string       `yaml:"dumps_order" doc:"order of the dumps: by name, with numbers compared as numbers, or by time of change; the last one is the newest" allowed:"name|time" default:"name"`
-	DumpsProof     string       `yaml:"dumps_proof" doc:"proof of a complete dump. Empty: its checksum file, if there is one (FILE.sha256, SHA256SUMS and the like). checksum: a required checksum file. count: the number of statements in FILE.count. Any text beginning with #: the last line of each dump"`
+	DumpsProof     string       `yaml:"dumps_proof" doc:"proof of a complete dump. Empty: its checksum file (FILE.sha256, SHA256SUMS and the like) and FILE.count, its number of statements, where they are there. checksum: a required checksum file. count: a required FILE.count. Any text beginning with #: the last line of each dump"`
 	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"rest time of a dump before it is read; best rename complete dumps into place" default:"2s"`
 	Title          string       `yaml:"title" doc:"for people and catalogues"`
 	Description    string       `yaml:"description" doc:"for people and catalogues"`

@@ -42,6 +42,8 @@ func TestDumpProof(t *testing.T) {
 		{name: "a list of others", file: "a.nt", whole: whole, cut: len(lines), files: map[string]string{"SHA256SUMS": sum(whole) + "  b.nt\n"}},
 		{name: "must be", file: "a.nt", whole: whole, cut: len(lines), proof: dumpfile.ProofChecksum, files: map[string]string{"SHA256SUMS": sum(whole) + "  a.nt\n"}, says: "SHA256SUMS"},
 		{name: "count", file: "a.nt", whole: whole, cut: len(lines), proof: dumpfile.ProofCount, files: map[string]string{"a.nt.count": "3\n"}, says: "2 statements"},
+		{name: "a count of no name", file: "a.nt", whole: whole, cut: len(lines), files: map[string]string{"a.nt.count": "3\n"}, says: "the count in a.nt.count is 3"},
+		{name: "a count and a last line", file: "a.nt.gz", whole: append(bytes.Clone(gz), pack(t, "gzip", []byte("# end"))...), cut: len(gz), proof: "# end", files: map[string]string{"a.nt.gz.count": "3"}, says: "last line"},
 		{name: "last line", file: "a.nt", whole: []byte(lines + more + "# end\n\n"), cut: len(lines), proof: "# end", says: "last line"},
 		{name: "last line of gzip", file: "a.nt.gz", whole: append(bytes.Clone(gz), pack(t, "gzip", []byte("# end"))...), cut: len(gz), proof: "# end", says: "last line"},
 		{name: "last line of Turtle", file: "a.ttl", whole: []byte(lines + more + "# end\n"), cut: len(lines), proof: "# end", says: "last line"},

@@ -21,8 +21,8 @@ type DumpOptions struct {
 	// Settle is how long a file must have been left alone before it is read;
 	// default 2s. A scan waits for it.
 	Settle time.Duration
-	// Proof is what tells that a file is whole, see [dumpfile.CheckProof]; "": a checksum file
-	// where there is one.
+	// Proof is what tells that a file is whole, see [dumpfile.CheckProof]; "": a checksum
+	// and a count beside it, where there are any.
 	Proof string
 }
 
@@ -100,7 +100,7 @@ func (d *Dumps) Scan(ctx context.Context, last dumpfile.File, again bool) (DumpS
 		if err == nil {
 			out.Scan, out.File, out.Proof = sc, f, proof
 			if last.Path == "" && proof == "" {
-				d.s.log.Warn("nothing tells whether the first dump is whole: one that was cut between two lines looks the same; put its checksum beside it (FILE.sha256), or set dumps_proof", "file", f.Path)
+				d.s.log.Warn("nothing tells whether the first dump is whole: one that was cut between two lines looks the same; put its checksum (FILE.sha256) or its number of statements (FILE.count) beside it, or set dumps_proof", "file", f.Path)
 			}
 			return out, nil
 		}

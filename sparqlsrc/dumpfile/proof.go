@@ -21,8 +21,8 @@ import (
 )
 
 // A dump cut between two lines, or between two members of its packing, looks whole. A
-// proof finds the cut: a checksum file beside the dump, always used if there, or one asked
-// for by name.
+// proof finds the cut: a checksum or a count beside the dump, always used if there, or one
+// asked for by name.
 
 // Proofs that [Open] takes by name. A text with # at its start is the last line of a dump.
 const (
@@ -65,49 +65,67 @@ func IsProof(path string) bool {
 
 // proof holds the expected checksum, count and last line of a dump.
 type proof struct {
-	from string // its place, for people; "": there is none
-
-	hash hash.Hash // nil: no checksum
+	sums string // the name of the file with the checksum; "": no checksum
+	hash hash.Hash
 	want []byte
 
-	count int64  // of statements; -1: not told
-	end   string // the last line; "": any
+	counts string // the name of the file with the count; "": no count
+	count  int64  // of statements
+
+	end string // the last line; "": any
+}
+
+// from names what there is, for people; "": nothing.
+func (p *proof) from() string {
+	var from []string
+	if p.sums != "" {
+		from = append(from, "the checksum in "+p.sums)
+	}
+	if p.counts != "" {
+		from = append(from, "the count in "+p.counts)
+	}
+	if p.end != "" {
+		from = append(from, "its last line")
+	}
+	return strings.Join(from, " and ")
 }
 
 // proofOf finds the proof of a file.
 func proofOf(path, named string) (*proof, error) {
-	p := &proof{count: -1}
-	switch {
-	case named == ProofCount:
-		raw, err := readSmall(path + ".count")
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &CutError{filepath.Base(path) + ".count is not there"}
-		}
-		if err != nil {
-			return nil, err
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
-		if err != nil || n < 0 {
-			return nil, &CutError{filepath.Base(path) + ".count holds no number"}
-		}
-		p.count, p.from = n, "the count in "+filepath.Base(path)+".count"
-	case strings.HasPrefix(named, "#"):
-		p.end, p.from = named, "its last line"
-	}
-	file, err := p.findChecksum(path)
-	if err != nil {
+	p := &proof{}
+	if err := errors.Join(p.findChecksum(path), p.findCount(path)); err != nil {
 		return nil, err
 	}
-	if file != "" {
-		p.from = "the checksum in " + filepath.Base(file)
-	} else if named == ProofChecksum {
+	switch {
+	case named == ProofChecksum && p.sums == "":
 		return nil, &CutError{"no checksum file beside it names it"}
+	case named == ProofCount && p.counts == "":
+		return nil, &CutError{filepath.Base(path) + ".count is not there"}
+	case strings.HasPrefix(named, "#"):
+		p.end = named
 	}
 	return p, nil
 }
 
+// findCount looks for the number of statements of a file in FILE.count.
+func (p *proof) findCount(path string) error {
+	raw, err := readSmall(path + ".count")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.counts = filepath.Base(path) + ".count"
+	p.count, err = strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+	if err != nil || p.count < 0 {
+		return &CutError{p.counts + " holds no number"}
+	}
+	return nil
+}
+
 // findChecksum looks for a checksum of a file in FILE.sha256 and in SHA256SUMS, and so on.
-func (p *proof) findChecksum(path string) (file string, err error) {
+func (p *proof) findChecksum(path string) error {
 	dir, base := filepath.Split(path)
 	for _, c := range checksums {
 		lists := []string{base + "." + c.name, base + "." + c.name + "sum"}
@@ -120,18 +138,18 @@ func (p *proof) findChecksum(path string) (file string, err error) {
 				continue
 			}
 			if err != nil {
-				return "", err
+				return err
 			}
 			if p.want = checksumFor(raw, base, i < own, c.new().Size()); p.want != nil {
-				p.hash = c.new()
-				return dir + list, nil
+				p.sums, p.hash = list, c.new()
+				return nil
 			}
 			if i < own {
-				return "", &CutError{list + " holds no checksum of it"}
+				return &CutError{list + " holds no checksum of it"}
 			}
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // checksumLine is a line of sha256sum, or of its form --tag.
@@ -191,11 +209,11 @@ func (p *proof) holds(left *bufio.Reader, statements int64, last string) error {
 			return err
 		}
 		if got := p.hash.Sum(nil); !bytes.Equal(got, p.want) {
-			return &CutError{fmt.Sprintf("%s is %x, and that of the file %x: it is cut or damaged, or another file", p.from, p.want, got)}
+			return &CutError{fmt.Sprintf("the checksum in %s is %x, and that of the file %x: it is cut or damaged, or another file", p.sums, p.want, got)}
 		}
 	}
-	if p.count >= 0 && statements != p.count {
-		return &CutError{fmt.Sprintf("it holds %d statements, and %s is %d", statements, p.from, p.count)}
+	if p.counts != "" && statements != p.count {
+		return &CutError{fmt.Sprintf("it holds %d statements, and the count in %s is %d", statements, p.counts, p.count)}
 	}
 	if p.end != "" && last != p.end {
 		return &CutError{fmt.Sprintf("its last line is not %q", p.end)}

@@ -53,7 +53,7 @@ func isSkipped(head []byte) bool {
 
 // Open opens a file: how it is packed is told by its first bytes, how it is
 // written by its name without the suffix of the packing. proof names the proof of its
-// end, see [CheckProof]; "": a checksum file, if there is one.
+// end, see [CheckProof]; "": a checksum and a count beside it, if there are any.
 func Open(path, proof string) (_ *Reader, err error) {
 	whole, err := proofOf(path, proof)
 	if err != nil {
@@ -221,7 +221,7 @@ func (d *Reader) Whole() (by string, err error) {
 	if d.nothing {
 		return "", &CutError{"it is empty"}
 	}
-	return d.proof.from, d.proof.holds(d.in, d.statements, d.last.String())
+	return d.proof.from(), d.proof.holds(d.in, d.statements, d.last.String())
 }
 
 // Padding is how many zeros followed the end of a gzip file.

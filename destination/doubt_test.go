@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -183,38 +184,38 @@ func TestAskedOnceMore(t *testing.T) {
 			s := b.src
 			c.set(s)
 			fill(s, 8)
-			asked, unchanged := 0, 0
+			var asked, unchanged atomic.Int64
 			s.hook = func(w http.ResponseWriter, r *http.Request) bool {
 				name, ok := strings.CutPrefix(r.URL.Path, "/set/r/")
 				if !ok {
 					return false
 				}
-				if asked++; c.modified {
+				asked.Add(1)
+				if c.modified {
 					_, at := s.lastOf(name, len(s.log))
 					w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
 				}
 				w.Header().Set("ETag", c.tag)
 				if c.tag != "" && r.Header.Get("If-None-Match") == c.tag {
-					unchanged++
+					unchanged.Add(1)
 					w.WriteHeader(http.StatusNotModified)
 					return true
 				}
 				return false
 			}
 			b.poll()
-			if asked < 8 {
-				t.Fatal(asked)
+			if asked.Load() < 8 {
+				t.Fatal(asked.Load())
 			}
 			for _, again := range []int{c.again, 0, 0} {
-				if asked = 0; true {
-					b.poll()
-				}
-				if asked != again {
-					t.Fatalf("%d asked, want %d", asked, again)
+				asked.Store(0)
+				b.poll()
+				if asked.Load() != int64(again) {
+					t.Fatalf("%d asked, want %d", asked.Load(), again)
 				}
 			}
-			if unchanged != c.unchanged {
-				t.Fatalf("%d unchanged, want %d", unchanged, c.unchanged)
+			if unchanged.Load() != int64(c.unchanged) {
+				t.Fatalf("%d unchanged, want %d", unchanged.Load(), c.unchanged)
 			}
 			b.equal()
 		})

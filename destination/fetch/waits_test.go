@@ -68,6 +68,7 @@ func TestWaitingIsTold(t *testing.T) {
 			if ended := tc.name == "a slow answer"; (err == nil) != ended || err != nil && !errors.Is(err, ErrStalled) {
 				t.Errorf("%s: %v", tc.name, err)
 			}
+			synctest.Wait() // a line may still be written
 			said := log.String()
 			if n := strings.Count(said, "waiting"); n != tc.lines || !strings.Contains(said, tc.until) || strings.Contains(said, "word") || n > 0 && !strings.Contains(said, "source.example/list.xml") {
 				t.Errorf("%s: %d lines, want %d until %s: %s", tc.name, n, tc.lines, tc.until, said)

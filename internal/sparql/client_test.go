@@ -433,7 +433,7 @@ func TestHTTPSFaults(t *testing.T) {
 func TestForeignAuthentication(t *testing.T) {
 	for challenge, want := range map[string]string{
 		`Bearer realm="x"`: "asks for Bearer authentication", `Digest realm="r", nonce="n", algorithm=MD5-sess`: "asks for Digest MD5-sess authentication",
-		`Basic realm="x"`: "give username and password_file", `Negotiate, Basic realm="x"`: "set username and password",
+		`Basic realm="x"`: "give username and password_file", `Negotiate, Basic realm="x"`: "give username and password_file",
 	} {
 		client := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", challenge)

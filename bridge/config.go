@@ -214,7 +214,7 @@ type Destination struct {
 	Select         Part     `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
 	Map            string   `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
 	Keep           string   `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held; ten are never too many, unless they are all" default:"0.2"`
+	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
 	Adopt          bool     `yaml:"adopt" doc:"take over a graph with foreign triples; audits call them extra, and audit --repair removes them"`
 	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Audit          Audit    `yaml:"audit" doc:"when to audit: a schedule, or a table"`

@@ -491,7 +491,7 @@ func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.led.Leaving(loc); err != nil || l == nil && !rec.Has(ledger.FlagKept) {
+	if l, err := d.led.Leaving(loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil

@@ -386,12 +386,18 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.there() && p.here():
 			v, why := p.it.differs(p.rec)
+			leaves, lerr := d.led.Leaving(p.loc)
+			if lerr != nil {
+				return lerr
+			}
 			unseen = unseen || v == unknown || v == sameLength
 			switch {
 			case v == different:
 				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(p.fault)})
 			case v != provenSame && p.fault != nil:
 				err = a.notTaken(p)
+			case v != provenSame && v != seemsSame && leaves != nil && leaves.Becomes != nil:
+				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source has no description of it any more, and the mirror keeps the one before"})
 			default:
 				continue
 			}

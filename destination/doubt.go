@@ -56,6 +56,16 @@ func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
 	return rec.Graph
 }
 
+// leavingState is the state that an emptied resource gets once it may, zero where there is none.
+func (d *Destination) leavingState(loc ledger.Hash) (rdfres.Digest, error) {
+	l, err := d.led.Leaving(loc)
+	if err != nil {
+		return rdfres.Digest{}, err
+	}
+	rec, err := becoming(l)
+	return d.stateOf(rec), err
+}
+
 // isStrange tells that triples say nothing of any subject that the recorded description has.
 func (d *Destination) isStrange(rec *ledger.Record, ts []rdfres.Triple) bool {
 	loc := ledger.HashOf(rec.Loc)
@@ -134,6 +144,10 @@ func (b *batcher) weigh(o *outcome) error {
 			b.confirm(loc, g)
 		}
 		return nil
+	}
+	leaving, err := d.leavingState(loc)
+	if err != nil || leaving == came { // confirmed before
+		return err
 	}
 	why := ""
 	switch other := d.twins.of(o.it.Loc, was, came); {
@@ -256,8 +270,13 @@ func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) i
 				return
 			}
 			it.tried = true
+			leaving, err := d.leavingState(loc)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 			ask := func(context.Context) *outcome { return &outcome{it: it} } // of another state: not asked
-			if d.stateOf(rec) == g.Graph {
+			if d.stateOf(rec) == g.Graph || leaving == g.Graph {
 				it.etag = g.ETag
 				ask = d.fetchJob(it)
 			}

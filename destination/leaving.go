@@ -20,6 +20,9 @@ import (
 // together, so that many small Change Lists may not delete what one may not. Then it goes,
 // or it is held until a person accepts it. Other changes do not wait for that.
 //
+// So it is with a resource whose description becomes empty: its record stays, and all that
+// the mirror has of it would go.
+//
 // A resource that the source has again stays. What a person accepted goes, whatever is
 // leaving beside it.
 
@@ -29,8 +32,17 @@ var ErrNotHeld = errors.New("nothing of that id is held")
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-// deletionOf is the change that deleted a leaving resource, nil where a list lacks it.
+// deletionOf is the change that deleted a leaving resource, nil where a list lacks it or it
+// becomes empty.
 func deletionOf(l *ledger.Leaving) (*item, error) {
+	if l.Becomes != nil {
+		return nil, nil
+	}
+	return changeOf(l)
+}
+
+// changeOf is what the source told of a leaving resource, nil where a list lacks it.
+func changeOf(l *ledger.Leaving) (*item, error) {
 	if len(l.Item) == 0 {
 		return nil, nil
 	}
@@ -69,7 +81,7 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how ledg
 			}
 			if was != nil {
 				l.Since, l.Accepted = was.Since, was.Accepted
-				if l.Item == nil {
+				if l.Item == nil && was.Becomes == nil {
 					l.Item, l.Implied = was.Item, l.Implied && was.Implied
 				}
 				l.Empty = l.Empty && l.Implied // a change deleted it too
@@ -83,6 +95,45 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how ledg
 	return nil
 }
 
+// mostEmptied bounds the bytes that are kept of a file until it may take the place of
+// another.
+const mostEmptied = 64 << 10
+
+// empties makes a resource leave of which the mirror would have nothing any more, and tells
+// whether it does. What other settings of the mirror leave out is meant so.
+func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) {
+	d := b.d
+	if p.rec == nil || p.rec.Triples > 0 || d.folder != nil && !empty || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
+		return false, nil
+	}
+	old, err := d.led.Record(p.loc)
+	switch {
+	case err != nil:
+		return false, err
+	case old == nil || old.Has(ledger.FlagKept) || old.Unselected() > 0 || old.Graph.IsZero() && p.rec.Unselected()+p.rec.Unmapped() > 0:
+		return false, nil
+	case d.folder == nil && old.Triples == 0 || d.folder != nil && old.Normal == p.rec.Normal:
+		return false, nil
+	}
+	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.encode(), Becomes: p.rec.Encode(), Body: p.raw}
+	was, err := d.led.Leaving(p.loc)
+	if err != nil {
+		return false, err
+	}
+	if was != nil {
+		l.Since, l.Accepted = was.Since, was.Accepted
+	}
+	return true, b.add(ctx, &op{loc: p.loc, it: p.it, settle: true, leaves: l})
+}
+
+// becoming is the record that a leaving resource gets, nil where it goes.
+func becoming(l *ledger.Leaving) (*ledger.Record, error) {
+	if l == nil || l.Becomes == nil {
+		return nil, nil
+	}
+	return ledger.DecodeRecord(l.Becomes)
+}
+
 // withLeaving records in a batch whether the resource of an op is leaving.
 func (d *Destination) withLeaving(b kv.Batch, o *op) {
 	switch {
@@ -93,7 +144,7 @@ func (d *Destination) withLeaving(b kv.Batch, o *op) {
 	}
 }
 
-// stay keeps what is leaving and listed.
+// stay keeps what is leaving and listed, unless it is listed as what it is to become.
 func (d *Destination) stay(v *inventory, snap kv.Reader) error {
 	if d.led.NoneLeaving() {
 		return nil
@@ -109,9 +160,12 @@ func (d *Destination) stay(v *inventory, snap kv.Reader) error {
 		}
 		if l, err := d.led.Leaving(p.loc); err != nil {
 			return err
-		} else if l != nil {
-			d.led.Stay(b, p.loc)
+		} else if l == nil {
+			continue
+		} else if is, _ := p.it.differs(p.rec); l.Becomes != nil && is != provenSame && is != seemsSame {
+			continue
 		}
+		d.led.Stay(b, p.loc)
 	}
 	return b.Commit(true)
 }
@@ -119,6 +173,7 @@ func (d *Destination) stay(v *inventory, snap kv.Reader) error {
 // weight is what is leaving, and what there is.
 type weight struct {
 	leaving, empty int64 // that nobody accepted; of them, those that an empty list lacks
+	emptied        int64 // of them, those that stay without a description
 	accepted       int64
 	of             int64
 	implied        bool // some are leaving only because a list lacks them
@@ -143,6 +198,10 @@ func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
 			w.leaving++
 			w.implied = w.implied || l.Implied
 			h.Write(loc[:])
+			if l.Becomes != nil {
+				w.emptied++
+				h.Write([]byte("empty"))
+			}
 			if l.Empty {
 				w.empty++
 			}
@@ -157,7 +216,14 @@ func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
 func (d *Destination) tooMuch(w weight) string {
 	ratio := d.cfg.MaxDeleteRatio
 	allowed := max(int64(ratio*float64(w.of)), alwaysAllowed)
-	why := ""
+	why, what := "", "go"
+	switch w.emptied {
+	case 0:
+	case w.leaving:
+		what = "become empty"
+	default:
+		what = "go or become empty"
+	}
 	switch {
 	case w.leaving == 0:
 		return ""
@@ -166,9 +232,9 @@ func (d *Destination) tooMuch(w weight) string {
 	case ratio >= 1:
 		return ""
 	case w.leaving >= w.of-w.accepted:
-		why = fmt.Sprintf("all %d resources would go: they are kept", w.leaving)
+		why = fmt.Sprintf("all %d resources would %s: they are kept", w.leaving, what)
 	case w.leaving > allowed:
-		why = fmt.Sprintf("%d of %d resources would go, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, allowed, d.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
+		why = fmt.Sprintf("%d of %d resources would %s, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, what, allowed, d.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
 	default:
 		return ""
 	}
@@ -190,18 +256,22 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	}
 	m := d.snapshotMeta()
 	news := d.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
-	before := r.c.deleted
+	before := r.c.deleted + r.c.updated
 	b := d.batcher(&r.c, false)
 	defer b.wait()
 	for loc, l := range d.led.AllLeaving(snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
-		it, err := deletionOf(l.Leaving)
+		it, err := changeOf(l.Leaving)
+		if err != nil {
+			return err
+		}
+		rec, err := becoming(l.Leaving)
 		switch {
 		case err != nil:
 		case why == "" || l.Accepted:
-			err = b.add(ctx, &op{loc: loc, it: it})
+			err = b.add(ctx, &op{loc: loc, it: it, rec: rec, raw: l.Body})
 		case news && it != nil:
 			d.tellFate("change is pending", it, "state", "held")
 		}
@@ -212,7 +282,7 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	if r.c.deleted > before {
+	if r.c.deleted+r.c.updated > before {
 		r.mode("incremental")
 	}
 	if why == "" && m.HeldDeletions == nil {
@@ -299,6 +369,7 @@ type HeldItem struct {
 	Location string `json:"location"`
 	Label    string `json:"label,omitempty"`
 	File     bool   `json:"file,omitempty"`
+	Empty    bool   `json:"empty,omitempty"` // it would stay, without a description
 }
 
 // Held is what is held, nil for nothing, with up to limit of the resources after a place
@@ -338,7 +409,7 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			out.Next = string(text)
 			break
 		}
-		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(loc, rec)})
+		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(loc, rec), Empty: l.Becomes != nil})
 		last = loc
 	}
 	return out, nil

@@ -213,6 +213,9 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		p.rec, p.wire, p.was = nil, nil, nil
 		p.fault = b.d.newFault(o.it, p.loc, o.err, p.replaces...)
 	}
+	if leaves, err := b.empties(ctx, p, o.empty); leaves || err != nil {
+		return err
+	}
 	return b.add(ctx, p)
 }
 

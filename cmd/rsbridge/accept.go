@@ -108,6 +108,6 @@ func sayHeld(w io.Writer, h *bridge.Held) {
 		} else if what == "" {
 			what = it.Location
 		}
-		fmt.Fprintf(w, "  %s%s\n", what, yes(it.Label != "", "  "+oneLine(it.Label), ""))
+		fmt.Fprintf(w, "  %s%s%s\n", what, yes(it.Label != "", "  "+oneLine(it.Label), ""), yes(it.Empty, "  (becomes empty)", ""))
 	}
 }

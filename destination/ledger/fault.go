@@ -247,6 +247,8 @@ type Leaving struct {
 	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
 	Empty    bool      `json:"empty,omitempty"`    // that list was empty
 	Accepted bool      `json:"accepted,omitempty"` // by a person
+	Becomes  []byte    `json:"becomes,omitempty"`  // the record of what it is instead: it stays, without a description
+	Body     []byte    `json:"body,omitempty"`     // the bytes of that, where files are kept
 }
 
 // LeavingOr is a resource that is leaving, or why it cannot be read.

@@ -40,7 +40,7 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 	answers := func(body func(*http.Request) io.ReadCloser) roundTrip {
 		return func(r *http.Request) (*http.Response, error) {
-			time.Sleep(20 * time.Second)
+			time.Sleep(20 * time.Second) // in virtual time: less than the 30 s after which a line is due
 			return &http.Response{StatusCode: 200, Status: "200 OK", Body: body(r), Request: r, ContentLength: -1, Header: http.Header{}}, nil
 		}
 	}

@@ -430,8 +430,6 @@ func appendLines(b []byte, ts []rdfres.Triple) []byte {
 	return b
 }
 
-var newline = []byte("\n")
-
 // chooseFormat finds the serialization: by the promised type, the type of the
 // answer, the suffix, the content. certain is false when only the content spoke.
 // A type or suffix that much else has as well counts when the content is like it.

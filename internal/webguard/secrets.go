@@ -44,8 +44,8 @@ func WithoutFields(query string, hide func(name string) bool) string {
 	return strings.Join(fields, "&")
 }
 
-// withoutFields is an address, perhaps a malformed one, without the secrets of its query.
-func withoutFields(address string) string {
+// withQuery is an address, perhaps a malformed one, with its query changed; "" drops it.
+func withQuery(address string, change func(query string) string) string {
 	before, query, is := strings.Cut(address, "?")
 	if !is {
 		return address
@@ -54,7 +54,16 @@ func withoutFields(address string) string {
 	if is {
 		fragment = "#" + fragment
 	}
-	return before + "?" + WithoutFields(query, IsSecret) + fragment
+	changed := change(query)
+	if changed != "" || query == "" {
+		before += "?"
+	}
+	return before + changed + fragment
+}
+
+// withoutFields is an address without the secrets of its query.
+func withoutFields(address string) string {
+	return withQuery(address, func(query string) string { return WithoutFields(query, IsSecret) })
 }
 
 // withoutFieldsInText is a text without the secrets in the queries of its addresses.
@@ -110,22 +119,12 @@ func Hide(address string) (shown string, user *url.Userinfo, s *Secrets) {
 // WithoutHidden is an address without the fields whose values Hide took out: nobody else can
 // follow it with them.
 func WithoutHidden(address string) string {
-	before, query, is := strings.Cut(address, "?")
-	if !is {
-		return address
-	}
-	query, fragment, is := strings.Cut(query, "#")
-	if is {
-		fragment = "#" + fragment
-	}
-	fields := slices.DeleteFunc(strings.Split(query, "&"), func(f string) bool {
-		name, value, _ := strings.Cut(f, "=")
-		return value == hidden && IsSecret(name)
+	return withQuery(address, func(query string) string {
+		return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), func(f string) bool {
+			name, value, _ := strings.Cut(f, "=")
+			return value == hidden && IsSecret(name)
+		}), "&")
 	})
-	if len(fields) > 0 {
-		before += "?"
-	}
-	return before + strings.Join(fields, "&") + fragment
 }
 
 // hide is the beginning of a text without the secrets, and the rest of the text. A field is hidden

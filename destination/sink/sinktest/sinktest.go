@@ -67,8 +67,9 @@ func (s *suite) apply(m sink.Mirror, b *sink.Batch, cp *sink.Checkpoint) {
 }
 
 func (s *suite) named() {
-	if s.sink.Name() == "" || s.sink.Address() == "" || s.sink.Address() != s.sink.Address() {
-		s.t.Errorf("name %q, address %q", s.sink.Name(), s.sink.Address())
+	name, address := s.sink.Name(), s.sink.Address()
+	if name == "" || address == "" || name != s.sink.Name() || address != s.sink.Address() {
+		s.t.Errorf("name %q, then %q; address %q, then %q", name, s.sink.Name(), address, s.sink.Address())
 	}
 }
 

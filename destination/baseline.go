@@ -220,7 +220,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
 		settled    []ledger.Hash // pending ones that are not listed any more, or as recorded: nothing to wait for
-		faulty     bool          // entries fail that no dated change told of: the list may be wrong
+		faulty     bool          // entries of it fail: the list may be wrong
 		held       int64
 		// of those, and of gone and told, resources outside of what is selected
 		heldOutside, goneOutside, toldOutside int64
@@ -260,7 +260,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				return
 			}
 			f := p.fault
-			faulty = faulty || f != nil && f.Change.IsZero()
+			faulty = faulty || f != nil && ofList(f)
 			if f != nil && !v.sparing {
 				settled = append(settled, p.loc)
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -101,10 +102,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *inventory) error {
 		if err != nil {
 			return err
 		}
-		if p.fault == nil || p.it != nil || p.here() {
-			continue
-		}
-		if it, err := decodeItem(p.fault.Item); err != nil || it.Change != "" { // a change named it
+		if p.fault == nil || p.it != nil || p.here() || !ofList(p.fault) {
 			continue
 		}
 		n++
@@ -140,4 +138,10 @@ func ofTime(t time.Time) string {
 		return ""
 	}
 	return " of " + stamp(t)
+}
+
+// ofList tells of a resource that fails that a list named it, and no change.
+func ofList(f *ledger.Fault) bool {
+	it, err := decodeItem(f.Item)
+	return err == nil && it.Change == ""
 }
